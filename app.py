@@ -1,0 +1,78 @@
+"""Glassbox GPT in the browser: python app.py [--host HOST] [--port PORT] [--model NAME] [--share]"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+
+
+def main() -> int:
+    """Start the page and serve it until interrupted; 1 with a sentence if that cannot be."""
+    arguments = parse_arguments()
+    # Seconds of imports, after the command line is checked.
+    from components.layout import build_app, launch_options
+    from gpt.registry import configure
+
+    try:
+        configure(
+            memory=None if arguments.memory is None else int(arguments.memory * 1e9), precision=arguments.precision
+        )
+        options = {"model": arguments.model} if arguments.model else {}
+        app = build_app(**options, n_head=arguments.n_head, uploads=is_private(arguments))
+        app.launch(
+            server_name=arguments.host,
+            server_port=arguments.port,
+            share=arguments.share,
+            prevent_thread_lock=True,
+            quiet=True,
+            **launch_options(),
+        )
+    except (ValueError, OSError) as problem:
+        print(f"Glassbox GPT could not start: {problem}", file=sys.stderr)
+        return 1
+    print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
+    if app.share_url:
+        print(f"For others: {app.share_url}", flush=True)
+    app.block_thread()
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line; the port also from PORT or GRADIO_SERVER_PORT, the host from GRADIO_SERVER_NAME."""
+    parser = argparse.ArgumentParser(description="Type a prompt, watch a GPT write, look at every number on the way.")
+    parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
+    parser.add_argument("--port", type=port, default=os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT"))
+    parser.add_argument("--model", help="which model opens first: a name, a path, or owner/name on the hub")
+    parser.add_argument("--n-head", type=int, help="how many heads, for a checkpoint that does not say it")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of the weights; fp32 is exact")
+    memory_help = "for all models together; default: half of what is free"
+    parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
+    parser.add_argument("--share", action="store_true", help="also make a public link")
+    return parser.parse_args()
+
+
+def is_private(arguments: argparse.Namespace) -> bool:
+    """Whether only the person at this computer can open the page: they may load any checkpoint they have."""
+    local = arguments.host in ("127.0.0.1", "localhost", "::1")
+    return local and not arguments.share and "SPACE_ID" not in os.environ
+
+
+def positive(text: str) -> float:
+    """A number of gigabytes."""
+    if not text.replace(".", "", 1).isdecimal() or float(text) <= 0:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+    return float(text)
+
+
+def port(text: str) -> int:
+    """A port number of the command line or the environment."""
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"the port must be a number from 1 to 65535, not {text!r}")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

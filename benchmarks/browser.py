@@ -1,0 +1,83 @@
+"""How far the page lags behind the model while strip, bars and heatmap are live.
+
+    python benchmarks/browser.py [--pace 50] [--tokens 150] [--rounds 5]
+
+Starts the app in this process and a headless Chromium beside it. For each token the server notes when it was made,
+and the page when its chip, and the newest bars, were on the screen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from playwright.sync_api import Page, sync_playwright
+
+from components import views
+from components.layout import build_app, launch_options
+
+WATCH = """() => {
+  window.chips = []; window.bars = 0;
+  const strip = document.querySelector("#strip .gb-strip");
+  new MutationObserver(() => { window.chips.push([Date.now(), strip.querySelectorAll("[role=option]").length]); })
+    .observe(strip, { childList: true, subtree: true });
+  new MutationObserver(() => { window.bars = Date.now(); })
+    .observe(document.querySelector("#bars .gb-says"), { childList: true, characterData: true, subtree: true });
+}"""
+
+
+def measure(page: Page, made: list[float]) -> tuple[float, float, float]:
+    """(tokens a second on the screen, lag of the last chip, lag of the last bars, in ms) of one text."""
+    made.clear()
+    page.evaluate(WATCH)
+    page.locator("#generate").click()
+    page.wait_for_function("document.querySelector('#stop').disabled === false")
+    page.wait_for_function("document.querySelector('#stop').disabled === true", timeout=120_000)
+    chips, bars = page.evaluate("[window.chips, window.bars]")
+    last = next(when for when, count in chips if count == chips[-1][1])
+    shown = (len(made) - 1) / ((last - 1000 * made[0]) / 1000)
+    return shown, last - 1000 * made[-1], bars - 1000 * made[-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pace", choices=["5", "20", "50", "full speed"], default="50")
+    parser.add_argument("--tokens", type=int, default=150)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    made: list[float] = []
+    plain = views.strip_step
+
+    def noted(*arguments: object) -> str:
+        made.append(time.time())
+        return plain(*arguments)
+
+    views.strip_step = noted
+    _, url, _ = build_app().launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        page = browser.new_page(viewport={"width": 1280, "height": 1100})
+        page.goto(url)
+        page.locator("#bars .main-svg").first.wait_for()
+        page.locator("#pace input").click()
+        page.get_by_role("option", name=given.pace, exact=True).click()
+        for name, value in (("length", given.tokens), ("temperature", 1)):
+            page.locator(f"#{name} input[type=number]").fill(str(value))
+            page.locator(f"#{name} input[type=number]").press("Tab")
+        rows = [measure(page, made) for _ in range(given.rounds + 1)][1:]
+        browser.close()
+    rate, chip, bars = (statistics.median(column) for column in zip(*rows, strict=True))
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    print(f"{rate:.1f} tokens/s on the screen; last chip {chip:.0f} ms, last bars {bars:.0f} ms after their token")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Tokens a second of the bundled model through generate(), against transformers on the same weights.
+
+    python benchmarks/generate.py [--rounds 5] [--tokens 128]
+
+Greedy, one visitor, batch 1. Each measurement is a process of its own; both take turns; medians are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+PROMPT = "Once upon a time, there was a little girl named Lily. She"
+
+
+def ours(tokens: int, folder: str) -> float:
+    """Tokens a second of gpt.generate."""
+    from gpt import SamplingParams, generate, get_model
+
+    loaded = get_model()
+    greedy = SamplingParams(temperature=0)
+    list(generate(loaded, PROMPT, greedy, 8))
+    began = time.perf_counter()
+    made = len(list(generate(loaded, PROMPT, greedy, tokens)))
+    return made / (time.perf_counter() - began)
+
+
+def transformers(tokens: int, folder: str) -> float:
+    """Tokens a second of transformers' generate with its cache."""
+    import torch
+    from transformers import GPT2LMHeadModel
+
+    from gpt import get_model
+
+    model = GPT2LMHeadModel.from_pretrained(folder).eval()
+    ids = torch.tensor([get_model().tokenizer.encode(PROMPT)])
+    options = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    model.generate(ids, max_new_tokens=8, **options)
+    began = time.perf_counter()
+    made = model.generate(ids, max_new_tokens=tokens, **options).shape[1] - ids.shape[1]
+    return made / (time.perf_counter() - began)
+
+
+ENGINES = {"ours": ours, "transformers": transformers}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.engine:
+        print(ENGINES[given.engine](given.tokens, given.folder))
+        return
+    from gpt.checkpoints import convert
+    from gpt.registry import BUNDLED
+
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = str(Path(temporary) / "hf")
+        convert(BUNDLED, Path(folder), to="hf")
+        rates: dict[str, list[float]] = {name: [] for name in ENGINES}
+        for _ in range(given.rounds):
+            for name in ENGINES:
+                options = ["--engine", name, "--folder", folder, "--tokens", str(given.tokens)]
+                command = [sys.executable, __file__, *options]
+                rates[name].append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    for name, rate in medians.items():
+        print(f"{name}: {rate:.0f} tokens/s, {rate / medians['transformers']:.2f} x transformers")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""How far our numbers are from those of the originals, as a table for the README: python -m benchmarks.parity
+
+Random weights, so nothing is downloaded; every parameter is large enough to matter. The second column says who
+computes the other side; the last is the largest absolute difference of any number.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.utils import logging
+
+from gpt.cache import KVCache
+from gpt.checkpoints import convert, open_checkpoint
+from gpt.trace import Trace
+from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
+
+SHAPES = {
+    "2 layers, 3 heads, width 24": {"n_layer": 2, "n_head": 3, "n_embd": 24, "vocab_size": 61, "n_positions": 64},
+    "GPT-2 small": {},
+    "GPT-2 medium": {"n_layer": 24, "n_head": 16, "n_embd": 1024},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: what, against whom, on which model, and how far apart."""
+
+    what: str
+    against: str
+    model: str
+    difference: float
+
+
+def farthest(a: Tensor, b: Tensor) -> float:
+    return (a.double() - b.double()).abs().max().item()
+
+
+def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iterator[Row]:
+    """Read the checkpoint that transformers wrote, and compare everything both can say about some tokens."""
+    config = GPT2Config(**shape, attn_implementation="eager", bos_token_id=0, eos_token_id=0)
+    reference = GPT2LMHeadModel(config).eval()
+    for key, parameter in reference.named_parameters():  # biases and norms too, which start as 0 and 1
+        torch.nn.init.normal_(parameter, float("ln_" in key and key.endswith("weight")), 0.05)
+    reference.save_pretrained(folder)
+    model = open_checkpoint(folder).build()
+    idx = torch.randint(config.vocab_size, (1, 64))
+    theirs = reference(idx, labels=idx, output_attentions=True)
+    trace = Trace()
+    logits = model(idx)
+    yield Row("logits", "transformers", name, farthest(logits, theirs.logits))
+    model(idx, trace=trace)
+    weights = [farthest(a.attn_weights, b) for a, b in zip(trace.layers, theirs.attentions, strict=True)]
+    yield Row("attention weights", "transformers", name, max(weights))
+    yield Row("loss, in nats", "transformers", name, farthest(model.loss(idx[:, :-1], idx[:, 1:]), theirs.loss))
+    cache = KVCache(model.config)
+    steps = [model(idx[:, i : i + 1], cache=cache) for i in range(idx.shape[1])]
+    yield Row("logits, token by token with a cache", "all at once", name, farthest(torch.cat(steps, dim=1), logits))
+    convert(folder, folder / "ours")
+    convert(folder / "ours", folder / "theirs", to="hf")
+    back = GPT2LMHeadModel.from_pretrained(folder / "theirs").eval()
+    yield Row(
+        "logits after converting to our format and back",
+        "transformers",
+        name,
+        farthest(back(idx).logits, theirs.logits),
+    )
+
+
+def against_lookalikes(folder: Path) -> Iterator[Row]:
+    """Read state dicts of modules that follow the naming of others, and compare logits with those modules'."""
+    for name, original in {"nanoGPT": NanoGPT(), "minGPT": MinGPT(), "the book's GPTModel": BookGPT()}.items():
+        randomized(original)
+        torch.save(original.state_dict(), folder / "model.pt")
+        model = open_checkpoint(folder / "model.pt", n_head=3).build()
+        idx = torch.randint(61, (4, 16))
+        yield Row("logits", f"a module like {name}", "2 layers, 3 heads, width 24", farthest(model(idx), original(idx)))
+
+
+@torch.inference_mode()
+def main() -> None:
+    torch.manual_seed(0)
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    print("| what | against | model | largest difference |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (name, shape) in enumerate(SHAPES.items()):
+            for row in against_transformers(name, shape, Path(folder) / str(number)):
+                print(f"| {row.what} | {row.against} | {row.model} | {row.difference:.1e} |")
+        for row in against_lookalikes(Path(folder)):
+            print(f"| {row.what} | {row.against} | {row.model} | {row.difference:.1e} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""From `python app.py` to a page that answers, against importing torch and gradio alone.
+
+    python benchmarks/startup.py [--rounds 5]
+
+Each start is a process of its own; both kinds take turns; medians and their ratio are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def imports() -> float:
+    """Seconds of a process that imports torch and gradio and ends."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import torch, gradio"], check=True)
+    return time.perf_counter() - began
+
+
+def page() -> float:
+    """Seconds from starting app.py to the first page it serves."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    began = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=ROOT, stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+            answer.read()
+        return time.perf_counter() - began
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    imports(), page()  # files into the disk cache
+    times = [(imports(), page()) for _ in range(rounds)]
+    alone, ready = (statistics.median(column) for column in zip(*times, strict=True))
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    print(f"import torch, gradio: {alone:.2f} s; app.py to page: {ready:.2f} s; ratio {ready / alone:.2f}")
+
+
+if __name__ == "__main__":
+    main()

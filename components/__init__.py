@@ -1,0 +1,1 @@
+"""What a person sees. Knows gradio; reaches the model only through gpt's public names."""

@@ -1,0 +1,161 @@
+"""The named endpoints: what a program gets from this app, under the same limits as the page."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import wraps
+from html import escape
+from typing import Any, TypeVar
+
+import gradio as gr
+
+from components.labels import token_text
+from components.settings import number, sampling_params
+from gpt import Generation, LoadedModel, distribution, generate, get_model, list_models
+
+F = TypeVar("F", bound=Callable[..., Any])
+SLOTS = 16  # generations that run at once; whoever comes later waits in the queue
+MAX_CHARACTERS = 100_000
+
+
+def error(message: object) -> gr.Error:
+    """A sentence for the person: no traceback in the log, nothing in it that runs as HTML."""
+    return gr.Error(escape(str(message)), print_exception=False)
+
+
+def find_model(name: object) -> LoadedModel:
+    """The shared model of that name. Raises ValueError for an unknown one."""
+    if name not in list_models():
+        raise ValueError(f"there is no model {name!r}: choose one of {', '.join(list_models())}")
+    return get_model(name)
+
+
+def checked_text(name: str, value: object) -> str:
+    """The text as given. Raises ValueError for anything that is no text or far too long."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be text, not {type(value).__name__}")
+    if len(value) > MAX_CHARACTERS:
+        raise ValueError(f"{name} has {len(value)} characters, more than the {MAX_CHARACTERS} that are read")
+    return value
+
+
+class Endpoints:
+    """The four public functions; "" as model means the one that the app was started with."""
+
+    def __init__(self, default_model: str) -> None:
+        self.default_model = default_model
+
+    def register(self) -> None:
+        """Give each its name; call inside a Blocks context."""
+        for function in (self.generate, self.next_token, self.attention, self.tokenize):
+            name = function.__name__
+            gr.api(_with_sentences(function), api_name=name, concurrency_id="model", concurrency_limit=SLOTS)
+
+    def generate(
+        self,
+        prompt: str,
+        max_new_tokens: int = 64,
+        temperature: float = 0.8,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        seed: int = 0,
+        model: str = "",
+    ) -> Iterator[str]:
+        """Continue a prompt: the new text so far, first "", then once per token. 0 for top_k means off."""
+        loaded = self._model(model)
+        params = sampling_params(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            seed=number("seed", seed, 0),
+        )
+        count = number("max_new_tokens", max_new_tokens, 1, loaded.model.config.block_size)
+        steps = generate(loaded, checked_text("prompt", prompt), params, count)
+        text = ""
+        yield text
+        for step in steps:
+            text += step.text
+            yield text
+
+    def next_token(
+        self,
+        prompt: str,
+        k: int = 20,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        model: str = "",
+    ) -> list[dict]:
+        """The k most probable next tokens after the settings, best first, with the raw softmax beside it."""
+        loaded = self._model(model)
+        params = sampling_params(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+        count = number("k", k, 1, loaded.tokenizer.n_vocab)
+        document = self._read(loaded, prompt)
+        stages = distribution(document.logits(document.n_read - 1), params)
+        final, raw = stages.final.tolist(), stages.raw.tolist()
+        order = sorted(range(len(final)), key=lambda i: (-final[i], -raw[i], i))
+        return [
+            {
+                "token_id": i,
+                "token": token_text(loaded.tokenizer, i),
+                "probability": final[i],
+                "raw_probability": raw[i],
+            }
+            for i in order[:count]
+        ]
+
+    def attention(self, prompt: str, layer: int, head: int, model: str = "") -> dict:
+        """Attention weights of one head over the prompt: weights[query][key], each row summing to 1."""
+        loaded = self._model(model)
+        config = loaded.model.config
+        layer = number("layer", layer, 0, config.n_layer - 1)
+        head = number("head", head, 0, config.n_head - 1)
+        document = self._read(loaded, prompt)
+        return {
+            "tokens": [token_text(loaded.tokenizer, i) for i in document.ids],
+            "weights": document.attn_weights(layer, head).tolist(),
+        }
+
+    def tokenize(self, text: str, model: str = "") -> dict:
+        """The token ids of a text and the text of each; bytes that are no whole character stand as \\xNN."""
+        tokenizer = self._model(model).tokenizer
+        ids = tokenizer.encode(checked_text("text", text))
+        return {"ids": ids, "tokens": [token_text(tokenizer, i) for i in ids]}
+
+    def _model(self, name: object) -> LoadedModel:
+        return find_model(self.default_model if name == "" else name)
+
+    @staticmethod
+    def _read(loaded: LoadedModel, prompt: object) -> Generation:
+        document = Generation(loaded, checked_text("prompt", prompt))
+        document.read()
+        return document
+
+
+def _with_sentences(function: F) -> F:
+    """The same endpoint with every ValueError as a sentence that reaches the caller."""
+    if inspect.isgeneratorfunction(function):
+
+        @wraps(function)
+        def streaming(*args: Any, **kwargs: Any) -> Iterator[str]:
+            try:
+                yield from function(*args, **kwargs)
+            except ValueError as problem:
+                raise error(problem) from None
+
+        return streaming
+
+    @wraps(function)
+    def answering(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ValueError as problem:
+            raise error(problem) from None
+
+    return answering

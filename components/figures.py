@@ -1,0 +1,299 @@
+"""numpy in, plotly Figure out. Small layouts of the light theme's colours; the browser swaps them on the dark one.
+
+Labels are tokens, that is, data: plotly reads `<b>` and turns "1", "2" into numbers, so `& < >` are escaped and
+the axes of tokens have integer positions with the labels as tick texts. Every word is a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from plotly.graph_objects import Figure
+
+from components.labels import percent, visible
+from components.palette import CURVES, MONO, PALETTE, SEQUENTIAL, colorscale
+
+_LIGHT = {name: pair.light for name, pair in PALETTE.items()}
+_LABEL = {"family": MONO, "size": 12, "color": _LIGHT["text"]}
+_QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
+_GRID = {"gridcolor": _LIGHT["line"], "zerolinecolor": _LIGHT["line"], "zerolinewidth": 1, "fixedrange": True}
+_LEGEND = {"orientation": "h", "x": 0, "y": 1, "itemclick": False, "itemdoubleclick": False}
+_ROW = 22  # pixels of one bar
+_NAMES = 100  # pixels for the names of bars, always: they may change at every token, the axis should not move
+_CELL = 17  # pixels of one row of a heatmap that is large enough for them
+_SIDES = {"l": 56, "r": 12}  # the same for curves and histogram, so that their x axes line up
+
+
+def token_label(text: str, longest: int = 14) -> str:
+    """A token as plotly shows it: whitespace as marks, `& < >` escaped, cut with … after `longest` characters."""
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    return _escape(visible(cut))
+
+
+def next_token_bars(
+    labels: Sequence[str],
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    chosen: int | None = None,
+    before_name: str = "raw softmax",
+    after_name: str = "after sampling settings",
+    chosen_name: str = "chosen",
+) -> Figure:
+    """Horizontal bars of the next token's probability, the first label on top.
+
+    `before` and `after` are probabilities in 0..1, shape (len(labels),): the raw softmax, broad and pale, and what
+    is drawn from, slim and strong. `chosen` is the row of the token that was taken, or None. Raises ValueError
+    where the lengths differ.
+    """
+    before, after = np.asarray(before, dtype=np.float32), np.asarray(after, dtype=np.float32)
+    if not len(labels) == len(before) == len(after):
+        raise ValueError(f"{len(labels)} labels need as many bars, not {len(before)} and {len(after)}")
+    names = [token_label(label, longest=11) for label in labels]
+    ends = [f"\u00a0{_change(a, b)}" for a, b in zip(before, after, strict=True)]
+    colours = [_LIGHT["muted"]] * len(labels)
+    if chosen is not None:
+        names[chosen], ends[chosen] = f"<b>{names[chosen]}</b>", f"<b>{ends[chosen]}</b>"
+        colours[chosen] = _LIGHT["accent"]
+    rows = list(range(len(labels)))
+    tips = np.maximum(before, after)
+    bars = {"type": "bar", "orientation": "h", "y": rows, "hovertemplate": "%{x:.3%}"}
+    marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
+    arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": _LIGHT["accent"]}
+    return Figure(
+        {
+            "data": [
+                bars
+                | {"x": before, "name": _escape(before_name), "width": 0.76, "marker": {"color": _LIGHT["before"]}},
+                bars | {"x": after, "name": _escape(after_name), "width": 0.36, "marker": {"color": _LIGHT["after"]}},
+                marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": _escape(chosen_name)},
+                marks
+                | {"mode": "text", "x": tips, "y": rows, "text": ends, "textposition": "middle right"}
+                | {"textfont": {"size": 11, "color": colours}, "showlegend": False},
+            ],
+            "layout": {
+                "template": {},
+                "height": _ROW * len(labels) + 36,
+                "barmode": "overlay",
+                "margin": {"l": _NAMES, "r": 8, "t": 28, "b": 4},
+                "xaxis": _QUIET | {"range": [0, 1.65 * float(tips.max(initial=1e-9))], "showticklabels": False},
+                "yaxis": _tokens_axis(names) | {"range": [len(labels) - 0.5, -0.5], "ticklabelstandoff": 14},
+                "legend": _LEGEND
+                | {
+                    "xref": "container",
+                    "yref": "container",
+                    "yanchor": "top",
+                    "font": {"size": 11},
+                    "indentation": -10,
+                },
+                "hovermode": "y unified",
+            },
+        }
+    )
+
+
+def attention_heatmap(
+    weights: np.ndarray,
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    *,
+    selected: int | None = None,
+    first: int = 0,
+    query_title: str = "looking token",
+    key_title: str = "token looked at",
+    weight_title: str = "weight",
+) -> Figure:
+    """Who looked at whom: rows look, columns are looked at; row 0 is on top, what lies ahead is blank.
+
+    `weights` in 0..1 has the shape (T, S), T queries that are the last of the S keys; `selected` is the row to
+    frame, `first` the position of the first key in the whole text. The first rows have few tokens to look at and so
+    large weights: the colours span 0 to the largest weight after the first quarter, and the scale says so. Raises
+    ValueError where labels and weights differ in number.
+    """
+    n_query, n_key = np.shape(weights)
+    if (len(query_labels), len(key_labels)) != (n_query, n_key):
+        raise ValueError(
+            f"weights of shape {(n_query, n_key)} need as many labels, not {(len(query_labels), len(key_labels))}"
+        )
+    ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
+    z = np.where(ahead, np.nan, weights).astype(np.float32)
+    strongest = float(np.max(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
+    queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
+    numbered = {
+        "x": [f"{label}  {first + i}" for i, label in enumerate(keys)],
+        "y": [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)],
+    }
+    # x and y hold every label, for the hover text; x2 and y2 lie over them and show as many as can be read.
+    columns = {
+        "overlaying": "x",
+        "matches": "x",
+        "side": "bottom",
+        "tickangle": -90,
+        "title": {"text": _escape(key_title)},
+    }
+    columns |= {"tickfont": _LABEL | {"size": 10}, "automargin": True}
+    rows = {
+        "overlaying": "y",
+        "matches": "y",
+        "side": "left",
+        "title": {"text": _escape(query_title)},
+        "automargin": True,
+    }
+    own = None if selected is None else n_key - n_query + selected
+    return Figure(
+        {
+            "data": [
+                {
+                    "type": "heatmap",
+                    "z": z,
+                    "zmin": 0,
+                    "zmax": strongest,
+                    "colorscale": colorscale(SEQUENTIAL),
+                    "xgap": 1 if n_key <= 48 else 0,
+                    "ygap": 1 if n_query <= 48 else 0,
+                    "hoverongaps": False,
+                    "hovertemplate": f"%{{y}} → %{{x}}<br>{_escape(weight_title)} %{{z:.4f}}<extra></extra>",
+                    "colorbar": _colorbar(weight_title, strongest, clipped=float(np.max(weights)) > strongest),
+                    "showscale": n_key >= 6,
+                },
+                {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},
+            ],
+            "layout": {
+                "template": {},
+                "height": int(np.clip(_CELL * n_query + 150, 220, 560)),
+                "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+                "xaxis": _tokens_axis(numbered["x"]) | {"showticklabels": False, "range": [-0.5, n_key - 0.5]},
+                "yaxis": _tokens_axis(numbered["y"]) | {"showticklabels": False, "range": [n_query - 0.5, -0.5]},
+                "xaxis2": _tokens_axis(keys, most=26, keep=own) | columns,
+                "yaxis2": _tokens_axis(queries, most=26, keep=selected) | rows,
+                "shapes": [] if own is None else [_frame(selected, own)],
+                "hovermode": "closest",
+            },
+        }
+    )
+
+
+def activation_curves(
+    x: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    derivatives: Mapping[str, np.ndarray],
+    *,
+    at: float,
+    flat: float | None = None,
+    x_title: str = "x",
+    function_title: str = "f(x)",
+    slope_title: str = "slope",
+    flat_name: str = "slope 0",
+) -> Figure:
+    """Functions above, their slopes below, on one x axis, with a line at `at` and the values there in the legend.
+
+    `x` ascends, shape (N,); each curve and each derivative has the same shape. `flat` is the x where the first
+    function's slope is zero: marked on it and on its slope. At most three functions, told apart by hue and dash.
+    """
+    data: list[dict[str, Any]] = []
+    for name, pair, dash in zip(curves, CURVES, ("solid", "dash", "dot"), strict=False):
+        values = [float(np.interp(at, x, panel[name])) for panel in (curves, derivatives)]
+        readout = f"{_escape(name)} <b>{values[0]:+.4f}</b> · {_escape(slope_title)} <b>{values[1]:+.4f}</b>"
+        for axis, panel, here in zip(("y", "y2"), (curves, derivatives), values, strict=True):
+            line = {"color": pair.light, "dash": dash, "width": 2, "simplify": False}
+            dot = {"color": pair.light, "size": 8, "line": {"color": _LIGHT["card"], "width": 2}}
+            curve = {"x": x.astype(np.float32), "y": panel[name].astype(np.float32), "mode": "lines", "line": line}
+            data.append(curve | {"yaxis": axis, "name": readout.replace("-", "−"), "showlegend": axis == "y"})
+            data.append({"x": [at], "y": [here], "mode": "markers", "marker": dot, "yaxis": axis, "showlegend": False})
+    if flat is not None:
+        text = f"{_escape(flat_name)} · x = {flat:.4f}".replace("-", "−")
+        diamond = {"symbol": "diamond-open", "size": 10, "color": _LIGHT["text"], "line": {"width": 1.5}}
+        for axis, panel in zip(("y", "y2"), (curves, derivatives), strict=True):
+            y = float(np.interp(flat, x, next(iter(panel.values()))))
+            place = {"x": [flat], "y": [y], "yaxis": axis, "marker": diamond, "showlegend": False, "cliponaxis": False}
+            label = {"mode": "markers+text", "text": [text], "textposition": "bottom center", "textfont": {"size": 11}}
+            data.append(place | (label if axis == "y" else {"mode": "markers"}))
+    return Figure(
+        {
+            "data": [{"type": "scatter", "hoverinfo": "none"} | trace for trace in data],
+            "layout": {
+                "template": {},
+                "height": 480,
+                "margin": {**_SIDES, "t": 8, "b": 40},
+                "xaxis": _GRID | {"title": {"text": x_title}, "range": [float(x[0]), float(x[-1])], "anchor": "y2"},
+                "yaxis": _GRID | {"title": {"text": function_title}, "domain": [0.54, 1]},
+                "yaxis2": _GRID | {"title": {"text": slope_title}, "domain": [0, 0.46]},
+                "legend": _LEGEND | {"yanchor": "bottom", "font": {"family": MONO, "size": 11}},
+                "shapes": [
+                    {
+                        "type": "line",
+                        "x0": at,
+                        "x1": at,
+                        "yref": "paper",
+                        "y0": 0,
+                        "y1": 1,
+                        "line": {"color": _LIGHT["accent"], "width": 1.5},
+                    }
+                ],
+                "hovermode": "x",
+            },
+        }
+    )
+
+
+def histogram(
+    counts: np.ndarray, edges: np.ndarray, *, x_title: str = "pre-activation", y_title: str = "share"
+) -> Figure:
+    """Bars between the edges: `counts` of shape (N,), numbers or shares, `edges` of shape (N + 1,), ascending."""
+    counts, edges = np.asarray(counts, dtype=np.float32), np.asarray(edges, dtype=np.float64)
+    if len(edges) != len(counts) + 1:
+        raise ValueError(f"{len(counts)} bars need {len(counts) + 1} edges, not {len(edges)}")
+    return Figure(
+        {
+            "data": [
+                {
+                    "type": "bar",
+                    "x": ((edges[:-1] + edges[1:]) / 2).astype(np.float32),
+                    "y": counts,
+                    "width": np.diff(edges).astype(np.float32),
+                    "marker": {"color": _LIGHT["after"], "line": {"color": _LIGHT["card"], "width": 0.5}},
+                    "hovertemplate": f"{_escape(x_title)} %{{x:.2f}}<br>{_escape(y_title)} %{{y:.4~g}}<extra></extra>",
+                }
+            ],
+            "layout": {
+                "template": {},
+                "height": 220,
+                "bargap": 0,
+                "margin": {**_SIDES, "t": 8, "b": 40},
+                "xaxis": _GRID | {"title": {"text": x_title}, "range": [float(edges[0]), float(edges[-1])]},
+                "yaxis": _GRID | {"title": {"text": y_title}, "rangemode": "tozero"},
+            },
+        }
+    )
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _change(before: float, after: float) -> str:
+    """ "41 % → 58 %", or one number where both read the same."""
+    old, new = _escape(percent(float(before))), _escape(percent(float(after)))
+    return new if old == new else f"{old} → {new}"
+
+
+def _tokens_axis(labels: Sequence[str], most: int | None = None, keep: int | None = None) -> dict[str, Any]:
+    """An axis of integer positions whose tick texts are the labels: all, or every n-th, at most `most`, `keep` among
+    them."""
+    step = 1 if most is None else max(1, -(-len(labels) // most))
+    places = list(range((keep or 0) % step, len(labels), step))
+    return _QUIET | {"tickvals": places, "ticktext": [labels[i] for i in places], "tickfont": _LABEL}
+
+
+def _colorbar(title: str, largest: float, *, clipped: bool) -> dict[str, Any]:
+    """A small scale in the corner that a causal picture leaves blank."""
+    place = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "len": 0.36, "thickness": 8}
+    ends = {"tickvals": [0, largest], "ticktext": ["0", f"{'≥ ' if clipped else ''}{largest:.2g}"]}
+    return place | ends | {"title": {"text": _escape(title), "side": "top"}, "outlinewidth": 0, "ypad": 4}
+
+
+def _frame(row: int, last_column: int) -> dict[str, Any]:
+    line = {"color": _LIGHT["accent"], "width": 2}
+    return {"type": "rect", "x0": -0.5, "x1": last_column + 0.5, "y0": row - 0.5, "y1": row + 0.5, "line": line}

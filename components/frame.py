@@ -1,0 +1,66 @@
+"""The frame around the tabs: title, model, language, light or dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gradio as gr
+
+from components.i18n import Language, Words, say
+from components.texts import TEXTS
+from components.widgets.sentence import sentence
+from gpt import Generation, list_models
+
+LANGUAGES = [("EN", "en"), ("中文", "zh")]
+# Gradio marks the dark theme by a class on the body; the choice is kept by the browser.
+_TOGGLE_THEME = """() => {
+  const dark = document.body.classList.toggle("dark");
+  localStorage.setItem("glassbox-theme", dark ? "dark" : "light");
+}"""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What every tab reads: the model and the language. example: a finished text on the default model."""
+
+    example: Generation
+    model: gr.Dropdown
+    language: gr.Radio
+    theme: gr.Button
+
+
+def build_frame(words: Words, example: Generation) -> Frame:
+    """One row: the name, the model, and two switches."""
+    with gr.Row(elem_classes="gb-frame"):
+        with gr.Column(elem_classes="gb-title", min_width=200):
+            gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
+            words.build(sentence, {"value": "tagline"}, kind="caption", elem_id="tagline")
+        model = words.build(
+            gr.Dropdown,
+            {"label": "model", "choices": model_choices},
+            value=example.loaded.name,
+            elem_id="model",
+            container=False,
+        )
+        language = words.build(
+            gr.Radio,
+            {"label": "language"},
+            choices=LANGUAGES,
+            value="en",
+            elem_id="language",
+            elem_classes="gb-segments",
+            container=False,
+        )
+        theme = words.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
+    theme.click(None, js=_TOGGLE_THEME)
+    return Frame(example, model, language, theme)
+
+
+def short_name(model: str, language: Language) -> str:
+    """A model inside a sentence: the name of the picker without what follows it."""
+    return say(key, language).partition(" · ")[0] if (key := f"model.{model}") in TEXTS else model
+
+
+def model_choices(language: str) -> list[tuple[str, str]]:
+    """(what the picker says, name) of every model."""
+    return [(say(key, language) if (key := f"model.{name}") in TEXTS else name, name) for name in list_models()]

@@ -1,0 +1,45 @@
+"""Two languages: a sentence by its key, and components whose words change with the language."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import gradio as gr
+from gradio.blocks import Block
+
+from components.texts import TEXTS
+
+Language = Literal["en", "zh"]
+B = TypeVar("B", bound=Block)
+
+
+def say(key: str, language: Language, **values: object) -> str:
+    """The sentence of that key, with the values filled in."""
+    sentence = TEXTS[key][language == "zh"]
+    return sentence.format(**values) if values else sentence
+
+
+class Words:
+    """Builds components with words in them, and gives every one its new words when the language changes."""
+
+    def __init__(self) -> None:
+        self._bound: list[tuple[Block, dict[str, Any]]] = []
+
+    def build(self, cls: type[B], texts: dict[str, Any], **arguments: Any) -> B:
+        """cls(**arguments) plus a property per entry of texts; each names a key, or is a function of the language."""
+        component = cls(**arguments, **self._in("en", texts))
+        self._bound.append((component, texts))
+        return component
+
+    @property
+    def components(self) -> list[Block]:
+        """Everything that changes with the language."""
+        return [component for component, _ in self._bound]
+
+    def updates(self, language: Language) -> list[Any]:
+        """One update per entry of `components`."""
+        return [gr.update(**self._in(language, texts)) for _, texts in self._bound]
+
+    @staticmethod
+    def _in(language: Language, texts: dict[str, Any]) -> dict[str, Any]:
+        return {name: source(language) if callable(source) else say(source, language) for name, source in texts.items()}

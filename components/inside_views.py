@@ -1,0 +1,152 @@
+"""What the Inside tab shows of a document: values for its two widgets, no components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from components.i18n import Language, say
+from components.inside_record import HeadVectors, Record, Strip, pooled
+from components.inside_words import number, part_words
+from components.labels import percent, quoted, token_text, visible
+from components.views import Look
+from components.widgets.flow import flow_value, packed
+from components.widgets.heads import heads_value, max_pooled, thumbnail_side
+
+ROWS = 64  # tokens that the flow shows at once
+AFTER = 8  # of these stand after the selected one, where the text goes on
+SILENT = {"ff": 0.5}  # what counts as little: the dip of GELU, -0.17, must not look like a strong neuron
+THIN = 4  # pixels of a vector in a layer that is not opened
+TOP = 8  # next tokens
+FULL = 98  # the percentile of |value| that gets the full colour, so that one outlier does not pale the rest
+
+
+def shown_head(look: Look) -> int:
+    """The flow follows one head: the selected one, the first where the average of all is selected."""
+    return look.head or 0
+
+
+def window(length: int, position: int) -> tuple[int, int]:
+    """The first position of the flow and the one after its last: all of a short text, else what is around."""
+    end = min(length, max(position + 1 + AFTER, ROWS))
+    return max(0, end - ROWS), end
+
+
+def flow(record: Record, look: Look, language: Language) -> str:
+    """Everything that the flow draws and says for the selected position, layer and head."""
+    config, document = record.config, record.document
+    position, layer, head = min(look.at(document), record.length - 1), look.layer, shown_head(look)
+    start, end = window(record.length, position)
+    rows = slice(start, end)
+    vectors = record.head(layer, head)
+    logits = document.logits(position)
+    tokenizer = document.loaded.tokenizer
+    best, strips = _next(logits), _strips(record, layer, vectors)
+    row = vectors.weights[position, : position + 1]
+    content: dict[str, Any] = {
+        "doc": f"{id(document):x}",
+        "start": start,
+        "total": record.length,
+        "selected": position,
+        "layer": layer,
+        "head": head,
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "head_size": config.head_size,
+        "tokens": [visible(token_text(tokenizer, i)) for i in document.ids[rows]],
+        "strips": {
+            name: _strip(strip, rows, SILENT.get(name, 0.0)) for name, strip in strips.items() if strip is not None
+        },
+        "stack": [_strip(record.strip(i, "resid_post"), rows, bins=THIN) for i in range(config.n_layer)],
+        "norms": [number(record.strip(i, "resid_post").norm[position]) for i in range(config.n_layer)],
+        "weights": packed(vectors.weights[rows, rows], 1.0, signed=False),
+        "row": [float(f"{w:.4g}") for w in vectors.weights[position, rows]],
+        "scores": [float(f"{s:.4g}") for s in vectors.scores[position, rows]],
+        "next": [[visible(token_text(tokenizer, i)), float(f"{p:.4g}")] for i, p, _ in best],
+        "words": part_words(record, vectors, logits, position, layer, head, language),
+        "text": _says(record, vectors, best[0], position, layer, head, language),
+    }
+    follower = document.ids[position + 1] if position + 1 < len(document.ids) else None
+    content["chosen"] = next((n for n, (i, _, _) in enumerate(best) if i == follower), -1)
+    if end - start < record.length:
+        share = percent(max(0.0, 1 - float(row[start:].sum())))
+        content["text"] += say("flow.window", language, start=start, end=end - 1, share=share)
+    return flow_value(content)
+
+
+def _strips(record: Record, layer: int, vectors: HeadVectors) -> dict[str, Strip | None]:
+    """The columns of the picture by their short names, all positions."""
+    names = {"tok": (None, "token_embedding"), "pos": (None, "position_embedding"), "fin": (None, "final_norm")}
+    inner = {"pre": "resid_pre", "att": "attn_out", "mid": "resid_mid", "ff": "mlp_post", "out": "mlp_out"}
+    names |= {short: (layer, name) for short, name in {**inner, "post": "resid_post"}.items()}
+    strips = {short: record.strip(*place) for short, place in names.items()}
+    return strips | {name: Strip.of(getattr(vectors, name)) for name in "qkvz"}
+
+
+def _strip(strip: Strip, rows: slice, least: float = 0.0, *, bins: int | None = None) -> dict[str, Any]:
+    values = strip.values[rows] if bins is None else pooled(strip.values[rows], bins)
+    scale = float(f"{max(least, np.percentile(np.abs(values), FULL)):.3g}") or 1.0  # as it is said
+    return {"bins": values.shape[1], "width": strip.width, "scale": f"{scale:g}", "data": packed(values, scale)}
+
+
+def _next(logits: torch.Tensor) -> list[tuple[int, float, float]]:
+    """(id, probability, logit) of the most probable next tokens."""
+    best = logits.topk(min(TOP, len(logits)))
+    return list(zip(best.indices.tolist(), logits.softmax(0)[best.indices].tolist(), best.values.tolist(), strict=True))
+
+
+def _says(
+    record: Record,
+    vectors: HeadVectors,
+    best: tuple[int, float, float],
+    position: int,
+    layer: int,
+    head: int,
+    language: Language,
+) -> str:
+    ids, tokenizer = record.document.ids, record.document.loaded.tokenizer
+    row = vectors.weights[position, : position + 1]
+    most = np.argsort(-row, kind="stable")[:2]
+    return say(
+        "flow.says",
+        language,
+        token=quoted(tokenizer, ids[position]),
+        position=position,
+        n=record.length,
+        layer=layer,
+        head=head,
+        targets=", ".join(f"{quoted(tokenizer, ids[i])} ({percent(row[i])})" for i in most),
+        before=number(record.strip(layer, "resid_pre").norm[position]),
+        added=number(record.strip(layer, "attn_out").norm[position]),
+        added2=number(record.strip(layer, "mlp_out").norm[position]),
+        best=f"{quoted(tokenizer, best[0])} ({percent(best[1])})",
+    )
+
+
+def overview(record: Record, look: Look, language: Language) -> str:
+    """Every head of every layer as a thumbnail, with where its look goes on average."""
+    config, T = record.config, record.length
+    side = thumbnail_side(config.n_layer, config.n_head, T)
+    pictures = np.empty((config.n_layer, config.n_head, side, side), np.float32)
+    shares = np.zeros((config.n_layer, config.n_head, 3))  # first token, the one before, itself
+    for layer in range(config.n_layer):
+        weights = record.weights(layer)  # (nh, T, T)
+        pictures[layer] = max_pooled(weights, side)
+        shares[layer, :, 2] = np.trace(weights, axis1=1, axis2=2) / T
+        if T > 1:
+            shares[layer, :, 0] = weights[:, 1:, 0].mean(axis=1)
+            shares[layer, :, 1] = np.trace(weights, offset=-1, axis1=1, axis2=2) / (T - 1)
+    layer, head = (int(i) for i in np.unravel_index(shares[:, :, 1].argmax(), shares.shape[:2]))
+    text = say(
+        "heads.says",
+        language,
+        n=config.n_layer * config.n_head,
+        tokens=T,
+        layer=layer,
+        head=head,
+        share=percent(shares[layer, head, 1]),
+    )
+    written = [[[percent(share) for share in one] for one in row] for row in shares.tolist()]
+    return heads_value(pictures, {"layer": look.layer, "head": shown_head(look), "shares": written, "text": text})

@@ -1,0 +1,37 @@
+"""How a token is written where a person reads it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+_MARKS = str.maketrans({" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍", "\x00": "␀"})
+
+
+class Vocabulary(Protocol):
+    """What is asked of a tokenizer here, so that figures can use this module and know nothing of models."""
+
+    def token_bytes(self, token_id: int) -> bytes: ...
+
+
+def token_text(tokenizer: Vocabulary, token_id: int) -> str:
+    """The characters of one token; bytes that are no whole character stand as \\xNN."""
+    return tokenizer.token_bytes(token_id).decode("utf-8", "backslashreplace")
+
+
+def visible(text: str) -> str:
+    """The same with spaces, newlines and tabs as marks that can be seen."""
+    return text.translate(_MARKS)
+
+
+def quoted(tokenizer: Vocabulary, token_id: int) -> str:
+    """A token inside a sentence."""
+    return f"“{visible(token_text(tokenizer, token_id))}”"
+
+
+def percent(probability: float) -> str:
+    """A probability with as many digits as it takes: 41 %, 3.2 %, 0.05 %, < 0.01 %; the space does not break."""
+    value = 100 * probability
+    if 0 < value < 0.01:
+        return "< 0.01\u00a0%"
+    digits = 0 if value >= 9.95 or value == 0 else 1 if value >= 0.95 else 2
+    return f"{value:.{digits}f}\u00a0%"

@@ -1,0 +1,88 @@
+"""Puts the page together: the frame, the tabs, the API; and how it is launched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from components.activations import build_activations
+from components.api import SLOTS, Endpoints
+from components.frame import Frame, build_frame
+from components.i18n import Words
+from components.inside import build_inside
+from components.playground import LOOKING, build_playground
+from components.session import example
+from components.shape_lab import build_shape_lab
+from components.static import HEAD, ROUTES
+from components.text_loss import build_text_loss
+from components.theme import THEME
+from components.why import build_why
+from gpt import DEFAULT_MODEL, add_model, get_model
+
+STYLES = ("layout.css", "labs.css", "why.css")
+CSS = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in STYLES)
+SCRIPT = Path(__file__).with_name("layout.js").read_text(encoding="utf-8")
+MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
+
+
+def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads: bool = False) -> gr.Blocks:
+    """The whole page, opening with that model, which writes the example on the first screen.
+
+    model: a name of the list, a path, or a repository of the hub; n_head: for a checkpoint that does not say it.
+    uploads: whether visitors may open checkpoints of their own; for a page that is open to one person only.
+    Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
+    """
+    name = add_model(model, n_head)
+    loaded = get_model(name)
+    words = Words()
+    with gr.Blocks(title="Glassbox GPT", analytics_enabled=False) as app:
+        frame = build_frame(words, example(loaded))
+        with gr.Tabs(elem_id="tabs") as tabs:
+            with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
+                playground = build_playground(words, frame, uploads=uploads)
+            with words.build(gr.Tab, {"label": "tab.inside"}, id="inside") as tab:
+                build_inside(words, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.why"}, id="why") as tab:
+                build_why(words, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.activations"}, id="activations") as tab:
+                build_activations(words, frame, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
+                build_shape_lab(words, frame, playground)
+            with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
+                build_text_loss(words, frame)
+        _language_events(app, words, frame)
+        Endpoints(name).register()
+    return app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)
+
+
+def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> None:
+    """The switch changes every word; a new visitor gets the language of the link, of last time, or of the browser."""
+    frame.language.change(words.updates, frame.language, words.components, **LOOKING)
+    frame.language.input(None, frame.language, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
+    frame.language.change(None, frame.language, None, js="(lang) => { document.documentElement.lang = lang; }")
+    app.load(None, None, frame.language, js=_FIRST_LANGUAGE, api_visibility="private")
+
+
+_FIRST_LANGUAGE = """() => {
+  const asked = new URLSearchParams(location.search).get("lang") || localStorage.getItem("glassbox-lang");
+  const language = asked || (navigator.language.startsWith("zh") ? "zh" : "en");
+  return language === "zh" ? "zh" : "en";
+}"""
+
+
+def launch_options() -> dict[str, Any]:
+    """What every launch of the page passes on to gradio."""
+    return {
+        "theme": THEME,
+        "js": SCRIPT,
+        "head": f"{HEAD}<style>{CSS}</style>",
+        "app_kwargs": {"routes": ROUTES},
+        "max_threads": 4 * SLOTS + 64,
+        "show_error": False,
+        "enable_monitoring": False,
+        "run_history": False,
+        "footer_links": ["api"],
+        "ssr_mode": False,
+    }

@@ -1,0 +1,146 @@
+"""The handlers of the Playground that look at what is there: they read the document and never run the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from components import views
+from components.api import MAX_CHARACTERS
+from components.i18n import Language, say
+from components.session import Session
+from components.settings import LIMITS, sampling_params
+from components.widgets.tokens import selection
+from gpt import LoadedModel, SamplingParams, get_model
+
+if TYPE_CHECKING:
+    from components.playground import Playground
+
+Values = dict[Any, Any]
+STRIP_TOKENS = 600  # of a long prompt, as many are shown while one types
+AVERAGE = -1  # the choice of the head picker that stands for all heads
+
+
+def params_of(ui: Playground, values: Values) -> SamplingParams:
+    """The settings of the sliders, checked again here. Raises ValueError with a sentence in the page's language."""
+    typed = (values[ui.seed] or "").strip()
+    if typed and not (typed.isascii() and typed.isdecimal()):
+        raise ValueError(say("error.seed", values[ui.frame.language]))
+    seed = int(typed) if typed else None
+    return sampling_params(seed=seed, **{name: values[getattr(ui, name)] for name in LIMITS})
+
+
+def look(ui: Playground, session: Session, params: SamplingParams, language: Language) -> Values:
+    """Every picture of the selected position."""
+    document = session.document
+    return {
+        ui.bars: views.bars(document, session.look, params, language),
+        ui.heatmap: views.heatmap(document, session.look, language),
+        ui.strip: gr.update(shade=views.shading(document, session.look)),
+        ui.hint: views.hint(document, session.look, language),
+    }
+
+
+def show_prompt(ui: Playground, values: Values) -> Values:
+    """While one types: the prompt's tokens and their number."""
+    text = (values[ui.prompt] or "")[:MAX_CHARACTERS]
+    try:
+        loaded = get_model(values[ui.frame.model])
+        ids = loaded.tokenizer.encode(text)
+    except ValueError as problem:  # a model that did not come, a character that its vocabulary does not have
+        return {ui.prompt_strip: "", ui.prompt_count: str(problem)}
+    return {
+        ui.prompt_strip: views.prompt_strip(loaded.tokenizer, ids[:STRIP_TOKENS]),
+        ui.prompt_count: views.count_sentence(len(ids), loaded.model.config.block_size, values[ui.frame.language]),
+    }
+
+
+def select_token(ui: Playground, values: Values, sent: Values) -> Values:
+    """Look from the token that was clicked in the strip."""
+    return _select(ui, values, sent.get("index"))
+
+
+def select_row(ui: Playground, values: Values, sent: Values) -> Values:
+    """Look from the token whose row was clicked in the heatmap."""
+    session: Session = values[ui.session]
+    row = sent.get("y")
+    if session.document is None or type(row) is not int:
+        return {}
+    return _select(ui, values, views.window(session.document, session.look)[0] + row)
+
+
+def _select(ui: Playground, values: Values, index: object) -> Values:
+    """index comes from the browser, so it may be anything."""
+    session: Session = values[ui.session]
+    document = session.document
+    if document is None or type(index) is not int or not 0 <= index < len(document.ids):
+        return {}
+    session.look = replace(session.look, position=index)
+    update = look(ui, session, params_of(ui, values), values[ui.frame.language])
+    shade = views.shading(document, session.look)
+    return update | {ui.strip: gr.update(selected=selection(session.look.at(document)), shade=shade)}
+
+
+def select_head(ui: Playground, values: Values) -> Values:
+    """Look through another head, or shade the strip by something else."""
+    session: Session = values[ui.session]
+    document = session.document
+    head = values[ui.head]
+    session.look = replace(
+        session.look,
+        layer=values[ui.layer],
+        head=None if head == AVERAGE else head,
+        by_attention=values[ui.shading] == "attention",
+    )
+    if document is None:
+        return {}
+    language = values[ui.frame.language]
+    return {
+        ui.heatmap: views.heatmap(document, session.look, language),
+        ui.strip: gr.update(shade=views.shading(document, session.look)),
+        ui.hint: views.hint(document, session.look, language),
+    }
+
+
+def show_bars(ui: Playground, values: Values) -> Values:
+    """The bars after a slider moved: recomputed from the stored state."""
+    session: Session = values[ui.session]
+    document = session.document
+    if document is None:
+        return {}
+    return {ui.bars: views.bars(document, session.look, params_of(ui, values), values[ui.frame.language])}
+
+
+def fit(ui: Playground, session: Session, loaded: LoadedModel, values: Values) -> Values:
+    """What depends on the model: its layers and heads to choose from, its context as the longest length."""
+    config, head = loaded.model.config, session.look.head
+    choices = head_choices(config.n_head, values[ui.frame.language])
+    return {
+        ui.layer: gr.update(choices=list(range(config.n_layer)), value=session.look.layer),
+        ui.head: gr.update(choices=choices, value=AVERAGE if head is None else head),
+        ui.length: gr.update(maximum=config.block_size, value=min(values[ui.length], config.block_size)),
+        **show_prompt(ui, values),
+    }
+
+
+def retell(ui: Playground, values: Values) -> Values:
+    """Every sentence again, in the language chosen just now."""
+    language = values[ui.frame.language]
+    session: Session = values[ui.session]
+    document = session.document
+    update = show_prompt(ui, values)
+    update[ui.head] = gr.update(choices=head_choices(get_model(values[ui.frame.model]).model.config.n_head, language))
+    if document is None:
+        return update
+    meter = session.meter
+    return update | {
+        **look(ui, session, params_of(ui, values), language),
+        ui.status: views.status(meter, session.finish_reason, language) if meter else say("status.example", language),
+    }
+
+
+def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
+    """(what the head picker says, value)."""
+    return [(say("attention.all", language), AVERAGE), *((str(head), head) for head in range(n_head))]

@@ -1,0 +1,108 @@
+"""What the Loss tab says of a text that was read: values for its widgets, no components."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from components import views
+from components.frame import short_name
+from components.i18n import Language, say
+from components.labels import percent, quoted
+from components.widgets.tokens import header, shade_value
+from gpt import LoadedModel
+from gpt.experiments.text_loss import TextScore
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text, what a model made of it, and the token that is looked at.
+
+    repaired: halves of surrogate pairs in the text became U+FFFD.
+    """
+
+    loaded: LoadedModel
+    result: TextScore
+    selected: int
+    repaired: bool = False
+
+
+def most_surprising(result: TextScore) -> int:
+    """The position of the token with the largest surprise."""
+    return 1 + max(range(len(result.surprises)), key=lambda i: result.surprises[i].nats)
+
+
+def strip(reading: Reading) -> str:
+    """The text, each token with its probability and rank; the first has none."""
+    result = reading.result
+    known = [(None, None), *((math.exp(-surprise.nats), surprise.rank) for surprise in result.surprises)]
+    doc = header(doc=f"{id(result):x}")
+    return doc + views.token_lines(reading.loaded.tokenizer, result.ids, known, n_prompt=1)
+
+
+def shading(reading: Reading) -> str:
+    """Surprisal in bits, as the tint of the strip."""
+    return shade_value(np.array([0.0, *(surprise.bits for surprise in reading.result.surprises)]))
+
+
+def headline(reading: Reading, language: Language) -> str:
+    """The three numbers of the whole text."""
+    score = reading.result.score
+    return say(
+        "loss.headline",
+        language,
+        loss=f"{score.loss:.4f}",
+        perplexity=f"{score.perplexity:,.2f}",
+        bits=f"{score.bits_per_byte:.3f}",
+    )
+
+
+def says(reading: Reading, language: Language) -> str:
+    """What the numbers mean, and how the text was read."""
+    result, block_size = reading.result, reading.loaded.model.config.block_size
+    n = len(result.ids)
+    choices = f"{result.score.perplexity:,.0f}"
+    n_bytes = f"{result.score.n_bytes:,}"
+    text = say(
+        "loss.says",
+        language,
+        model=short_name(reading.loaded.name, language),
+        choices=choices,
+        n=f"{n:,}",
+        bytes=n_bytes,
+    )
+    if result.n_windows == 1:
+        text += say("loss.fits", language, limit=f"{block_size:,}")
+    else:
+        text += say(
+            "loss.windows",
+            language,
+            limit=f"{block_size:,}",
+            n=f"{result.n_windows:,}",
+            stride=f"{result.stride:,}",
+            least=f"{max(1, block_size - result.stride):,}",
+        )
+    return text + (say("loss.repaired", language) if reading.repaired else "")
+
+
+def token(reading: Reading, language: Language) -> str:
+    """The selected token: how likely it was, and what was expected in its place."""
+    tokenizer, result = reading.loaded.tokenizer, reading.result
+    name = quoted(tokenizer, result.ids[reading.selected])
+    if reading.selected == 0:
+        return say("loss.token.first", language, token=name)
+    surprise = result.surprises[reading.selected - 1]
+    expected = ", ".join(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in surprise.expected)
+    return say(
+        "loss.token",
+        language,
+        token=name,
+        p=percent(math.exp(-surprise.nats)),
+        rank=f"{surprise.rank:,}",
+        total=f"{reading.loaded.model.config.vocab_size:,}",
+        bits=f"{surprise.bits:.2f}",
+        nats=f"{surprise.nats:.2f}",
+        expected=expected,
+    )

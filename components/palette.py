@@ -1,0 +1,97 @@
+"""Colours, each as a pair, on the light theme and on the dark one; and the typeface of tokens.
+
+The sequential map (weights, probabilities) and the diverging one (differences around zero) are lines through
+OKLab with equal steps, so that equal differences look equal; their lightness alone tells the order, which holds
+for every kind of colour blindness. Figures are built with the light colours; the browser swaps each for its
+partner on the dark theme (`DARK_PARTNERS`), so every light colour here has exactly one dark one.
+
+Source of the space: Ottosson, "A perceptual color space for image processing" (2020).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# The typeface of tokens and numbers: whatever the system has, with figures of equal width.
+MONO = (
+    'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", '
+    '"Noto Sans CJK SC", monospace'
+)
+
+
+class Pair(NamedTuple):
+    """One colour as two hex strings."""
+
+    light: str
+    dark: str
+
+
+PALETTE: dict[str, Pair] = {
+    "surface": Pair("#f4f6f8", "#12151b"),  # the page
+    "card": Pair("#ffffff", "#1b1f27"),  # what lies on it
+    "raised": Pair("#fcfdfe", "#252a34"),  # tooltips, inputs
+    "text": Pair("#1a2130", "#e8ebf1"),
+    "muted": Pair("#596273", "#9ca6b7"),
+    "line": Pair("#e2e6ec", "#313845"),  # grids and hairlines
+    "accent": Pair("#c2410c", "#ffa352"),  # the selection, and nothing else
+    "primary": Pair("#2b6cb3", "#58cbe0"),  # the one button that acts
+    "on_primary": Pair("#fefefe", "#0e1218"),
+    "before": Pair("#b4d3e6", "#37577e"),  # bars: the model's own probabilities
+    "after": Pair("#2c70b5", "#4dc6da"),  # bars: after temperature and filters
+    "danger": Pair("#b3261e", "#ff8a80"),
+}
+
+SEQUENTIAL: tuple[Pair, ...] = (
+    Pair("#f0f8fc", "#1e232c"),
+    Pair("#bce2f3", "#283657"),
+    Pair("#85cae8", "#304c80"),
+    Pair("#5caed9", "#2a68a4"),
+    Pair("#3b90ca", "#1f88bf"),
+    Pair("#2c70b6", "#2ca8d0"),
+    Pair("#29519d", "#4dc7db"),
+    Pair("#27347d", "#80e3e0"),
+    Pair("#1f1a5a", "#b6fce8"),
+)
+
+DIVERGING: tuple[Pair, ...] = (
+    Pair("#772e11", "#fcc687"),
+    Pair("#b1521b", "#d98c4c"),
+    Pair("#db874a", "#a35e31"),
+    Pair("#f4c093", "#663c25"),
+    Pair("#f7f7f7", "#242223"),
+    Pair("#a3d1f2", "#304770"),
+    Pair("#62a3da", "#3c75af"),
+    Pair("#3572b9", "#4fabdf"),
+    Pair("#23418f", "#92ddfb"),
+)
+
+HEAD_HUES: dict[str, Pair] = {  # what a head does, by gpt.analysis' names for it
+    "previous_token": Pair("#037ac0", "#65b2f1"),
+    "same_token": Pair("#17895b", "#5ed99e"),
+    "first_token": Pair("#a87f09", "#f1c955"),
+    "duplicate_token": Pair("#834ba8", "#bf8ae6"),
+    "induction": Pair("#d33c33", "#f9786a"),
+    "local": Pair("#1c989e", "#6bd8de"),
+    "spread": Pair("#7a7a7a", "#9a9ea8"),
+}
+
+CURVES: tuple[Pair, ...] = (HEAD_HUES["previous_token"], HEAD_HUES["first_token"], HEAD_HUES["duplicate_token"])
+
+_EVERY = (*PALETTE.values(), *SEQUENTIAL, *DIVERGING, *HEAD_HUES.values())
+DARK_PARTNERS: dict[str, str] = {pair.light: pair.dark for pair in _EVERY}
+
+
+def colorscale(colours: tuple[Pair, ...]) -> list[list[float | str]]:
+    """A plotly colorscale [[0.0, hex], ..., [1.0, hex]] of the light theme."""
+    return [[i / (len(colours) - 1), pair.light] for i, pair in enumerate(colours)]
+
+
+def css_variables() -> str:
+    """`--gb-<name>` for every colour, `--gb-seq-0..8`, `--gb-div-0..8`, `--gb-head-<role>`, on both themes."""
+    named = {name.replace("_", "-"): pair for name, pair in PALETTE.items()}
+    named |= {f"seq-{i}": pair for i, pair in enumerate(SEQUENTIAL)}
+    named |= {f"div-{i}": pair for i, pair in enumerate(DIVERGING)}
+    named |= {f"head-{name.replace('_', '-')}": pair for name, pair in HEAD_HUES.items()}
+    light = "".join(f"--gb-{name}:{pair.light};" for name, pair in named.items())
+    dark = "".join(f"--gb-{name}:{pair.dark};" for name, pair in named.items())
+    return f":root{{color-scheme:light;{light}}}\n.dark{{color-scheme:dark;{dark}}}\n"

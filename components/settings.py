@@ -1,0 +1,71 @@
+"""What a person may set: one table of limits for the page and the API."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpt import SamplingParams
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The range of one setting, both ends included, the step of its slider, and where it starts."""
+
+    low: float
+    high: float
+    step: float
+    default: float
+
+
+LIMITS = {
+    "temperature": Limit(0.0, 2.0, 0.05, 0.8),
+    "top_k": Limit(0, 200, 1, 0),
+    "top_p": Limit(0.01, 1.0, 0.01, 1.0),
+    "min_p": Limit(0.0, 1.0, 0.01, 0.0),
+    "repetition_penalty": Limit(1.0, 2.0, 0.05, 1.0),
+}
+WHOLE = ("top_k", "seed", "max_new_tokens", "k", "layer", "head")
+
+
+def number(name: str, value: object, low: float, high: float = math.inf) -> float | int:
+    """The value as a number within low..high; a whole one for the names in WHOLE.
+
+    Raises ValueError with a sentence for anything else: text, a truth value, NaN, out of range.
+    """
+    whole = name in WHOLE
+    kind = "a whole number" if whole else "a number"
+    span = f"between {low:g} and {high:g}" if math.isfinite(high) else f"of at least {low:g}"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} must be {kind} {span}, not {type(value).__name__}")
+    if not math.isfinite(value) or not low <= value <= high or (whole and value != int(value)):
+        raise ValueError(f"{name} must be {kind} {span}, not {value!r}")
+    return int(value) if whole else float(value)
+
+
+def sampling_params(
+    *,
+    temperature: object,
+    top_k: object = 0,
+    top_p: object = 1.0,
+    min_p: object = 0.0,
+    repetition_penalty: object = 1.0,
+    seed: object = None,
+) -> SamplingParams:
+    """Checked settings as the model takes them: 0 or 1 where that means off becomes None."""
+    given = {
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "repetition_penalty": repetition_penalty,
+    }
+    checked = {name: number(name, value, LIMITS[name].low, LIMITS[name].high) for name, value in given.items()}
+    return SamplingParams(
+        temperature=checked["temperature"],
+        top_k=checked["top_k"] or None,
+        top_p=None if checked["top_p"] == 1 else checked["top_p"],
+        min_p=checked["min_p"] or None,
+        repetition_penalty=None if checked["repetition_penalty"] == 1 else checked["repetition_penalty"],
+        seed=None if seed is None else number("seed", seed, 0),
+    )

@@ -1,0 +1,271 @@
+"""The Shapes tab: how big a GPT of any shape is, counted at once; built with random weights beside a trained one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from components import shape_building, shape_views
+from components.frame import Frame
+from components.i18n import Language, Words, say
+from components.playground import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.shape_settings import LABELS, RANGES, SWITCHES, shape_of, values_of
+from components.widgets.chart import chart
+from components.widgets.sentence import sentence
+from components.widgets.table import table
+from components.widgets.tokens import tokens
+from gpt import PRESETS, GPTConfig, get_model
+from gpt.experiments.shapes import UNTIED_124M
+from gpt.experiments.workshop import Workshop
+
+Values = dict[Any, Any]
+
+
+PICKED, OWN, UNTIED = "picked", "own", "untied"  # presets beside those of gpt.config
+SHAPES = {UNTIED: UNTIED_124M, **PRESETS}
+TITLES = {
+    "gpt2": "GPT-2 small",
+    "gpt2-medium": "GPT-2 medium",
+    "gpt2-large": "GPT-2 large",
+    "gpt2-xl": "GPT-2 XL",
+    "distilgpt2": "DistilGPT2",
+}
+
+
+@dataclass(frozen=True)
+class ShapeLab:
+    """The components of the tab, what it shares with the Playground, and where models are made."""
+
+    frame: Frame
+    playground: Playground
+    workshop: Workshop
+    session: gr.State
+    preset: gr.Dropdown
+    n_embd: gr.Slider
+    n_layer: gr.Slider
+    n_head: gr.Slider
+    block_size: gr.Slider
+    vocab_size: gr.Slider
+    n_ff: gr.Slider
+    tie_weights: gr.Checkbox
+    bias: gr.Checkbox
+    qkv_bias: gr.Checkbox
+    rotary: gr.Checkbox
+    skeleton: gr.Checkbox
+    headline: gr.HTML
+    notice: gr.HTML
+    parts: gr.HTML
+    sizes: gr.HTML
+    cost: gr.HTML
+    room: gr.HTML
+    build: gr.Button
+    stop: gr.Button
+    status: gr.HTML
+    trouble: gr.HTML
+    random_strip: gr.HTML
+    trained_name: gr.HTML
+    trained_strip: gr.HTML
+    stages: gr.HTML
+
+    def controls(self) -> set[Any]:
+        """Everything that says a shape."""
+        names = (*RANGES, *SWITCHES, "preset")
+        return {*(getattr(self, name) for name in names), self.frame.language, self.frame.model}
+
+    def numbers(self) -> list[Any]:
+        """Everything that follows from a shape."""
+        names = ("preset", "headline", "notice", "parts", "sizes", "cost", "room", "build")
+        return [getattr(self, name) for name in names]
+
+    def results(self) -> list[Any]:
+        """Everything that building changes."""
+        names = ("status", "trouble", "random_strip", "trained_name", "trained_strip", "stages", "build", "stop")
+        return [getattr(self, name) for name in names]
+
+
+def build_shape_lab(words: Words, frame: Frame, playground: Playground) -> ShapeLab:
+    """Lay the tab out and wire it. It opens with the shape of the page's model, its example beside random weights."""
+    config = frame.example.loaded.model.config
+    workshop = Workshop()
+    built = shape_building.example(workshop, frame.example)
+    parts: dict[str, Any] = {"frame": frame, "playground": playground, "workshop": workshop}
+    parts["session"] = gr.State(built.facts if built else None, time_to_live=SESSION_SECONDS)
+    with gr.Row(elem_classes="gb-playground gb-lab"):
+        with gr.Column(elem_classes="gb-controls", min_width=280):
+            parts |= _controls(words, config)
+        with gr.Column(elem_classes="gb-stage", min_width=320):
+            parts |= _numbers(words, config)
+            parts |= _building(words, config, built)
+    ui = ShapeLab(**{field.name: parts[field.name] for field in fields(ShapeLab)})
+    _wire(ui)
+    return ui
+
+
+def _controls(words: Words, config: GPTConfig) -> dict[str, Any]:
+    given = values_of(config)
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card gb-settings gb-shape"):
+        parts["preset"] = words.build(
+            gr.Dropdown,
+            {"label": "shapes.preset", "choices": preset_choices},
+            value=PICKED,
+            elem_id="shape-preset",
+        )
+        for name, limit in RANGES.items():
+            parts[name] = words.build(
+                gr.Slider,
+                {"label": LABELS[name], "info": f"{LABELS[name]}.info"},
+                minimum=limit.low,
+                maximum=max(limit.high, given[name]),
+                step=limit.step,
+                value=given[name],
+                elem_id=f"shape-{name.replace('_', '-')}",
+            )
+        for name in SWITCHES:
+            parts[name] = words.build(
+                gr.Checkbox,
+                {"label": LABELS[name], "info": f"{LABELS[name]}.info"},
+                value=given[name],
+                elem_id=f"shape-{name.replace('_', '-')}",
+                container=False,
+            )
+    return parts
+
+
+def preset_choices(language: Language) -> list[tuple[str, str]]:
+    """(what the picker says, name of the shape)."""
+    named = [(title, name) for name, title in TITLES.items()]
+    untied = (say("shapes.preset.untied", language), UNTIED)
+    return [
+        (say("shapes.preset.picked", language), PICKED), *named[:1], untied, *named[1:],
+        (say("shapes.preset.own", language), OWN),
+    ]  # fmt: skip
+
+
+def _numbers(words: Words, config: GPTConfig) -> dict[str, Any]:
+    with gr.Column(elem_classes="gb-card gb-size"):
+        words.build(sentence, {"value": "shapes.question"}, kind="question")
+        words.build(sentence, {"value": "shapes.says"}, kind="caption")
+        headline = sentence(shape_views.headline(config, False, "en"), kind="lead", elem_id="shape-headline")
+        notice = sentence(kind="notice", elem_id="shape-notice")
+        with gr.Row(elem_classes="gb-columns"):
+            with gr.Column(min_width=280):
+                parts = chart(shape_views.parts(config, False, "en"), elem_id="shape-parts")
+            with gr.Column(min_width=280):
+                sizes = table(shape_views.sizes(config, False, "en"), elem_id="shape-sizes")
+                cost = sentence(shape_views.cost(config, False, "en"), kind="caption", elem_id="shape-cost")
+    return {"headline": headline, "notice": notice, "parts": parts, "sizes": sizes, "cost": cost}
+
+
+def _building(words: Words, config: GPTConfig, built: shape_building.Built | None) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card gb-built"):
+        words.build(sentence, {"value": "shapes.build.question"}, kind="question")
+        words.build(sentence, {"value": "shapes.build.says"}, kind="caption")
+        with gr.Row(elem_classes="gb-buttons gb-short"):
+            parts["build"] = words.build(
+                gr.Button, {"value": "shapes.build"}, variant="primary", size="md", elem_id="shape-build", min_width=0
+            )
+            parts["stop"] = words.build(
+                gr.Button, {"value": "stop"}, size="md", elem_id="shape-stop", interactive=False, min_width=0
+            )
+        parts["room"] = sentence(shape_views.room(config, False, "en"), kind="caption", elem_id="shape-room")
+        parts["trouble"] = sentence(kind="notice", elem_id="shape-trouble")
+        facts = built.facts if built else None
+        parts["status"] = sentence(shape_views.status(facts, "en"), kind="status", elem_id="shape-status")
+        with gr.Row(elem_classes="gb-columns"):
+            with gr.Column(min_width=280):
+                words.build(sentence, {"value": "shapes.untrained"}, kind="question")
+                parts["random_strip"] = words.build(
+                    tokens, {"labels": strip_words}, value=built.random_strip if built else "", elem_id="shape-random"
+                )
+            with gr.Column(min_width=280):
+                name = shape_views.trained(facts.model if facts else "", "en")
+                parts["trained_name"] = sentence(name, kind="question", elem_id="shape-trained-name")
+                parts["trained_strip"] = words.build(
+                    tokens, {"labels": strip_words}, value=built.trained_strip if built else "", elem_id="shape-trained"
+                )
+        words.build(sentence, {"value": "shapes.stages.question"}, kind="question")
+        parts["stages"] = chart(shape_views.stages(facts, "en"), elem_id="shape-stages")
+    return parts
+
+
+def strip_words(language: Language) -> dict[str, str]:
+    """The words of both strips."""
+    keys = ("name", "token", "id", "probability", "rank", "attention", "marks")
+    return {key: say(f"strip.{key}", language) for key in keys} | {"empty": say("shapes.build.empty", language)}
+
+
+def read_controls(ui: ShapeLab, values: Values) -> dict[str, Any]:
+    """The controls' values by name."""
+    return {name: values[getattr(ui, name)] for name in (*RANGES, *SWITCHES)}
+
+
+def show(ui: ShapeLab, values: Values) -> Values:
+    """Every number again after a control moved; of a wrong combination, why it is wrong, and all else stays."""
+    return _show(ui, read_controls(ui, values), values[ui.frame.language])
+
+
+def _show(ui: ShapeLab, given: dict[str, Any], language: Language, preset: str | None = None) -> Values:
+    try:
+        config = shape_of(given, language)
+    except ValueError as problem:
+        return {ui.notice: str(problem), ui.build: gr.update(interactive=False), ui.preset: OWN}
+    bare = bool(given["skeleton"])
+    preset = preset or next((name for name, shape in SHAPES.items() if shape == config and not bare), OWN)
+    return {
+        ui.preset: preset,
+        ui.headline: shape_views.headline(config, bare, language),
+        ui.notice: "",
+        ui.parts: shape_views.parts(config, bare, language),
+        ui.sizes: shape_views.sizes(config, bare, language),
+        ui.cost: shape_views.cost(config, bare, language),
+        ui.room: shape_views.room(config, bare, language),
+        ui.build: gr.update(interactive=shape_views.fits(config, bare)),
+    }
+
+
+def choose(ui: ShapeLab, values: Values) -> Values:
+    """A preset: its values in the controls, and every number of it."""
+    name = values[ui.preset]
+    if name not in SHAPES and name != PICKED:
+        return {}
+    config = SHAPES[name] if name in SHAPES else get_model(values[ui.frame.model]).model.config
+    given = values_of(config)
+    update: Values = {getattr(ui, key): given[key] for key in SWITCHES}
+    for key, limit in RANGES.items():
+        update[getattr(ui, key)] = gr.update(value=given[key], maximum=max(limit.high, given[key]))
+    return update | _show(ui, given, values[ui.frame.language], name)
+
+
+def retell(ui: ShapeLab, values: Values) -> Values:
+    """Every sentence again, in the language chosen just now."""
+    language, facts = values[ui.frame.language], values[ui.session]
+    update = {key: value for key, value in show(ui, values).items() if key is not ui.preset}
+    return update | {
+        ui.status: shape_views.status(facts, language),
+        ui.trained_name: shape_views.trained(facts.model if facts else "", language),
+        ui.stages: shape_views.stages(facts, language),
+    }
+
+
+def _wire(ui: ShapeLab) -> None:
+    def handler(function: Callable[..., Any]) -> Callable[..., Any]:
+        return partial(function, ui)
+
+    latest = {"trigger_mode": "always_last", **LOOKING}
+    controls = [getattr(ui, name) for name in (*RANGES, *SWITCHES)]
+    gr.on([control.input for control in controls], handler(show), ui.controls(), ui.numbers(), **latest)
+    ui.preset.input(handler(choose), ui.controls(), [*controls, *ui.numbers()], **latest)
+    everything = ui.controls() | ui.playground.inputs() | {ui.session}
+    told = [*ui.numbers(), ui.status, ui.trained_name, ui.stages]
+    ui.frame.language.change(handler(retell), everything, told, **LOOKING)
+
+    run = ui.build.click(handler(shape_building.compare), everything, [*ui.results(), ui.session], **RUNNING)
+    for ended in (run.then, run.failure):
+        ended(handler(shape_building.finish), everything, ui.results(), **LOOKING)
+    ui.stop.click(None, None, None, cancels=run, api_visibility="private")

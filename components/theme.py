@@ -1,0 +1,111 @@
+"""The look of the page: system fonts, three text sizes, an 8 px grid, cards without borders, on light and dark."""
+
+from __future__ import annotations
+
+import gradio as gr
+from gradio.themes.utils import colors, sizes
+
+from components.palette import MONO, PALETTE, css_variables
+
+SANS = (
+    '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", "Helvetica Neue", Arial, '
+    '"PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
+)
+SMALL, NORMAL, LARGE = "13px", "15px", "20px"
+
+_TEXT = sizes.Size(SMALL, SMALL, SMALL, NORMAL, NORMAL, LARGE, LARGE, name="text_glassbox")
+_SPACE = sizes.Size("2px", "4px", "8px", "8px", "16px", "16px", "24px", name="spacing_glassbox")
+_RADIUS = sizes.Size("2px", "4px", "6px", "8px", "8px", "12px", "16px", name="radius_glassbox")
+_NEUTRALS = "#f4f6f8 #eceff3 #e2e6ec #c9d0da #9ca6b7 #727d8f #596273 #3d4656 #252a34 #1b1f27 #12151b"
+_BLUES = "#f0f8fc #d7eef8 #bce2f3 #85cae8 #5caed9 #3b90ca #2c70b6 #29519d #27347d #1f1a5a #161244"
+
+# Which of Gradio's own colours are which of ours; a `*` stands for the states of a control, at rest and not.
+_COLOURS: dict[str, str] = {
+    "surface": "body_background_fill background_fill_secondary color_accent_soft",
+    "card": """background_fill_primary block_background_fill panel_background_fill input_background_fill*
+        checkbox_background_color* checkbox_label_background_fill* block_label_background_fill
+        table_even_background_fill table_odd_background_fill button_secondary_background_fill
+        button_cancel_background_fill error_background_fill""",
+    "text": """body_text_color block_title_text_color block_label_text_color accordion_text_color table_text_color
+        checkbox_label_text_color button_secondary_text_color* button_cancel_text_color*""",
+    "muted": "body_text_color_subdued block_info_text_color input_placeholder_color",
+    "line": """border_color_primary input_border_color input_border_color_hover checkbox_border_color*
+        checkbox_label_border_color table_border_color button_secondary_border_color* button_cancel_border_color*
+        button_secondary_background_fill_hover button_cancel_background_fill_hover""",
+    "primary": """border_color_accent color_accent input_border_color_focus slider_color loader_color
+        checkbox_background_color_selected checkbox_border_color_selected checkbox_label_border_color_selected
+        button_primary_background_fill button_primary_border_color* link_text_color*""",
+    "after": "button_primary_background_fill_hover",
+    "on_primary": "button_primary_text_color*",
+    "danger": "error_text_color error_border_color error_icon_color",
+}
+_STATES = ("", "_hover", "_focus", "_active", "_visited", "_selected")
+
+
+def _colour_settings(known: set[str]) -> dict[str, str]:
+    """Values for those of Gradio's settings that are `known`, on both themes where it tells them apart."""
+    settings: dict[str, str] = {}
+    for colour, names in _COLOURS.items():
+        for name in names.split():
+            each = [name[:-1] + state for state in _STATES] if name.endswith("*") else [name]
+            for setting in each:
+                pair = zip((setting, f"{setting}_dark"), PALETTE[colour], strict=True)
+                settings |= {key: shade for key, shade in pair if key in known}
+    return settings
+
+
+def _theme() -> gr.themes.Base:
+    theme = gr.themes.Base(
+        primary_hue=colors.Color(*_BLUES.split(), name="glassbox_blue"),
+        secondary_hue=colors.Color(*_BLUES.split(), name="glassbox_blue"),
+        neutral_hue=colors.Color(*_NEUTRALS.split(), name="glassbox_neutral"),
+        text_size=_TEXT,
+        spacing_size=_SPACE,
+        radius_size=_RADIUS,
+        font=SANS.split(", "),
+        font_mono=MONO.split(", "),
+    )
+    return theme.set(
+        **_colour_settings(set(vars(theme))),
+        block_border_width="0px",
+        block_shadow="none",
+        block_radius="12px",
+        block_padding="16px",
+        block_label_border_width="0px",
+        block_title_text_size=SMALL,
+        block_title_text_weight="500",
+        block_label_text_size=SMALL,
+        block_info_text_size=SMALL,
+        section_header_text_size=NORMAL,
+        layout_gap="16px",
+        form_gap_width="0px",
+        input_shadow="none",
+        input_shadow_focus="none",
+        input_border_width="1px",
+        checkbox_label_text_size=SMALL,
+        checkbox_label_shadow="none",
+        button_border_width="1px",
+        button_primary_shadow="none",
+        button_secondary_shadow="none",
+        button_large_text_size=NORMAL,
+        button_large_text_weight="500",
+        button_medium_text_size=NORMAL,
+        button_medium_text_weight="500",
+        button_small_text_size=SMALL,
+        button_small_text_weight="500",
+    )
+
+
+THEME = _theme()
+
+CSS = f"""{css_variables()}
+:root {{
+  --gb-sans: {SANS}; --gb-mono: {MONO};
+  --gb-size-small: {SMALL}; --gb-size: {NORMAL}; --gb-size-large: {LARGE};
+}}
+.gb-widget {{ font-family: var(--gb-sans); }}
+:root .dark {{ --color-accent: var(--gb-primary); }}
+:root .dark input[type="range"] {{ --neutral-200: var(--gb-line); }}
+.gradio-container.gradio-container input::-webkit-slider-thumb {{ box-shadow: 0 0 0 1px var(--gb-muted); }}
+.gradio-container.gradio-container input::-moz-range-thumb {{ box-shadow: 0 0 0 1px var(--gb-muted); }}
+"""

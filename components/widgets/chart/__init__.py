@@ -1,0 +1,53 @@
+"""A plotly chart that keeps up: it draws the newest value only, and says its content in a sentence.
+
+gr.Plot draws every update it is sent; here the script keeps the newest and draws it at the next frame.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gradio as gr
+from plotly.graph_objects import Figure
+from plotly.utils import PlotlyJSONEncoder
+
+from components.palette import DARK_PARTNERS
+
+_FOLDER = Path(__file__).parent
+_SCRIPT = (_FOLDER / "chart.js").read_text(encoding="utf-8")
+CSS = (_FOLDER / "chart.css").read_text(encoding="utf-8")
+
+_TEMPLATE = """<figure class="gb-chart">
+<div class="gb-plot" role="img"></div>
+<figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
+</figure>"""
+
+
+def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
+    """A chart whose value is a `chart_value` string; any other string shows an empty place.
+
+    A click on a point raises `.select` with an `evt._data` of x, y, pointNumber, curveNumber and customdata;
+    `clickable` makes the pointer say so.
+    """
+    return gr.HTML(
+        value,
+        html_template=_TEMPLATE,
+        js_on_load=_SCRIPT,
+        apply_default_css=False,
+        elem_id=elem_id,
+        elem_classes=["gb-widget"],
+        dark=DARK_PARTNERS,
+        clickable=clickable,
+    )
+
+
+def chart_value(figure: Figure, text: str, note: str = "") -> str:
+    """The string that a chart shows: the figure, the sentence that says the same, and a quieter second one.
+
+    Arrays travel as base64 of their own type, so float32 and uint8 arrays make small values. Raises TypeError
+    for what JSON cannot hold.
+    """
+    content = {"figure": figure.to_plotly_json(), "text": text, "note": note}
+    encoded = json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":"))
+    return encoded.replace("<", "\\u003c")

@@ -1,0 +1,67 @@
+"""The flow: one picture of the whole machine, a row per token, from its embedding to the next token.
+
+The value is JSON; every strip and the weights travel as base64 of uint8. The texts of the selected row's numbers come
+with it, so that hovering asks the server nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import numpy as np
+
+_FOLDER = Path(__file__).parent
+_SCRIPTS = ("colour.js", "place.js", "paint.js", "flow.js")
+_SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+CSS = (_FOLDER / "flow.css").read_text(encoding="utf-8")
+
+_TEMPLATE = """<figure class="gb-flow">
+<p class="gb-flow-empty"></p>
+<div class="gb-flow-scroll"><div class="gb-flow-stage">
+<canvas aria-hidden="true"></canvas>
+<div class="gb-flow-lane" hidden></div><div class="gb-flow-column" hidden></div>
+<div class="gb-flow-picks gb-flow-layer" role="group"></div>
+<div class="gb-flow-picks gb-flow-heads" role="group"></div>
+<div class="gb-flow-parts" role="group"></div>
+</div></div>
+<div class="gb-flow-legend"><span class="gb-flow-ramp"></span><span class="gb-flow-scale"></span></div>
+<figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
+<div class="gb-tip gb-flow-tip" role="tooltip" hidden></div>
+</figure>"""
+
+PARTS = (
+    *("tokens", "tok", "pos", "stack", "pre", "norm1", "q", "k", "weights", "v", "mix", "z", "att", "plus1", "mid"),
+    *("norm2", "ff", "out", "plus2", "post", "fin", "next"),
+)  # from left to right; `stack` stands for the layers that are not opened
+
+
+def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
+    """The picture of a `flow_value`; any other string shows the empty place.
+
+    A click or an arrow key raises `.select` with an `evt._data` of one of {"position"}, {"layer"}, {"head"}.
+    """
+    return gr.HTML(
+        value,
+        html_template=_TEMPLATE,
+        js_on_load=_SCRIPT,
+        apply_default_css=False,
+        elem_id=elem_id,
+        elem_classes=["gb-widget"],
+        labels=labels or {},
+    )
+
+
+def flow_value(content: dict[str, Any]) -> str:
+    """The string that the flow shows; see `components.inside_views.flow`."""
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:
+    """Base64 of uint8: -scale..scale onto 0..255 with zero at 127.5, or 0..scale onto 0..255; beyond is cut off."""
+    share = np.clip(np.asarray(values, np.float64) / (scale or 1.0), -1.0 if signed else 0.0, 1.0)
+    levels = np.round(127.5 + 127.5 * share if signed else 255 * share)
+    return base64.b64encode(levels.astype(np.uint8).tobytes()).decode()

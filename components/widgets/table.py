@@ -1,0 +1,45 @@
+"""A small table of numbers: the first row names the columns, the first cell of each other row what it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import gradio as gr
+
+_SCRIPT = """
+const table = element.querySelector("table");
+const cell = (text, row, column) => {
+  const made = document.createElement(row && column ? "td" : "th");
+  if (made.tagName === "TH") made.scope = row ? "row" : "col";
+  made.textContent = text;
+  return made;
+};
+const draw = () => {
+  const rows = JSON.parse(props.value || "[]").map((texts, row) => {
+    const made = document.createElement("tr");
+    made.append(...texts.map((text, column) => cell(text, row, column)));
+    return made;
+  });
+  table.replaceChildren(...rows);
+};
+watch("value", draw);
+draw();
+"""
+
+
+def table(value: str = "", *, elem_id: str) -> gr.HTML:
+    """A table whose value is a `table_value` string."""
+    return gr.HTML(
+        value,
+        html_template='<table class="gb-table"></table>',
+        js_on_load=_SCRIPT,
+        apply_default_css=False,
+        elem_id=elem_id,
+        elem_classes=["gb-widget"],
+    )
+
+
+def table_value(rows: Sequence[Sequence[str]]) -> str:
+    """The string that a table shows; every cell is text, never HTML."""
+    return json.dumps(rows, separators=(",", ":")).replace("<", "\\u003c")

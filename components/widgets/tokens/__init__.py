@@ -1,0 +1,119 @@
+"""The token strip: a text as the model sees it, each token a chip that can be looked at and selected.
+
+The value is a string that only grows while a text streams, so that only the difference travels: a header line,
+then one line per token. `header` starts a text, `token_line` adds a token; a value with another header replaces
+the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from pathlib import Path
+from typing import Literal
+
+import gradio as gr
+import numpy as np
+
+_FOLDER = Path(__file__).parent
+_SCRIPT = (_FOLDER / "tokens.js").read_text(encoding="utf-8")
+CSS = (_FOLDER / "tokens.css").read_text(encoding="utf-8")
+
+_TEMPLATE = """<div class="gb-tokens">
+<p class="gb-empty"></p>
+<div class="gb-strip"></div>
+<div class="gb-legend">
+<span class="gb-scale"><span class="gb-from"></span><span class="gb-ramp"></span><span class="gb-to"></span></span>
+<button class="gb-marks" type="button" aria-pressed="false"></button>
+</div>
+<div class="gb-tip" role="tooltip" hidden></div>
+</div>"""
+
+TOKEN_LABELS: dict[str, str] = {
+    "name": "The text, token by token",  # what a screen reader calls the strip
+    "empty": "",  # what stands there before the first token
+    "token": "token",
+    "id": "id",
+    "probability": "probability",
+    "rank": "rank",
+    "attention": "attention",
+    "marks": "Show spaces",
+}
+
+Kind = Literal["p", "g"]
+
+
+def tokens(
+    value: str = "",
+    *,
+    elem_id: str,
+    labels: dict[str, str] | None = None,
+    marks: bool = False,
+    ids: bool = False,
+    selectable: bool = True,
+    shade: str = "",
+    selected: int = -1,
+) -> gr.HTML:
+    """A token strip. `ids=True, selectable=False` is the small one under a prompt box.
+
+    What the server may set later, with `gr.update(...)`: `selected` (a `selection`), `shade` (a `shade_value`),
+    `labels` (all of TOKEN_LABELS' keys; with "surprisal" and "bits" among them the shade stands for -log2 of each
+    probability), `marks`. A click, Enter or Space on a chip raises `.select` with an `evt._data` of
+    `{"index": position}`.
+    """
+    return gr.HTML(
+        value,
+        html_template=_TEMPLATE,
+        js_on_load=_SCRIPT,
+        apply_default_css=False,
+        elem_id=elem_id,
+        elem_classes=["gb-widget"],
+        labels=TOKEN_LABELS | (labels or {}),
+        marks=marks,
+        ids=ids,
+        selectable=selectable,
+        selected=str(selected),
+        shade=shade,
+    )
+
+
+def header(doc: str) -> str:
+    """The line that starts the text `doc`; another `doc` selects the newest token again."""
+    return _line({"doc": doc})
+
+
+def token_line(
+    token_id: int, text: str, probability: float | None, rank: int | None, kind: Kind, data: bytes = b""
+) -> str:
+    """The line of one token: kind "p" for the prompt, "g" for what was generated.
+
+    `probability` in 0..1 and `rank` (1 = best) are what the model gave it before it was there. A token that is
+    no whole character has the text "" and its bytes in `data`, shown in hexadecimal.
+    """
+    rounded = None if probability is None else float(f"{probability:.4g}")
+    line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]
+    return _line([*line, data.hex(" ")] if data else line)
+
+
+def selection(index: int) -> str:
+    """A value for `selected`: a position, or -1 for the newest token, followed as the text grows.
+
+    Never the same twice: the browser would take no notice of a second one that equals the first, although the
+    person may have selected another token between them.
+    """
+    return f"{int(index)}:{secrets.token_hex(4)}"
+
+
+def shade_value(weights: np.ndarray) -> str:
+    """A value for `shade`: attention weights in 0..1, shape (S,), relative to the largest; "" goes back to
+    probabilities. Tokens after the S-th have none."""
+    weights = np.asarray(weights, dtype=np.float64)
+    largest = float(weights.max(initial=0.0))
+    levels = np.round(weights * (255 / largest)) if largest > 0 else np.zeros_like(weights)
+    return f"{largest:.4g}:{base64.b64encode(levels.astype(np.uint8).tobytes()).decode()}"
+
+
+def _line(content: object) -> str:
+    """Compact ASCII JSON and a newline: a lone surrogate survives it, and `<` starts no tag that Gradio warns of."""
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c") + "\n"

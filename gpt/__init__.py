@@ -1,0 +1,38 @@
+"""A GPT written from scratch, and everything that computes with it. Knows nothing of the page."""
+
+import gpt.zero  # noqa: F401  on ZeroGPU it must come before torch
+from gpt.cache import KVCache
+from gpt.config import PRESETS, GPTConfig
+from gpt.edits import Edits, Patch
+from gpt.generate import Generation, Step, encode_prompt, generate, with_seed
+from gpt.model import GPT
+from gpt.registry import DEFAULT_MODEL, LoadedModel, add_model, add_upload, get_model, list_models, load_model
+from gpt.sampling import SamplingParams, Stages, distribution
+from gpt.tokenizer import Tokenizer
+from gpt.trace import Trace
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "GPT",
+    "PRESETS",
+    "Edits",
+    "GPTConfig",
+    "Generation",
+    "KVCache",
+    "LoadedModel",
+    "Patch",
+    "SamplingParams",
+    "Stages",
+    "Step",
+    "Tokenizer",
+    "Trace",
+    "add_model",
+    "add_upload",
+    "distribution",
+    "encode_prompt",
+    "generate",
+    "get_model",
+    "list_models",
+    "load_model",
+    "with_seed",
+]

@@ -1,0 +1,99 @@
+"""What the analyses share: one traced text, float32 at least, the vocabulary a few positions at a time.
+
+Each analysis is a pure function of a trace, a model and ids, of one text at a time, and leaves the model as it was:
+
+    gpt.analysis.heads        who looks at whom, and which part a head plays
+    gpt.analysis.lens         what each layer would predict
+    gpt.analysis.attribution  what each part adds to a token's logit
+    gpt.analysis.residual     lengths along the stream, neurons, embeddings
+    gpt.analysis.patching     a clean run's activations put into a corrupted run
+    gpt.analysis.saliency     which tokens of the text a prediction hangs on
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gpt.edits import Edits
+from gpt.model import GPT
+from gpt.trace import Trace
+
+Progress = Callable[[int, int], None]  # parts done, parts there are
+PORTION = 2**23  # logits computed at once: 32 MB in float32
+BATCH_TOKENS = 2048  # tokens of one pass where many texts run as a batch
+
+
+@torch.inference_mode()
+def trace_text(model: GPT, ids: Sequence[int], edits: Edits | None = None) -> Trace:
+    """Every activation of one pass over a text; the head is left out."""
+    trace = Trace()
+    model.hidden_states(torch.tensor([list(ids)], device=model.wte.weight.device), trace=trace, edits=edits)
+    return trace
+
+
+def widened(x: Tensor) -> Tensor:
+    """x in float32 where it had fewer bits, else as it is."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def only_text(x: Tensor) -> Tensor:
+    """(1, ...) -> (...), in float32 at least. Raises ValueError for a batch of several texts."""
+    if x.shape[0] != 1:
+        raise ValueError(f"an analysis is of one text: this trace holds {x.shape[0]}")
+    return widened(x[0])
+
+
+def check_layer(trace: Trace, layer: int) -> None:
+    """Raise ValueError for a layer that the trace does not hold."""
+    if not 0 <= layer < len(trace.layers):
+        raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {len(trace.layers) - 1}")
+
+
+def check_position(trace: Trace, position: int) -> None:
+    """Raise ValueError for a position that the trace does not hold; its first is 0."""
+    T = trace.final_norm.shape[1]
+    if not 0 <= position < T:
+        raise ValueError(f"position {position} was not traced: the trace has positions 0 to {T - 1}")
+
+
+def check_token(model: GPT, token: int) -> None:
+    """Raise ValueError for an id outside the vocabulary."""
+    if not 0 <= token < model.config.vocab_size:
+        raise ValueError(f"token {token} does not exist: the vocabulary has ids 0 to {model.config.vocab_size - 1}")
+
+
+def log_probabilities(model: GPT, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """The model's predictions from states (N, C) that the last norm has made, a few rows at a time.
+
+    Yields (which rows, their log softmax over the vocabulary in nats, (n, vocab_size)).
+    """
+    weight = widened(model.lm_head.weight)
+    n = max(1, PORTION // len(weight))
+    for start in range(0, len(states), n):
+        rows = slice(start, min(start + n, len(states)))
+        yield rows, F.linear(widened(states[rows]), weight).log_softmax(dim=-1)
+
+
+@torch.inference_mode()
+def kl_bits(model: GPT, states: Tensor, others: Tensor, *, other_model: GPT | None = None) -> Tensor:
+    """How much is lost by believing the others' predictions: sum of p log2(p / q), in bits, 0 where they agree.
+
+    states, others: (N, C), final-norm states of the same positions in two passes, such as the original's (p) and
+    an edited one's (q). other_model: whose states the others are, where it is another with the same vocabulary;
+    its C may differ. Returns (N,). Kullback and Leibler, "On Information and Sufficiency" (1951).
+    Raises ValueError where the shapes differ.
+    """
+    other_model = model if other_model is None else other_model
+    if len(states) != len(others) or (other_model is model and states.shape != others.shape):
+        raise ValueError(f"states of shape {tuple(states.shape)} cannot be compared with {tuple(others.shape)}")
+    if len(model.lm_head.weight) != len(other_model.lm_head.weight):
+        sizes = f"{len(model.lm_head.weight):,} and {len(other_model.lm_head.weight):,} tokens"
+        raise ValueError(f"predictions over vocabularies of {sizes} cannot be compared")
+    pairs = zip(log_probabilities(model, states), log_probabilities(other_model, others), strict=True)
+    parts = [(p.exp() * (p - q)).sum(dim=-1) for (_, p), (_, q) in pairs]
+    return torch.cat(parts).clamp(min=0) / math.log(2)  # rounding may leave -1e-9

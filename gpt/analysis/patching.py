@@ -1,0 +1,84 @@
+"""Activation patching: put one activation of a clean run into a corrupted run and see how much of the answer returns.
+
+Sources: Meng et al., "Locating and Editing Factual Associations in GPT" (2022), arXiv 2202.05262; Wang et al.,
+"Interpretability in the Wild" (2022), arXiv 2211.00593.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gpt.analysis import BATCH_TOKENS, Progress, check_token, only_text, trace_text, widened
+from gpt.edits import Edits, Patch, check_patchable
+from gpt.model import GPT
+
+
+@dataclass(frozen=True)
+class PatchSweep:
+    """recovered: (n_layer, T), the logit difference with one layer and position patched, 0 as corrupted, 1 as clean.
+
+    clean, corrupted: logit of the answer less logit of the other token after the last position of either text.
+    """
+
+    recovered: Tensor
+    clean: float
+    corrupted: float
+
+
+@torch.inference_mode()
+def patch_sweep(
+    model: GPT,
+    clean: Sequence[int],
+    corrupted: Sequence[int],
+    answer: int,
+    other: int,
+    *,
+    name: str = "resid_pre",
+    progress: Progress | None = None,
+) -> PatchSweep:
+    """Patch the named activation, one of PATCHABLE, at each layer and position in turn; read the last position.
+
+    clean, corrupted: ids of two texts of one length. answer: what follows the clean text; other: what follows the
+    corrupted one. Several positions run as one batch. progress: called with (passes done, passes in all).
+    Raises ValueError where the lengths differ, or both texts give the same logit difference.
+    """
+    check_patchable(name)
+    T = len(clean)
+    if T != len(corrupted):
+        raise ValueError(f"the two texts must have equally many tokens, not {T} and {len(corrupted)}")
+    for token in (answer, other):
+        check_token(model, token)
+    direction = widened(model.lm_head.weight[answer]) - widened(model.lm_head.weight[other])  # (C,)
+    runs = [trace_text(model, ids) for ids in (clean, corrupted)]
+    best, worst = (only_text(run.final_norm)[-1] @ direction for run in runs)
+    if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
+        raise ValueError(f"both texts give the logit difference {best:.3f}: there is nothing to recover")
+
+    size = max(1, BATCH_TOKENS // T)
+    starts = range(0, T, size)
+    idx = torch.tensor([list(corrupted)], device=direction.device)
+    recovered = direction.new_empty(model.config.n_layer, T)
+    for layer in range(model.config.n_layer):
+        good, bad = (getattr(run.layers[layer], name)[0] for run in runs)  # each (T, C)
+        for number, start in enumerate(starts):
+            places = range(start, min(start + size, T))
+            edits = Edits(patches=tuple(one_row_each(name, layer, places, good, bad)))
+            states = model.hidden_states(idx.expand(len(places), -1), edits=edits)[:, -1]  # (n, C)
+            recovered[layer, places.start : places.stop] = widened(states) @ direction
+            if progress is not None:
+                progress(layer * len(starts) + number + 1, model.config.n_layer * len(starts))
+    return PatchSweep((recovered - worst) / (best - worst), best.item(), worst.item())
+
+
+def one_row_each(name: str, layer: int, places: range, good: Tensor, bad: Tensor) -> list[Patch]:
+    """Patches for a batch in which the n-th text gets the good value at the n-th place and keeps the bad elsewhere."""
+    patches = []
+    for row, place in enumerate(places):
+        value = bad[place].repeat(len(places), 1)  # (n, C)
+        value[row] = good[place]
+        patches.append(Patch(name, layer, place, value))
+    return patches

@@ -1,0 +1,83 @@
+"""What a GPT remembers of the tokens it has read, so that each new token costs one step."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from gpt.config import GPTConfig
+
+
+class KVCache:
+    """Keys and values of every layer, in memory taken once; passed to each call of the model.
+
+    k, v: (n_layer, B, n_head, max_length, head_size); the first `length` positions are filled.
+    keep_queries: also keep the queries, so that `attn_weights` can show any head of any position
+        read so far without running the model again.
+    """
+
+    def __init__(
+        self,
+        config: GPTConfig,
+        batch_size: int = 1,
+        max_length: int | None = None,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+        keep_queries: bool = False,
+    ) -> None:
+        self.max_length = config.block_size if max_length is None else max_length
+        if not 1 <= self.max_length <= config.block_size:
+            raise ValueError(f"max_length must lie in 1..{config.block_size}, not {self.max_length}")
+        shape = (config.n_layer, batch_size, config.n_head, self.max_length, config.head_size)
+        self.k = torch.zeros(shape, dtype=dtype, device=device)
+        self.v = torch.zeros(shape, dtype=dtype, device=device)
+        self.q = torch.zeros(shape, dtype=dtype, device=device) if keep_queries else None
+        self.length = 0
+
+    def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the new positions of one layer, each (B, nh, T, hs); return all keys and values so far.
+
+        The length moves on only with `advance`, once every layer has stored its part.
+        """
+        end = self.length + k.shape[2]
+        if end > self.max_length:
+            raise ValueError(f"{end} positions do not fit a cache of {self.max_length}")
+        self.k[layer, :, :, self.length : end] = k
+        self.v[layer, :, :, self.length : end] = v
+        if self.q is not None:
+            self.q[layer, :, :, self.length : end] = q
+        return self.k[layer, :, :, :end], self.v[layer, :, :, :end]  # (B, nh, S, hs)
+
+    def advance(self, count: int) -> None:
+        """Say that `count` positions were stored in every layer."""
+        self.length += count
+
+    def crop(self, length: int) -> None:
+        """Forget everything from position `length` on."""
+        if not 0 <= length <= self.length:
+            raise ValueError(f"length must lie in 0..{self.length}, not {length}")
+        self.length = length
+
+    def copy_(self, other: KVCache) -> None:
+        """Take over everything that another cache of the same shape holds."""
+        for mine, theirs in ((self.k, other.k), (self.v, other.v), (self.q, other.q)):
+            if mine is not None and theirs is not None:
+                mine[:, :, :, : other.length] = theirs[:, :, :, : other.length]
+        self.length = other.length
+
+    def attn_weights(self, layer: int, *, start: int = 0) -> Tensor:
+        """softmax(q k^T / sqrt(hs)) of one layer with nothing above the diagonal, from what is stored.
+
+        Returns (B, nh, length - start, length), the queries from position `start` on. Only for a
+        cache that keeps queries and was filled without a padding mask.
+        """
+        if self.q is None:
+            raise ValueError("this cache keeps no queries: make it with keep_queries=True")
+        S = self.length
+        q, k = self.q[layer, :, :, start:S], self.k[layer, :, :, :S]
+        scores = q.float() @ k.float().transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, nh, S - start, S)
+        future = torch.ones(S - start, S, dtype=torch.bool, device=q.device).triu(start + 1)
+        return scores.masked_fill(future, -math.inf).softmax(dim=-1)

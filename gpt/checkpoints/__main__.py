@@ -1,0 +1,27 @@
+"""python -m gpt.checkpoints convert IN OUT: read a checkpoint in any known layout, write another."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpt.checkpoints import convert
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m gpt.checkpoints", description="Convert checkpoints.")
+    command = parser.add_subparsers(required=True).add_parser("convert", help="read any known layout, write another")
+    command.add_argument("source", type=Path, metavar="IN", help="a checkpoint: a file or a folder")
+    command.add_argument("target", type=Path, metavar="OUT", help="the folder to write")
+    command.add_argument("--n-head", type=int, help="heads, where the checkpoint does not say")
+    command.add_argument("--to", choices=("ours", "hf"), default="ours", help="our own format, or Hugging Face's")
+    chosen = parser.parse_args()
+    try:
+        layout = convert(chosen.source, chosen.target, n_head=chosen.n_head, to=chosen.to)
+    except (ValueError, OSError) as error:
+        sys.exit(str(error))
+    print(f"{chosen.source}: {layout} -> {chosen.target}")
+
+
+main()

@@ -1,0 +1,172 @@
+"""Beam search, with everything that it looked at: the beams, and the candidates that were dropped.
+
+The best few texts are carried on side by side, by the sum of their tokens' log-probabilities. Order, ends and the
+rule for stopping are those of transformers (`generation/utils.py`, early_stopping=False). Length penalty: Wu et al.,
+"Google's Neural Machine Translation System" (2016), arXiv 1609.08144, in the simpler form that transformers uses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gpt.cache import KVCache
+from gpt.generate import Generation
+from gpt.sampling import is_number, is_whole
+
+MAX_WIDTH = 32
+Fate = Literal["kept", "pruned", "finished"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One token that a beam could have gone on with.
+
+    number: its place in `BeamSearch.candidates`. parent: the number of the candidate before it, None right after
+    the document. depth: 1 for the first new token. log_probability: of this token, nats; total: of all new tokens.
+    score: total / depth^length_penalty, by which finished texts are compared.
+    fate: "kept" goes on, "finished" is a whole text, "pruned" is dropped.
+    """
+
+    number: int
+    parent: int | None
+    token_id: int
+    depth: int
+    log_probability: float
+    total: float
+    score: float
+    fate: Fate
+
+
+@dataclass(frozen=True)
+class Beam:
+    """A finished text: its new tokens, end-of-text included, its score, and the candidate that it ends with."""
+
+    ids: tuple[int, ...]
+    score: float
+    candidate: int
+
+
+class BeamSearch:
+    """The search from the end of a document, which stays as it is; each step carries every beam on by one token.
+
+    width: beams, 1..32. length_penalty: above 0 favours longer texts, below 0 shorter ones.
+    candidates: all that were looked at, twice the width a step, each after its parent: the tree as data.
+    finished: the best whole texts so far, at most `width`, the best first.
+    Raises ValueError for other numbers and for a full document.
+    """
+
+    def __init__(self, document: Generation, width: int, max_new_tokens: int, *, length_penalty: float = 1.0) -> None:
+        if not is_whole(width) or not 1 <= width <= MAX_WIDTH:
+            raise ValueError(f"width must be a whole number in 1..{MAX_WIDTH}, not {width!r}")
+        if not is_whole(max_new_tokens) or max_new_tokens < 1:
+            raise ValueError(f"max_new_tokens must be a whole number of at least 1, not {max_new_tokens!r}")
+        if not is_number(length_penalty) or not -10 <= length_penalty <= 10:
+            raise ValueError(f"length_penalty must be a number in -10..10, not {length_penalty!r}")
+        block_size = document.loaded.model.config.block_size
+        if document.full:
+            raise ValueError(f"the context of {block_size} tokens is full")
+        self.document, self.width, self.length_penalty = document, width, length_penalty
+        self.max_depth = min(max_new_tokens, block_size + 1 - len(document.ids))
+        self.candidates: list[Candidate] = []
+        self.finished: list[Beam] = []
+        self.done = False
+        self._depth = 0
+        self._beams: list[int] = []  # candidates that go on
+        self._totals = torch.zeros(1)  # (beams,)
+        self._cache: KVCache | None = None
+
+    @property
+    def best(self) -> Beam:
+        """The best whole text. Raises ValueError while there is none."""
+        if not self.finished:
+            raise ValueError("no beam is finished yet")
+        return self.finished[0]
+
+    def run(self) -> Beam:
+        """Search to the end."""
+        for _ in self.steps():
+            pass
+        return self.best
+
+    def steps(self) -> Iterator[list[Candidate]]:
+        """The candidates of each step, the likeliest first, until the search is done."""
+        while not self.done:
+            yield self.step()
+
+    @torch.inference_mode()
+    def step(self) -> list[Candidate]:
+        """Carry every beam on by one token. Raises ValueError when the search is done."""
+        if self.done:
+            raise ValueError("the search is done")
+        log_p = self._logits().log_softmax(dim=1).cpu()  # (beams, vocab_size)
+        totals = log_p + self._totals[:, None]
+        count = min(2 * self.width, totals.numel())
+        values, places = totals.flatten().topk(count)
+        possible = values > -math.inf
+        values, places = values[possible], places[possible]
+        rows, ids = places // totals.shape[1], places % totals.shape[1]
+        self._depth += 1
+        last, kept, new = self._depth == self.max_depth, [], []
+        for order, (row, token_id, total) in enumerate(zip(rows.tolist(), ids.tolist(), values.tolist(), strict=True)):
+            ends = last or token_id == self.document.loaded.tokenizer.eot_id
+            fate: Fate = "pruned"
+            if ends and order < self.width:
+                fate = "finished"
+            elif not ends and len(kept) < self.width:
+                fate = "kept"
+                kept.append(order)
+            candidate = Candidate(
+                number=len(self.candidates),
+                parent=self._beams[row] if self._beams else None,
+                token_id=token_id,
+                depth=self._depth,
+                log_probability=log_p[row, token_id].item(),
+                total=total,
+                score=total / self._depth**self.length_penalty,
+                fate=fate,
+            )
+            self.candidates.append(candidate)
+            new.append(candidate)
+        ended = [Beam(self.ids(c.number), c.score, c.number) for c in new if c.fate == "finished"]
+        self.finished = sorted([*self.finished, *ended], key=lambda beam: -beam.score)[: self.width]
+        self._go_on([new[order] for order in kept], rows[kept])
+        return new
+
+    def ids(self, number: int) -> tuple[int, ...]:
+        """The new tokens up to a candidate."""
+        ids, step = [], number
+        while step is not None:
+            ids.append(self.candidates[step].token_id)
+            step = self.candidates[step].parent
+        return tuple(ids[::-1])
+
+    def _logits(self) -> Tensor:
+        """(beams, vocab_size): one row after the document, then one a beam."""
+        document = self.document
+        if self._depth == 0:
+            document.read()
+            return document.logits(document.n_read - 1)[None]
+        model = document.loaded.model
+        idx = torch.tensor([[self.candidates[number].token_id] for number in self._beams], device=self._cache.k.device)
+        hidden = model.hidden_states(idx, cache=self._cache, edits=document.edits)  # (beams, 1, C)
+        return model.lm_head(hidden[:, 0]).float()
+
+    def _go_on(self, kept: list[Candidate], rows: Tensor) -> None:
+        """Go on with these candidates, whose parents are the beams in `rows`; or see that no better text can come."""
+        self._beams = [candidate.number for candidate in kept]
+        self._totals = torch.tensor([candidate.total for candidate in kept])
+        full = len(self.finished) == self.width
+        self.done = not kept or (full and kept[0].score <= self.finished[-1].score)
+        if self.done:
+            self._cache = None
+        elif self._cache is None:
+            self._cache = self.document.fork(len(kept), len(self.document.ids) + self.max_depth - 1)
+        else:
+            rows = rows.to(self._cache.k.device)
+            self._cache.k, self._cache.v = self._cache.k[:, rows], self._cache.v[:, rows]

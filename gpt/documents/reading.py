@@ -1,0 +1,105 @@
+"""What a model made of the text that it has read: enough to look at every position without another pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gpt.cache import KVCache
+from gpt.documents.shelf import Shelf
+from gpt.edits import Edits
+from gpt.model import GPT
+
+BRANCH_MEMORY = 2**28  # bytes
+
+
+class Reading:
+    """Keys, values, queries and the final hidden state of each position of one text, and of branches that were left.
+
+    A text is a path of numbered tokens. `leave` puts what lies behind a fork on a shelf, `resume` takes back what is
+    there for the new path, and `read` runs the model over the rest: no token is kept twice.
+    """
+
+    def __init__(self, model: GPT, edits: Edits | None, branch_memory: int) -> None:
+        self.model, self.edits = model, edits
+        config, weight = model.config, model.wte.weight
+        self.cache = KVCache(config, dtype=weight.dtype, device=weight.device, keep_queries=True)
+        self.states = torch.empty(config.block_size, config.n_embd, dtype=weight.dtype, device=weight.device)
+        self.shelf = Shelf(branch_memory)
+
+    def copy(self) -> Reading:
+        """The same, to go on with on its own."""
+        other = Reading(self.model, self.edits, self.shelf.memory)
+        other.cache.copy_(self.cache)
+        other.states[: self.length] = self.states[: self.length]
+        other.shelf = self.shelf.copy()
+        return other
+
+    @property
+    def length(self) -> int:
+        """How many positions have been read."""
+        return self.cache.length
+
+    def leave(self, path: Sequence[int], start: int) -> None:
+        """Put everything from position `start` on aside: another path parts from this one there."""
+        if start < self.length:
+            self.shelf.put(path[start : self.length], self._rows(), start)
+            self.cache.crop(start)
+
+    def resume(self, path: Sequence[int]) -> None:
+        """Take back what was put aside of this path."""
+        unread = path[self.length : self.model.config.block_size]
+        self.cache.advance(self.shelf.take(unread, self._rows(), self.length))
+
+    @torch.inference_mode()
+    def read(self, ids: Sequence[int], path: Sequence[int]) -> None:
+        """One pass over what is unread, as far as the context goes. ids: of the tokens of the path."""
+        start, end = self.length, min(len(ids), self.model.config.block_size)
+        if start < end:
+            idx = torch.tensor([ids[start:end]], device=self.states.device)
+            self.states[start:end] = self.model.hidden_states(idx, cache=self.cache, edits=self.edits)[0]
+            self.shelf.forgotten.difference_update(path[start:end])
+
+    @torch.inference_mode()
+    def logits(self, position: int) -> Tensor:
+        """(vocab_size,) float32: the scores of what may follow a position."""
+        if not 0 <= position < self.length:
+            raise ValueError(f"position {position} has not been read: there are {self.length}")
+        return self.model.lm_head(self.states[position]).float()
+
+    @torch.inference_mode()
+    def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
+        """(length, length): who looked at whom, in one head, or averaged over the heads for None."""
+        config = self.model.config
+        if not 0 <= layer < config.n_layer:
+            raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {config.n_layer - 1}")
+        if head is not None and not 0 <= head < config.n_head:
+            raise ValueError(f"head {head} does not exist: a layer has heads 0 to {config.n_head - 1}")
+        weights = self.cache.attn_weights(layer)[0]  # (nh, S, S)
+        return weights.mean(dim=0) if head is None else weights[head]
+
+    def fork(self, batch_size: int, max_length: int) -> KVCache:
+        """A cache for a batch of texts that all go on from here."""
+        mine, n = self.cache, self.length
+        cache = KVCache(self.model.config, batch_size, max_length, dtype=mine.k.dtype, device=mine.k.device)
+        cache.k[:, :, :, :n], cache.v[:, :, :, :n] = mine.k[:, :, :, :n], mine.v[:, :, :, :n]
+        cache.advance(n)
+        return cache
+
+    def rows(self, start: int) -> tuple[Tensor, ...]:
+        """All that is kept of the positions from `start` on, in memory of its own."""
+        return tuple(rows[..., start : self.length, :].clone() for rows in self._rows())
+
+    def take(self, start: int, rows: Sequence[Tensor]) -> None:
+        """Put in what another reading of the same text gave as its `rows` from `start` on."""
+        self.cache.crop(min(start, self.length))
+        count = rows[0].shape[-2]
+        for mine, theirs in zip(self._rows(), rows, strict=True):
+            mine[..., start : start + count, :] = theirs
+        self.cache.advance(count)
+
+    def _rows(self) -> tuple[Tensor, ...]:
+        """All that is kept of a position: tensors with the positions in the dimension before the last."""
+        return self.cache.k, self.cache.v, self.cache.q, self.states

@@ -1,0 +1,74 @@
+"""A document as a Python program that writes it again, with nothing but this package."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import groupby
+
+from gpt.documents.branches import Origin
+from gpt.edits import Edits
+from gpt.generate import Generation
+from gpt.registry import MODELS
+from gpt.sampling import SamplingParams
+
+
+def python_snippet(document: Generation) -> str:
+    """The program that makes the current text: same model, prompt, settings, seeds, and choices by hand.
+
+    It prints the text. A model that is no name of the list is loaded by its path. On the same kind of machine the
+    text is the same. Raises ValueError for a document of an edited model.
+    """
+    if document.edits is not None and document.edits != Edits():
+        raise ValueError("a document written by an edited model cannot be told as a program")
+    n_prompt = document.n_prompt
+    positions = range(n_prompt, len(document.ids))
+    runs = [(origin, list(run)) for origin, run in groupby(positions, key=document.origin)]
+    names = {"Generation"} | ({"SamplingParams"} if any(origin.params for origin, _ in runs) else set())
+    loaded = document.loaded
+    load = "get_model" if loaded.name in MODELS and loaded.precision == "fp32" else "load_model"
+    precision = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
+    lines = [
+        f"from gpt import {', '.join(sorted({*names, load}))}",
+        "",
+        f"loaded = {load}({loaded.name!r}{precision})",
+        f"document = Generation(loaded, {source(document, range(n_prompt), prompt=True)})",
+    ]
+    written = None
+    for origin, run in runs:
+        if origin.params is not None and origin.params != written:
+            lines.append(f"params = {settings(origin.params)}")
+            written = origin.params
+        lines += told(document, origin, run)
+    return "\n".join([*lines, "print(document.text)", ""])
+
+
+def told(document: Generation, origin: Origin, run: list[int]) -> list[str]:
+    """The lines that add a run of tokens of one origin."""
+    if origin.how == "sampled":
+        return [f"for _ in range({len(run)}):", "    document.step(params)"]
+    if origin.how == "typed":
+        return [f"document.append_text({source(document, range(run[0], run[-1] + 1))})"]
+    return [
+        f"document.append({document.ids[position]})  # {document.tokenizer.decode([document.ids[position]])!r}"
+        for position in run
+    ]
+
+
+def source(document: Generation, positions: range, *, prompt: bool = False) -> str:
+    """These tokens as a text in quotes, where encoding it gives them back, else as a list of ids."""
+    ids = document.ids[positions.start : positions.stop]
+    if prompt and ids == [document.tokenizer.eot_id]:
+        return '""'
+    try:
+        text = document.tokenizer.decode(ids)
+        same = document.tokenizer.encode(text) == ids
+    except ValueError:  # bytes that are no text, or a character that this vocabulary lacks
+        same = False
+    return repr(text) if same else repr(ids)
+
+
+def settings(params: SamplingParams) -> str:
+    """The settings as Python; those that are off are left out."""
+    given = {field.name: getattr(params, field.name) for field in fields(params)}
+    parts = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    return f"SamplingParams({', '.join(parts)})"

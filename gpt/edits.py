@@ -1,0 +1,101 @@
+"""What one pass should do differently. An argument of the call: the shared model never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+
+from torch import Tensor
+
+from gpt.config import Activation, GPTConfig
+
+PATCHABLE = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Put `value` in place of the named activation of one layer at one absolute position.
+
+    name is one of PATCHABLE; the names are those of `LayerTrace`. value: (C,) for every text of the batch, or
+    (B, C), one for each.
+    """
+
+    name: str
+    layer: int
+    position: int
+    value: Tensor
+
+    def __post_init__(self) -> None:
+        check_patchable(self.name)
+
+
+def check_patchable(name: str) -> None:
+    """Raise ValueError for a name that is not one of PATCHABLE."""
+    if name not in PATCHABLE:
+        raise ValueError(f"only {', '.join(PATCHABLE)} can be patched, not {name!r}")
+
+
+@dataclass(frozen=True)
+class Edits:
+    """The changes of one pass; the empty Edits() changes nothing.
+
+    head_scale: {(layer, head): factor}; 0 switches a head off: its slice of what c_proj reads is zero.
+    attn_scale, mlp_scale: {layer: factor} on what a branch adds to the residual stream; 0 skips it.
+    activation: replaces the feed-forward activation of every layer.
+    drop_positions: leaves out the learned position embedding, or the rotation.
+    patches: values to put in, see `Patch`.
+
+    Raises ValueError for an activation that `GPTConfig` does not know.
+    """
+
+    head_scale: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    attn_scale: Mapping[int, float] = field(default_factory=dict)
+    mlp_scale: Mapping[int, float] = field(default_factory=dict)
+    activation: Activation | None = None
+    drop_positions: bool = False
+    patches: tuple[Patch, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.activation is not None and self.activation not in get_args(Activation):
+            raise ValueError(f"activation must be one of {get_args(Activation)}, not {self.activation!r}")
+
+    def check(self, config: GPTConfig) -> None:
+        """Raise ValueError for a layer, head or position that the model does not have, or a patch of another width."""
+        heads = list(self.head_scale)
+        layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
+        for layer in layers:
+            if not 0 <= layer < config.n_layer:
+                raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {config.n_layer - 1}")
+        for _, head in heads:
+            if not 0 <= head < config.n_head:
+                raise ValueError(f"head {head} does not exist: a layer has heads 0 to {config.n_head - 1}")
+        for patch in self.patches:
+            if not 0 <= patch.position < config.block_size:
+                last = config.block_size - 1
+                raise ValueError(f"position {patch.position} cannot be patched: the context has positions 0 to {last}")
+            if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != config.n_embd:
+                shape = tuple(patch.value.shape)
+                raise ValueError(f"a patch of shape {shape} does not fit: each text needs {config.n_embd} numbers")
+
+    def heads(self, layer: int, y: Tensor) -> Tensor:
+        """Scale the heads of one layer; y is (B, nh, T, hs), before they are joined."""
+        scales = {head: factor for (where, head), factor in self.head_scale.items() if where == layer}
+        if scales:
+            y = y.clone()
+            for head, factor in scales.items():
+                y[:, head] *= factor
+        return y
+
+    def value(self, layer: int | None, name: str, value: Tensor, start: int) -> Tensor:
+        """Scale and patch one named value, (B, T, C), whose first row is the absolute position `start`."""
+        scale = {"attn_out": self.attn_scale, "mlp_out": self.mlp_scale}.get(name, {}).get(layer, 1.0)
+        if scale != 1.0:
+            value = value * scale
+        patches = [patch for patch in self.patches if (patch.layer, patch.name) == (layer, name)]
+        if patches:
+            value = value.clone()
+            for patch in patches:
+                if 0 <= patch.position - start < value.shape[1]:
+                    value[:, patch.position - start] = patch.value.to(value)
+        return value

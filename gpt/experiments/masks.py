@@ -1,0 +1,110 @@
+"""The two masks of attention, and what goes wrong without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gpt.config import GPTConfig
+from gpt.model import GPT, Pass, rotary_angles
+from gpt.seeded import fresh_model
+
+
+@dataclass(frozen=True)
+class MaskEffect:
+    """How far the predicted distribution of each real token moves, with a mask and without; (T,) each.
+
+    Total variation: half the sum of |p - q| over the vocabulary, 0 where nothing changes and 1 at most.
+    """
+
+    with_mask: Tensor
+    without_mask: Tensor
+
+
+@dataclass(frozen=True)
+class Cheating:
+    """Losses in nats, one for each update, of two models that learn a text of pure chance.
+
+    Nobody can know the next letter: `floor` is the best honest loss. Without the causal mask it is looked up.
+    """
+
+    with_mask: tuple[float, ...]
+    without_mask: tuple[float, ...]
+    floor: float
+
+
+@torch.inference_mode()
+def future_leak(model: GPT, ids: Sequence[int], position: int, token_id: int) -> MaskEffect:
+    """What each position's prediction owes to the token at one place: there, `token_id` is put in its stead.
+
+    With the causal mask nothing before that place moves. Raises ValueError for a place outside of the text.
+    """
+    if not 0 <= position < len(ids):
+        raise ValueError(f"position must lie in 0..{len(ids) - 1}, not {position}")
+    device = model.wte.weight.device
+    before = torch.tensor([list(ids)], device=device)
+    after = before.clone()
+    after[0, position] = token_id
+    return MaskEffect(
+        moved(model(before)[0], model(after)[0]),
+        moved(unmasked_logits(model, before)[0], unmasked_logits(model, after)[0]),
+    )
+
+
+@torch.inference_mode()
+def padding_effect(
+    model: GPT, ids: Sequence[int], n_padding: int, *, pad_id: int = 0, side: Literal["left", "right"] = "left"
+) -> MaskEffect:
+    """What padding does to the predictions of a text, with the padding mask and without it.
+
+    On the right the causal mask alone hides it from every real token. Raises ValueError if both do not fit.
+    """
+    device = model.wte.weight.device
+    left, right = (n_padding, 0) if side == "left" else (0, n_padding)
+    idx = F.pad(torch.tensor([list(ids)], device=device), (left, right), value=pad_id)  # (1, T + n_padding)
+    mask = F.pad(torch.ones(1, len(ids), device=device), (left, right))
+    real = slice(left, left + len(ids))
+    alone = model(idx[:, real])[0]
+    return MaskEffect(moved(alone, model(idx, attention_mask=mask)[0, real]), moved(alone, model(idx)[0, real]))
+
+
+def learn_chance(*, steps: int = 100, letters: int = 8, seed: int = 0) -> Cheating:
+    """Train a tiny model on random letters twice, with the causal mask and without it; takes a few seconds."""
+    config = GPTConfig(vocab_size=letters, block_size=16, n_layer=2, n_head=2, n_embd=32)
+    losses = []
+    for forward in (GPT.forward, unmasked_logits):
+        model = fresh_model(config, seed)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        generator = torch.Generator().manual_seed(seed)
+        losses.append([])
+        for _ in range(steps):
+            text = torch.randint(letters, (32, config.block_size + 1), generator=generator)  # (B, T + 1)
+            loss = F.cross_entropy(forward(model, text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses[-1].append(loss.item())
+    return Cheating(tuple(losses[0]), tuple(losses[1]), torch.tensor(float(letters)).log().item())
+
+
+def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
+    """The logits, (B, T, vocab_size), if every token could look at every other: the same weights, nothing hidden."""
+    T = idx.shape[1]
+    positions = torch.arange(T, device=idx.device)
+    nothing_hidden = torch.ones(T, T, dtype=torch.bool, device=idx.device)
+    rotation = rotary_angles(positions, model.config.head_size) if model.wpe is None else None
+    run = Pass(0, nothing_hidden, False, False, rotation, cache=None, trace=None, edits=None)
+    x = model.wte(idx) if model.wpe is None else model.wte(idx) + model.wpe(positions)  # (B, T, C)
+    for block in model.h:
+        x = block(x, run)
+    return model.lm_head(model.ln_f(x))
+
+
+def moved(logits: Tensor, others: Tensor) -> Tensor:
+    """Total variation between two distributions for each row of (T, vocab_size)."""
+    return (logits.float().softmax(-1) - others.float().softmax(-1)).abs().sum(-1) / 2

@@ -1,0 +1,79 @@
+"""How big a GPT is, from its configuration alone: parameters, memory, operations. No tensor is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpt.config import GPTConfig
+
+Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
+NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # of one number; scales of int8 not counted
+
+# "124M" as teaching texts write it: GPT-2 small without QKV bias; 163,009,536 parameters with a head of its own.
+UNTIED_124M = GPTConfig(qkv_bias=False, tie_weights=False)
+
+
+@dataclass(frozen=True)
+class Flops:
+    """Floating-point operations of one token: in the weight matrices, and in looking back."""
+
+    matrices: int
+    attention: int
+
+    @property
+    def total(self) -> int:
+        """Both together."""
+        return self.matrices + self.attention
+
+
+def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:
+    """How many parameters each part has, all blocks together; a head that is tied has none of its own.
+
+    Per block, with C = n_embd: attention 3 C^2 + C^2 and feed-forward 2 C n_ff weights, each matrix with a bias per
+    output where it has one; two norms of C scales and C shifts, and a last one after the blocks.
+    skeleton: blocks and norms replaced by identity (`gpt.experiments.workshop.skeleton`).
+    """
+    width, n_ff = config.n_embd, config.ff_size
+    blocks = 0 if skeleton else config.n_layer
+    biases = int(config.bias)
+    qkv_biases = int(config.bias and config.qkv_bias)
+    return {
+        "token_embedding": config.vocab_size * width,
+        "position_embedding": config.block_size * width if config.position == "learned" else 0,
+        "attention": blocks * (4 * width * width + 3 * width * qkv_biases + width * biases),
+        "feed_forward": blocks * (2 * width * n_ff + (n_ff + width) * biases),
+        "norms": 0 if skeleton else (2 * blocks + 1) * width * (1 + biases),
+        "head": 0 if config.tie_weights else config.vocab_size * width,
+    }
+
+
+def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
+    """All parameters; the matrix that embedding and head share is counted once."""
+    return sum(parameter_parts(config, skeleton=skeleton).values())
+
+
+def cache_numbers(config: GPTConfig) -> int:
+    """Numbers that a KV cache keeps of each token: a key and a value of width n_embd in every layer."""
+    return 2 * config.n_layer * config.n_embd
+
+
+def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
+    """Operations of the forward pass for the token at `position` (from 0), the tokens before it in the cache.
+
+    A multiplication and an addition count as two. Matrices: 2 per weight, so 2 (4 C^2 + 2 C n_ff) in each block and
+    2 C vocab_size in the head, tied or not. Attention over S = position + 1 tokens: 2 C S for q k^T and 2 C S for
+    weights v, so 4 C S in each block. Left out, as in the sources: looking up embeddings, biases, norms, softmax,
+    activation, sums of the residual stream.
+    Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
+    appendix F (both products of attention, the head). Raises ValueError for a position outside of the context.
+    """
+    if not 0 <= position < config.block_size:
+        raise ValueError(f"position must lie in 0..{config.block_size - 1}, not {position}")
+    width = config.n_embd
+    blocks = 0 if skeleton else config.n_layer
+    per_block = 4 * width * width + 2 * width * config.ff_size
+    return Flops(
+        matrices=2 * (blocks * per_block + width * config.vocab_size),
+        attention=4 * blocks * width * (position + 1),
+    )

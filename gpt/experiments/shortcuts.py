@@ -1,0 +1,66 @@
+"""Shortcut connections: what reaches the first layers of a deep network when it learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gpt.config import Activation
+from gpt.experiments.activations import check_activation
+from gpt.model import ACTIVATIONS
+from gpt.seeded import seeded
+
+
+@dataclass(frozen=True)
+class ShortcutGradients:
+    """Mean absolute gradient of each layer's weights, the first layer first; 0 where it is too small for float32."""
+
+    without: tuple[float, ...]
+    with_shortcuts: tuple[float, ...]
+
+
+class DeepNetwork(nn.Module):
+    """Linear layers, each with an activation; with shortcuts, each adds to what it read where the shapes agree."""
+
+    def __init__(self, widths: list[int], activation: Activation, shortcuts: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.activation, self.shortcuts = ACTIVATIONS[activation], shortcuts
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            out = self.activation(layer(x))
+            x = x + out if self.shortcuts and x.shape == out.shape else out
+        return x
+
+
+def shortcut_gradients(
+    *, depth: int = 5, width: int = 3, seed: int = 123, activation: Activation = "gelu_tanh"
+) -> ShortcutGradients:
+    """The gradients of one step without and with shortcuts, from the same first weights.
+
+    `depth` layers, all `width` wide but the last, which gives one number. The input falls in a line from 1 to -1,
+    the target is 0, the loss is the squared error. Raises ValueError for a depth or width below 1 and for an unknown
+    activation.
+    """
+    for name, value in (("depth", depth), ("width", width)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    check_activation(activation)
+    widths = [width] * depth + [1]
+    return ShortcutGradients(*(mean_gradients(widths, seed, activation, shortcuts) for shortcuts in (False, True)))
+
+
+def mean_gradients(widths: list[int], seed: int, activation: Activation, shortcuts: bool) -> tuple[float, ...]:
+    """Mean absolute weight gradient of each layer of one network."""
+    with seeded(seed):
+        network = DeepNetwork(widths, activation, shortcuts)
+    with torch.enable_grad():
+        x = torch.linspace(1, -1, widths[0])[None]  # (1, width)
+        loss = F.mse_loss(network(x), torch.zeros(1, 1))
+        gradients = torch.autograd.grad(loss, [layer.weight for layer in network.layers])
+    return tuple(gradient.abs().mean().item() for gradient in gradients)

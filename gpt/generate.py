@@ -1,0 +1,264 @@
+"""Writing with a model: one token at a time, keeping what is needed to look at every position afterwards."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gpt.cache import KVCache
+from gpt.documents.branches import Branches, Origin
+from gpt.documents.document import Document
+from gpt.documents.reading import BRANCH_MEMORY, Reading
+from gpt.documents.saved_document import SavedDocument
+from gpt.documents.text_statistics import TextStatistics, text_statistics
+from gpt.edits import Edits
+from gpt.lent import lent_steps
+from gpt.registry import LoadedModel, get_model
+from gpt.sampling import SamplingParams, choose, uniform
+from gpt.zero import on_zero_gpu
+
+FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One generated token.
+
+    text: the characters that it completed, "" where it only adds bytes to one, or ends the text.
+    probability, rank (1 = best), entropy (bits): of the raw softmax it was chosen from.
+    position: its index in the document, prompt included. draw: the uniform number that chose it.
+    finish_reason: None until the last step.
+    """
+
+    token_id: int
+    text: str
+    probability: float
+    rank: int
+    entropy: float
+    position: int
+    draw: float
+    finish_reason: FinishReason | None = None
+
+
+class Generation(Document):
+    """A document that a person steers, and what the model made of it.
+
+    A hidden state is n_embd numbers; the logits over the whole vocabulary are one product with the head away.
+    The cache keeps queries as well, so the attention of any head at any position needs no further pass.
+    What the model made of other branches is kept too, each token once, so that a return costs no pass.
+
+    prompt: text, or ids; an empty one starts from the end-of-text token. branch_memory: bytes for the branches
+    that are not current; beyond it those left the longest ago are forgotten, and read again on return.
+    Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt
+    where the vocabulary has no end-of-text token.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        prompt: str | Sequence[int],
+        *,
+        edits: Edits | None = None,
+        branch_memory: int = BRANCH_MEMORY,
+    ) -> None:
+        self.loaded, self.edits = loaded, edits
+        self._reading = Reading(loaded.model, edits, branch_memory)
+        ids = encode_prompt(loaded, prompt)
+        super().__init__(loaded.tokenizer, loaded.model.config.block_size, Branches.line(ids), len(ids), len(ids) - 1)
+
+    def copy(self) -> Generation:
+        """The same document, to go on with on its own."""
+        other = Generation(self.loaded, self.prompt_ids, edits=self.edits)
+        other._plant(Branches(self.tree.tokens), self._n_given, self.path[-1])
+        other._history, other._reading = deepcopy(self._history), self._reading.copy()
+        return other
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Generation:
+        """The model stays shared, also when a copy is made of something that holds a document."""
+        return self.copy()
+
+    def to_json(self) -> str:
+        """The document as a file, see `gpt.documents.saved_document`. Raises ValueError where the model was edited."""
+        if self.edits is not None and self.edits != Edits():
+            raise ValueError("a document written by an edited model cannot be saved: the file names the model alone")
+        vocab_size = self.loaded.model.config.vocab_size
+        tokens = tuple(self.tree.tokens)
+        return SavedDocument(self.loaded.name, vocab_size, self._n_given, self.path[-1], tokens).to_json()
+
+    @classmethod
+    def from_json(
+        cls, text: str, loaded: LoadedModel | None = None, *, branch_memory: int = BRANCH_MEMORY
+    ) -> Generation:
+        """The document of a file, for the model it names, or for another one with as many tokens in its vocabulary.
+
+        Nothing is read yet, and undo begins anew. Raises ValueError, with a sentence for a person, for a file that
+        is damaged or does not fit the model.
+        """
+        saved = SavedDocument.from_json(text)
+        loaded = get_model(saved.model) if loaded is None else loaded
+        saved.check(loaded)
+        prompt = [token.token_id for token in saved.tokens[: saved.n_prompt]]
+        document = cls(loaded, prompt, branch_memory=branch_memory)
+        document._plant(Branches(saved.tokens), saved.n_prompt, saved.current)
+        return document
+
+    @property
+    def n_read(self) -> int:
+        """How many of the ids the model has read: only these positions have a state."""
+        return self._reading.length
+
+    @property
+    def forgotten(self) -> frozenset[int]:
+        """The tokens of the tree whose states went when branch_memory ran out, until they are read again."""
+        return frozenset(self._reading.shelf.forgotten)
+
+    def read(self) -> None:
+        """Let the model read the ids that it has not read yet, as far as the context goes: one forward pass."""
+        self._reading.read(self.ids, self.path)
+
+    def states(self) -> Tensor:
+        """(n_read, n_embd): what the last norm made of each position; not to be changed."""
+        return self._reading.states[: self.n_read]
+
+    def logits(self, position: int) -> Tensor:
+        """(vocab_size,) float32: the scores of what may follow the token at this position."""
+        return self._reading.logits(position)
+
+    def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
+        """(n_read, n_read): who looked at whom, in one head, or averaged over the heads for None."""
+        return self._reading.attn_weights(layer, head)
+
+    def fork(self, batch_size: int, max_length: int) -> KVCache:
+        """A cache for a batch of texts that all go on from what was read."""
+        return self._reading.fork(batch_size, max_length)
+
+    def statistics(self, start: int = 1) -> TextStatistics:
+        """Probability, rank, entropy and surprisal of each token from position `start` >= 1 on, as far as was read."""
+        end = max(start, min(self.n_read + 1, len(self.ids)))
+        return text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
+
+    def token_statistics(self, start: int = 1) -> list[tuple[float, int]]:
+        """(probability, rank) of each token from position `start` >= 1 on, in the raw softmax before it."""
+        return [(token.probability, token.rank) for token in self.statistics(start).tokens]
+
+    def step(self, params: SamplingParams) -> Step:
+        """Read what is unread, then choose and append one token.
+
+        The draw depends on the seed and the position alone, so it can be repeated.
+        """
+        return self._step(with_seed(params), joined=False)
+
+    def rows(self, start: int) -> tuple[Tensor, ...]:
+        """All that is kept of the positions from `start` on."""
+        return self._reading.rows(start)
+
+    def steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
+        """Go on for up to max_new_tokens, one action for `undo`; the last step carries its finish_reason.
+
+        On ZeroGPU all of them are one call to the GPU that is lent.
+        """
+        params = with_seed(params)
+        return (self._lent if on_zero_gpu() else self.steps_here)(params, max_new_tokens)
+
+    def _lent(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
+        last = None
+        for step, start, rows in lent_steps(self.loaded, self.ids, self.edits, params, max_new_tokens):
+            self._reading.take(start, [torch.from_numpy(part) for part in rows])
+            self._add([step.token_id], Origin("sampled", params), joined=self.path[-1] == last)
+            last = self.path[-1]
+            yield step
+
+    def steps_here(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
+        """`steps` in this process, wherever the model is. params with a seed."""
+        last = None
+        for count in range(1, max_new_tokens + 1):
+            step = self._step(params, joined=self.path[-1] == last)
+            last = self.path[-1]
+            if step.finish_reason is None and count == max_new_tokens:
+                step = replace(step, finish_reason="max_new_tokens")
+            if step.finish_reason in ("max_new_tokens", "context_full"):
+                step = replace(step, text=step.text + self._decoder.feed(b"", final=True))
+                self._restart_decoder()  # the character may be finished yet
+            yield step
+            if step.finish_reason is not None:
+                return
+
+    @torch.inference_mode()
+    def _step(self, params: SamplingParams, *, joined: bool) -> Step:
+        """joined: one action with the step before."""
+        if self.full:
+            raise ValueError(f"the context of {self.block_size} tokens is full")
+        self.read()
+        position = len(self.ids)
+        logits = self.logits(position - 1)
+        draw = uniform(params.seed, position)
+        token_id = choose(logits, params, draw, previous_ids=self.ids)
+        log_p = logits.log_softmax(dim=0)
+        p = log_p.exp()
+        return Step(
+            token_id=token_id,
+            text=self._add([token_id], Origin("sampled", params), joined=joined),
+            probability=p[token_id].item(),
+            rank=1 + int((logits > logits[token_id]).sum()),
+            entropy=torch.special.entr(p).sum().item() / math.log(2),
+            position=position,
+            draw=draw,
+            finish_reason=self._finished(token_id),
+        )
+
+    def _go(self, tip: int) -> str:
+        self._reading.leave(self.path, self.tree.shared(tip, self.path))
+        completed = super()._go(tip)
+        self._reading.resume(self.path)
+        return completed
+
+    def _finished(self, token_id: int) -> FinishReason | None:
+        if token_id == self.loaded.tokenizer.eot_id:
+            return "end_of_text"
+        return "context_full" if self.full else None
+
+
+def generate(
+    loaded: LoadedModel,
+    prompt: str | Sequence[int],
+    params: SamplingParams,
+    max_new_tokens: int,
+    *,
+    edits: Edits | None = None,
+) -> Iterator[Step]:
+    """Continue a prompt: one Step per token, each as soon as it is chosen, one forward pass each.
+
+    The iterator ends after a step with a finish_reason: end-of-text, max_new_tokens, or a full context (a
+    prompt of P tokens yields up to block_size - P + 1 steps). Bad arguments raise ValueError at once.
+    """
+    if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be a whole number of at least 1, not {max_new_tokens!r}")
+    return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)
+
+
+def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:
+    """The ids that a prompt starts from; see `Generation` for what is refused."""
+    tokenizer, block_size = loaded.tokenizer, loaded.model.config.block_size
+    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+    if not ids:
+        if tokenizer.eot_id is None:
+            raise ValueError("this vocabulary has no end-of-text token to start from: the prompt must not be empty")
+        ids = [tokenizer.eot_id]
+    if len(ids) > block_size:
+        excess = len(ids) - block_size
+        raise ValueError(f"the prompt has {len(ids)} tokens, {excess} more than the context of {block_size}")
+    for token_id in ids:
+        tokenizer.token_bytes(token_id)
+    return ids
+
+
+def with_seed(params: SamplingParams) -> SamplingParams:
+    """The same settings with a fresh seed where there was none."""
+    return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))

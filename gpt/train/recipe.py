@@ -1,0 +1,126 @@
+"""What decides the weights that a training ends in: sizes, rates, order. Where it runs decides only the rounding."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import torch
+
+from gpt.config import GPTConfig
+from gpt.model import GPT
+
+
+def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
+    """A field of Recipe that says what it is and which values it takes: low <= value <= high, or one of choices."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every choice of a training; the defaults made the bundled model.
+
+    The explanation of each field is in its metadata: the command line and the model card print it from there.
+    Raises ValueError, naming the value and the limit.
+    """
+
+    vocab_size: int = setting(4096, "tokens of the vocabulary, end-of-text included", low=257)
+    block_size: int = setting(256, "tokens of context", low=2)
+    n_layer: int = setting(8, "blocks", low=1)
+    n_head: int = setting(6, "attention heads of a block", low=1)
+    n_embd: int = setting(192, "width of the residual stream", low=1)
+    dropout: float = setting(0.0, "share of activations dropped while training", high=1)
+    steps: int = setting(5600, "updates of the weights", low=1)
+    batch_size: int = setting(16, "rows of one context per update, over all processes", low=1)
+    optimizer: Literal["muon", "adamw"] = setting(
+        "muon", "muon for the blocks' matrices and AdamW for the rest, or adamw for all", choices=("muon", "adamw")
+    )
+    muon_lr: float = setting(0.006, "highest learning rate of Muon, matched to AdamW's step size")
+    adamw_lr: float = setting(0.004, "highest learning rate of AdamW")
+    muon_weight_decay: float = setting(0.2, "weight decay of Muon")
+    adamw_weight_decay: float = setting(0.05, "weight decay of AdamW; norms and biases have none")
+    warmup: int = setting(100, "updates until the full learning rate")
+    decay_from: float = setting(0.5, "share of the updates after which the rates fall to zero in a line", high=1)
+    clip: float = setting(1.0, "largest norm of the gradient")
+    held_back: float = setting(0.02, "share of the stories that are kept for validation", high=1)
+    seed: int = setting(1337, "decides the split, the first weights, the order and the dropout")
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "auto", "of matrix products; auto: bf16 where the device has it", choices=("auto", "fp32", "bf16")
+    )
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, limits = getattr(self, each.name), each.metadata
+            if limits["choices"]:
+                if value not in limits["choices"]:
+                    raise ValueError(f"{each.name} must be one of {', '.join(limits['choices'])}, not {value!r}")
+            elif not limits["low"] <= value <= limits["high"]:
+                most = "" if limits["high"] == math.inf else f" and at most {limits['high']}"
+                raise ValueError(f"{each.name} must be at least {limits['low']}{most}, not {value!r}")
+        self.model_config(self.vocab_size)  # refuses shapes that no model can have
+
+    def model_config(self, n_vocab: int) -> GPTConfig:
+        """The shape of the model, for a vocabulary that came out with n_vocab tokens."""
+        return GPTConfig(
+            vocab_size=n_vocab,
+            block_size=self.block_size,
+            n_layer=self.n_layer,
+            n_head=self.n_head,
+            n_embd=self.n_embd,
+            dropout=self.dropout,
+        )
+
+    def rate(self, step: int) -> float:
+        """Factor on the learning rates of one update, counted from 0: a warm-up, constant, then a line to zero."""
+        warm = min(1.0, (step + 1) / max(1, self.warmup))
+        left = (self.steps - step) / max(1.0, self.steps * (1 - self.decay_from))
+        return min(warm, 1.0, left)
+
+    def check_goes_on(self, begun: Recipe, step: int) -> None:
+        """Raise ValueError unless a run of the recipe `begun`, `step` updates old, may go on with this one.
+
+        Only `steps` may differ, and only while that changes no rate of the past: until the rates begin to fall.
+        """
+        for each in fields(self):
+            old, new = getattr(begun, each.name), getattr(self, each.name)
+            if old == new:
+                continue
+            if each.name != "steps":
+                raise ValueError(f"this run was begun with {each.name} {old}, not {new}")
+            if step > new or any(begun.rate(i) != self.rate(i) for i in range(step)):
+                raise ValueError(
+                    f"this run was begun with steps {old}, not {new}, and can no longer change at step {step}: "
+                    "the rates of the steps behind it would have been others"
+                )
+
+
+def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices of the blocks, AdamW for embeddings, norms and biases; or AdamW for all.
+
+    Each group keeps its highest rate as "full_lr", for `set_rate`. Muon: Jordan et al. (2024), with the step
+    size of arXiv 2502.16982.
+    """
+    matrices = [p for p in model.h.parameters() if p.dim() == 2]
+    chosen = set(map(id, matrices)) if recipe.optimizer == "muon" else set()
+    rest = [p for p in model.parameters() if id(p) not in chosen]
+    groups = [
+        {"params": [p for p in rest if p.dim() == 2], "weight_decay": recipe.adamw_weight_decay},
+        {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    optimizers: list[torch.optim.Optimizer] = [torch.optim.AdamW(groups, lr=recipe.adamw_lr, betas=(0.9, 0.95))]
+    if chosen:
+        decay = recipe.muon_weight_decay
+        muon = torch.optim.Muon(matrices, lr=recipe.muon_lr, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
+        optimizers.append(muon)
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["full_lr"] = group["lr"]
+    return optimizers
+
+
+def set_rate(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
+    """Give every group this fraction of its highest learning rate."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group["full_lr"] * factor

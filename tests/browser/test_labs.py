@@ -1,0 +1,200 @@
+"""The Shapes and Loss tabs in a browser."""
+
+import math
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from components.layout import build_app, launch_options
+
+CHIPS = ".gb-strip [role=option]"
+UNTIED = "GPT-2 small, untied, no QKV bias"
+
+
+@pytest.fixture(scope="module")
+def url(serve):
+    return serve(build_app(), **launch_options())
+
+
+def open_tab(page, name):
+    """On the bar; on a phone in the menu of those that do not fit."""
+    if page.viewport_size["width"] > 900:
+        return page.get_by_role("tab", name=name, exact=True).click()
+    page.locator(".overflow-menu > button").click()
+    return page.locator(".overflow-dropdown").get_by_text(name, exact=True).click()
+
+
+@pytest.fixture
+def shapes(page, url):
+    page.goto(url)
+    open_tab(page, "Shapes")
+    expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
+    return page
+
+
+@pytest.fixture
+def loss(page, url):
+    page.goto(url)
+    open_tab(page, "Loss")
+    expect(page.locator(f"#loss-strip {CHIPS}").first).to_be_visible()
+    return page
+
+
+def pick(page, name, total):
+    page.locator("#shape-preset input").click()
+    page.get_by_role("option", name=name, exact=True).click()
+    expect(page.locator("#shape-headline")).to_contain_text(f"{total} parameters")
+
+
+def type_number(page, name, value):
+    box = page.locator(f"#shape-{name} input[type=number]")
+    box.fill(str(value))
+    box.press("Tab")
+
+
+def measure(page, text):
+    page.locator("#loss-says p").evaluate("line => line.textContent = ''")
+    page.locator("#loss-text textarea").fill(text)
+    page.locator("#loss-measure").click()
+
+
+def test_a_preset_shows_its_numbers_and_moving_a_slider_makes_it_one_s_own(shapes):
+    headline, preset = shapes.locator("#shape-headline"), shapes.locator("#shape-preset input")
+    pick(shapes, UNTIED, "163,009,536")
+    expect(shapes.locator("#shape-parts .gb-says")).to_contain_text("tied 124,412,160")
+    expect(shapes.locator("#shape-sizes")).to_contain_text("621.83 MiB")
+    shapes.locator("#shape-tie-weights input").click()
+    expect(headline).to_contain_text("124,412,160 parameters")
+    expect(preset).to_have_value("your own")
+    shapes.locator("#shape-qkv-bias input").click()
+    expect(preset).to_have_value("GPT-2 small")
+    shapes.locator("#shape-n-layer input[type=range]").press("ArrowRight")
+    expect(headline).to_contain_text("131,527,680 parameters")  # one block more: 7,087,872
+
+
+def test_a_wrong_combination_says_why_and_loses_nothing(shapes):
+    pick(shapes, "GPT-2 small", "124,439,808")
+    type_number(shapes, "n-head", 13)
+    expect(shapes.locator("#shape-notice")).to_contain_text("Width 768 must divide by 13 heads")
+    expect(shapes.locator("#shape-headline")).to_contain_text("124,439,808 parameters")
+    expect(shapes.locator("#shape-build")).to_be_disabled()
+    shapes.get_by_text("中文", exact=True).click()
+    expect(shapes.locator("#shape-notice")).to_contain_text("宽度 768 不能被头数 13 整除")
+    type_number(shapes, "n-head", 16)
+    expect(shapes.locator("#shape-notice p")).to_be_hidden()
+    expect(shapes.locator("#shape-build")).to_be_enabled()
+
+
+def test_a_shape_over_the_limit_is_counted_and_not_built(shapes):
+    pick(shapes, "GPT-2 XL", "1,557,611,200")
+    expect(shapes.locator("#shape-room")).to_contain_text("would need 6.69 GiB")
+    expect(shapes.locator("#shape-build")).to_be_disabled()
+
+
+def test_build_runs_the_playground_s_prompt_through_random_and_trained_weights(shapes):
+    open_tab(shapes, "Playground")
+    shapes.locator("#prompt textarea").fill("The <b>dog</b> and")
+    open_tab(shapes, "Shapes")
+    type_number(shapes, "n-layer", 2)
+    type_number(shapes, "vocab-size", 5000)
+    expect(shapes.locator("#shape-headline")).to_contain_text("1,899,264 parameters")
+    shapes.locator("#shape-build").click()
+    expect(shapes.locator("#shape-status")).to_contain_text("1,899,264 random weights drawn", timeout=60_000)
+    for side in ("random", "trained"):
+        written = "".join(shapes.locator(f"#shape-{side} {CHIPS}").all_text_contents())
+        assert written.startswith("The <b>dog</b> and")
+        assert len(written) > 40
+    expect(shapes.locator("#shape-stages .gb-says")).to_contain_text(re.compile(r"\[1, \d+\] .* \[1, \d+, 5000\]"))
+    expect(shapes.locator("#shape-build")).to_be_enabled()
+
+
+def test_the_skeleton_has_the_same_shapes_and_says_that_it_computes_nothing(shapes):
+    shapes.locator("#shape-skeleton input").click()
+    expect(shapes.locator("#shape-headline")).to_contain_text("835,584 parameters")
+    whole = shapes.locator("#shape-stages .gb-says").text_content()
+    shapes.locator("#shape-build").click()
+    expect(shapes.locator("#shape-stages .gb-note")).to_contain_text("computes nothing")
+    expect(shapes.locator("#shape-stages .gb-says")).to_have_text(whole)
+
+
+def test_a_text_has_its_loss_and_the_most_surprising_token_is_selected(loss):
+    expect(loss.locator("#loss-headline")).to_contain_text(re.compile(r"\d\.\d{4} nats per token"))
+    selected = loss.locator("#loss-strip [aria-selected=true]")
+    shade = "chip => Number(chip.style.getPropertyValue('--s'))"
+    shades = loss.locator(f"#loss-strip {CHIPS}").evaluate_all(f"chips => chips.map({shade})")
+    assert selected.evaluate(shade) == max(shades) == 1
+    assert min(shades) == shades[0] == 0
+    expect(loss.locator("#loss-token")).to_contain_text(selected.text_content().strip())
+
+
+def test_a_page_that_opens_in_chinese_shows_the_same_result(page, url):
+    page.goto(f"{url}?lang=zh")
+    open_tab(page, "损失")
+    expect(page.locator("#loss-headline")).to_contain_text("每个词元")
+    expect(page.locator("#loss-strip .gb-from")).to_have_text("意外程度 0")
+    expect(page.locator("#loss-strip .gb-to")).to_contain_text("比特")
+    shade = page.locator("#loss-strip [aria-selected=true]").evaluate("chip => chip.style.getPropertyValue('--s')")
+    assert float(shade) == 1
+
+
+def test_the_three_numbers_of_a_text_agree_and_its_tokens_can_be_looked_at_with_the_keyboard(loss):
+    text = "Lily <img src=x onerror=alert(1)> ran \x00 home."
+    measure(loss, text)
+    expect(loss.locator("#loss-says")).to_contain_text("They fit the context of 256")
+    nats, perplexity = re.search(
+        r"([\d.]+) nats .* perplexity ([\d,.]+) ", loss.locator("#loss-headline").text_content()
+    ).groups()
+    assert math.log(float(perplexity.replace(",", ""))) == pytest.approx(float(nats), abs=1e-3)
+    assert "".join(loss.locator(f"#loss-strip {CHIPS}").all_text_contents()) == text
+    chip = loss.locator(f"#loss-strip {CHIPS}").first
+    chip.click()
+    expect(loss.locator("#loss-token")).to_contain_text("comes first")
+    chip.press("ArrowRight")
+    expect(loss.locator("#loss-strip .gb-tip")).to_contain_text("rank")
+    expect(loss.locator("#loss-strip .gb-tip")).to_contain_text("bits")
+    loss.keyboard.press("Enter")
+    expect(loss.locator("#loss-token")).to_contain_text("of 4,096")
+
+
+def test_a_text_longer_than_the_context_is_read_in_windows_and_control_enter_measures(loss):
+    text = loss.locator("#loss-text textarea")
+    text.fill("The dog ran. " * 100)
+    text.press("Control+Enter")
+    expect(loss.locator("#loss-says")).to_contain_text("read in 3 windows, each 128 tokens after the one before")
+    expect(loss.locator("#loss-says")).to_contain_text("from at least 128 others")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "There is no text"),
+        ("a", "a single token"),
+        ("a b " * 3000, "at most 4,096 are read"),
+        ("x" * 100_001, "100,001 characters"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_in_place_and_the_last_result_stays(loss, text, sentence):
+    before = loss.locator("#loss-headline").text_content()
+    measure(loss, text)
+    expect(loss.locator("#loss-notice")).to_contain_text(sentence)
+    expect(loss.locator("#loss-headline")).to_have_text(before)
+    expect(loss.locator("#loss-measure")).to_be_enabled()
+
+
+def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(loss):
+    loss.locator("#loss-text textarea").evaluate(
+        "box => { box.value = 'a \\ud83d b'; box.dispatchEvent(new Event('input', { bubbles: true })); }"
+    )
+    loss.locator("#loss-measure").click()
+    expect(loss.locator("#loss-says")).to_contain_text("were read as U+FFFD")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("tab", ["Shapes", "Loss"])
+def test_nothing_scrolls_sideways_on_a_phone(page, url, tab, theme):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{url}?__theme={theme}&lang=en")
+    open_tab(page, tab)
+    expect(page.locator("#shape-parts .main-svg" if tab == "Shapes" else f"#loss-strip {CHIPS}").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

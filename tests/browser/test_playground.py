@@ -1,0 +1,287 @@
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from components.layout import build_app, launch_options
+
+CHIPS = "#strip .gb-strip [role=option]"
+FINISHED = re.compile("length reached|ended the text|context is full|stopped")
+
+
+@pytest.fixture(scope="module")
+def url(serve):
+    return serve(build_app(), **launch_options())
+
+
+@pytest.fixture
+def opened(page, url):
+    page.goto(url)
+    expect(page.locator("#bars .main-svg").first).to_be_visible()
+    return page
+
+
+def set_slider(page, name, value):
+    box = page.locator(f"#{name} input[type=number]")
+    box.fill(str(value))
+    box.press("Tab")
+
+
+def pick(page, elem_id, option):
+    page.locator(f"#{elem_id} input").click()
+    page.get_by_role("option", name=option, exact=isinstance(option, str)).click()
+    expect(page.get_by_test_id("dropdown-option")).to_have_count(0)
+
+
+def says(page, elem_id):
+    return page.locator(f"#{elem_id} .gb-says")
+
+
+def generate(page, prompt, length=12, seed="3"):
+    page.locator("#prompt textarea").fill(prompt)
+    set_slider(page, "length", length)
+    page.locator("#seed input, #seed textarea").first.fill(seed)
+    page.locator("#status p").evaluate("line => line.textContent = ''")
+    page.locator("#generate").click()
+    expect(page.locator("#status")).to_contain_text(FINISHED)
+    expect(page.locator("#generate")).to_be_enabled()
+
+
+def text(page):
+    return "".join(page.locator(CHIPS).all_text_contents())
+
+
+def test_the_first_screen_shows_a_finished_example(opened):
+    assert opened.locator(CHIPS).count() > 20
+    expect(says(opened, "bars")).to_contain_text("Entropy")
+    expect(says(opened, "heatmap")).to_contain_text("looked most at")
+
+
+def test_generate_streams_the_text_with_bars_and_heatmap_to_the_same_end_for_the_same_seed(opened):
+    generate(opened, "Once upon a time", length=12, seed="3")
+    first = text(opened)
+    assert first.startswith("Once upon a time")
+    assert opened.locator(CHIPS).count() == 4 + 12
+    expect(opened.locator("#status")).to_contain_text("seed 3")
+    generate(opened, "Once upon a time", length=12, seed="4")
+    assert text(opened) != first
+    generate(opened, "Once upon a time", length=12, seed="3")
+    assert text(opened) == first
+
+
+def test_control_enter_generates(opened):
+    set_slider(opened, "length", 3)
+    opened.locator("#prompt textarea").fill("The dog")
+    opened.locator("#prompt textarea").press("Control+Enter")
+    expect(opened.locator("#status")).to_contain_text(FINISHED)
+    assert opened.locator(CHIPS).count() == 2 + 3
+
+
+def test_step_adds_one_token_and_shows_what_could_follow_it(opened):
+    generate(opened, "The dog", length=3)
+    expect(opened.locator(CHIPS)).to_have_count(5)
+    opened.locator("#step").click()
+    expect(opened.locator(CHIPS)).to_have_count(6)
+    expect(opened.locator(CHIPS).nth(5)).to_have_attribute("aria-selected", "true")
+    opened.locator("#step").click()
+    expect(opened.locator(CHIPS)).to_have_count(7)
+
+
+def test_step_after_another_prompt_starts_anew(opened):
+    generate(opened, "The dog", length=3)
+    opened.locator("#prompt textarea").fill("Lily and Tom")
+    opened.locator("#step").click()
+    expect(opened.locator(CHIPS).first).to_contain_text("Lily")
+    expect(opened.locator(CHIPS)).to_have_count(4)
+
+
+def test_stop_ends_the_text_and_gives_the_buttons_back(opened):
+    opened.locator("#prompt textarea").fill("Once upon a time")
+    pick(opened, "pace", "5")
+    set_slider(opened, "length", 200)
+    opened.locator("#generate").click()
+    expect(opened.locator("#stop")).to_be_enabled()
+    expect(opened.locator("#status")).to_contain_text("tokens/s")
+    opened.locator("#stop").click()
+    expect(opened.locator("#status")).to_contain_text("stopped")
+    expect(opened.locator("#generate")).to_be_enabled()
+    assert opened.locator(CHIPS).count() < 200
+    opened.locator("#step").click()
+    expect(opened.locator("#status")).to_contain_text("1 tokens")
+
+
+def test_clear_empties_everything_and_the_next_text_works(opened):
+    opened.locator("#clear").click()
+    expect(opened.locator(CHIPS)).to_have_count(0)
+    expect(opened.locator("#prompt textarea")).to_have_value("")
+    expect(opened.locator("#strip")).to_contain_text("Nothing yet")
+    generate(opened, "The dog", length=2)
+    assert opened.locator(CHIPS).count() == 4
+
+
+def test_a_click_on_a_token_moves_every_picture_and_marks_what_was_chosen(opened):
+    generate(opened, "Once upon a time", length=6)
+    opened.locator(CHIPS).nth(1).click()
+    expect(says(opened, "bars")).to_contain_text("After “·upon”")
+    expect(says(opened, "bars")).to_contain_text("Chosen: “·a”")
+    expect(says(opened, "heatmap")).to_contain_text("“·upon” looked most at")
+    expect(opened.locator(CHIPS).nth(1)).to_have_attribute("aria-selected", "true")
+
+
+def test_tokens_can_be_reached_and_chosen_with_the_keyboard(opened):
+    generate(opened, "Once upon a time", length=4)
+    opened.locator(CHIPS).nth(0).click()
+    opened.keyboard.press("ArrowRight")
+    opened.keyboard.press("ArrowRight")
+    opened.keyboard.press("Enter")
+    expect(says(opened, "bars")).to_contain_text("After “·a”")
+
+
+def test_moving_the_temperature_redraws_the_bars_without_running_the_model(opened, monkeypatch):
+    generate(opened, "Once upon a time", length=4)
+    opened.locator(CHIPS).nth(0).click()
+    expect(says(opened, "bars")).to_contain_text("After “Once”")
+    before = says(opened, "bars").text_content()
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the model ran")
+
+    monkeypatch.setattr("gpt.model.GPT.hidden_states", refuse)
+    set_slider(opened, "temperature", 2)
+    expect(says(opened, "bars")).not_to_have_text(before)
+    set_slider(opened, "top-k", 3)
+    expect(says(opened, "bars")).to_contain_text("4,093 of 4,096 tokens removed")
+
+
+def test_layer_and_head_choose_the_heatmap(opened):
+    generate(opened, "Once upon a time", length=4)
+    pick(opened, "layer", "3")
+    expect(says(opened, "heatmap")).to_contain_text("Layer 3, average of heads")
+    pick(opened, "head", "2")
+    expect(says(opened, "heatmap")).to_contain_text("Layer 3, head 2")
+
+
+def test_the_language_switch_changes_words_sentences_and_is_remembered(opened, url):
+    opened.locator("#language label", has_text="中文").click()
+    expect(opened.locator("#generate")).to_have_text("生成")
+    expect(opened.get_by_role("tab", name="试验台")).to_be_visible()
+    expect(says(opened, "bars")).to_contain_text("熵")
+    expect(says(opened, "heatmap")).to_contain_text("主要看向")
+    opened.goto(url)
+    expect(opened.locator("#generate")).to_have_text("生成")
+    opened.locator("#language label", has_text="EN").click()
+    expect(opened.locator("#generate")).to_have_text("Generate")
+
+
+def test_a_link_may_choose_the_language(page, url):
+    page.goto(url + "?lang=zh")
+    expect(page.locator("#generate")).to_have_text("生成")
+
+
+def test_the_theme_switch_turns_the_page_and_its_charts_dark_and_is_remembered(opened, url):
+    def ground():
+        return opened.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = ground()
+    opened.locator("#theme").click()
+    expect(opened.locator("body")).to_have_class(re.compile("dark"))
+    assert ground() != light
+    opened.goto(url)
+    expect(opened.locator("body")).to_have_class(re.compile("dark"))
+
+
+def test_a_phone_scrolls_only_downwards_and_shows_the_text_before_the_settings(page, url):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(url)
+    expect(page.locator("#bars .main-svg").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#strip", "#bars", "#heatmap", "#temperature")]
+    assert tops == sorted(tops)
+
+
+def test_the_untrained_model_writes_at_once_and_says_what_it_is(opened):
+    set_slider(opened, "length", 5)
+    pick(opened, "model", re.compile("Untrained"))
+    expect(opened.locator("#notice")).to_contain_text("never been trained")
+    expect(opened.locator("#status")).to_contain_text(FINISHED)
+
+
+def test_an_empty_prompt_starts_from_end_of_text_and_says_so(opened):
+    generate(opened, "", length=3)
+    expect(opened.locator("#notice")).to_contain_text("end-of-text")
+    assert opened.locator(CHIPS).count() == 4
+
+
+def test_a_prompt_that_is_too_long_says_by_how_much_and_offers_its_last_part(opened):
+    set_slider(opened, "length", 2)
+    opened.locator("#prompt textarea").fill("The dog ran. " * 100)
+    expect(opened.locator("#prompt-count")).to_contain_text("more than the 256")
+    opened.locator("#generate").click()
+    expect(opened.locator("#notice")).to_contain_text("more than the 256")
+    opened.locator("#use-tail").click()
+    expect(opened.locator("#status")).to_contain_text(FINISHED)
+    assert opened.locator(CHIPS).count() <= 130
+    expect(opened.locator("#use-tail")).to_be_hidden()
+
+
+def test_a_seed_that_is_no_number_is_refused_and_the_next_request_works(opened):
+    before = text(opened)
+    opened.locator("#seed input, #seed textarea").first.fill("abc")
+    opened.locator("#generate").click()
+    expect(opened.get_by_text("The seed must be a whole number")).to_be_visible()
+    expect(opened.locator("#generate")).to_be_enabled()
+    assert text(opened) == before
+    generate(opened, "The dog", length=2)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<img src=x onerror=alert(1)><script>alert(2)</script>",
+        "${alert(1)} {{alert(2)}} `${1+1}` <b>bold</b>",
+        "a\x00b \u202e abc \t x",
+        "你好，世界 é 👩",
+    ],
+)
+def test_any_text_is_shown_as_text(opened, prompt):
+    generate(opened, prompt, length=3)
+    assert prompt.split()[0][-1] in text(opened)
+    assert opened.locator("#strip img, #strip script, #strip b, #bars img, #heatmap img").count() == 0
+
+
+def test_two_visitors_do_not_see_each_others_text(opened, browser, url):
+    generate(opened, "The dog", length=2)
+    other = browser.new_context().new_page()
+    other.goto(url)
+    expect(other.locator(CHIPS).first).to_have_text("Once")
+    generate(other, "Lily", length=2)
+    assert text(opened).startswith("The dog")
+    opened.locator(CHIPS).nth(0).click()
+    expect(says(opened, "bars")).to_contain_text("After “The”")
+    other.context.close()
+
+
+def test_an_example_button_fills_the_prompt_and_writes(opened):
+    set_slider(opened, "length", 3)
+    opened.locator("#example-repeat").click()
+    expect(opened.locator("#prompt textarea")).to_have_value(re.compile("The cat sat"))
+    expect(opened.locator("#status")).to_contain_text(FINISHED)
+    expect(opened.locator(CHIPS).first).to_contain_text("The")
+
+
+def test_the_activations_tab_prints_values_at_x_and_the_models_own_numbers(opened):
+    generate(opened, "The dog ran", length=2)
+    opened.get_by_role("tab", name="Activations").click()
+    expect(says(opened, "curves")).to_contain_text("GELU (tanh) 0.8412")
+    set_slider(opened, "activation-x", -1)
+    expect(says(opened, "curves")).to_contain_text("GELU (tanh) -0.1588")
+    expect(says(opened, "curves")).to_contain_text("x = -0.75")
+    expect(says(opened, "pre-activations")).to_contain_text("from 5 tokens")
+    pick(opened, "activation-layer", "2")
+    expect(says(opened, "pre-activations")).to_contain_text("Layer 2")
+
+
+def test_the_page_fetches_nothing_from_elsewhere_and_only_the_four_endpoints_are_public(page, url):
+    answer = page.request.get(f"{url}gradio_api/info")
+    assert set(json.loads(answer.text())["named_endpoints"]) == {"/generate", "/next_token", "/attention", "/tokenize"}

@@ -1,0 +1,58 @@
+import re
+
+import pytest
+import torch
+from playwright.sync_api import expect
+
+from components.layout import build_app, launch_options
+from tests.parity.lookalikes import NanoGPT, randomized
+
+FINISHED = re.compile("length reached|ended the text|context is full")
+
+
+@pytest.fixture(scope="module")
+def url(serve):
+    return serve(build_app(uploads=True), **launch_options())
+
+
+@pytest.fixture
+def opened(page, url):
+    page.goto(url)
+    page.locator("#upload button").first.click()
+    return page
+
+
+def choose(page, *files):
+    page.locator("#upload-files input[type=file]").set_input_files([str(file) for file in files])
+    expect(page.locator("#upload-files")).to_contain_text(files[0].name[:4])
+    page.locator("#upload-open").click()
+
+
+def test_a_bare_state_dict_asks_for_its_heads_then_opens_and_writes(opened, tmp_path):
+    weights = tmp_path / "mine.pt"
+    torch.save(randomized(NanoGPT()).state_dict(), weights)
+    choose(opened, weights)
+    expect(opened.locator("#upload-message")).to_contain_text("do not say how many heads")
+    opened.locator("#upload-heads input").click()
+    opened.get_by_role("option", name="2", exact=True).click()
+    opened.locator("#prompt textarea").fill("3 5 7")
+    opened.locator("#upload-open").click()
+    expect(opened.locator("#upload-message")).to_contain_text("2 heads")
+    expect(opened.locator("#status")).to_contain_text(FINISHED)
+    expect(opened.locator("#model input")).to_have_value(re.compile("mine.pt"))
+
+
+def test_a_file_that_is_no_checkpoint_is_a_sentence_and_the_running_model_stays(opened, tmp_path):
+    broken = tmp_path / "bad.safetensors"
+    broken.write_bytes(b"<script>alert(1)</script>" * 10)
+    choose(opened, broken)
+    expect(opened.locator("#upload-message p")).to_contain_text("bad.safetensors")
+    expect(opened.locator("#model input")).to_have_value(re.compile("Stories"))
+    opened.locator("#step").click()
+    expect(opened.locator("#status")).to_contain_text("1 tokens")
+
+
+def test_a_page_for_everybody_has_no_upload(page, serve):
+    page.goto(serve(build_app(), **launch_options()))
+    expect(page.locator("#generate")).to_be_visible()
+    assert page.locator("#upload").count() == 0

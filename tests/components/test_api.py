@@ -1,0 +1,196 @@
+import json
+import math
+from itertools import pairwise
+
+import httpx
+import pytest
+import torch
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+
+from components.layout import build_app, launch_options
+from gpt import SamplingParams, generate, get_model
+
+DOG = "The dog ran to the"
+
+
+@pytest.fixture(scope="module")
+def client():
+    app = build_app()
+    _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    yield Client(url, verbose=False)
+    app.close(verbose=False)
+
+
+def ask(client, *args, api_name, **kwargs):
+    return client.submit(*args, api_name=api_name, **kwargs).result(timeout=60)
+
+
+def stream(client, *args, **kwargs):
+    job = client.submit(*args, api_name="/generate", **kwargs)
+    final = job.result(timeout=60)
+    outputs = job.outputs()
+    assert outputs[-1] == final
+    return outputs
+
+
+def test_generate_yields_the_new_text_so_far_first_empty_then_once_per_token(client):
+    texts = stream(client, "Once upon a time", 12, 0.8, seed=5)
+    steps = list(generate(get_model(), "Once upon a time", SamplingParams(temperature=0.8, seed=5), 12))
+    assert texts[0] == ""
+    assert len(texts) == 1 + len(steps)
+    assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+    assert texts[-1] == "".join(step.text for step in steps)
+
+
+def test_every_seed_fixes_the_draw_zero_too(client):
+    texts = {seed: [stream(client, "Lily", 8, 1.5, seed=seed)[-1] for _ in range(2)] for seed in (0, 1, 2**40)}
+    assert all(a == b for a, b in texts.values())
+    assert len({pair[0] for pair in texts.values()}) == 3
+
+
+def test_the_defaults_are_those_that_are_documented(client):
+    parameters = client.view_api(return_format="dict")["named_endpoints"]
+    found = {
+        name: {p["parameter_name"]: p.get("parameter_default") for p in endpoint["parameters"]}
+        for name, endpoint in parameters.items()
+    }
+    assert found["/generate"] == {
+        "prompt": None,
+        "max_new_tokens": 64,
+        "temperature": 0.8,
+        "top_k": 0,
+        "top_p": 1.0,
+        "min_p": 0.0,
+        "repetition_penalty": 1.0,
+        "seed": 0,
+        "model": "",
+    }
+    assert found["/next_token"] == {
+        "prompt": None,
+        "k": 20,
+        "temperature": 1.0,
+        "top_k": 0,
+        "top_p": 1.0,
+        "min_p": 0.0,
+        "model": "",
+    }
+    assert found["/attention"] == {"prompt": None, "layer": None, "head": None, "model": ""}
+    assert found["/tokenize"] == {"text": None, "model": ""}
+    assert len(found) == 4
+
+
+def test_next_token_is_sorted_and_equals_the_models_own_softmax(client):
+    rows = ask(client, DOG, 50, api_name="/next_token")
+    loaded = get_model()
+    with torch.inference_mode():
+        logits = loaded.model(torch.tensor([loaded.tokenizer.encode(DOG)]))[0, -1]
+    p = logits.softmax(dim=0)
+    assert len(rows) == 50
+    assert set(rows[0]) == {"token_id", "token", "probability", "raw_probability"}
+    assert [row["probability"] for row in rows] == sorted((row["probability"] for row in rows), reverse=True)
+    for row in rows:
+        assert row["raw_probability"] == pytest.approx(p[row["token_id"]].item(), rel=1e-4)
+        assert row["token"] == loaded.tokenizer.decode([row["token_id"]])
+
+
+def test_next_token_after_top_k_keeps_k_and_renormalises(client):
+    rows = ask(client, DOG, 10, top_k=3, temperature=0.5, api_name="/next_token")
+    kept = [row for row in rows if row["probability"] > 0]
+    assert len(kept) == 3
+    assert sum(row["probability"] for row in kept) == pytest.approx(1, abs=1e-6)
+
+
+def test_attention_is_square_causal_and_its_rows_sum_to_one(client):
+    answer = ask(client, DOG, 2, 1, api_name="/attention")
+    n = len(answer["tokens"])
+    assert "".join(answer["tokens"]) == DOG
+    assert [len(row) for row in answer["weights"]] == [n] * n
+    for query, row in enumerate(answer["weights"]):
+        assert sum(row) == pytest.approx(1, abs=1e-5)
+        assert row[query + 1 :] == [0] * (n - query - 1)
+
+
+def test_tokenize_gives_ids_and_texts(client):
+    answer = ask(client, DOG, api_name="/tokenize")
+    assert answer["ids"] == get_model().tokenizer.encode(DOG)
+    assert "".join(answer["tokens"]) == DOG
+
+
+def test_an_empty_prompt_starts_from_end_of_text(client):
+    assert ask(client, "", 0, 0, api_name="/attention")["tokens"] == ["<|endoftext|>"]
+    assert len(stream(client, "", 3)) == 4
+
+
+def test_special_token_text_is_plain_text(client):
+    assert get_model().tokenizer.eot_id not in ask(client, "<|endoftext|>", api_name="/tokenize")["ids"]
+
+
+def test_the_untrained_model_can_be_asked_for_by_name(client):
+    first, second = (ask(client, DOG, 1, model=name, api_name="/next_token") for name in ("stories", "untrained"))
+    assert first[0]["probability"] > 10 * second[0]["probability"]
+
+
+REFUSED = [
+    ("/generate", {"prompt": "a " * 400}, "more than the context of 256"),
+    ("/generate", {"prompt": 5}, "prompt must be text"),
+    ("/generate", {"prompt": None}, "prompt must be text"),
+    ("/generate", {"prompt": "x" * 200_001}, "characters"),
+    ("/generate", {"prompt": "a", "max_new_tokens": 0}, "max_new_tokens must be a whole number between 1 and 256"),
+    ("/generate", {"prompt": "a", "max_new_tokens": 257}, "max_new_tokens"),
+    ("/generate", {"prompt": "a", "max_new_tokens": 2.5}, "max_new_tokens"),
+    ("/generate", {"prompt": "a", "max_new_tokens": True}, "max_new_tokens"),
+    ("/generate", {"prompt": "a", "temperature": -0.1}, "temperature must be a number between 0 and 2"),
+    ("/generate", {"prompt": "a", "temperature": "hot"}, "temperature"),
+    ("/generate", {"prompt": "a", "temperature": None}, "temperature"),
+    ("/generate", {"prompt": "a", "top_k": -1}, "top_k"),
+    ("/generate", {"prompt": "a", "top_p": 0}, "top_p"),
+    ("/generate", {"prompt": "a", "top_p": 1.01}, "top_p"),
+    ("/generate", {"prompt": "a", "min_p": 2}, "min_p"),
+    ("/generate", {"prompt": "a", "repetition_penalty": 0}, "repetition_penalty"),
+    ("/generate", {"prompt": "a", "seed": -1}, "seed"),
+    ("/generate", {"prompt": "a", "seed": None}, "seed"),
+    ("/generate", {"prompt": "a", "model": "gpt9"}, "there is no model"),
+    ("/generate", {"prompt": "a", "model": ["stories"]}, "there is no model"),
+    ("/next_token", {"prompt": "a", "k": 0}, "k must be a whole number between 1 and 4096"),
+    ("/next_token", {"prompt": "a", "k": 5000}, "k must be"),
+    ("/next_token", {"prompt": "a", "temperature": 100}, "temperature"),
+    ("/attention", {"prompt": "a", "layer": 99, "head": 0}, "layer must be a whole number between 0 and 7"),
+    ("/attention", {"prompt": "a", "layer": 0, "head": -1}, "head must be a whole number between 0 and 5"),
+    ("/attention", {"prompt": "a", "layer": "0", "head": 0}, "layer"),
+    ("/tokenize", {"text": None}, "text must be text"),
+    ("/tokenize", {"text": "a", "model": "<script>alert(1)</script>"}, "&lt;script&gt;"),
+]
+
+
+@pytest.mark.parametrize(("endpoint", "arguments", "said"), REFUSED)
+def test_what_cannot_be_done_is_refused_with_a_sentence_and_the_next_request_works(
+    client, capfd, endpoint, arguments, said
+):
+    with pytest.raises(AppError, match="(?s)" + said.replace("(", r"\(")) as refusal:
+        ask(client, api_name=endpoint, **arguments)
+    assert "<script" not in str(refusal.value)
+    assert "Traceback" not in capfd.readouterr().err
+    assert ask(client, "ok", api_name="/tokenize")["ids"]
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "<b>${alert(1)}</b> {{x}}", "é 你好 👩", " \n\t "])
+def test_any_text_is_read(client, text):
+    answer = ask(client, text, api_name="/tokenize")
+    assert answer["ids"] == get_model().tokenizer.encode(text)
+    assert math.isfinite(ask(client, text, 1, api_name="/next_token")[0]["probability"])
+
+
+def test_eight_at_once_get_what_each_would_get_alone(client):
+    alone = [stream(client, "Tom", 10, 1.0, seed=seed)[-1] for seed in range(8)]
+    jobs = [client.submit("Tom", 10, 1.0, seed=seed, api_name="/generate") for seed in range(8)]
+    assert [job.result(timeout=60) for job in jobs] == alone
+
+
+def test_half_a_surrogate_pair_that_only_raw_json_can_send_becomes_a_replacement_character(client):
+    address = f"{client.src}gradio_api/call"
+    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, ""]}
+    posted = httpx.post(f"{address}/generate", content=json.dumps(body), headers={"Content-Type": "application/json"})
+    events = httpx.get(f"{address}/generate/{posted.json()['event_id']}", timeout=60).text
+    assert "event: complete" in events
+    assert ask(client, "ok", api_name="/tokenize")["ids"]

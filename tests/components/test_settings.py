@@ -1,0 +1,38 @@
+import math
+
+import pytest
+
+from components.settings import LIMITS, number, sampling_params
+from gpt import SamplingParams
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_both_ends_of_a_range_are_allowed_and_what_lies_beyond_is_refused_by_name(name):
+    limit = LIMITS[name]
+    assert number(name, limit.low, limit.low, limit.high) == limit.low
+    assert number(name, limit.high, limit.low, limit.high) == limit.high
+    for outside in (limit.low - 0.5, limit.high + 0.5):
+        with pytest.raises(ValueError, match=name):
+            number(name, outside, limit.low, limit.high)
+
+
+@pytest.mark.parametrize("value", [None, "1", True, math.nan, math.inf, -math.inf, [1], {}])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(ValueError, match="temperature"):
+        number("temperature", value, 0, 2)
+
+
+def test_whole_numbers_may_come_as_floats_but_not_as_fractions():
+    assert number("top_k", 5.0, 0, 200) == 5
+    with pytest.raises(ValueError, match="whole number"):
+        number("top_k", 5.5, 0, 200)
+
+
+def test_the_values_that_mean_off_become_none():
+    assert sampling_params(temperature=1) == SamplingParams(temperature=1.0)
+    given = sampling_params(temperature=0.5, top_k=3, top_p=0.9, min_p=0.1, repetition_penalty=1.2, seed=0)
+    assert given == SamplingParams(0.5, 3, 0.9, 0.1, 1.2, 0)
+
+
+def test_a_seed_of_any_size_is_kept_exactly():
+    assert sampling_params(temperature=1, seed=2**80 + 1).seed == 2**80 + 1

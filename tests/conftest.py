@@ -1,0 +1,89 @@
+"""What several tests share: tiny configurations, a tiny reference model with our copy of it, vocabularies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.tokenizer import Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
+
+if TYPE_CHECKING:
+    from transformers import GPT2LMHeadModel
+
+torch.set_num_threads(1)  # faster for models this small, and the same sums everywhere
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Every test starts from the same random numbers."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture(params=["learned", "rotary"])
+def model(request: pytest.FixtureRequest) -> GPT:
+    """A tiny model, every parameter random and large enough to matter, once for each kind of position."""
+    config = GPTConfig(vocab_size=61, block_size=16, n_layer=3, n_head=3, n_embd=24, position=request.param)
+    return randomized(GPT(config)).eval()
+
+
+@pytest.fixture
+def twins() -> Callable[..., tuple[GPT2LMHeadModel, GPT]]:
+    """twins(**GPT2Config's arguments): a random transformers model and ours with the same weights."""
+    return make_twins
+
+
+def make_twins(**kwargs: object) -> tuple[GPT2LMHeadModel, GPT]:
+    from transformers import GPT2Config, GPT2LMHeadModel  # here, because it takes seconds and few tests need it
+
+    reference = GPT2LMHeadModel(GPT2Config(attn_implementation="eager", bos_token_id=0, eos_token_id=0, **kwargs))
+    hf = randomized(reference, std=0.1).eval().config
+    config = GPTConfig(
+        vocab_size=hf.vocab_size,
+        block_size=hf.n_positions,
+        n_layer=hf.n_layer,
+        n_head=hf.n_head,
+        n_embd=hf.n_embd,
+        n_ff=hf.n_inner,
+        tie_weights=hf.tie_word_embeddings,
+        activation={"gelu_new": "gelu_tanh"}.get(hf.activation_function, hf.activation_function),
+    )
+    ours = GPT(config).eval()
+    state = {}
+    for name, value in reference.state_dict().items():
+        transposed = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))  # Conv1D is x @ W
+        state[name.removeprefix("transformer.")] = value.T if transposed else value
+    ours.load_state_dict(state)
+    return reference, ours
+
+
+@torch.no_grad()
+def randomized(model: torch.nn.Module, std: float = 0.2) -> torch.nn.Module:
+    """Every parameter random, those too that a fresh model sets to 0 or 1: nothing hides behind a zero."""
+    for name, parameter in model.named_parameters():
+        centre = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
+        parameter.normal_(centre, std)
+    return model
+
+
+@pytest.fixture
+def byte_tokenizer(tmp_path: Path) -> Tokenizer:
+    """A vocabulary of the 256 bytes, a few merges and end-of-text (id 260), through our own file format."""
+    merges = [b" t", b" th", b" the", b"\xf0\x9f"]
+    ranks = {token: rank for rank, token in enumerate([*(bytes([b]) for b in range(256)), *merges])}
+    save_vocabulary(ranks, tmp_path / "vocab.tiktoken")
+    return load_vocabulary(tmp_path / "vocab.tiktoken")
+
+
+@pytest.fixture(scope="session")
+def gpt2() -> Tokenizer:
+    """GPT-2's own vocabulary, which tiktoken has in its cache or fetches."""
+    try:
+        return gpt2_tokenizer()
+    except OSError as error:
+        pytest.skip(f"tiktoken has no copy of GPT-2's vocabulary (TIKTOKEN_CACHE_DIR) and cannot fetch one: {error}")

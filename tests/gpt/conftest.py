@@ -1,0 +1,59 @@
+"""What the tests of training share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gpt.train import main
+from gpt.train.trainer import Trainer
+from tests.gpt.tiny_run import CARD, TINY, write_stories
+
+
+@pytest.fixture
+def stories_file(tmp_path: Path) -> Path:
+    """The text that `train` trains on."""
+    write_stories(tmp_path / "stories.txt")
+    return tmp_path / "stories.txt"
+
+
+@pytest.fixture
+def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """train(out, *more arguments): the command line, for a tiny run on the CPU; returns its exit code."""
+    monkeypatch.setattr("gpt.train.trainer.best_device", lambda: torch.device("cpu"))
+    return lambda out, *more: main([str(stories_file), "--out", str(out), *TINY, *more])
+
+
+@pytest.fixture(scope="session")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny run from beginning to end; only to look at."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_stories(folder / "stories.txt")
+    out = folder / "runs" / "tiny-stories"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gpt.train.trainer.best_device", lambda: torch.device("cpu"))
+        assert main([str(folder / "stories.txt"), "--out", str(out), *TINY, *CARD, "--hardware", "on a desk"]) == 0
+    return out
+
+
+@pytest.fixture
+def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None]], None]:
+    """at_step(n, action): do it once, right after the n-th update."""
+
+    def plan(step: int, action: Callable[[], None]) -> None:
+        update = Trainer.update
+
+        def update_and_act(trainer: Trainer, rows: np.ndarray) -> float:
+            loss = update(trainer, rows)
+            if trainer.step == step:
+                monkeypatch.setattr(Trainer, "update", update)
+                action()
+            return loss
+
+        monkeypatch.setattr(Trainer, "update", update_and_act)
+
+    return plan

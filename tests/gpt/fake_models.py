@@ -1,0 +1,94 @@
+"""Models for tests of writing: a tiny random one, and fakes whose next token or logits are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import tiktoken
+import torch
+from torch import Tensor
+
+from gpt.config import GPTConfig
+from gpt.loading import LoadedModel
+from gpt.model import GPT
+from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer
+
+N_VOCAB, EOT = 260, 259
+
+
+@lru_cache
+def tiny_tokenizer() -> Tokenizer:
+    """Bytes, three merges, and end-of-text as 259: enough for characters of several tokens."""
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"th": 256, b"the": 257, b" a": 258}
+    special = {END_OF_TEXT: EOT}
+    return Tokenizer(tiktoken.Encoding("tiny", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
+
+
+def tiny_model(block_size: int = 24, n_layer: int = 2, seed: int = 3) -> LoadedModel:
+    """A real model with random weights."""
+    torch.manual_seed(seed)
+    model = GPT(GPTConfig(vocab_size=N_VOCAB, block_size=block_size, n_layer=n_layer, n_head=2, n_embd=16)).eval()
+    return LoadedModel("tiny", model, tiny_tokenizer(), torch.device("cpu"), "fp32")
+
+
+class CountsPasses(GPT):
+    """The final state of a position is its number; `calls` holds how many tokens each pass read."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__(config)
+        self.calls: list[int] = []
+
+    def hidden_states(self, idx: Tensor, *, cache: Any, **_: object) -> Tensor:
+        T = idx.shape[1]
+        self.calls.append(T)
+        hidden = torch.zeros(1, T, self.config.n_embd)
+        hidden[0, :, 0] = torch.arange(cache.length, cache.length + T)
+        cache.advance(T)
+        return hidden
+
+
+class KnowsLastToken(GPT):
+    """The final state of a position is the id of its token."""
+
+    def hidden_states(self, idx: Tensor, *, cache: Any, **_: object) -> Tensor:
+        cache.advance(idx.shape[1])
+        return idx[..., None].float().expand(-1, -1, self.config.n_embd)
+
+
+class Rows(torch.nn.Module):
+    """A head that looks the logits up in a table, by the first number of the state."""
+
+    def __init__(self, rows: Tensor) -> None:
+        super().__init__()
+        self.rows = rows
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.rows[hidden[..., 0].long()]
+
+
+def fake_model(rows: Tensor) -> LoadedModel:
+    """A model that gives position n the logits rows[n]; rows: (block_size, N_VOCAB)."""
+    config = GPTConfig(vocab_size=N_VOCAB, block_size=len(rows), n_layer=1, n_head=1, n_embd=4)
+    model = CountsPasses(config).eval()
+    model.lm_head = Rows(rows)
+    return LoadedModel("fake", model, tiny_tokenizer(), torch.device("cpu"), "fp32")
+
+
+def bigram_model(chances: Mapping[int, Mapping[int, float]], block_size: int = 24) -> LoadedModel:
+    """A model for which chances[a][b] is the probability that b follows a, whatever stands before."""
+    rows = torch.zeros(N_VOCAB, N_VOCAB)
+    for token_id, row in chances.items():
+        rows[token_id, list(row)] = torch.tensor(list(row.values()))
+    model = KnowsLastToken(GPTConfig(vocab_size=N_VOCAB, block_size=block_size, n_layer=1, n_head=1, n_embd=4)).eval()
+    model.lm_head = Rows(rows.log())
+    return LoadedModel("bigram", model, tiny_tokenizer(), torch.device("cpu"), "fp32")
+
+
+def forced_model(script: Sequence[int], block_size: int = 24) -> LoadedModel:
+    """A model that always goes on from position n with script[n]."""
+    rows = torch.zeros(block_size, N_VOCAB)
+    for position, token_id in enumerate(script[:block_size]):
+        rows[position, token_id] = 9.0
+    return fake_model(rows)

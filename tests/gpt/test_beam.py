@@ -1,0 +1,155 @@
+"""Beam search: equal to transformers' on tiny random models, and its tree as data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+
+from gpt import Generation, LoadedModel
+from gpt.checkpoints.vocabularies import PlainIds
+from gpt.documents.beam import BeamSearch
+from tests.conftest import make_twins
+from tests.gpt.fake_models import bigram_model, tiny_model
+
+
+class Ids(PlainIds):
+    """Plain ids, 0 ends the text."""
+
+    eot_id = 0
+
+
+def twins(seed):
+    torch.manual_seed(seed)
+    shape = {"vocab_size": 12, "n_positions": 24, "n_embd": 24, "n_layer": 2, "n_head": 2}
+    reference, ours = make_twins(**shape, tie_word_embeddings=False)
+    with torch.no_grad():  # sharper predictions: some texts end early
+        reference.lm_head.weight *= 4
+        ours.lm_head.weight *= 4
+    return reference, LoadedModel("tiny", ours, Ids(12), torch.device("cpu"), "fp32")
+
+
+@torch.inference_mode()
+def theirs(reference, ids, width, new, penalty):
+    found = reference.generate(
+        torch.tensor([ids]),
+        attention_mask=torch.ones(1, len(ids)),
+        num_beams=width,
+        num_return_sequences=width,
+        max_new_tokens=new,
+        length_penalty=penalty,
+        do_sample=False,
+        eos_token_id=0,
+        pad_token_id=0,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    sequences = [row[len(ids) :].tolist() for row in found.sequences]
+    ends = [row.index(0) + 1 if 0 in row else len(row) for row in sequences]
+    return [row[:end] for row, end in zip(sequences, ends, strict=True)], found.sequences_scores.tolist()
+
+
+def test_the_beams_and_their_scores_are_those_of_transformers():
+    ended = Counter()
+    for seed in range(4):
+        reference, loaded = twins(seed)
+        ids = torch.randint(1, 12, (1 + seed % 4,)).tolist()
+        for width, new, penalty in ((2, 8, 1.0), (3, 8, 0.0), (5, 6, 2.5), (4, 6, -1.0)):
+            search = BeamSearch(Generation(loaded, ids), width, new, length_penalty=penalty)
+            search.run()
+            sequences, scores = theirs(reference, ids, width, new, penalty)
+            assert [list(beam.ids) for beam in search.finished] == sequences, (seed, width, new, penalty)
+            assert [beam.score for beam in search.finished] == pytest.approx(scores, abs=1e-4)
+            ended[sequences[0][-1] == 0, len(sequences[0]) == new] += 1
+    assert ended[True, False] >= 2  # the best text ended before the limit
+    assert ended[False, True] >= 2  # the limit ended it
+
+
+def test_a_search_by_hand_finds_what_greedy_misses():
+    loaded = bigram_model({98: {5: 0.6, 6: 0.4}, 5: {7: 0.5, 8: 0.5}, 6: {7: 1.0}})
+    search = BeamSearch(Generation(loaded, "ab"), 2, 2)
+    first, second = search.steps()
+    assert [(c.token_id, c.fate, c.parent) for c in first] == [
+        (5, "kept", None),
+        (6, "kept", None),
+    ]
+    assert (second[0].token_id, second[0].parent, second[0].fate) == (7, 1, "finished")
+    assert search.best.ids == (6, 7)
+    assert math.exp(second[0].total) == pytest.approx(0.4)
+    assert search.best.score == pytest.approx(math.log(0.4) / 2)
+    assert math.exp(second[1].total) == pytest.approx(0.3)
+
+
+def test_every_candidate_has_its_parent_total_score_and_fate():
+    document = Generation(tiny_model(), "the cat")
+    search = BeamSearch(document, 3, 6, length_penalty=0.7)
+    steps = list(search.steps())
+    assert [len(step) for step in steps] == [6] * 6
+    assert [c.number for c in search.candidates] == list(range(36))
+    for candidate in search.candidates:
+        parent = None if candidate.parent is None else search.candidates[candidate.parent]
+        assert candidate.depth == (1 if parent is None else parent.depth + 1)
+        assert parent is None or parent.fate == "kept"
+        assert candidate.total == pytest.approx((parent.total if parent else 0) + candidate.log_probability, abs=1e-4)
+        assert candidate.score == pytest.approx(candidate.total / candidate.depth**0.7)
+    for step in steps[:-1]:
+        assert Counter(c.fate for c in step)["kept"] == 3
+        totals = [c.total for c in step]
+        assert totals == sorted(totals, reverse=True)
+
+
+def test_the_total_of_a_beam_is_the_log_probability_of_its_tokens():
+    document = Generation(tiny_model(), "the cat")
+    best = BeamSearch(document, 4, 8).run()
+    before = list(document.ids)
+    document.append(*best.ids)
+    document.read()
+    nats = sum(math.log(p) for p, _ in document.token_statistics(len(before)))
+    assert best.score == pytest.approx(nats / len(best.ids), abs=1e-4)
+    document.undo()  # a beam is one action
+    assert document.ids == before
+
+
+def test_a_search_leaves_the_document_as_it_is_and_stops_at_the_end_of_the_context():
+    document = Generation(tiny_model(block_size=8), "the cat")
+    ids = list(document.ids)
+    best = BeamSearch(document, 2, 100).run()
+    assert document.ids == ids
+    assert len(best.ids) == 8 + 1 - len(ids)
+    document.append(*best.ids)
+    with pytest.raises(ValueError, match="context of 8 tokens is full"):
+        BeamSearch(document, 2, 5)
+
+
+def test_a_vocabulary_smaller_than_the_search_is_wide_still_works():
+    loaded = twins(3)[1]
+    search = BeamSearch(Generation(loaded, [3]), 9, 3)
+    search.run()
+    assert len(search.finished) == 9
+    assert search.best.ids == BeamSearch(Generation(loaded, [3]), 12, 3).run().ids
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((0, 5), "width must be a whole number in 1..32, not 0"),
+        ((33, 5), "not 33"),
+        ((True, 5), "not True"),
+        ((2, 0), "max_new_tokens must be a whole number of at least 1, not 0"),
+        ((2, 1.5), "not 1.5"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(arguments, said):
+    document = Generation(tiny_model(), "the")
+    with pytest.raises(ValueError, match=said):
+        BeamSearch(document, *arguments)
+    with pytest.raises(ValueError, match="length_penalty must be a number in"):
+        BeamSearch(document, 2, 2, length_penalty=math.nan)
+    search = BeamSearch(document, 2, 2)
+    with pytest.raises(ValueError, match="no beam is finished yet"):
+        _ = search.best
+    search.run()
+    with pytest.raises(ValueError, match="search is done"):
+        search.step()

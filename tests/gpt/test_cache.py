@@ -1,0 +1,122 @@
+"""The cache changes the cost of a token, never its numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt.cache import KVCache
+from gpt.trace import Trace
+
+EXACT = {"atol": 1e-5, "rtol": 0}
+
+
+def in_chunks(model, idx, lengths, *, mask=None, traced=False, cache=None):
+    """The logits of a text that is read piece by piece through a cache."""
+    cache = KVCache(model.config, batch_size=len(idx)) if cache is None else cache
+    parts = []
+    for length in lengths:
+        end = cache.length + length
+        parts.append(
+            model(
+                idx[:, cache.length : end],
+                attention_mask=None if mask is None else mask[:, :end],
+                cache=cache,
+                trace=Trace() if traced else None,
+            )
+        )
+    assert cache.length == sum(lengths)
+    return torch.cat(parts, dim=1)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("lengths", [[1] * 16, [16], [5, 1, 7, 3], [1, 15], [15, 1]], ids=str)
+@torch.inference_mode()
+def test_cached_equals_uncached(model, lengths, traced):
+    idx = torch.randint(61, (2, 16))
+    assert_close(in_chunks(model, idx, lengths, traced=traced), model(idx), **EXACT)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("lengths", [[1] * 16, [5, 1, 7, 3]], ids=str)
+@torch.inference_mode()
+def test_cached_equals_uncached_with_padding(model, lengths, traced):
+    idx = torch.randint(61, (4, 16))
+    mask = torch.ones(4, 16)
+    mask[1, :4] = 0  # left
+    mask[2, 9:] = 0  # right
+    mask[3, :15] = 0
+    whole = model(idx, attention_mask=mask)
+    assert_close(in_chunks(model, idx, lengths, mask=mask, traced=traced), whole, **EXACT)
+
+
+@torch.inference_mode()
+def test_weights_from_the_cache_are_those_of_the_trace(model):
+    idx = torch.randint(61, (2, 12))
+    trace, cache = Trace(), KVCache(model.config, batch_size=2, keep_queries=True)
+    model(idx, trace=trace)
+    in_chunks(model, idx, [4, 1, 7], cache=cache)
+    for layer in range(model.config.n_layer):
+        weights = trace.layers[layer].attn_weights
+        assert_close(cache.attn_weights(layer), weights, atol=1e-6, rtol=0)
+        assert_close(cache.attn_weights(layer, start=9), weights[:, :, 9:], atol=1e-6, rtol=0)
+
+
+@torch.inference_mode()
+def test_after_cropping_another_text_can_follow(model):
+    first, second = torch.randint(61, (1, 12)), torch.randint(61, (1, 12))
+    second[:, :5] = first[:, :5]
+    cache = KVCache(model.config)
+    in_chunks(model, first, [12], cache=cache)
+    cache.crop(5)
+    assert_close(model(second[:, 5:], cache=cache), model(second)[:, 5:], **EXACT)
+
+
+@torch.inference_mode()
+def test_a_copied_cache_goes_on_alone(model):
+    idx = torch.randint(61, (1, 12))
+    cache, twin = (KVCache(model.config, keep_queries=True) for _ in range(2))
+    in_chunks(model, idx[:, :7], [7], cache=cache)
+    twin.copy_(cache)
+    model(idx[:, 7:] * 0, cache=cache)  # what the first goes on to read
+    assert_close(model(idx[:, 7:], cache=twin), model(idx)[:, 7:], **EXACT)
+    assert_close(twin.attn_weights(0)[:, :, :7, :7], cache.attn_weights(0)[:, :, :7, :7], atol=0, rtol=0)
+
+
+@torch.inference_mode()
+def test_memory_is_taken_once(model):
+    cache = KVCache(model.config)
+    before = cache.k.data_ptr(), cache.v.data_ptr(), cache.k.shape
+    in_chunks(model, torch.randint(61, (1, 16)), [1] * 16, cache=cache)
+    assert (cache.k.data_ptr(), cache.v.data_ptr(), cache.k.shape) == before
+    assert before[2] == (3, 1, 3, 16, 8)
+
+
+def test_a_full_cache_refuses_the_next_token(model):
+    cache = KVCache(model.config, max_length=4)
+    in_chunks(model, torch.zeros(1, 4, dtype=torch.long), [4], cache=cache)
+    with pytest.raises(ValueError, match="5 positions do not fit a cache of 4"):
+        model(torch.zeros(1, 1, dtype=torch.long), cache=cache)
+    assert cache.length == 4
+    full = KVCache(model.config)
+    in_chunks(model, torch.zeros(1, 16, dtype=torch.long), [16], cache=full)
+    with pytest.raises(ValueError, match="17 tokens do not fit a context of 1 to 16"):
+        model(torch.zeros(1, 1, dtype=torch.long), cache=full)
+
+
+@pytest.mark.parametrize("length", [0, -1, 17])
+def test_a_cache_is_no_longer_than_the_context(model, length):
+    with pytest.raises(ValueError, match=rf"max_length must lie in 1\.\.16, not {length}"):
+        KVCache(model.config, max_length=length)
+
+
+@pytest.mark.parametrize("length", [-1, 1])
+def test_only_what_was_read_can_be_kept(model, length):
+    with pytest.raises(ValueError, match=rf"length must lie in 0\.\.0, not {length}"):
+        KVCache(model.config).crop(length)
+
+
+def test_weights_need_the_queries(model):
+    with pytest.raises(ValueError, match="keep_queries=True"):
+        KVCache(model.config).attn_weights(0)

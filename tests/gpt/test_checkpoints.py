@@ -1,0 +1,233 @@
+"""Our own format, vocabularies beside weights, and how models come into memory."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpt.checkpoints import convert, open_checkpoint, save_hugging_face, save_model
+from gpt.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
+from gpt.checkpoints.vocabularies import Characters, PlainIds, find_vocabulary, gpt2_or_ids
+from gpt.config import GPTConfig
+from gpt.memory import free_memory, gigabytes
+from gpt.model import GPT
+from gpt.registry import load_model
+from gpt.tokenizer import Tokenizer
+
+TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wörld 你好 🙂", "<|endoftext|>", "x" * 50, ""]
+CONFIGS = {
+    "plain": {},
+    "untied": {"tie_weights": False},
+    "no-biases": {"bias": False},
+    "no-qkv-bias": {"qkv_bias": False},
+    "rotary": {"position": "rotary"},
+    "narrow-relu": {"n_ff": 20, "activation": "relu"},
+}
+
+
+def tiny(**options: object) -> GPT:
+    config = GPTConfig(**{"vocab_size": 261, "block_size": 16, "n_layer": 2, "n_head": 2, "n_embd": 16, **options})
+    model = GPT(config)
+    for parameter in model.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    return model.eval()
+
+
+@pytest.mark.parametrize("options", CONFIGS.values(), ids=CONFIGS)
+def test_saved_model_comes_back_equal(tmp_path: Path, byte_tokenizer: Tokenizer, options: dict[str, object]) -> None:
+    model = tiny(**options)
+    save_model(tmp_path, model, byte_tokenizer, dtype=torch.float32)
+    loaded = load_model(tmp_path, device="cpu")
+    assert loaded.model.config == model.config
+    assert not loaded.model.training
+    assert (loaded.model.lm_head.weight is loaded.model.wte.weight) == model.config.tie_weights
+    state = loaded.model.state_dict()
+    assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
+    assert [loaded.tokenizer.encode(text) for text in TEXTS] == [byte_tokenizer.encode(text) for text in TEXTS]
+
+
+def test_half_precision_files_load_in_float32_and_bfloat16(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    model = tiny()
+    save_model(tmp_path, model, byte_tokenizer)
+    assert open_checkpoint(tmp_path).dtype == torch.float16
+    idx = torch.arange(16)[None]
+    full, half = load_model(tmp_path, device="cpu"), load_model(tmp_path, device="cpu", precision="bf16")
+    assert {p.dtype for p in full.model.parameters()} == {torch.float32}
+    assert {p.dtype for p in half.model.parameters()} == {torch.bfloat16}
+    torch.testing.assert_close(full.model(idx), model(idx), atol=0.02, rtol=0)
+    torch.testing.assert_close(half.model(idx).float(), model(idx), atol=0.2, rtol=0)
+
+
+def test_converting_keeps_the_stored_precision_bit_for_bit(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        save_model(tmp_path / "a", tiny(), byte_tokenizer, dtype=dtype)
+        convert(tmp_path / "a", tmp_path / "b")
+        for name in ("config.json", "model.safetensors", "vocab.tiktoken"):
+            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_opening_reads_no_weights_and_counts_their_memory(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    model = tiny(tie_weights=False)
+    save_model(tmp_path, model, byte_tokenizer)
+    checkpoint = open_checkpoint(tmp_path)
+    numbers = sum(p.numel() for p in model.parameters())
+    assert checkpoint.n_bytes() == 4 * numbers
+    assert checkpoint.n_bytes(torch.bfloat16) == 2 * numbers
+
+
+def test_model_saved_over_another_replaces_its_vocabulary(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    save_model(tmp_path, tiny(), byte_tokenizer)
+    (tmp_path / "README.md").write_text("a card")
+    save_model(tmp_path, tiny(vocab_size=3), Characters(["a", "b", "\n"]))
+    assert load_model(tmp_path).tokenizer.encode("b\na") == [1, 2, 0]
+    assert sorted(f.name for f in tmp_path.iterdir()) == [
+        "README.md",
+        "characters.json",
+        "config.json",
+        "model.safetensors",
+    ]
+
+
+def test_files_of_a_saved_model_can_be_read_by_all(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    save_model(tmp_path, tiny(), byte_tokenizer)
+    assert len({file.stat().st_mode for file in tmp_path.iterdir()}) == 1
+
+
+def test_characters_are_tokens_of_their_own() -> None:
+    vocabulary = Characters(["a", "é", "你", "\n"])
+    assert vocabulary.encode("你a\né") == [2, 0, 3, 1]
+    assert vocabulary.decode([2, 0, 3, 1]) == "你a\né"
+    assert vocabulary.token_bytes(1) == "é".encode()
+    assert (vocabulary.n_vocab, vocabulary.eot_id) == (4, None)
+    with pytest.raises(ValueError, match="token id 4 does not exist"):
+        vocabulary.token_bytes(4)
+
+
+def test_plain_ids_are_read_and_written_as_numbers() -> None:
+    vocabulary = PlainIds(100)
+    assert vocabulary.encode(" 5 0\n99 ") == [5, 0, 99]
+    assert vocabulary.encode(vocabulary.decode([5, 0, 99])) == [5, 0, 99]
+    assert vocabulary.token_bytes(7) == b" 7"
+    assert (vocabulary.n_vocab, vocabulary.eot_id) == (100, None)
+    for text, said in (("hello", "not 'hello'"), ("100", "token id 100"), ("-1", "not '-1'"), ("1" * 30, "0 to 99")):
+        with pytest.raises(ValueError, match=said):
+            vocabulary.encode(text)
+
+
+def test_model_without_vocabulary_gets_plain_ids(tmp_path: Path) -> None:
+    save_model(tmp_path, tiny(), PlainIds(261))
+    assert isinstance(load_model(tmp_path).tokenizer, PlainIds)
+
+
+def test_gpt2_sized_model_without_vocabulary_gets_plain_ids_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def offline() -> Tokenizer:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr("gpt.checkpoints.vocabularies.gpt2_tokenizer", offline)
+    for n_vocab in (50257, 50304):
+        vocabulary = gpt2_or_ids(n_vocab)
+        assert (type(vocabulary), vocabulary.n_vocab, vocabulary.eot_id) == (PlainIds, n_vocab, None)
+
+
+def test_gpt2_sized_models_get_gpt2s_vocabulary(gpt2: Tokenizer) -> None:
+    plain, rounded = gpt2_or_ids(50257), gpt2_or_ids(50304)
+    for vocabulary in (plain, rounded):
+        assert vocabulary.encode("Hello, I am") == [15496, 11, 314, 716]
+        assert vocabulary.eot_id == 50256
+    assert (plain.n_vocab, rounded.n_vocab) == (50257, 50304)
+    assert rounded.token_bytes(50300) == b"<50300>"
+
+
+def test_gpt2s_pair_of_files_encodes_like_tiktokens_gpt2(tmp_path: Path, gpt2: Tokenizer) -> None:
+    write_gpt2_files(gpt2, tmp_path)
+    found = find_vocabulary(tmp_path, 50257)
+    assert [found.encode(text) for text in TEXTS] == [gpt2.encode(text) for text in TEXTS]
+    assert found.encode("Every effort moves you") == [6109, 3626, 6100, 345]
+    assert all(found.token_bytes(i) == gpt2.token_bytes(i) for i in range(50257))
+    assert found.eot_id == gpt2.eot_id
+    merges = (tmp_path / "merges.txt").read_text(encoding="utf-8").splitlines()
+    assert merges[:4] == ["#version: 0.2", "Ġ t", "Ġ a", "h e"]  # as released
+    assert len(merges) == 50001
+
+
+def test_written_vocabulary_encodes_alike_in_transformers(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    from transformers import GPT2Tokenizer
+
+    save_hugging_face(tmp_path, tiny(), byte_tokenizer)
+    theirs = GPT2Tokenizer.from_pretrained(tmp_path)
+    for text in TEXTS:
+        if "<|" not in text:  # there a typed end-of-text is the control token
+            assert theirs(text)["input_ids"] == byte_tokenizer.encode(text)
+    assert theirs.eos_token_id == byte_tokenizer.eot_id
+
+
+def test_special_tokens_before_the_bytes_keep_their_ids(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    write_gpt2_files(byte_tokenizer, folder)
+    words = json.loads((folder / "vocab.json").read_text())
+    moved = {"<s>": 0, "<pad>": 1} | {word: i + 2 for word, i in words.items()}
+    (folder / "vocab.json").write_text(json.dumps(moved))
+    found = find_vocabulary(folder, 270)
+    assert found.encode("the") == [i + 2 for i in byte_tokenizer.encode("the")]
+    assert found.token_bytes(0) == b"<s>"
+    assert found.eot_id == byte_tokenizer.eot_id + 2
+    assert found.token_bytes(269) == b"<269>"
+    save_model(tmp_path / "ours", tiny(vocab_size=270), found)
+    again = load_model(tmp_path / "ours").tokenizer
+    assert all(again.token_bytes(i) == found.token_bytes(i) for i in range(270))
+    assert again.encode("the 你") == found.encode("the 你")
+
+
+def test_merges_in_another_order_than_their_ids_are_refused(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    write_gpt2_files(byte_tokenizer, tmp_path)
+    lines = (tmp_path / "merges.txt").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "merges.txt").write_text("\n".join([lines[0], *reversed(lines[1:])]), encoding="utf-8")
+    with pytest.raises(ValueError, match="not in the order of the ids"):
+        read_gpt2_files(tmp_path / "vocab.json", tmp_path / "merges.txt")
+
+
+@pytest.mark.parametrize(
+    ("words", "merges"),
+    [('{"a": 0}', ""), ('{"a": -1}', ""), ("{}", ""), ('{"a": "b"}', ""), (None, "Ġ t x\n"), (None, "Ġ 你\n")],
+)
+def test_pair_of_files_that_is_none_is_refused(
+    tmp_path: Path, byte_tokenizer: Tokenizer, words: str | None, merges: str
+) -> None:
+    write_gpt2_files(byte_tokenizer, tmp_path)
+    if words is not None:
+        (tmp_path / "vocab.json").write_text(words)
+    (tmp_path / "merges.txt").write_text(merges, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"vocab\.json"):
+        read_gpt2_files(tmp_path / "vocab.json", tmp_path / "merges.txt")
+
+
+def test_byte_vocabulary_is_written_as_it_was_read(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    save_model(tmp_path, tiny(), byte_tokenizer)
+    lines = (tmp_path / "vocab.tiktoken").read_text().splitlines()
+    assert len(lines) == 260
+    assert base64.b64decode(lines[258].split()[0]) == b" the"
+
+
+def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.memory.MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr("gpt.memory.CGROUP", tmp_path)
+    (tmp_path / "meminfo").write_text("MemTotal:  64000000 kB\nMemAvailable:  1000000 kB\n")
+    assert free_memory() == 1_024_000_000
+    (tmp_path / "memory.max").write_text("800000000\n")
+    (tmp_path / "memory.current").write_text("500000000\n")
+    (tmp_path / "memory.stat").write_text("anon 300000000\nfile 200000000\n")
+    assert free_memory() == 500_000_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory() == 1_024_000_000
+    (tmp_path / "meminfo").unlink()
+    assert free_memory() > 0
+
+
+def test_sizes_are_written_for_people() -> None:
+    assert gigabytes(652_038_144) == "0.61 GiB"
+    assert gigabytes(3 * 2**20) == "3.0 MiB"

@@ -1,0 +1,104 @@
+"""Two documents side by side."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams
+from gpt.checkpoints.vocabularies import PlainIds
+from gpt.documents.compare import divergences, in_step, parting, relative_entropy, same_vocabulary
+from tests.gpt.fake_models import forced_model, tiny_model
+
+GREEDY = SamplingParams(temperature=0, seed=0)
+WARM = SamplingParams(temperature=2.0, seed=5)
+
+
+def pair(left=None, right=None):
+    left = left or tiny_model()
+    documents = Generation(left, "the cat"), Generation(right or left, "the cat")
+    for document in documents:
+        document.read()
+    return documents
+
+
+def test_in_step_gives_what_each_would_write_alone():
+    left, right = pair()
+    alone = [s.token_id for s in Generation(left.loaded, "the cat").steps(WARM, 5)]
+    both = list(in_step(left, right, WARM, GREEDY, 5))
+    assert [a.token_id for a, _ in both] == alone
+    assert len({a.position - b.position for a, b in both}) == 1
+    assert right.ids[right.n_prompt :] == [b.token_id for _, b in both]
+
+
+def test_the_one_that_ends_early_waits_for_the_other():
+    short, long = Generation(forced_model([97, 97, 259] * 8), "ab"), Generation(forced_model([97] * 24), "ab")
+    both = list(in_step(short, long, GREEDY, GREEDY, 4))
+    assert [a and a.finish_reason for a, _ in both] == [None, "end_of_text", None, None]
+    assert both[2][0] is None
+    assert [b.token_id for _, b in both] == [97] * 4
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "where"),
+    [([1, 2, 3], [1, 5, 3], 1), ([1, 2], [1, 2], None), ([1, 2], [1, 2, 3], None), ([4], [5], 0)],
+)
+def test_two_texts_part_at_the_first_token_that_differs(left, right, where):
+    assert parting(left, right) == where
+
+
+def test_same_model_and_settings_do_not_diverge_whatever_the_seed():
+    found = divergences(*pair(), SamplingParams(2.0, seed=1), SamplingParams(2.0, seed=2))
+    assert [d.position for d in found] == [0, 1, 2, 3, 4]
+    assert all(d.raw == d.final == 0 for d in found)
+
+
+def test_the_divergence_of_two_models_is_the_sum_by_hand():
+    left, right = pair(tiny_model(), tiny_model(n_layer=1, seed=8))
+    found = divergences(left, right, SamplingParams(), SamplingParams(), start=2)
+    assert [d.position for d in found] == [2, 3, 4]
+    for d in found:
+        p = left.logits(d.position).double().softmax(dim=0)
+        q = right.logits(d.position).double().softmax(dim=0)
+        by_hand = (p * (p / q).log2()).sum().item()
+        assert d.raw == pytest.approx(by_hand, abs=1e-5)
+        assert d.final == pytest.approx(by_hand, abs=1e-5)
+        assert by_hand > 0.001
+
+
+def test_settings_diverge_in_the_final_distributions_alone_and_infinitely_where_one_removes():
+    left, right = pair()
+    found = divergences(left, right, SamplingParams(0.5), SamplingParams(2.0))
+    assert all(d.raw == 0 and 0 < d.final < math.inf for d in found)
+    assert all(d.final == math.inf for d in divergences(left, right, SamplingParams(), SamplingParams(top_k=3)))
+    assert all(0 < d.final < math.inf for d in divergences(left, right, SamplingParams(top_k=3), SamplingParams()))
+
+
+def test_only_positions_with_the_same_history_are_compared():
+    left, right = pair()
+    left.append(99)
+    right.append(98)
+    left.append_text("abc")
+    right.append_text("abc")
+    left.read(), right.read()
+    assert [d.position for d in divergences(left, right, WARM, WARM)] == [0, 1, 2, 3, 4]
+    assert divergences(left, right, WARM, WARM, start=5) == []
+
+
+def test_relative_entropy_by_hand():
+    p, q = torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.25, 0.25, 0.5])
+    assert relative_entropy(p, q) == pytest.approx(1.0)
+    assert relative_entropy(q, p) == math.inf
+    assert relative_entropy(p, p) == 0
+
+
+def test_two_vocabularies_have_no_common_measure():
+    model = GPT(GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)).eval()
+    other = LoadedModel("other", model, PlainIds(12), torch.device("cpu"), "fp32")
+    left, right = Generation(tiny_model(), "the cat"), Generation(other, [3, 4])
+    assert same_vocabulary(tiny_model(), tiny_model(seed=2))
+    assert not same_vocabulary(left.loaded, other)
+    with pytest.raises(ValueError, match="different vocabularies"):
+        divergences(left, right, GREEDY, GREEDY)

@@ -1,0 +1,75 @@
+"""The configuration: GPT-2's own numbers, and what no model can have."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from gpt.config import PRESETS, GPTConfig
+
+
+def test_the_default_is_gpt2_small():
+    config = GPTConfig()
+    assert (config.vocab_size, config.block_size) == (50257, 1024)
+    assert (config.n_embd, config.n_head, config.n_layer) == (768, 12, 12)
+    assert (config.head_size, config.ff_size) == (64, 3072)
+    assert config.bias
+    assert config.qkv_bias
+    assert config.tie_weights
+    assert PRESETS["gpt2"] == config
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "heads", "layers"),
+    [
+        ("gpt2-medium", 1024, 16, 24),
+        ("gpt2-large", 1280, 20, 36),
+        ("gpt2-xl", 1600, 25, 48),
+        ("distilgpt2", 768, 12, 6),
+    ],
+)
+def test_presets_have_the_published_shapes(name, width, heads, layers):
+    config = PRESETS[name]
+    assert (config.n_embd, config.n_head, config.n_layer) == (width, heads, layers)
+    assert config.head_size == 64
+
+
+def test_feed_forward_width_is_four_times_the_model_unless_given():
+    assert GPTConfig(n_embd=24, n_head=3).ff_size == 96
+    assert GPTConfig(n_embd=24, n_head=3, n_ff=7).ff_size == 7
+
+
+def test_a_configuration_never_changes():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        GPTConfig().n_layer = 3
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "block_size", "n_layer", "n_head", "n_embd", "n_ff"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "12"])
+def test_a_size_is_a_whole_number_of_at_least_one(name, value):
+    with pytest.raises(ValueError, match=f"{name}.*at least 1, not {value!r}"):
+        GPTConfig(**{name: value})
+
+
+def test_no_size_but_the_feed_forward_width_may_be_none():
+    assert GPTConfig(n_ff=None).ff_size == 3072
+    with pytest.raises(ValueError, match="n_layer"):
+        GPTConfig(n_layer=None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"n_embd": 10, "n_head": 3}, r"n_embd \(10\) must divide by n_head \(3\)"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), not 1.0"),
+        ({"dropout": -0.1}, "dropout"),
+        ({"dropout": float("nan")}, "dropout"),
+        ({"activation": "gelu_new"}, "activation must be one of .*gelu_tanh.*, not 'gelu_new'"),
+        ({"position": "sinusoidal"}, "position must be one of .*rotary.*, not 'sinusoidal'"),
+        ({"position": "rotary", "n_embd": 15, "n_head": 3}, "a head of 5 is odd"),
+    ],
+)
+def test_what_no_model_can_have_is_refused_with_value_and_limit(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        GPTConfig(**wrong)

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpt.train.corpus import (
+    Rows,
+    encode_stories,
+    fingerprint,
+    learn_tokenizer,
+    read_stories,
+    split_stories,
+    train_vocabulary,
+)
+
+
+class Numbers:
+    """A tokenizer for stories that are written as ids: "5 6 7"; end-of-text is 0."""
+
+    eot_id = 0
+
+    def encode(self, text: str) -> list[int]:
+        return [int(word) for word in text.split()]
+
+
+def distinct_stories(lengths: list[int]) -> list[str]:
+    """Stories in which no id occurs twice."""
+    ends = np.cumsum(lengths)
+    return [" ".join(str(i) for i in range(end - n + 1, end + 1)) for n, end in zip(lengths, ends, strict=True)]
+
+
+def test_stories_end_at_end_of_text_and_lose_only_outer_space(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(
+        "One.\n\nStill one.\n<|endoftext|>\n\n  Zwei: äöü 🙂 \n<|endoftext|>\n \n<|endoftext|>\n", encoding="utf-8"
+    )
+    assert read_stories(path) == ["One.\n\nStill one.", "Zwei: äöü 🙂"]
+
+
+def test_a_text_without_end_of_text_is_one_story(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("First line\nsecond line\n", encoding="utf-8")
+    assert read_stories(path) == ["First line\nsecond line"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(None, "there is no file"), (b"", "holds no text"), (b" \n<|endoftext|>\n", "holds no text"), (b"a\xff", "UTF-8")],
+)
+def test_what_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    path = tmp_path / "text.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        read_stories(path)
+
+
+@pytest.mark.parametrize("held_back", [0.0, 0.02, 0.5, 1.0])
+@pytest.mark.parametrize("n", [2, 3, 50])
+def test_every_story_is_in_exactly_one_part_and_no_part_is_empty(n: int, held_back: float) -> None:
+    stories = [f"story {i}" for i in range(n)]
+    training, validation = split_stories(stories, held_back, seed=1)
+    assert sorted(training + validation) == sorted(stories)
+    assert training
+    assert len(validation) == min(max(1, round(n * held_back)), n - 1)
+
+
+def test_the_seed_decides_the_split() -> None:
+    stories = [f"story {i}" for i in range(50)]
+    assert split_stories(stories, 0.2, seed=1) == split_stories(stories, 0.2, seed=1)
+    assert set(split_stories(stories, 0.2, seed=1)[1]) != set(split_stories(stories, 0.2, seed=2)[1])
+
+
+def test_of_a_single_text_the_end_is_held_back() -> None:
+    assert split_stories(["abcdefghij"], 0.2, seed=1) == (["abcdefgh"], ["ij"])
+    assert split_stories(["abcdefghij"], 0.0, seed=1) == (["abcdefghi"], ["j"])
+
+
+def test_a_fingerprint_knows_content_and_order() -> None:
+    prints = [fingerprint(stories) for stories in (["a", "b"], ["b", "a"], ["a", "c"], ["ab"])]
+    assert len(set(prints)) == 4
+    assert fingerprint(["a", "b"]) == prints[0]
+
+
+def test_merges_are_those_computed_by_hand() -> None:
+    # Words "abab", " abab", " ab": "a" and "b" meet five times; then " " and "ab" (twice, as often as "ab" twice,
+    # but the lower ids); then "ab" and "ab", once, before " ab" and "ab", once.
+    vocabulary = train_vocabulary(["abab abab ab"], vocab_size=260)
+    assert {token: rank for token, rank in vocabulary.items() if rank >= 256} == {b"ab": 256, b" ab": 257, b"abab": 258}
+
+
+def test_a_vocabulary_spells_every_byte_and_leaves_the_last_id_for_end_of_text() -> None:
+    stories = ["The cat sat on the mat. It's 12 o'clock, the cat sat."] * 3
+    vocabulary = train_vocabulary(stories, vocab_size=270)
+    assert sorted(vocabulary.values()) == list(range(269))
+    assert all(bytes([byte]) in vocabulary for byte in range(256))
+    tokenizer = learn_tokenizer(stories, 270)
+    assert (tokenizer.n_vocab, tokenizer.eot_id) == (270, 269)
+    for text in (stories[0], "Über 🙂 \x00 \n\n  x", "<|endoftext|>"):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert tokenizer.eot_id not in tokenizer.encode(text)
+
+
+def test_encoding_is_that_of_the_tokenizers_library() -> None:
+    from tokenizers import ByteLevelBPETokenizer
+
+    stories = ["Once upon a time, Lily's dog didn't bark 3 times.\n\nHe said: \"No!\"  Then  he   ran. Über 🙂"] * 2
+    reference = ByteLevelBPETokenizer()
+    reference.train_from_iterator(stories, vocab_size=299, min_frequency=0, show_progress=False)
+    tokenizer = learn_tokenizer(stories, 300)
+    for text in (stories[0], "Lily ran  once, then\n twice... ", "Ünknown wörds 🙃"):
+        assert tokenizer.encode(text) == reference.encode(text).ids
+
+
+def test_a_text_with_nothing_left_to_merge_gives_fewer_tokens() -> None:
+    assert len(train_vocabulary(["ab ab"], 1000)) == 258
+
+
+def test_too_small_a_vocabulary_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"at least 257.*not 256"):
+        train_vocabulary(["some text"], 256)
+
+
+def test_a_row_is_a_stretch_of_whole_stories_but_for_its_ends() -> None:
+    stories = [story.split() for story in distinct_stories([3, 9, 1, 30, 5, 7, 7, 2] * 4)]
+    story_of = {word: story for story in stories for word in story}
+    for row in Rows([" ".join(story) for story in stories], Numbers(), block_size=12, seed=3).epoch(0):
+        assert len(row) == 13
+        parts: list[list[str]] = [[]]
+        for i in row:
+            if i == 0:
+                parts.append([])
+            else:
+                parts[-1].append(str(i))
+        first, *others = parts
+        if first:
+            story = story_of[first[0]]
+            begin = story.index(first[0])
+            assert first == (story[begin:] if others else story[begin : begin + 13])
+        assert all(part == story_of[part[0]] for part in others[:-1])
+        assert all(part == story_of[part[0]][: len(part)] for part in others[-1:] if part)
+
+
+def test_ten_epochs_leave_no_token_out() -> None:
+    lengths = [3, 9, 1, 30, 5, 7, 7, 2, 100] * 4
+    rows = Rows(distinct_stories(lengths), Numbers(), block_size=12, seed=3)
+    seen = {int(i) for number in range(10) for i in rows.epoch(number).ravel()}
+    assert seen == set(range(sum(lengths) + 1))
+
+
+def test_most_rows_start_at_a_story_and_a_quarter_leave_its_end_of_text_out() -> None:
+    stories = distinct_stories([9] * 2000)
+    epoch = Rows(stories, Numbers(), block_size=12, seed=3).epoch(0)
+    first_ids = {int(story.split()[0]) for story in stories}
+    assert np.mean(epoch[:, 0] == 0) == pytest.approx(0.65, abs=0.05)
+    assert np.mean([int(i) in first_ids for i in epoch[:, 0]]) == pytest.approx(0.25, abs=0.05)
+
+
+def test_an_epoch_is_repeatable_and_each_has_its_own_order() -> None:
+    stories = distinct_stories([9] * 50)
+    rows, again = (Rows(stories, Numbers(), block_size=12, seed=3) for _ in range(2))
+    assert np.array_equal(rows.epoch(1), again.epoch(1))
+    assert not np.array_equal(rows.epoch(0)[0], rows.epoch(1)[0])
+    assert not np.array_equal(rows.epoch(0)[0], Rows(stories, Numbers(), block_size=12, seed=4).epoch(0)[0])
+
+
+@pytest.mark.parametrize("batch_size", [3, 70])  # 70: more than an epoch has
+def test_batches_from_a_later_one_on_are_the_same_batches(batch_size: int) -> None:
+    rows = Rows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
+    from_the_start, later = rows.batches(batch_size), rows.batches(batch_size, start=20)
+    for _ in range(20):
+        next(from_the_start)
+    for _ in range(20):
+        batch = next(later)
+        assert batch.shape == (batch_size, 13)
+        assert np.array_equal(batch, next(from_the_start))
+
+
+def test_batches_run_through_the_epochs_without_a_gap() -> None:
+    rows = Rows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
+    epochs = np.concatenate([rows.epoch(0), rows.epoch(1)])
+    batches = rows.batches(4)
+    for at in range(0, len(epochs) - 4, 4):
+        assert np.array_equal(next(batches), epochs[at : at + 4])
+
+
+@pytest.mark.parametrize("part", ["training", "held-back"])
+def test_a_text_shorter_than_a_row_is_refused_with_both_lengths(part: str) -> None:
+    stories = ["1 2 3", "4 5 6 7"]  # nine tokens with both end-of-text
+    assert len(encode_stories(stories, Numbers(), 8, part)) == 2
+    with pytest.raises(ValueError, match=rf"the {part} text has 9 tokens: .* context of 9"):
+        encode_stories(stories, Numbers(), 9, part)
+    with pytest.raises(ValueError, match="the training text has 9 tokens"):
+        Rows(stories, Numbers(), block_size=9, seed=0)

@@ -1,0 +1,224 @@
+"""An edit does what changing the weights would do, for one pass, and leaves the model as it was."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt.cache import KVCache
+from gpt.config import GPTConfig
+from gpt.edits import PATCHABLE, Edits, Patch
+from gpt.model import GPT
+from gpt.trace import Trace
+
+EXACT = {"atol": 1e-5, "rtol": 0}
+HEAD = slice(8, 16)  # what head 1 of three heads of eight hands to c_proj
+
+
+@pytest.fixture
+def idx() -> torch.Tensor:
+    return torch.randint(61, (2, 12))
+
+
+def changed(model: GPT, change) -> GPT:
+    """A copy whose weights went through `change`."""
+    copy = deepcopy(model)
+    with torch.no_grad():
+        change(copy)
+    return copy
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@torch.inference_mode()
+def test_no_edits_change_nothing(model, idx, traced):
+    plain, empty = (model(idx, edits=e, trace=Trace() if traced else None) for e in (None, Edits()))
+    assert torch.equal(plain, empty)
+
+
+@torch.inference_mode()
+def test_edits_that_put_in_what_was_there_change_nothing(model, idx):
+    before, after = Trace(), Trace()
+    plain = model(idx, trace=before)
+    same = tuple(Patch(name, 1, 5, getattr(before.layers[1], name)[:, 5]) for name in PATCHABLE)
+    edits = Edits({(0, 1): 1.0}, {1: 1.0}, {2: 1.0}, activation=model.config.activation, patches=same)
+    assert torch.equal(model(idx, edits=edits, trace=after), plain)
+    assert torch.equal(after.layers[2].attn_weights, before.layers[2].attn_weights)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("factor", [0.0, 0.5, -2.0])
+@torch.inference_mode()
+def test_scaling_a_head_equals_scaling_its_slice_of_what_c_proj_reads(model, idx, factor, traced):
+    weights = changed(model, lambda m: m.h[1].attn.c_proj.weight[:, HEAD].mul_(factor))
+    edited = model(idx, edits=Edits(head_scale={(1, 1): factor}), trace=Trace() if traced else None)
+    assert_close(edited, weights(idx), **EXACT)
+    assert (edited - model(idx)).abs().max() > 1e-3
+
+
+@torch.inference_mode()
+def test_several_heads_can_be_off_at_once(model, idx):
+    off = Edits(head_scale={(0, 0): 0.0, (0, 1): 0.0, (0, 2): 0.0, (2, 1): 0.0})
+
+    def cut(m: GPT) -> None:
+        m.h[0].attn.c_proj.weight.zero_()
+        m.h[2].attn.c_proj.weight[:, HEAD].zero_()
+
+    assert_close(model(idx, edits=off), changed(model, cut)(idx), **EXACT)
+
+
+@pytest.mark.parametrize(("scale", "branch"), [("attn_scale", "attn"), ("mlp_scale", "mlp")])
+@pytest.mark.parametrize("factor", [0.0, 3.0])
+@torch.inference_mode()
+def test_scaling_a_branch_equals_scaling_its_projection(model, idx, scale, branch, factor):
+    def scaled(m: GPT) -> None:
+        projection = getattr(m.h[1], branch).c_proj
+        projection.weight.mul_(factor)
+        projection.bias.mul_(factor)
+
+    trace = Trace()
+    edits = Edits(**{scale: {1: factor}})
+    assert_close(model(idx, edits=edits, trace=trace), changed(model, scaled)(idx), **EXACT)
+    layer = trace.layers[1]
+    around = (layer.resid_pre, layer.resid_mid) if branch == "attn" else (layer.resid_mid, layer.resid_post)
+    assert torch.equal(*around) == (factor == 0)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "relu", "silu"])
+@torch.inference_mode()
+def test_swapping_the_activation_equals_a_model_made_with_it(model, idx, activation):
+    other = GPT(replace(model.config, activation=activation)).eval()
+    other.load_state_dict(model.state_dict())
+    edited = model(idx, edits=Edits(activation=activation))
+    assert_close(edited, other(idx), **EXACT)
+    assert not torch.equal(edited, model(idx))
+
+
+@torch.inference_mode()
+def test_without_positions_one_layer_cannot_tell_the_order_of_earlier_tokens(model, idx):
+    shallow = GPT(replace(model.config, n_layer=1)).eval()
+    shallow.load_state_dict({k: v for k, v in model.state_dict().items() if not k.startswith(("h.1", "h.2"))})
+    shuffled = torch.cat((idx[:, :-1].flip(1), idx[:, -1:]), dim=1)
+    assert (shallow(idx)[:, -1] - shallow(shuffled)[:, -1]).abs().max() > 1e-2
+    dropped = Edits(drop_positions=True)
+    assert_close(shallow(idx, edits=dropped)[:, -1], shallow(shuffled, edits=dropped)[:, -1], **EXACT)
+
+
+@torch.inference_mode()
+def test_dropped_learned_positions_equal_an_embedding_of_zeros(idx):
+    model = GPT(GPTConfig(vocab_size=61, block_size=16, n_layer=2, n_head=3, n_embd=24)).eval()
+    trace = Trace()
+    edited = model(idx, edits=Edits(drop_positions=True), trace=trace)
+    assert_close(edited, changed(model, lambda m: m.wpe.weight.zero_())(idx), **EXACT)
+    assert trace.position_embedding is None
+
+
+@pytest.mark.parametrize("name", PATCHABLE)
+@torch.inference_mode()
+def test_a_patch_puts_its_value_in_one_place_and_changes_only_what_follows(model, idx, name):
+    value, before, after = torch.randn(24), Trace(), Trace()
+    plain = model(idx, trace=before)
+    patched = model(idx, edits=Edits(patches=(Patch(name, 1, 5, value),)), trace=after)
+    assert torch.equal(getattr(after.layers[1], name)[:, 5], value.expand(2, -1))
+    assert_close(patched[:, :5], plain[:, :5], **EXACT)
+    assert (patched[:, 5] - plain[:, 5]).abs().max() > 1e-3
+    assert torch.equal(after.layers[0].resid_post, before.layers[0].resid_post)
+
+
+@torch.inference_mode()
+def test_the_state_of_another_text_patched_in_gives_its_logits(model, idx):
+    other, trace = torch.randint(61, (1, 12)), Trace()
+    expected = model(other, trace=trace)
+    states = trace.layers[1].resid_pre[0]
+    patches = tuple(Patch("resid_pre", 1, position, states[position]) for position in range(12))
+    assert_close(model(idx[:1], edits=Edits(patches=patches)), expected, **EXACT)
+
+
+@pytest.mark.parametrize("lengths", [[1] * 12, [4, 3, 5]], ids=str)
+@torch.inference_mode()
+def test_edited_and_cached_equals_edited(model, idx, lengths):
+    edits = Edits(
+        head_scale={(0, 2): 0.0},
+        mlp_scale={1: 0.5},
+        patches=(Patch("attn_out", 1, 5, torch.randn(24)),),
+        activation="relu",
+    )
+    cache, parts = KVCache(model.config, batch_size=2), []
+    for length in lengths:
+        parts.append(model(idx[:, cache.length : cache.length + length], cache=cache, edits=edits))
+    assert_close(torch.cat(parts, dim=1), model(idx, edits=edits), **EXACT)
+
+
+@torch.inference_mode()
+def test_edits_leave_the_model_as_it_was(model, idx):
+    before = model(idx)
+    patch = Patch("mlp_out", 0, 3, torch.randn(24))
+    edits = Edits({(0, 0): 0.0}, {1: 0.0}, {2: 0.0}, activation="relu", drop_positions=True, patches=(patch,))
+    assert (model(idx, edits=edits) - before).abs().max() > 1e-2
+    assert torch.equal(model(idx), before)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_gradients_flow_past_an_edit_and_stop_where_it_cuts(model, idx, traced):
+    edits = Edits(head_scale={(2, 1): 0.0}, attn_scale={0: 0.5}, patches=(Patch("resid_mid", 1, 3, torch.zeros(24)),))
+    model(idx, edits=edits, trace=Trace() if traced else None).square().sum().backward()
+    gradient = model.h[2].attn.c_proj.weight.grad
+    assert (gradient[:, HEAD] == 0).all()
+    assert gradient[:, :8].abs().max() > 0
+    assert model.h[0].attn.c_attn.weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("layer", [3, -1])
+def test_an_unknown_layer_is_refused_by_name(model, idx, layer):
+    for edits in (
+        Edits(head_scale={(layer, 0): 0.0}),
+        Edits(attn_scale={layer: 0.0}),
+        Edits(mlp_scale={layer: 0.0}),
+        Edits(patches=(Patch("resid_pre", layer, 0, torch.zeros(24)),)),
+    ):
+        with pytest.raises(ValueError, match=f"layer {layer} does not exist: the model has layers 0 to 2"):
+            model(idx, edits=edits)
+
+
+@pytest.mark.parametrize("head", [3, -1])
+def test_an_unknown_head_is_refused_by_name(model, idx, head):
+    with pytest.raises(ValueError, match=f"head {head} does not exist: a layer has heads 0 to 2"):
+        model(idx, edits=Edits(head_scale={(0, head): 0.0}))
+
+
+def test_only_the_stream_and_what_is_added_to_it_can_be_patched():
+    with pytest.raises(
+        ValueError, match="resid_pre, attn_out, resid_mid, mlp_out, resid_post can be patched, not 'attn_q'"
+    ):
+        Patch("attn_q", 0, 0, torch.zeros(24))
+
+
+@torch.inference_mode()
+def test_a_patch_with_a_row_for_each_text_gives_each_its_own(model, idx):
+    value = torch.randn(2, 24)
+    together = model(idx, edits=Edits(patches=(Patch("attn_out", 1, 5, value),)))
+    for row in range(2):
+        alone = model(idx[row : row + 1], edits=Edits(patches=(Patch("attn_out", 1, 5, value[row]),)))
+        assert_close(together[row : row + 1], alone, **EXACT)
+
+
+@pytest.mark.parametrize("shape", [(23,), (2, 25), (), (1, 2, 24)], ids=str)
+def test_a_patch_of_another_width_is_refused(model, idx, shape):
+    edits = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(shape)),))
+    with pytest.raises(ValueError, match=r"a patch of shape .* does not fit: each text needs 24 numbers"):
+        model(idx, edits=edits)
+
+
+@pytest.mark.parametrize("position", [16, -1])
+def test_a_patch_outside_the_context_is_refused(model, idx, position):
+    edits = Edits(patches=(Patch("resid_pre", 0, position, torch.zeros(24)),))
+    with pytest.raises(ValueError, match=f"position {position} cannot be patched: the context has positions 0 to 15"):
+        model(idx, edits=edits)
+
+
+def test_an_unknown_activation_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"activation must be one of .*, not 'swiglu'"):
+        Edits(activation="swiglu")

@@ -1,0 +1,95 @@
+"""What the cache and the kernel save: counts against torch's own counter, and the same numbers in every way."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+from gpt.cache import KVCache
+from gpt.config import GPTConfig
+from gpt.experiments import bytes_per_token, measure_speed, next_token_cost
+from gpt.experiments.shapes import flops_per_token
+from gpt.experiments.speed import timed_token
+from gpt.model import GPT
+
+IDS = [5, 1, 60, 8, 8, 30, 2]
+
+
+def filled_cache(model: GPT, idx: torch.Tensor) -> KVCache:
+    cache = KVCache(model.config)
+    model.hidden_states(idx[:, :-1], cache=cache)
+    return cache
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@torch.inference_mode()
+def test_multiplications_are_those_that_torch_counts(model: GPT, cached: bool) -> None:
+    idx = torch.tensor([IDS])
+    cache = filled_cache(model, idx) if cached else None
+    with FlopCounterMode(display=False) as counter:
+        timed_token(model, idx, cache, "open")
+    cost = next_token_cost(model.config, len(IDS), cached=cached)
+    assert 2 * cost.multiplications == counter.get_total_flops()  # an addition for each
+
+
+def test_with_a_cache_the_count_is_that_of_the_shape() -> None:
+    for config in (GPTConfig(), GPTConfig(n_layer=3, n_head=2, n_embd=20, n_ff=50, vocab_size=99)):
+        for length in (1, 10, 1024):
+            expected = flops_per_token(config, length - 1).total
+            assert 2 * next_token_cost(config, length, cached=True).multiplications == expected
+
+
+def test_without_a_cache_every_token_is_read_again() -> None:
+    config = GPTConfig(n_layer=2, n_head=2, n_embd=8, vocab_size=10, block_size=16)
+    head = 8 * 10
+    for length in (1, 5, 16):
+        once = next_token_cost(config, length, cached=True).multiplications - head
+        again = next_token_cost(config, length, cached=False).multiplications - head
+        assert again == length * once
+
+
+def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
+    config = model.config
+    cache = KVCache(config)
+    assert cache.k.nbytes + cache.v.nbytes == bytes_per_token(config) * config.block_size
+    assert bytes_per_token(GPTConfig()) == 73_728  # 2 x 12 layers x 768 numbers of 4 bytes
+    cost = next_token_cost(config, 7, cached=True, kernel="open", number_bytes=2)
+    assert (cost.cache_bytes, cost.weight_bytes) == (7 * bytes_per_token(config, 2), 3 * 7 * 2)
+    cost = next_token_cost(config, 7, cached=False, kernel="open")
+    assert (cost.cache_bytes, cost.weight_bytes) == (0, 3 * 7 * 7 * 4)
+    assert next_token_cost(config, 7, cached=False, kernel="sdpa").weight_bytes == 0
+
+
+@torch.inference_mode()
+def test_all_four_ways_give_the_same_token(model: GPT) -> None:
+    idx = torch.tensor([IDS])
+    expected = model(idx)[0, -1]
+    for kernel in ("sdpa", "open"):
+        cache = filled_cache(model, idx)
+        assert_close(timed_token(model, idx, None, kernel)[0], expected, atol=1e-5, rtol=0)
+        assert_close(timed_token(model, idx, cache, kernel)[0], expected, atol=1e-5, rtol=0)
+        assert cache.length == len(IDS) - 1
+
+
+def test_measured_rows_come_for_each_length_in_all_four_ways(model: GPT) -> None:
+    rows = list(measure_speed(model, IDS, [16, 1, 9], repeats=2))
+    ways = [(cached, kernel) for cached in (True, False) for kernel in ("sdpa", "open")]
+    assert [(r.cost.length, r.cost.cached, r.cost.kernel) for r in rows] == [
+        (length, *way) for length in (1, 9, 16) for way in ways
+    ]
+    for row in rows:
+        assert row.seconds > 0
+        assert row.tokens_per_second == 1 / row.seconds
+        assert row.cost == next_token_cost(
+            model.config, row.cost.length, cached=row.cost.cached, kernel=row.cost.kernel
+        )
+
+
+def test_lengths_beyond_the_context_and_empty_texts_are_refused(model: GPT) -> None:
+    for length in (0, 17):
+        with pytest.raises(ValueError, match=rf"length must lie in 1\.\.16, not {length}"):
+            next(measure_speed(model, IDS, [length]))
+    with pytest.raises(ValueError, match="the text is empty"):
+        next(measure_speed(model, [], [1]))

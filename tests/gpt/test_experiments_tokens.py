@@ -1,0 +1,88 @@
+"""Byte-pair encoding step by step, against tiktoken."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from gpt.checkpoints.vocabularies import Characters
+from gpt.experiments import SAMPLES, language_costs, merge_steps, pieces, side_by_side, text_cost, words
+from gpt.experiments.tokens import MergeStep
+from gpt.tokenizer import Tokenizer
+
+TEXTS = [*SAMPLES.values(), "Every effort moves you", "  two  spaces\n\n", "naïve café 123456", "half \ud83d a pair"]
+
+
+def test_merges_of_a_word_by_hand(byte_tokenizer: Tokenizer) -> None:
+    """The vocabulary joins " t" (256), " th" (257), " the" (258), and the first half of an emoji (259)."""
+    steps = merge_steps(byte_tokenizer, " them")
+    assert steps == [
+        MergeStep((b" ", b"t", b"h", b"e", b"m"), 0, b" t", 256),
+        MergeStep((b" t", b"h", b"e", b"m"), 0, b" th", 257),
+        MergeStep((b" th", b"e", b"m"), 0, b" the", 258),
+        MergeStep((b" the", b"m")),
+    ]
+    assert [step.pair for step in steps] == [(b" ", b"t"), (b" t", b"h"), (b" th", b"e"), None]
+
+
+def test_of_equal_pairs_the_leftmost_is_joined_first(gpt2: Tokenizer) -> None:
+    steps = merge_steps(gpt2, "aaaa")
+    assert [step.at for step in steps[:2]] == [0, 1]
+    assert [step.parts for step in steps[:3]] == [(b"a",) * 4, (b"aa", b"a", b"a"), (b"aa", b"aa")]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_merges_end_in_the_tokens_that_tiktoken_gives(
+    gpt2: Tokenizer, byte_tokenizer: Tokenizer, text: str
+) -> None:
+    for tokenizer in (gpt2, byte_tokenizer):
+        joined = [part for word in words(tokenizer, text) for part in merge_steps(tokenizer, word)[-1].parts]
+        assert joined == [tokenizer.token_bytes(token_id) for token_id in tokenizer.encode(text)]
+
+
+def test_each_merge_makes_the_token_of_its_rank(gpt2: Tokenizer) -> None:
+    steps = merge_steps(gpt2, " transformation")
+    for before, after in pairwise(steps):
+        assert gpt2.token_bytes(before.rank) == before.merged == b"".join(before.pair)
+        assert len(after.parts) == len(before.parts) - 1
+        assert b"".join(after.parts) == b" transformation"
+
+
+def test_several_words_are_refused(gpt2: Tokenizer) -> None:
+    for text, count in (("two words", 2), ("", 0)):
+        with pytest.raises(ValueError, match=f"is cut into {count} words"):
+            merge_steps(gpt2, text)
+
+
+def test_costs_of_the_curriculums_sentence(gpt2: Tokenizer) -> None:
+    cost = text_cost(gpt2, "Every effort moves you")
+    assert (cost.characters, cost.n_bytes, cost.tokens) == (22, 22, 4)
+    assert cost.tokens_per_character == 4 / 22
+    assert [piece.token_id for piece in pieces(gpt2, "Every effort moves you")] == [6109, 3626, 6100, 345]
+
+
+def test_languages_far_from_english_cost_more(gpt2: Tokenizer) -> None:
+    costs = language_costs(gpt2)
+    assert costs.keys() == SAMPLES.keys()
+    assert min(costs, key=lambda language: costs[language].tokens_per_character) == "en"
+    assert costs["zh"].tokens_per_character > 1 > costs["de"].tokens_per_character
+    assert (costs["emoji"].characters, costs["emoji"].n_bytes) == (11, 42)
+
+
+def test_nothing_costs_nothing_that_could_be_said(gpt2: Tokenizer) -> None:
+    with pytest.raises(ValueError, match="the text is empty"):
+        text_cost(gpt2, "")
+
+
+def test_two_vocabularies_side_by_side(gpt2: Tokenizer, byte_tokenizer: Tokenizer) -> None:
+    both = side_by_side(gpt2, byte_tokenizer, "see the cat")
+    assert [piece.data for piece in both.first] == [b"see", b" the", b" cat"]
+    assert [piece.data for piece in both.second] == [b"s", b"e", b"e", b" the", b" ", b"c", b"a", b"t"]
+    assert both.cuts == (3, 7)
+    for row in (both.first, both.second):
+        assert [b"see the cat"[piece.start : piece.end] for piece in row] == [piece.data for piece in row]
+
+
+def test_characters_are_pieces_too() -> None:
+    assert [(p.start, p.end) for p in pieces(Characters(["a", "é"]), "éa")] == [(0, 2), (2, 3)]

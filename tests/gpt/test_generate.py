@@ -1,0 +1,176 @@
+import copy
+
+import pytest
+import torch
+
+from gpt import Edits, Generation, SamplingParams, Trace, generate
+from gpt.generate import encode_prompt
+from tests.gpt.fake_models import forced_model, tiny_model
+
+
+@pytest.fixture
+def loaded():
+    return tiny_model()
+
+
+GREEDY = SamplingParams(temperature=0)
+
+
+def test_greedy_steps_are_the_argmax_of_a_full_pass_over_all_that_came_before(loaded):
+    ids = loaded.tokenizer.encode("the cat")
+    for step in generate(loaded, "the cat", GREEDY, 10):
+        with torch.inference_mode():
+            logits = loaded.model(torch.tensor([ids]))[0, -1]
+        p = logits.softmax(dim=0)
+        assert step.token_id == int(logits.argmax())
+        assert step.rank == 1
+        assert step.probability == pytest.approx(p.max().item(), rel=1e-4)
+        assert step.entropy == pytest.approx(-(p * p.log2()).sum().item(), abs=1e-3)
+        assert step.position == len(ids)
+        ids.append(step.token_id)
+
+
+def test_one_forward_pass_per_token_and_none_wasted():
+    loaded = forced_model([97] * 24)
+    assert len(list(generate(loaded, "abc", GREEDY, 5))) == 5
+    assert loaded.model.calls == [3, 1, 1, 1, 1]
+
+
+def test_the_last_step_says_why_it_is_the_last():
+    reasons = [step.finish_reason for step in generate(forced_model([97] * 24), "ab", GREEDY, 3)]
+    assert reasons == [None, None, "max_new_tokens"]
+    steps = list(generate(forced_model([97, 97, 259] + [97] * 20), "ab", GREEDY, 9))
+    assert [step.finish_reason for step in steps] == [None, "end_of_text"]
+    assert (steps[-1].token_id, steps[-1].text) == (259, "")
+
+
+@pytest.mark.parametrize("n_prompt", [1, 5, 8])
+def test_a_prompt_of_p_tokens_yields_up_to_block_size_minus_p_plus_one_steps(n_prompt):
+    loaded = forced_model([97] * 8, block_size=8)
+    steps = list(generate(loaded, "a" * n_prompt, GREEDY, 100))
+    assert len(steps) == 8 - n_prompt + 1
+    assert steps[-1].finish_reason == "context_full"
+    assert steps[-1].position == 8
+
+
+def test_a_character_of_several_tokens_comes_when_it_is_whole():
+    euro = "€".encode()
+    loaded = forced_model([0, euro[0], euro[1], euro[2], 97] + [97] * 20)
+    assert [step.text for step in generate(loaded, "ab", GREEDY, 4)] == ["", "", "€", "a"]
+
+
+def test_an_unfinished_character_at_the_end_becomes_a_replacement_character():
+    loaded = forced_model([0, "€".encode()[0]] + [97] * 20)
+    assert [step.text for step in generate(loaded, "ab", GREEDY, 1)] == ["\ufffd"]
+
+
+def test_the_texts_of_the_steps_make_the_decoded_text(loaded):
+    steps = list(generate(loaded, "the", SamplingParams(temperature=3.0, seed=11), 18))
+    kept = [step.token_id for step in steps if step.token_id != loaded.tokenizer.eot_id]
+    assert "".join(step.text for step in steps) == loaded.tokenizer.decode(kept)
+
+
+def test_the_same_seed_gives_the_same_text_and_another_seed_another(loaded):
+    def text(seed):
+        return [step.token_id for step in generate(loaded, "the", SamplingParams(temperature=2.0, seed=seed), 15)]
+
+    assert text(4) == text(4)
+    assert len({tuple(text(seed)) for seed in range(5)}) == 5
+
+
+def test_greedy_ignores_the_seed(loaded):
+    texts = {tuple(s.token_id for s in generate(loaded, "a", SamplingParams(0, seed=n), 9)) for n in range(3)}
+    assert len(texts) == 1
+
+
+def test_without_a_seed_two_runs_differ(loaded):
+    runs = {tuple(s.token_id for s in generate(loaded, "a", SamplingParams(5.0), 15)) for _ in range(3)}
+    assert len(runs) == 3
+
+
+def test_an_empty_prompt_starts_from_end_of_text_and_another_gets_nothing_prepended(loaded):
+    assert encode_prompt(loaded, "") == [259]
+    assert encode_prompt(loaded, "the") == [257]
+    assert encode_prompt(loaded, [5, 6]) == [5, 6]
+
+
+def test_special_token_text_is_plain_text(loaded):
+    assert 259 not in encode_prompt(loaded, "<|endoftext|>")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"), [("a" * 25, "25 tokens, 1 more than the context of 24"), ([260], "260"), ([-1], "-1")]
+)
+def test_a_prompt_that_cannot_be_read_is_refused_at_once(loaded, prompt, said):
+    with pytest.raises(ValueError, match=said):
+        generate(loaded, prompt, GREEDY, 5)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
+def test_max_new_tokens_must_be_a_positive_whole_number(loaded, count):
+    with pytest.raises(ValueError, match="max_new_tokens"):
+        generate(loaded, "a", GREEDY, count)
+
+
+def test_edits_reach_every_step(loaded):
+    off = Edits(attn_scale={0: 0.0, 1: 0.0}, mlp_scale={0: 0.0, 1: 0.0})
+    plain = [step.probability for step in generate(loaded, "the cat", GREEDY, 6)]
+    edited = [step.probability for step in generate(loaded, "the cat", GREEDY, 6, edits=off)]
+    assert plain != edited
+    assert [s.probability for s in generate(loaded, "the cat", GREEDY, 6, edits=Edits())] == plain
+
+
+def test_a_document_keeps_exact_logits_and_attention_of_every_position(loaded):
+    document = Generation(loaded, "the cat sat")
+    for _ in range(6):
+        document.step(GREEDY)
+    document.read()
+    trace = Trace()
+    with torch.inference_mode():
+        logits = loaded.model(torch.tensor([document.ids]), trace=trace)[0]
+    for position in range(document.n_read):
+        torch.testing.assert_close(document.logits(position), logits[position], atol=1e-5, rtol=0)
+    for layer in range(2):
+        weights = trace.layers[layer].attn_weights[0]
+        torch.testing.assert_close(document.attn_weights(layer, 1), weights[1], atol=1e-6, rtol=0)
+        torch.testing.assert_close(document.attn_weights(layer), weights.mean(dim=0), atol=1e-6, rtol=0)
+
+
+def test_token_statistics_are_those_of_the_steps(loaded):
+    document = Generation(loaded, "the cat")
+    steps = list(document.steps(SamplingParams(temperature=2.0, seed=5), 6))
+    known = document.token_statistics(document.n_prompt)
+    assert [rank for _, rank in known] == [step.rank for step in steps]
+    assert [p for p, _ in known] == pytest.approx([step.probability for step in steps], rel=1e-4)
+
+
+def test_a_copy_goes_on_by_itself_and_shares_the_model(loaded):
+    document = Generation(loaded, "the cat")
+    list(document.steps(SamplingParams(temperature=2.0, seed=5), 4))
+    other = copy.deepcopy(document)
+    assert other.loaded is loaded
+    before = list(document.ids)
+    a = [s.token_id for s in other.steps(SamplingParams(temperature=2.0, seed=6), 4)]
+    assert document.ids == before
+    assert a == [s.token_id for s in document.steps(SamplingParams(temperature=2.0, seed=6), 4)]
+
+
+def test_positions_layers_and_heads_that_do_not_exist_are_refused(loaded):
+    document = Generation(loaded, "the cat")
+    document.read()
+    with pytest.raises(ValueError, match="position"):
+        document.logits(document.n_read)
+    with pytest.raises(ValueError, match="layer 2"):
+        document.attn_weights(2)
+    with pytest.raises(ValueError, match="head 2"):
+        document.attn_weights(0, 2)
+
+
+def test_a_full_document_takes_no_further_token():
+    document = Generation(tiny_model(block_size=4), "abcd")
+    list(document.steps(GREEDY, 9))
+    assert len(document.ids) == 5
+    with pytest.raises(ValueError, match="full"):
+        document.append(97)
+    with pytest.raises(ValueError, match="full"):
+        document.step(GREEDY)

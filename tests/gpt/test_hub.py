@@ -1,0 +1,224 @@
+"""Downloads, from a small server that speaks as much of the hub's language as its client needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+import torch
+from huggingface_hub import constants
+
+from gpt.checkpoints import hub, save_hugging_face
+from gpt.checkpoints.bpe_files import write_gpt2_files
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.registry import Registry, load_model
+from gpt.tokenizer import Tokenizer
+
+REPO, COMMIT = "someone/tiny", "a" * 40
+
+
+class Hub(ThreadingHTTPServer):
+    """One repository. cut: after how many bytes of the weights each connection breaks; None never."""
+
+    daemon_threads = True
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files, self.cut, self.down = files, None, False
+        self.gets: list[tuple[str, int]] = []  # file and first byte of each request for content
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Hub
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content_Length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = self.path.split("?")[0]
+        files = self.server.files
+        entries = [{"type": "file", "path": name, "size": len(data), "oid": "0" * 40} for name, data in files.items()]
+        if self.server.down:
+            self.reply(503)
+        elif REPO not in path:
+            self.reply(404, X_Error_Code="RepoNotFound")
+        elif "/tree/" in path:
+            self.reply(200, json.dumps(entries).encode())
+        elif path.startswith("/api/"):
+            siblings = [{"rfilename": name} for name in files]
+            self.reply(200, json.dumps({"id": REPO, "sha": COMMIT, "siblings": siblings}).encode())
+        elif (name := path.rpartition("/")[2]) not in files:
+            self.reply(404, X_Error_Code="EntryNotFound")
+        else:
+            self.send_content(name, files[name])
+
+    def send_content(self, name: str, data: bytes) -> None:
+        etag = f'"{hashlib.sha256(data).hexdigest()}"'
+        headers = {"ETag": etag, "X_Repo_Commit": COMMIT, "X_Linked_Size": str(len(data)), "X_Linked_Etag": etag}
+        asked = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        start = int(asked.group(1)) if asked else 0
+        if self.command == "GET":
+            self.server.gets.append((name, start))
+        body = data[start:]
+        if asked:
+            headers["Content_Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
+        if self.command == "GET" and name == hub.WEIGHTS and self.server.cut is not None:
+            headers["Content_Length"] = str(len(body))
+            self.server.down = True
+            self.reply(206 if asked else 200, body[: self.server.cut], **headers)
+            self.close_connection = True
+            return
+        self.reply(206 if asked else 200, body, **headers)
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, byte_tokenizer: Tokenizer) -> Iterator[Hub]:
+    """A hub with one small model, a client that believes in it, and an empty cache."""
+    folder = tmp_path / "repository"
+    config = GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=16, n_layer=2, n_head=2, n_embd=64)
+    save_hugging_face(folder, GPT(config), byte_tokenizer)
+    write_gpt2_files(byte_tokenizer, folder)
+    (folder / "pytorch_model.bin").write_bytes(b"not for us")
+    server = Hub({file.name: file.read_bytes() for file in folder.iterdir()})
+    for name, value in {
+        "ENDPOINT": server.url,
+        "HUGGINGFACE_CO_URL_TEMPLATE": server.url + "/{repo_id}/resolve/{revision}/{filename}",
+        "HF_HUB_CACHE": str(tmp_path / "cache"),
+        "DOWNLOAD_CHUNK_SIZE": 10_000,
+    }.items():
+        monkeypatch.setattr(constants, name, value)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    huggingface_hub.close_session()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    huggingface_hub.close_session()
+
+
+def test_only_the_four_files_are_fetched_and_only_once(served: Hub) -> None:
+    folder = hub.download(REPO)
+    assert sorted(name for name, _ in served.gets) == sorted(hub.FILES)
+    assert {file.name for file in folder.iterdir()} == set(hub.FILES)
+    assert all((folder / name).read_bytes() == served.files[name] for name in hub.FILES)
+    served.gets.clear()
+    assert hub.download(REPO) == folder
+    assert served.gets == []
+
+
+def test_progress_rises_to_the_size_of_the_weights(served: Hub) -> None:
+    seen: list[tuple[int, int]] = []
+    hub.download(REPO, lambda done, total: seen.append((done, total)))
+    size = len(served.files[hub.WEIGHTS])
+    assert seen[0] == (0, size)
+    assert seen[-1] == (size, size)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_cut_download_is_not_used_and_goes_on_where_it_stopped(served: Hub, tmp_path: Path) -> None:
+    served.cut = 50_000
+    with pytest.raises(ValueError, match=r"could not be fetched.*goes on where it stopped"):
+        load_model(REPO)
+    assert not list((tmp_path / "cache").rglob(hub.WEIGHTS))
+    served.cut, served.down = None, False
+    seen: list[int] = []
+    folder = hub.download(REPO, lambda done, total: seen.append(done))
+    starts = [start for name, start in served.gets if name == hub.WEIGHTS]
+    assert starts[0] == 0
+    assert starts[-1] == 50_000 == seen[0]
+    assert (folder / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
+    assert not list((tmp_path / "cache").rglob("*.incomplete"))
+
+
+def test_part_of_something_else_is_thrown_away(served: Hub, tmp_path: Path) -> None:
+    blob = hashlib.sha256(served.files[hub.WEIGHTS]).hexdigest()
+    part = tmp_path / "cache" / "models--someone--tiny" / "blobs" / f"{blob}.incomplete"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x" * 1000)
+    with pytest.raises(ValueError, match="arrived damaged"):
+        hub.download(REPO)
+    assert not part.exists()
+    assert (hub.download(REPO) / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
+
+
+def test_what_is_in_the_cache_needs_no_network(served: Hub) -> None:
+    folder = hub.download(REPO)
+    served.down = True
+    assert hub.download(REPO) == folder
+
+
+def test_offline_is_a_sentence_that_says_what_to_do(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for name in (REPO, "gpt2"):
+        with pytest.raises(ValueError, match=f"{name} could not be fetched.*connect to the internet"):
+            load_model(name)
+    assert served.gets == []
+
+
+def test_moved_models_are_found_in_the_cache_under_their_long_name(
+    served: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = hub.download(REPO)
+    monkeypatch.setitem(hub.MOVED, "gpt2", REPO)
+    served.down = True
+    assert hub.download("gpt2") == folder
+
+
+def test_unknown_repository_and_missing_weights_are_said(served: Hub) -> None:
+    with pytest.raises(ValueError, match="no public model 'nobody/nothing'"):
+        load_model("nobody/nothing")
+    del served.files[hub.WEIGHTS]
+    with pytest.raises(ValueError, match=r"someone/tiny has no model\.safetensors"):
+        load_model(REPO)
+
+
+def test_model_from_the_hub_speaks_its_own_vocabulary(served: Hub, byte_tokenizer: Tokenizer) -> None:
+    loaded = load_model(REPO)
+    text = "Hello, wörld!  \n 123"
+    assert loaded.layout == "Hugging Face GPT-2"
+    assert loaded.tokenizer.encode(text) == byte_tokenizer.encode(text)
+    assert loaded.tokenizer.eot_id == byte_tokenizer.eot_id
+
+
+def test_visitors_share_one_download_and_each_sees_its_progress(served: Hub) -> None:
+    registry = Registry(memory=10**9, device=torch.device("cpu"))
+    name = registry.add(REPO)
+    start, results, reports = threading.Barrier(4), [], [[] for _ in range(4)]
+
+    def visit(number: int) -> None:
+        start.wait()
+        results.append(registry.get(name, lambda *bytes_: reports[number].append(bytes_)))
+
+    threads = [threading.Thread(target=visit, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(loaded) for loaded in results}) == 1
+    assert [name for name, _ in served.gets].count(hub.WEIGHTS) == 1
+    size = len(served.files[hub.WEIGHTS])
+    assert [seen[-1] for seen in reports] == [(size, size)] * 4

@@ -1,0 +1,93 @@
+"""The lens at the last layer is the model; before it, what transformers' hidden states give through its own head."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt import analysis
+from gpt.analysis import trace_text
+from gpt.analysis.lens import STAGES, lens_cell, logit_lens
+from tests.gpt.hand_made import copying_model
+
+T = 11
+
+
+@pytest.fixture
+def ids() -> list[int]:
+    return torch.randint(61, (T,)).tolist()
+
+
+@torch.inference_mode()
+def test_at_the_last_layer_the_lens_shows_the_models_own_predictions(model, ids):
+    p = model(torch.tensor([ids]))[0].softmax(dim=-1)  # (T, vocab_size)
+    targets = [*ids[1:], 17]
+    lens = logit_lens(model, trace_text(model, ids), chosen=targets)
+    last = [values[-1, -1] for values in (lens.token, lens.probability, lens.chosen_probability, lens.chosen_rank)]
+    token, probability, chosen, rank = last
+    assert torch.equal(token, p.argmax(dim=-1))
+    assert_close(probability, p.max(dim=-1).values, atol=1e-5, rtol=0)
+    assert_close(lens.entropy[-1, -1], -(p * p.log2()).sum(dim=-1), atol=1e-4, rtol=0)
+    order = p.argsort(dim=-1, descending=True).tolist()
+    for position, target in enumerate(targets):
+        assert chosen[position].item() == pytest.approx(p[position, target].item(), abs=1e-5)
+        assert rank[position] == 1 + order[position].index(target)
+
+
+@torch.inference_mode()
+def test_every_stage_is_transformers_state_through_its_last_norm_and_head(twins, ids):
+    shape = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}
+    reference, ours = (model.double() for model in twins(**shape))
+    middle: list[torch.Tensor] = []
+    for block in reference.transformer.h:
+        block.ln_2.register_forward_pre_hook(lambda _, inputs: middle.append(inputs[0][0]))
+    states = reference(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    lens, norm = logit_lens(ours, trace_text(ours, ids), chosen=5), reference.transformer.ln_f
+    for layer in range(3):
+        end = states[layer + 1][0] if layer == 2 else norm(states[layer + 1][0])  # the last one is normed already
+        for stage, state in enumerate((norm(middle[layer]), end)):
+            p = reference.lm_head(state).softmax(dim=-1)
+            assert torch.equal(lens.token[layer, stage], p.argmax(dim=-1))
+            assert_close(lens.probability[layer, stage], p.max(dim=-1).values, atol=1e-12, rtol=0)
+            assert_close(
+                lens.entropy[layer, stage], torch.distributions.Categorical(p).entropy() / torch.log(p.new_tensor(2))
+            )
+            assert_close(lens.chosen_probability[layer, stage], p[:, 5], atol=1e-12, rtol=0)
+            assert torch.equal(lens.chosen_rank[layer, stage], 1 + (p > p[:, 5:6]).sum(dim=-1))
+
+
+def test_the_answer_of_a_copying_model_appears_where_it_is_copied():
+    model = copying_model()
+    lens = logit_lens(model, trace_text(model, [1, 2, 3, 1]), positions=[3], chosen=2)
+    assert_close(lens.probability[0], torch.full((2, 1), 1 / 8))  # nothing is known yet: a fair choice of eight
+    assert_close(lens.entropy[0], torch.full((2, 1), 3.0))
+    assert (lens.token[1] == 2).all()
+    assert (lens.chosen_rank[1] == 1).all()
+    assert (lens.chosen_probability[1] > 0.99).all()
+
+
+@torch.inference_mode()
+def test_a_lens_in_portions_at_some_positions_equals_the_whole(model, ids, monkeypatch):
+    trace = trace_text(model, ids)
+    whole = logit_lens(model, trace, chosen=ids)
+    monkeypatch.setattr(analysis, "PORTION", 61 * 3)
+    places = [10, 0, 7, 3]
+    part = logit_lens(model, trace, positions=places, chosen=[ids[place] for place in places])
+    for name in ("token", "probability", "entropy", "chosen_probability", "chosen_rank"):
+        assert_close(getattr(part, name), getattr(whole, name)[..., places], atol=1e-5, rtol=0)
+    assert logit_lens(model, trace).chosen_rank is None
+
+
+@torch.inference_mode()
+def test_a_cell_opens_the_tokens_that_the_lens_counts(model, ids):
+    trace = trace_text(model, ids)
+    lens = logit_lens(model, trace, chosen=9)
+    for layer, stage, position in ((0, 0, 4), (2, 1, 10)):
+        cell = lens_cell(model, trace, layer, STAGES[stage], position, k=100)
+        assert len(set(cell.token.tolist())) == len(cell.token) == 61
+        assert (cell.probability.diff() <= 0).all()
+        assert cell.probability.sum().item() == pytest.approx(1, abs=1e-5)
+        assert cell.token[0] == lens.token[layer, stage, position]
+        assert cell.token[lens.chosen_rank[layer, stage, position] - 1] == 9
+    assert len(lens_cell(model, trace, 1, "resid_mid", 3, k=4).token) == 4

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from gpt.evaluation import score_stories
+from gpt.registry import load_model
+from gpt.train import make_parser
+from gpt.train.corpus import read_stories, split_stories
+from gpt.train.recipe import Recipe
+from gpt.train.trainer import Trainer
+from tests.gpt.tiny_run import CARD, assert_one_sentence, contents
+
+
+def test_the_card_says_what_the_saved_weights_reach_and_how_to_make_them(whole_run: Path) -> None:
+    card = (whole_run / "best" / "README.md").read_text(encoding="utf-8")
+    _, front, body = card.split("---\n", 2)
+    front = yaml.safe_load(front)
+    assert (front["license"], front["language"], front["datasets"]) == ("mit", "en", ["a/b"])
+    assert "Made up, [nobody's](https://example.org)." in body
+    assert "on a desk" in body
+
+    training, held_back = split_stories(read_stories(whole_run.parent.parent / "stories.txt"), 0.1, 1337)
+    saved_model = load_model(whole_run / "best", device="cpu")
+    score = score_stories(saved_model.model, saved_model.tokenizer, held_back)
+    assert f"| **{score.bits_per_byte:.4f}** | {score.loss:.4f} |" in body
+    assert f"{len(held_back)} stories" in body
+    assert f"{len(training)} to\ntrain on" in body
+
+    command = next(line for line in body.splitlines() if line.startswith("python -m gpt.train"))
+    options = make_parser().parse_args(shlex.split(command)[3:])
+    saved = torch.load(whole_run / "last.pt", weights_only=True)["recipe"]
+    assert {field.name: getattr(options, field.name) for field in fields(Recipe)} == saved
+    assert (options.text.name, options.out.name, options.every) == ("stories.txt", "tiny-stories", 5)
+    assert str(whole_run.parent) not in card
+    for field in fields(Recipe):
+        assert f"| {field.name} | {saved[field.name]} |" in body
+    assert [line for line in body.splitlines() if line.startswith("Seed ")] == [f"Seed {seed}:" for seed in range(10)]
+    assert "![" in body
+    assert (whole_run / "best" / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_card_can_be_written_again_without_training(
+    tmp_path: Path, whole_run: Path, train: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "tiny-stories"
+    shutil.copytree(whole_run, out)
+    card = out / "best" / "README.md"
+    before, text = contents(out), card.read_text(encoding="utf-8")
+    card.unlink()
+    monkeypatch.setattr(Trainer, "update", lambda *_: pytest.fail("a card needs no training"))
+    assert train(out, *CARD, "--card", "--hardware", "on a table") == 0
+    assert card.read_text(encoding="utf-8") == text.replace("on a desk", "on a table")
+    after = contents(out)
+    assert {name for name in after if after[name] != before[name]} == {"best/README.md"}
+
+
+def test_no_card_before_the_first_evaluation(
+    tmp_path: Path, train: Callable[..., int], at_step: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    at_step(2, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert train(tmp_path / "out") == 128 + signal.SIGTERM
+    capsys.readouterr()
+    assert train(tmp_path / "out", "--card") == 1
+    assert_one_sentence(capsys, "no weights yet")

@@ -1,0 +1,90 @@
+"""Somebody's own text: what is refused and why, and what a batch of it is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpt.checkpoints.vocabularies import Characters
+from gpt.live.own_text import TextMaterial, read_upload
+from gpt.tokenizer import Tokenizer
+
+TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff\xfe\x00", "tea.txt is not UTF-8 text: its byte 0 is none of a character"),
+        (b"ab\x80", "its byte 2"),
+        (b"a\x00b", "tea.txt is not text: it holds a zero byte"),
+        (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes: at most 1,000,000"),
+    ],
+)
+def test_uploads_that_are_no_text_are_refused(data: bytes, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_upload(data, "tea.txt")
+
+
+def test_an_upload_is_read_without_its_byte_order_mark() -> None:
+    assert read_upload("\ufeffTee für zwei".encode()) == "Tee für zwei"
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "said"),
+    [
+        ("", "characters", "the text is empty"),
+        (" \n\t", "bytes", "the text is empty"),
+        ("short", "characters", "the text has 5 characters: with a context of 64 it needs 260"),
+        ("short", "bytes", "the text has 5 bytes: with a context of 64 it needs 260"),
+        ("ä" * 500_001, "characters", "the text has 1,000,002 bytes: at most 1,000,000"),
+        ("".join(map(chr, range(1000, 1600))), "characters", "600 different characters, and 512 .* learn its bytes"),
+        (TEXT, "words", "units must be one of characters, bytes, not 'words'"),
+    ],
+)
+def test_texts_that_cannot_be_learned_are_refused(text: str, units: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        TextMaterial(text, units=units)
+
+
+@pytest.mark.parametrize("units", ["characters", "bytes"])
+def test_the_held_back_end_is_in_no_batch(units: str) -> None:
+    material = TextMaterial(TEXT, units=units, block_size=16)
+    whole = material.vocabulary.encode(TEXT) if units == "characters" else list(TEXT.encode())
+    assert [*material.training.tolist(), *material.testing.tolist()] == whole
+    assert len(material.testing) == len(whole) // 10
+    batch = material.batch(0, 64)
+    text = material.vocabulary.decode(material.training.tolist())
+    for row, following in zip(batch.idx.tolist(), batch.targets.tolist(), strict=True):
+        assert material.vocabulary.decode(row) in text
+        assert row[1:] == following[:-1]
+    end = material.vocabulary.decode(material.testing.tolist())
+    assert all(material.vocabulary.decode(row) in end for row in material.held_back.targets.tolist())
+
+
+def test_every_place_of_the_training_part_can_be_drawn() -> None:
+    material = TextMaterial(TEXT[:80], block_size=8)
+    last = len(material.training) - 9
+    starts = {tuple(row) for step in range(40) for row in material.batch(step, 32).idx.tolist()}
+    assert tuple(material.training[:8].tolist()) in starts
+    assert tuple(material.training[last : last + 8].tolist()) in starts
+
+
+def test_batches_repeat_with_the_seed() -> None:
+    one, same, other = (TextMaterial(TEXT, seed=seed).batch(2, 4).idx for seed in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_units_decide_the_vocabulary() -> None:
+    assert isinstance(TextMaterial(TEXT).vocabulary, Characters)
+    of_bytes = TextMaterial(TEXT + "茶", units="bytes").vocabulary
+    assert isinstance(of_bytes, Tokenizer)
+    assert of_bytes.encode("茶") == list("茶".encode())
+    assert (of_bytes.n_vocab, of_bytes.eot_id) == (257, 256)
+
+
+def test_line_ends_and_half_characters_are_put_right() -> None:
+    material = TextMaterial(TEXT.replace("\n", "\r\n") + "\ud83d")
+    assert "\r" not in material.vocabulary.characters
+    assert "\ufffd" in material.vocabulary.characters

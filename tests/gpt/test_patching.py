@@ -1,0 +1,63 @@
+"""Patching recovers what a hand-made model is known to carry there, and obeys what is true of every model."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt.analysis import patching, trace_text
+from gpt.analysis.patching import patch_sweep
+from gpt.edits import PATCHABLE, Edits, Patch
+from tests.gpt.hand_made import copying_model
+
+CLEAN, CORRUPTED = [3, 1, 4, 1, 5, 9, 2, 6], [3, 1, 8, 1, 5, 9, 2, 6]  # they differ at position 2
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("resid_pre", [[1, 0, 0, 0], [0, 1, 0, 0]]),  # "a" is in its own place, then it has moved on to "b"
+        ("attn_out", [[0, 1, 0, 0], [0, 0, 0, 1]]),  # "b" learns that "a" was before it; then the last token finds "b"
+        ("resid_mid", [[0, 1, 0, 0], [0, 0, 0, 1]]),
+        ("mlp_out", [[0, 0, 0, 0], [0, 0, 0, 0]]),  # this model has no feed-forward part
+    ],
+)
+def test_the_way_of_the_answer_through_a_copying_model(name, answer):
+    a, b, c, x = 1, 2, 3, 4
+    sweep = patch_sweep(copying_model(), [a, b, c, a], [x, b, c, a], b, c, name=name)
+    assert sweep.clean > 5
+    assert sweep.corrupted == pytest.approx(0, abs=1e-4)  # without "a b" before, "b" and "c" are alike
+    assert_close(sweep.recovered, torch.tensor(answer, dtype=torch.float32), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("name", PATCHABLE)
+@torch.inference_mode()
+def test_a_sweep_is_one_pass_with_one_patch_for_each_cell(model, name, monkeypatch):
+    model.double()
+    monkeypatch.setattr(patching, "BATCH_TOKENS", 3 * 8)  # three positions in a batch, the last batch smaller
+    done: list[tuple[int, int]] = []
+    sweep = patch_sweep(model, CLEAN, CORRUPTED, 7, 9, name=name, progress=lambda *counts: done.append(counts))
+    assert done == [(count, 9) for count in range(1, 10)]
+    idx, trace = torch.tensor([CORRUPTED]), trace_text(model, CLEAN)
+    clean, corrupted = ((model(torch.tensor([ids]))[0, -1]) for ids in (CLEAN, CORRUPTED))
+    best, worst = (logits[7] - logits[9] for logits in (clean, corrupted))
+    assert (sweep.clean, sweep.corrupted) == pytest.approx((best.item(), worst.item()), abs=1e-9)
+    for layer in range(3):
+        for position in range(8):
+            value = getattr(trace.layers[layer], name)[0, position]
+            logits = model(idx, edits=Edits(patches=(Patch(name, layer, position, value),)))[0, -1]
+            expected = (logits[7] - logits[9] - worst) / (best - worst)
+            assert_close(sweep.recovered[layer, position], expected, atol=1e-9, rtol=0)
+
+
+@torch.inference_mode()
+def test_what_goes_in_at_the_difference_and_what_comes_out_at_the_end_is_everything(model):
+    model.double()
+    going_in, coming_out = (patch_sweep(model, CLEAN, CORRUPTED, 7, 9, name=n) for n in ("resid_pre", "resid_post"))
+    only_there = torch.zeros(8, dtype=torch.float64)
+    only_there[2] = 1
+    assert_close(going_in.recovered[0], only_there, atol=1e-9, rtol=0)
+    assert_close(coming_out.recovered[-1], only_there.roll(5), atol=1e-9, rtol=0)  # the last position
+    assert_close(going_in.recovered[:, :2], torch.zeros(3, 2, dtype=torch.float64), atol=1e-9, rtol=0)  # too early
+    assert_close(coming_out.recovered[:-1], going_in.recovered[1:], atol=1e-9, rtol=0)

@@ -1,0 +1,127 @@
+"""The stages as tables, the strip of a draw, the search of the vocabulary: exact over the whole of it."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from gpt import SamplingParams, distribution
+from gpt.documents.pipeline import draw_strip, follow, pipeline, search_vocabulary
+from gpt.sampling import invert, uniform
+from tests.gpt.fake_models import tiny_tokenizer
+
+NAMES = ["repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final"]
+EVERYTHING = SamplingParams(0.8, top_k=400, top_p=0.9, min_p=0.01, repetition_penalty=1.3)
+
+
+def logits_of(*probabilities):
+    return torch.tensor(probabilities).log()
+
+
+def test_each_stage_of_a_small_distribution_is_as_calculated_by_hand():
+    logits = logits_of(0.5, 0.25, 0.125, 0.0625, 0.0625)
+    stages = pipeline(logits, SamplingParams(top_k=4, top_p=0.75, min_p=0.4))
+    assert [stage.name for stage in stages] == NAMES
+    off, _, top_k, top_p, min_p, final = stages
+    assert [stage.active for stage in stages] == [False, False, True, True, False, True]
+    assert (off.n_removed, off.removed_mass, off.n_kept) == (0, 0.0, 5)
+    assert off.entropy_before == off.entropy_after == pytest.approx(1.875)
+    assert (top_k.n_removed, top_k.n_kept, top_k.removed_mass) == (1, 4, pytest.approx(1 / 16))
+    assert (top_p.n_removed, top_p.n_kept, top_p.removed_mass) == (2, 2, pytest.approx(3 / 15))
+    assert top_p.entropy_after == pytest.approx(-(2 / 3) * math.log2(2 / 3) - (1 / 3) * math.log2(1 / 3))
+    assert top_p.probabilities.tolist() == pytest.approx([2 / 3, 1 / 3, 0, 0, 0])
+    assert top_p.log_probabilities.tolist() == pytest.approx([math.log(2 / 3), math.log(1 / 3), *[-math.inf] * 3])
+    assert not min_p.n_removed  # 1/3 is more than 0.4 of 2/3
+    assert (final.n_removed, final.n_kept, final.removed_mass) == (3, 2, pytest.approx(0.25))
+    assert (final.entropy_before, final.perplexity_before) == (pytest.approx(1.875), pytest.approx(2**1.875))
+    assert final.perplexity_after == pytest.approx(2**top_p.entropy_after)
+
+
+def test_greedy_removes_everything_but_the_best():
+    final = pipeline(logits_of(0.2, 0.7, 0.1), SamplingParams(temperature=0))[-1]
+    assert (final.n_kept, final.n_removed, final.removed_mass) == (1, 2, pytest.approx(0.3))
+    assert (final.entropy_after, final.perplexity_after) == (0, 1)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0, 30.0])
+@pytest.mark.parametrize("vocab_size", [7, 3000])
+def test_the_tables_agree_with_the_distribution_that_is_drawn_from(vocab_size, scale):
+    logits = torch.randn(vocab_size) * scale
+    logits[::5] = -math.inf
+    previous_ids = torch.randint(vocab_size, (9,)).tolist()
+    stages = pipeline(logits, EVERYTHING, previous_ids=previous_ids)
+    drawn = distribution(logits, EVERYTHING, previous_ids=previous_ids)
+    for stage in stages:
+        torch.testing.assert_close(stage.probabilities, getattr(drawn, stage.name), atol=1e-6, rtol=0)
+        torch.testing.assert_close(stage.log_probabilities.exp(), stage.probabilities, atol=1e-6, rtol=0)
+        assert torch.equal(stage.logits > -math.inf, stage.log_probabilities > -math.inf)
+        assert stage.n_kept == int((stage.logits > -math.inf).sum())
+    assert stages[-1].entropy_after == pytest.approx(drawn.entropy, abs=1e-5)
+    for before, after in pairwise(stages[:-1]):
+        assert before.entropy_after == pytest.approx(after.entropy_before, abs=1e-9)
+        assert after.n_kept == before.n_kept - after.n_removed
+    assert stages[-1].n_removed == sum(stage.n_removed for stage in stages[:-1])
+
+
+def test_one_token_is_followed_from_the_raw_logits_to_its_removal():
+    logits = logits_of(0.5, 0.25, 0.125, 0.125)
+    params = SamplingParams(temperature=0.5, top_k=2, repetition_penalty=2.0)
+    stages = pipeline(logits, params, previous_ids=[0])
+    rows = follow(logits, stages, 1)
+    assert [row.stage for row in rows] == ["raw", *NAMES]
+    assert rows[0].logit == pytest.approx(math.log(0.25))
+    assert (rows[0].probability, rows[0].rank) == (pytest.approx(0.25), 2)
+    assert (rows[1].probability, rows[1].rank) == (pytest.approx(1 / 3), 1)  # 0.5 became 0.25
+    assert rows[2].logit == pytest.approx(2 * math.log(0.25))
+    removed = follow(logits, stages, 3)
+    assert [row.rank for row in removed] == [3, 3, 3, None, None, None, None]
+    assert (removed[3].logit, removed[3].probability, removed[3].log_probability) == (-math.inf, 0, -math.inf)
+    with pytest.raises(ValueError, match="token id 4 does not exist: the vocabulary has ids 0 to 3"):
+        follow(logits, stages, 4)
+
+
+def test_the_strip_shows_where_a_number_falls():
+    strip = draw_strip(torch.tensor([0.25, 0.0, 0.5, 0.125, 0.125]), 0.73)
+    assert strip.ids.tolist() == [2, 0, 3, 4]
+    assert strip.ends.tolist() == [0.5, 0.75, 0.875, 1.0]
+    assert (strip.draw, strip.place, strip.token_id, strip.bounds) == (0.73, 1, 0, (0.5, 0.75))
+    assert draw_strip(torch.tensor([0.25, 0.75]), 0.0).bounds == (0.0, 0.75)
+
+
+@pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=0), EVERYTHING])
+def test_the_strip_and_the_draw_agree_on_the_token(params):
+    for position in range(30):
+        final = distribution(torch.randn(3000) * 3, params).final
+        draw = uniform(4, position)
+        strip = draw_strip(final, draw)
+        assert strip.token_id == invert(final, draw)
+        assert strip.bounds[0] <= draw < strip.bounds[1]
+        assert sorted(strip.ids) == np.flatnonzero(final.numpy()).tolist()
+        assert strip.ends[-1] == 1
+        assert (np.diff(final.numpy()[strip.ids]) <= 0).all()
+
+
+def test_a_search_finds_text_in_either_case_the_exact_token_first_then_the_likeliest():
+    logits = torch.zeros(260)
+    logits[[ord("t"), 256, 257]] = torch.tensor([1.0, 2.0, 3.0])
+    found = search_vocabulary(tiny_tokenizer(), logits, "T")
+    assert [token.token_id for token in found] == [ord("T"), 257, 256, ord("t"), 259]
+    assert [token.text for token in found] == ["T", "the", "th", "t", "<|endoftext|>"]
+    assert [token.rank for token in found] == [4, 1, 2, 3, 4]
+    p = logits.softmax(dim=0)
+    assert [token.probability for token in found] == pytest.approx([p[token.token_id].item() for token in found])
+    assert [token.token_id for token in search_vocabulary(tiny_tokenizer(), logits, "a")][:2] == [ord("a"), 258]
+    assert len(search_vocabulary(tiny_tokenizer(), logits, "t", limit=2)) == 2
+
+
+def test_a_search_for_digits_finds_the_id_first():
+    found = search_vocabulary(tiny_tokenizer(), torch.zeros(260), "257")
+    assert [(token.token_id, token.text) for token in found] == [(257, "the")]
+    found = search_vocabulary(tiny_tokenizer(), torch.zeros(260), "9")
+    assert [token.token_id for token in found] == [9, ord("9")]
+    for nothing in ("", "260", "²", "9" * 5000, "no such"):
+        assert search_vocabulary(tiny_tokenizer(), torch.zeros(260), nothing) == []

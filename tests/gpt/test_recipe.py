@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpt.model import GPT
+from gpt.train.recipe import Recipe, make_optimizers, set_rate
+
+SMALL = Recipe(n_layer=2, n_head=2, n_embd=16, block_size=16, vocab_size=300, steps=100, warmup=10, decay_from=0.5)
+
+
+def test_the_rate_warms_up_stays_and_falls_to_zero_in_a_line() -> None:
+    assert [SMALL.rate(step) for step in (0, 4, 9, 10, 50)] == pytest.approx([0.1, 0.5, 1.0, 1.0, 1.0])
+    assert [SMALL.rate(step) for step in (51, 60, 75, 99)] == pytest.approx([0.98, 0.8, 0.5, 0.02])
+    assert replace(SMALL, decay_from=1.0).rate(99) == 1.0
+    assert replace(SMALL, warmup=0).rate(0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"vocab_size": 256}, "vocab_size must be at least 257, not 256"),
+        ({"block_size": 1}, "block_size must be at least 2, not 1"),
+        ({"steps": 0}, "steps must be at least 1, not 0"),
+        ({"adamw_lr": -0.1}, "adamw_lr must be at least 0, not -0.1"),
+        ({"muon_lr": float("nan")}, "muon_lr must be at least 0, not nan"),
+        ({"held_back": 1.5}, "held_back must be at least 0 and at most 1, not 1.5"),
+        ({"optimizer": "sgd"}, "optimizer must be one of muon, adamw, not 'sgd'"),
+        ({"precision": "fp16"}, "precision must be one of auto, fp32, bf16, not 'fp16'"),
+        ({"n_head": 3}, r"n_embd \(16\) must divide by n_head \(3\)"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_by_name(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        replace(SMALL, **changes)
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+def test_every_parameter_has_one_optimizer_and_only_matrices_decay(optimizer: str) -> None:
+    model = GPT(SMALL.model_config(300))
+    optimizers = make_optimizers(model, replace(SMALL, optimizer=optimizer))
+    groups = [group for each in optimizers for group in each.param_groups]
+    parameters = [parameter for group in groups for parameter in group["params"]]
+    assert sorted(map(id, parameters)) == sorted(map(id, model.parameters()))
+    for group in groups:
+        assert {parameter.dim() == 2 for parameter in group["params"]} == {group["weight_decay"] > 0}
+
+
+def test_muon_gets_the_matrices_of_the_blocks_and_nothing_else() -> None:
+    model = GPT(SMALL.model_config(300))
+    _, muon = make_optimizers(model, SMALL)
+    names = {name for name, p in model.named_parameters() if any(p is q for q in muon.param_groups[0]["params"])}
+    parts = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
+    assert names == {f"h.{layer}.{part}.weight" for layer in range(2) for part in parts}
+
+
+def test_a_rate_is_a_fraction_of_the_highest_however_often_it_is_set() -> None:
+    optimizers = make_optimizers(GPT(SMALL.model_config(300)), SMALL)
+    for factor in (0.5, 0.25):
+        set_rate(optimizers, factor)
+        rates = [group["lr"] for each in optimizers for group in each.param_groups]
+        assert rates == pytest.approx([factor * 0.004, factor * 0.004, factor * 0.006])
+
+
+@pytest.mark.parametrize(("name", "value"), [("seed", 1), ("adamw_lr", 0.1), ("n_layer", 3), ("warmup", 11)])
+def test_a_run_goes_on_with_its_own_recipe_only(name: str, value: float) -> None:
+    SMALL.check_goes_on(SMALL, step=70)
+    with pytest.raises(ValueError, match=f"begun with {name} {getattr(SMALL, name)}, not {value}"):
+        replace(SMALL, **{name: value}).check_goes_on(SMALL, step=5)
+
+
+def test_the_number_of_steps_may_change_until_the_rates_begin_to_fall() -> None:
+    longer, shorter = replace(SMALL, steps=200), replace(SMALL, steps=60)
+    longer.check_goes_on(SMALL, step=51)  # the update after this one is the first with a lower rate
+    shorter.check_goes_on(SMALL, step=31)
+    for recipe, step in ((longer, 52), (shorter, 32), (replace(SMALL, steps=20), 21)):
+        with pytest.raises(ValueError, match=f"steps 100, not {recipe.steps}, and can no longer change at step {step}"):
+            recipe.check_goes_on(SMALL, step=step)

@@ -1,0 +1,72 @@
+"""Gradients are those of transformers and of small changes; leaving a token out is running the shorter text."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt.analysis import saliency, trace_text
+from gpt.analysis.saliency import input_x_gradient, leave_one_out
+from gpt.edits import Edits, Patch
+from tests.gpt.hand_made import copying_model
+
+IDS = [3, 1, 4, 1, 5, 9, 2, 6]
+SHAPE = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}
+
+
+def test_input_x_gradient_is_that_of_transformers(twins):
+    reference, ours = (model.double() for model in twins(**SHAPE))
+    embedded = reference.transformer.wte(torch.tensor([IDS])).detach().requires_grad_()
+    reference(inputs_embeds=embedded).logits[0, -1].log_softmax(dim=-1)[7].backward()
+    expected = (embedded * embedded.grad).sum(dim=-1)[0]
+    assert expected.abs().max() > 1e-3
+    assert_close(input_x_gradient(ours, IDS, 7), expected.detach(), atol=1e-12, rtol=0)
+
+
+def test_input_x_gradient_is_the_slope_as_an_embedding_grows(model):
+    model.double()
+    with torch.inference_mode():  # it has gradients all the same
+        found = input_x_gradient(model, IDS, 7)
+    start = trace_text(model, IDS)
+
+    def log_p(position: int, growth: float) -> torch.Tensor:
+        value = start.layers[0].resid_pre[0, position] + growth * start.token_embedding[0, position]
+        edits = Edits(patches=(Patch("resid_pre", 0, position, value),))
+        return model(torch.tensor([IDS]), edits=edits)[0, -1].log_softmax(dim=-1)[7]
+
+    with torch.no_grad():
+        slopes = [(log_p(position, 1e-5) - log_p(position, -1e-5)) / 2e-5 for position in range(8)]
+    assert_close(found, torch.stack(slopes), atol=1e-7, rtol=0)
+
+
+def test_input_x_gradient_leaves_no_gradient_behind(model):
+    found = input_x_gradient(model, IDS, 7)
+    assert not found.requires_grad
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@torch.inference_mode()
+def test_leaving_a_token_out_is_running_transformers_on_the_shorter_text(twins, monkeypatch):
+    reference, ours = (model.double() for model in twins(**SHAPE))
+    monkeypatch.setattr(saliency, "BATCH_TOKENS", 3 * 8)
+    done: list[tuple[int, int]] = []
+    drops = leave_one_out(ours, IDS, 7, progress=lambda *counts: done.append(counts))
+    assert done == [(3, 8), (6, 8), (8, 8)]
+
+    def log_p(ids: list[int]) -> float:
+        return reference(torch.tensor([ids])).logits[0, -1].log_softmax(dim=-1)[7].item()
+
+    expected = [log_p(IDS) - log_p(IDS[:position] + IDS[position + 1 :]) for position in range(8)]
+    assert drops.tolist() == pytest.approx(expected, abs=1e-12)
+    assert leave_one_out(ours, IDS, 7, positions=[6, 2]).tolist() == pytest.approx(
+        [expected[6], expected[2]], abs=1e-12
+    )
+
+
+def test_a_copying_model_misses_the_tokens_that_it_copies_by():
+    a, b, c = 1, 2, 3
+    first, answer, unneeded, _ = leave_one_out(copying_model(), [a, b, c, a], b).tolist()
+    assert first > 0.5  # "b c a" has no "a" to find "b" by
+    assert answer > 5  # "a c a" says "c"
+    assert unneeded == pytest.approx(0, abs=1e-4)  # "a b a" still says "b"

@@ -1,0 +1,209 @@
+"""The laws of the stages; equality with transformers is in tests/parity, the draw in test_sampling_draw.py."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt.sampling import SamplingParams, Stages, choose, distribution
+
+STAGES = ("raw", "repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final")
+
+
+def logits_of(*probabilities: float) -> torch.Tensor:
+    return torch.tensor(probabilities).log()
+
+
+def final(logits: torch.Tensor, previous_ids=(), **params) -> list[float]:
+    return distribution(logits, SamplingParams(**params), previous_ids=previous_ids).final.tolist()
+
+
+# What each stage does, by hand
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, [0.4, 0.3, 0.2, 0.1]),
+        ({"temperature": 0.5}, [16 / 30, 9 / 30, 4 / 30, 1 / 30]),  # squared
+        ({"temperature": 0}, [1, 0, 0, 0]),
+        ({"top_k": 2}, [4 / 7, 3 / 7, 0, 0]),
+        ({"top_k": 4}, [0.4, 0.3, 0.2, 0.1]),
+        ({"top_k": 99}, [0.4, 0.3, 0.2, 0.1]),
+        ({"top_p": 0.6}, [4 / 7, 3 / 7, 0, 0]),
+        ({"top_p": 0.75}, [4 / 9, 3 / 9, 2 / 9, 0]),
+        ({"top_p": 0.001}, [1, 0, 0, 0]),
+        ({"top_p": 1e-12}, [1, 0, 0, 0]),
+        ({"top_p": 1.0}, [0.4, 0.3, 0.2, 0.1]),
+        ({"min_p": 0.6}, [4 / 7, 3 / 7, 0, 0]),
+        ({"min_p": 0.0}, [0.4, 0.3, 0.2, 0.1]),
+        ({"min_p": 1.0}, [1, 0, 0, 0]),
+        ({"top_k": 2, "top_p": 0.5}, [1, 0, 0, 0]),  # the other way round two would stay
+        ({"top_p": 0.6, "min_p": 0.76}, [1, 0, 0, 0]),
+        ({"temperature": 0.5, "top_p": 0.5}, [1, 0, 0, 0]),  # the other way round two would stay
+    ],
+)
+def test_a_small_distribution_goes_as_calculated_by_hand(params, expected):
+    assert final(logits_of(0.4, 0.3, 0.2, 0.1), **params) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_repetition_penalty_weakens_each_earlier_token_once():
+    logits = torch.tensor([2.0, -2.0, 0.0, 1.0])
+    weakened = torch.tensor([1.0, -4.0, 0.0, 1.0]).softmax(dim=0)
+    stages = distribution(logits, SamplingParams(repetition_penalty=2.0), previous_ids=[0, 1, 1, 2, 0, 0])
+    assert_close(stages.repetition_penalty, weakened)
+    assert_close(stages.raw, logits.softmax(dim=0))
+    assert final(logits, repetition_penalty=2.0) == pytest.approx(stages.raw.tolist())
+
+
+def test_a_stage_that_is_off_equals_the_one_before():
+    logits = torch.randn(50)
+    stages = distribution(logits, SamplingParams(top_p=0.5))
+    for name in ("repetition_penalty", "temperature", "top_k"):
+        assert torch.equal(getattr(stages, name), stages.raw)
+    assert torch.equal(stages.min_p, stages.top_p)
+    assert torch.equal(stages.final, stages.top_p)
+    assert not torch.equal(stages.top_p, stages.top_k)
+
+
+# Laws
+
+
+@pytest.mark.parametrize("vocab_size", [1, 2, 61, 4096])
+@pytest.mark.parametrize(
+    "params",
+    [
+        SamplingParams(),
+        SamplingParams(temperature=0),
+        SamplingParams(temperature=1e-40),
+        SamplingParams(temperature=1e30),
+        SamplingParams(0.8, top_k=40, top_p=0.9, min_p=0.01, repetition_penalty=1.3),
+    ],
+)
+def test_every_stage_is_a_distribution_over_the_whole_vocabulary(vocab_size, params):
+    logits = torch.randn(vocab_size) * 4
+    logits[1::3] = -math.inf
+    stages = distribution(logits, params, previous_ids=[0, vocab_size - 1])
+    assert {field.name for field in fields(Stages)} == {*STAGES, "kept", "entropy"}
+    for name in STAGES:
+        stage = getattr(stages, name)
+        assert stage.shape == (vocab_size,)
+        assert stage.dtype == torch.float32
+        assert stage.sum().item() == pytest.approx(1, abs=1e-5)
+        assert (stage >= 0).all()
+        assert (stage[1::3] == 0).all()
+    assert stages.kept.dtype == torch.bool
+    assert not (stages.final > 0)[~stages.kept].any()
+    assert not stages.kept[1::3].any()
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 60, 61, 100])
+def test_exactly_k_survive(k):
+    random, ties = torch.randn(61), torch.randint(3, (61,)).float()
+    for logits in (random, ties, torch.zeros(61)):
+        kept = distribution(logits, SamplingParams(top_k=k)).kept
+        assert kept.sum() == min(k, 61)
+        best_first = sorted(range(61), key=lambda i: (-logits[i].item(), i))
+        assert kept.nonzero().flatten().tolist() == sorted(best_first[:k])
+
+
+def test_top_p_keeps_the_smallest_set_that_holds_p():
+    for p in (0.05, 0.3, 0.5, 0.9, 0.99):
+        stages = distribution(torch.randn(300) * 2, SamplingParams(top_p=p))
+        kept = stages.raw[stages.kept]
+        assert kept.sum() >= p - 1e-6
+        assert kept.sum() - kept.min() < p + 1e-6
+        assert kept.min() >= stages.raw[~stages.kept].max()
+
+
+def test_equals_go_to_the_lower_id():
+    assert final(torch.zeros(5), top_k=2) == [0.5, 0.5, 0, 0, 0]
+    assert final(torch.zeros(8), top_p=0.3) == pytest.approx([1 / 3] * 3 + [0] * 5)
+    assert final(torch.tensor([1.0, 3.0, 3.0]), temperature=0) == [0, 1, 0]
+
+
+def test_entropy_is_in_bits():
+    params = SamplingParams()
+    assert distribution(logits_of(0.5, 0.25, 0.125, 0.125), params).entropy == pytest.approx(1.75, abs=1e-6)
+    assert distribution(torch.zeros(1024), params).entropy == pytest.approx(10, abs=1e-5)
+    assert distribution(torch.randn(9), SamplingParams(temperature=0)).entropy == 0
+    assert distribution(torch.zeros(1024), SamplingParams(top_k=8)).entropy == pytest.approx(3, abs=1e-6)
+
+
+def test_a_temperature_near_zero_is_greedy_and_a_huge_one_is_uniform():
+    logits = torch.tensor([1.0, 1.1, -math.inf, 5e37])
+    assert final(logits, temperature=1e-300) == [0, 0, 0, 1]
+    assert final(logits, temperature=1e300) == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
+
+
+def test_greedy_ignores_every_number_that_is_drawn():
+    logits = torch.randn(61)
+    params = SamplingParams(temperature=0, top_k=3, top_p=0.5)
+    assert {choose(logits, params, u) for u in (0.0, 0.3, 1 - 2**-53)} == {int(logits.argmax())}
+    first, second = logits.topk(2).indices.tolist()
+    penalised = SamplingParams(temperature=0, repetition_penalty=50.0)
+    assert choose(logits, penalised, 0.5, previous_ids=[first]) == second
+
+
+def test_logits_are_left_as_they_were_and_any_float_type_will_do():
+    logits = torch.randn(61)
+    before = logits.clone()
+    stages = distribution(logits, SamplingParams(0.7, 9, 0.9, 0.05, 1.5), previous_ids=[1, 2])
+    stages.raw.zero_()
+    assert torch.equal(logits, before)
+    half = distribution(logits.bfloat16().requires_grad_(), SamplingParams()).raw
+    assert_close(half, logits.bfloat16().float().softmax(dim=0))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("temperature", value) for value in (-0.1, math.inf, math.nan, None, "1", True)),
+        *(("top_k", value) for value in (0, -1, 2.0, "5", True)),
+        *(("top_p", value) for value in (0, -0.1, 1.01, math.nan, "0.9", True)),
+        *(("min_p", value) for value in (-0.01, 1.01, math.nan, "0", False)),
+        *(("repetition_penalty", value) for value in (0, -1, math.inf, math.nan, "1", True)),
+        *(("seed", value) for value in (-1, 1.5, "7", True)),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_with_name_and_value(name, value):
+    with pytest.raises(ValueError, match=f"^{name} must be .*, not {value!r}$"):
+        SamplingParams(**{name: value})
+
+
+def test_settings_at_their_limits_are_taken():
+    SamplingParams(temperature=0, top_k=1, top_p=1, min_p=0, repetition_penalty=1e-3, seed=0)
+    SamplingParams(temperature=100, top_k=10**9, top_p=1e-9, min_p=1, repetition_penalty=10, seed=10**40)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=0)])
+def test_logits_that_are_no_numbers_are_refused(bad, params):
+    for logits in (torch.tensor([0.0, bad, -math.inf]), torch.full((3,), -math.inf)):
+        for call in (lambda x: distribution(x, params), lambda x: choose(x, params, 0.5)):
+            with pytest.raises(ValueError, match="logits must be finite or -inf"):
+                call(logits)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1, 5), ()])
+def test_logits_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match="logits must be one row"):
+        distribution(torch.zeros(shape), SamplingParams())
+
+
+@pytest.mark.parametrize("wrong", [-1, 5])
+def test_an_earlier_id_outside_the_vocabulary_is_refused(wrong):
+    with pytest.raises(ValueError, match=f"token id {wrong} does not exist: the vocabulary has ids 0 to 4"):
+        distribution(torch.zeros(5), SamplingParams(repetition_penalty=1.1), previous_ids=[2, wrong])
+
+
+def test_a_penalty_beyond_floats_is_refused():
+    with pytest.raises(ValueError, match="repetition_penalty 1e-50 takes these logits beyond"):
+        distribution(torch.ones(5), SamplingParams(repetition_penalty=1e-50), previous_ids=[0])

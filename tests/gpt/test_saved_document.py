@@ -1,0 +1,140 @@
+"""A document as a file: what comes back, and which files are refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import torch
+
+from gpt import Edits, Generation, SamplingParams
+from gpt.documents.saved_document import SavedDocument
+from tests.gpt.fake_models import tiny_model
+
+
+@pytest.fixture(scope="module")
+def document():
+    document = Generation(tiny_model(), "the cat")
+    list(document.steps(SamplingParams(temperature=3.0, top_k=200, seed=5), 6))
+    document.append(99, after=4)
+    document.append_text(" a")
+    document.step(SamplingParams(temperature=2.0, seed=6))
+    document.read()
+    return document
+
+
+def changed(document, **changes):
+    return json.dumps(json.loads(document.to_json()) | changes)
+
+
+def changed_token(document, number, **changes):
+    data = json.loads(document.to_json())
+    data["tokens"][number] |= changes
+    return json.dumps(data)
+
+
+def test_the_round_trip_gives_the_same_tree_text_and_logits(document):
+    other = Generation.from_json(document.to_json(), document.loaded)
+    assert other.tree.tokens == document.tree.tokens
+    assert (other.ids, other.path, other.text) == (document.ids, document.path, document.text)
+    assert (other.n_prompt, other.prompt_ids) == (document.n_prompt, document.prompt_ids)
+    assert [other.draw(p) for p in range(len(other.ids))] == [document.draw(p) for p in range(len(document.ids))]
+    other.read()
+    for position in range(document.n_read):
+        torch.testing.assert_close(other.logits(position), document.logits(position), atol=1e-5, rtol=0)
+    assert other.to_json() == document.to_json()
+    assert not other.can_undo
+
+
+def test_a_file_opened_in_the_middle_of_its_prompt_stays_there(document):
+    other = document.copy()
+    other.go_back(1)
+    again = Generation.from_json(other.to_json(), document.loaded)
+    assert again.ids == document.ids[:2]
+    assert again.prompt_ids == document.prompt_ids
+
+
+def test_without_a_model_the_one_that_the_file_names_is_opened(document, monkeypatch):
+    monkeypatch.setattr(sys.modules["gpt.generate"], "get_model", {"tiny": document.loaded}.__getitem__)
+    assert Generation.from_json(document.to_json()).loaded is document.loaded
+
+
+def test_a_name_that_is_no_model_is_refused(document):
+    with pytest.raises(ValueError, match="there is no model 'nobody'"):
+        Generation.from_json(changed(document, model="nobody"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format": "other"}, "no document of this program"),
+        ({"version": 2}, "version 2: this program reads version 1"),
+        ({"version": None}, "version None"),
+        ({"version": True}, "version True"),
+        ({"model": 3}, "model must be named"),
+        ({"vocab_size": 0}, '"vocab_size" must be a whole number'),
+        ({"vocab_size": 261}, "vocabulary of 261 tokens: that of tiny has 260"),
+        ({"vocab_size": 200}, '"id" must be a whole number in 0..199, not 257'),
+        ({"prompt_tokens": 0}, '"prompt_tokens" must be a whole number in 1'),
+        ({"prompt_tokens": 6}, "first 6 tokens are the prompt"),
+        ({"current": 99}, '"current" must be a whole number in 0..13, not 99'),
+        ({"current": 1.0}, '"current" must be a whole number'),
+        ({"tokens": []}, "1 to 65,536 tokens, not 0"),
+        ({"tokens": [0] * 65537}, "1 to 65,536 tokens, not 65,537"),
+        ({"tokens": [5]}, "a token must be an object"),
+        ({"tokens": None}, 'no list "tokens"'),
+        ({"settings": None}, 'no list "settings"'),
+        ({"settings": []}, "the file has no settings"),
+        ({"settings": [{"seed": 1, "heat": 3}]}, "settings are an object of"),
+        ({"settings": [{"temperature": 1}]}, "settings need a seed"),
+        ({"settings": [{"temperature": -1, "seed": 1}]}, "temperature must be"),
+        ({"settings": [{"temperature": float("nan"), "seed": 1}]}, "temperature must be"),
+    ],
+)
+def test_a_file_edited_by_hand_is_checked(document, changes, said):
+    with pytest.raises(ValueError, match=said):
+        Generation.from_json(changed(document, **changes), document.loaded)
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "said"),
+    [
+        (7, {"id": 260}, '"id" must be a whole number in 0..259, not 260'),
+        (7, {"id": -1}, "not -1"),
+        (7, {"id": "a"}, "not 'a'"),
+        (7, {"after": 7}, "token number 7 must follow one of 0 to 6, not 7"),
+        (7, {"after": 9}, "must follow one of 0 to 6, not 9"),
+        (7, {"after": None}, "must follow one of 0 to 6, not None"),
+        (7, {"after": 1.5}, '"after" must be the number'),
+        (7, {"how": "guessed"}, "typed, sampled or chosen, not 'guessed'"),
+        (7, {"settings": 2}, '"settings" must be a whole number in 0..1, not 2'),
+        (0, {"after": 3}, "first token has none before it"),
+        (0, {"how": "chosen"}, "first token must be typed"),
+        (2, {"after": 0}, "first 5 tokens are the prompt"),
+    ],
+)
+def test_every_token_of_a_file_is_checked(document, number, changes, said):
+    with pytest.raises(ValueError, match=said):
+        Generation.from_json(changed_token(document, number, **changes), document.loaded)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
+def test_what_is_no_document_is_refused(text):
+    with pytest.raises(ValueError, match=r"no JSON|no document"):
+        SavedDocument.from_json(text)
+
+
+def test_a_text_longer_than_the_context_is_refused(document):
+    with pytest.raises(ValueError, match="a text of 11 tokens, and the context is 8"):
+        Generation.from_json(document.to_json(), tiny_model(block_size=8))
+    with pytest.raises(ValueError, match="prompt of 5 tokens, and the context is 4"):
+        Generation.from_json(Generation(document.loaded, "the cat").to_json(), tiny_model(block_size=4))
+    with pytest.raises(ValueError, match="characters"):
+        SavedDocument.from_json(" " * (2**24 + 1))
+
+
+def test_a_document_of_an_edited_model_is_not_saved():
+    with pytest.raises(ValueError, match="edited model"):
+        Generation(tiny_model(), "the", edits=Edits(drop_positions=True)).to_json()
+    assert Generation(tiny_model(), "the", edits=Edits()).to_json()

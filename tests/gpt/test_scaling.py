@@ -1,0 +1,76 @@
+"""The scaling picture: what the command writes, and that its numbers are those of the models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpt.config import GPTConfig
+from gpt.evaluation import score_stories
+from gpt.experiments.scaling import load_scaling, main, measure_bundled, measure_scaling, training_flops
+from gpt.loading import LoadedModel
+from gpt.model import GPT
+from gpt.train.corpus import learn_tokenizer
+from gpt.train.recipe import Recipe
+from gpt.train.trainer import Process
+from tests.gpt.tiny_run import write_stories
+
+SIZES = {"small": (1, 1, 8), "smaller still": (1, 1, 4)}
+RECIPE = Recipe(vocab_size=261, block_size=16, n_layer=1, n_head=1, n_embd=8, steps=5, batch_size=4, warmup=1)
+ALONE = Process(torch.device("cpu"))
+STORIES = [f"Tom had {n} red balls and a dog. The dog ran far." for n in range(30)]
+
+
+def test_each_size_is_measured_after_powers_of_two_and_at_the_end() -> None:
+    tokenizer = learn_tokenizer(STORIES, 261)
+    curves = list(measure_scaling(STORIES[3:], STORIES[:3], tokenizer, RECIPE, ALONE, sizes=SIZES))
+    assert [curve.name for curve in curves] == list(SIZES)
+    for curve, (_, _, n_embd) in zip(curves, SIZES.values(), strict=True):
+        assert [point.tokens for point in curve.points] == [steps * 4 * 16 for steps in (1, 2, 4, 5)]
+        model = GPT(GPTConfig(vocab_size=tokenizer.n_vocab, block_size=16, n_layer=1, n_head=1, n_embd=n_embd))
+        assert curve.parameters == sum(p.numel() for p in model.parameters())
+        assert curve.block_parameters == sum(p.numel() for m in (model.h, model.ln_f) for p in m.parameters())
+        assert curve.points[-1].loss < curve.points[0].loss
+
+
+def test_compute_is_three_times_that_of_reading() -> None:
+    config = GPTConfig(vocab_size=50, block_size=4, n_layer=2, n_head=1, n_embd=8)
+    weights = 2 * (4 * 64 + 8 * 64) + 8 * 50
+    looking = 2 * 8 * 2 * (1 + 2 + 3 + 4) / 4  # two products in two layers, over a mean of 2.5 tokens
+    assert training_flops(config) == pytest.approx(3 * 2 * (weights + looking))
+
+
+def test_the_bundled_models_point_is_its_recipes_end() -> None:
+    tokenizer = learn_tokenizer(STORIES, 261)
+    model = GPT(RECIPE.model_config(tokenizer.n_vocab)).eval()
+    loaded = LoadedModel("bundled", model, tokenizer, torch.device("cpu"), "fp32")
+    curve = measure_bundled(loaded, STORIES[:3], RECIPE)
+    (point,) = curve.points
+    assert point.tokens == 5 * 4 * 16
+    assert point.flops == point.tokens * training_flops(model.config)
+    assert point.bits_per_byte == score_stories(model, tokenizer, STORIES[:3]).bits_per_byte
+
+
+def test_the_command_writes_what_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.train.trainer.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr("gpt.experiments.scaling.SIZES", {"tiny": (1, 1, 4)})
+    monkeypatch.setattr("gpt.experiments.scaling.BUNDLED", tmp_path / "nowhere")
+    monkeypatch.setattr("gpt.experiments.scaling.Recipe", lambda steps: Recipe(**{**vars(RECIPE), "steps": steps}))
+    write_stories(tmp_path / "stories.txt")
+    said: list[str] = []
+    out = tmp_path / "new" / "scaling.json"
+    assert main([str(tmp_path / "stories.txt"), "--out", str(out), "--steps", "3"], said.append) == 0
+    (curve,) = load_scaling(out)
+    assert [point.tokens for point in curve.points] == [64, 128, 192]
+    assert f"{curve.points[-1].bits_per_byte:.4f} bits a byte" in said[0]
+    assert json.loads(out.read_text())[0]["parameters"] == curve.parameters
+
+
+def test_a_text_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "none.txt"), "--out", str(tmp_path / "out.json")]) == 1
+    assert "gpt.experiments.scaling: there is no file" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"there is no file out\.json: python -m gpt\.experiments\.scaling writes it"):
+        load_scaling(tmp_path / "out.json")

@@ -1,0 +1,92 @@
+"""Sizes from a configuration alone, against the models themselves and against printed numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from gpt.cache import KVCache
+from gpt.config import PRESETS, GPTConfig
+from gpt.experiments.shapes import UNTIED_124M, cache_numbers, count_parameters, flops_per_token, parameter_parts
+from gpt.model import GPT
+from gpt.trace import Trace
+
+TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
+SHAPES = [
+    TINY,
+    replace(TINY, n_ff=7),
+    replace(TINY, bias=False),
+    replace(TINY, qkv_bias=False),
+    replace(TINY, bias=False, qkv_bias=False, tie_weights=False),
+    replace(TINY, tie_weights=False, position="rotary"),
+    replace(TINY, n_layer=1, n_head=1, n_embd=1, vocab_size=1, block_size=1),
+    GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512),
+    UNTIED_124M,
+    *PRESETS.values(),
+]
+
+
+def on_meta(config: GPTConfig) -> GPT:
+    with torch.device("meta"):
+        return GPT(config)
+
+
+@pytest.mark.parametrize("config", SHAPES, ids=str)
+def test_counts_are_those_of_the_model_and_of_each_of_its_parts(config: GPTConfig) -> None:
+    model = on_meta(config)
+    assert count_parameters(config) == sum(parameter.numel() for parameter in model.parameters())
+    counted = dict.fromkeys(parameter_parts(config), 0)
+    for name, parameter in model.named_parameters():  # a tied head is named once, as wte
+        kinds = {"wte": "token_embedding", "wpe": "position_embedding", "lm_head": "head", "ln_f": "norms"}
+        inside = {"attn": "attention", "mlp": "feed_forward", "ln_1": "norms", "ln_2": "norms"}
+        first, *rest = name.split(".")
+        counted[inside[rest[1]] if first == "h" else kinds[first]] += parameter.numel()
+    assert parameter_parts(config) == counted
+
+
+def test_the_curriculum_s_configuration_has_the_printed_numbers() -> None:
+    assert count_parameters(UNTIED_124M) == 163_009_536
+    assert count_parameters(replace(UNTIED_124M, tie_weights=True)) == 124_412_160
+    assert f"{4 * count_parameters(UNTIED_124M) / 2**20:.2f}" == "621.83"
+    parts = parameter_parts(UNTIED_124M)
+    assert parts["head"] == parts["token_embedding"] == 50_257 * 768
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"), [("gpt2", 124), ("gpt2-medium", 355), ("gpt2-large", 774), ("gpt2-xl", 1558)]
+)
+def test_released_models_have_the_sizes_they_are_known_by(name: str, millions: int) -> None:
+    assert round(count_parameters(PRESETS[name]) / 1e6) == millions
+
+
+@pytest.mark.parametrize("config", [config for config in SHAPES if config.vocab_size < 100], ids=str)
+def test_the_cache_keeps_as_many_numbers_per_token_as_its_tensors_hold(config: GPTConfig) -> None:
+    cache = KVCache(config)
+    assert cache_numbers(config) * config.block_size == cache.k.numel() + cache.v.numel()
+
+
+@pytest.mark.parametrize("position", [0, 1, 7, 19])
+@pytest.mark.parametrize("config", [TINY, replace(TINY, n_ff=7, bias=False, tie_weights=False)], ids=str)
+def test_operations_are_those_that_torch_counts_for_one_token_with_a_cache(config: GPTConfig, position: int) -> None:
+    model, cache = GPT(config).eval(), KVCache(config)
+    with torch.inference_mode():
+        if position:
+            model(torch.zeros(1, position, dtype=torch.long), cache=cache)
+        with FlopCounterMode(display=False) as counter:
+            model(torch.zeros(1, 1, dtype=torch.long), cache=cache, trace=Trace())  # in the open: torch counts products
+    assert flops_per_token(config, position).total == counter.get_total_flops()
+
+
+def test_operations_of_the_matrices_do_not_depend_on_the_position_and_looking_back_grows_with_it() -> None:
+    counts = [flops_per_token(TINY, position) for position in range(TINY.block_size)]
+    assert len({count.matrices for count in counts}) == 1
+    assert [count.attention for count in counts] == [(i + 1) * counts[0].attention for i in range(len(counts))]
+
+
+@pytest.mark.parametrize("position", [-1, TINY.block_size])
+def test_a_position_outside_of_the_context_is_refused(position: int) -> None:
+    with pytest.raises(ValueError, match=rf"0\.\.19, not {position}"):
+        flops_per_token(TINY, position)

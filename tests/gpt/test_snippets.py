@@ -1,0 +1,89 @@
+"""The program that writes a document again: run, and compared."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import gpt
+from gpt import Edits, Generation, SamplingParams, get_model
+from gpt.documents.snippets import python_snippet
+from tests.gpt.fake_models import tiny_model
+
+NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
+
+
+def run(snippet):
+    """What the program made, in this process, with the tiny model in place of a named one."""
+    names = {name: getattr(gpt, name) for name in gpt.__all__}
+    program = snippet.split("\n", 1)[1]  # the import names what is in `gpt` alone: see below
+    names |= {"get_model": lambda name: tiny_model(), "load_model": lambda name: tiny_model(), "print": lambda _: None}
+    exec(program, names)
+    return names["document"]
+
+
+def written():
+    document = Generation(tiny_model(), "the cat")
+    list(document.steps(SamplingParams(temperature=3.0, top_k=100, seed=5), 4))
+    document.append(99)
+    document.append(0)
+    document.append_text(" a")
+    document.step(SamplingParams(temperature=2.0, top_p=0.9, repetition_penalty=1.2, seed=6))
+    document.step(SamplingParams(temperature=2.0, top_p=0.9, repetition_penalty=1.2, seed=6))
+    return document
+
+
+def test_the_program_in_a_process_of_its_own_prints_the_text_of_the_bundled_model():
+    document = Generation(get_model("untrained"), "Once upon a time")
+    list(document.steps(SamplingParams(temperature=1.2, top_k=50, seed=7), 3))
+    document.append(300)
+    document.append_text(' said:\n "')
+    list(document.steps(SamplingParams(temperature=0.7, seed=8), 3))
+    snippet = python_snippet(document)
+    ran = subprocess.run([sys.executable, "-X", "utf8", "-c", snippet], capture_output=True, check=True)
+    assert ran.stdout.decode().replace("\r\n", "\n") == document.text + "\n"
+
+
+def test_the_program_makes_the_same_tokens_each_in_the_same_way():
+    document = written()
+    again = run(python_snippet(document))
+    assert again.ids == document.ids
+    positions = range(len(document.ids))
+    assert [again.origin(p) for p in positions] == [document.origin(p) for p in positions]
+
+
+def test_the_program_tells_the_current_branch_alone():
+    document = written()
+    document.append(120, after=2)
+    document.append_text("xyz")
+    snippet = python_snippet(document)
+    assert run(snippet).ids == document.ids
+    assert "SamplingParams" not in snippet
+
+
+@pytest.mark.parametrize("prompt", [NASTY, "", [256, 97, 258], [259, 97], [0xF0, 0x9F], "the"])
+def test_any_text_becomes_a_program_that_gives_it_back(prompt):
+    document = Generation(tiny_model(block_size=96), prompt)
+    if prompt:
+        document.append_text(prompt)
+    document.append(10)
+    document.append(259)
+    names = {"get_model": lambda name: tiny_model(block_size=96)}
+    names["load_model"] = names["get_model"]
+    program = python_snippet(document).split("\n", 1)[1]
+    namespace = {"Generation": Generation, "print": lambda _: None, **names}
+    exec(program, namespace)
+    assert namespace["document"].ids == document.ids
+
+
+def test_only_names_of_the_package_are_imported():
+    first = python_snippet(written()).splitlines()[0]
+    assert first == "from gpt import Generation, SamplingParams, load_model"
+    assert set(first.removeprefix("from gpt import ").split(", ")) <= set(gpt.__all__)
+
+
+def test_a_document_of_an_edited_model_is_refused():
+    with pytest.raises(ValueError, match="edited model"):
+        python_snippet(Generation(tiny_model(), "the", edits=Edits(drop_positions=True)))

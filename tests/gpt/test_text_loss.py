@@ -1,0 +1,134 @@
+"""The loss of a text: against transformers, against its guide for long texts, and by hand."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpt.config import GPTConfig
+from gpt.experiments.text_loss import count_windows, read_windows, score_text
+from gpt.loading import LoadedModel
+from gpt.model import GPT
+from gpt.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from transformers import GPT2LMHeadModel
+
+BLOCK = 16
+
+
+def wrapped(model: GPT, tokenizer: Tokenizer) -> LoadedModel:
+    return LoadedModel("tiny", model, tokenizer, torch.device("cpu"), "fp32")
+
+
+@pytest.fixture
+def pair(
+    twins: Callable[..., tuple[GPT2LMHeadModel, GPT]], byte_tokenizer: Tokenizer
+) -> tuple[GPT2LMHeadModel, LoadedModel]:
+    """A random transformers model and ours with the same weights."""
+    reference, ours = twins(vocab_size=261, n_positions=BLOCK, n_layer=2, n_head=2, n_embd=16)
+    return reference, wrapped(ours, byte_tokenizer)
+
+
+def some_ids(length: int) -> list[int]:
+    return [random.Random(length).randrange(260) for _ in range(length)]
+
+
+@pytest.mark.parametrize("length", [2, 3, BLOCK - 1, BLOCK])
+def test_a_text_that_fits_has_the_loss_of_transformers(pair: tuple[GPT2LMHeadModel, LoadedModel], length: int) -> None:
+    reference, ours = pair
+    ids = torch.tensor([some_ids(length)])
+    with torch.inference_mode():
+        expected = reference(ids, labels=ids).loss.item()
+    result = score_text(ours, ids[0].tolist())
+    assert result.score.loss == pytest.approx(expected, abs=1e-5)
+    assert result.n_windows == 1
+
+
+@pytest.mark.parametrize("stride", [None, 1, 5, BLOCK // 2, BLOCK - 1])
+@pytest.mark.parametrize("length", [BLOCK + 1, 3 * BLOCK + 5])
+def test_a_longer_text_has_the_loss_of_the_guide_s_sliding_window(
+    pair: tuple[GPT2LMHeadModel, LoadedModel], length: int, stride: int | None
+) -> None:
+    reference, ours = pair
+    ids = torch.tensor([some_ids(length)])
+    step, end, nats, windows = stride or BLOCK // 2, 0, [], 0
+    for begin in range(0, length, step):  # the loop of the guide, with every token's loss on its own
+        previous, end, windows = end, min(begin + BLOCK, length), windows + 1
+        labels = ids[:, begin:end].clone()
+        labels[:, : previous - begin] = -100
+        with torch.inference_mode():
+            logits = reference(ids[:, begin:end]).logits
+        losses = torch.nn.functional.cross_entropy(logits[0, :-1], labels[0, 1:], reduction="none")
+        nats += losses[labels[0, 1:] != -100].tolist()
+        if end == length:
+            break
+    result = score_text(ours, ids[0].tolist(), stride=stride)
+    assert [surprise.nats for surprise in result.surprises] == pytest.approx(nats, abs=1e-4)
+    assert result.score.loss == pytest.approx(sum(nats) / (length - 1), abs=1e-5)
+    assert (result.n_windows, result.stride) == (windows, step)
+
+
+def test_ranks_and_what_was_expected_are_those_of_the_sorted_scores(
+    pair: tuple[GPT2LMHeadModel, LoadedModel],
+) -> None:
+    reference, ours = pair
+    ids = some_ids(BLOCK)
+    with torch.inference_mode():
+        probabilities = reference(torch.tensor([ids])).logits[0].softmax(dim=-1)
+    for position, surprise in enumerate(score_text(ours, ids).surprises, start=1):
+        order = probabilities[position - 1].argsort(descending=True).tolist()
+        assert surprise.rank == 1 + order.index(ids[position])
+        assert [token_id for token_id, _ in surprise.expected] == order[:3]
+        best = [probabilities[position - 1, i].item() for i in order[:3]]
+        assert [p for _, p in surprise.expected] == pytest.approx(best, abs=1e-6)
+        assert surprise.bits == pytest.approx(-math.log2(probabilities[position - 1, ids[position]].item()), abs=1e-4)
+
+
+def test_a_model_that_knows_nothing_is_surprised_by_the_size_of_its_vocabulary(byte_tokenizer: Tokenizer) -> None:
+    model = GPT(GPTConfig(vocab_size=261, block_size=4, n_layer=1, n_head=1, n_embd=4)).eval()
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    ids = byte_tokenizer.encode("x the ä")  # x, " the", " " and two bytes: 5 tokens, 8 bytes
+    result = score_text(wrapped(model, byte_tokenizer), ids)
+    assert (result.score.n_tokens, result.score.n_bytes) == (4, 7)
+    assert result.score.perplexity == pytest.approx(261)
+    assert result.score.bits_per_byte == pytest.approx(4 * math.log2(261) / 7)
+    assert {surprise.rank for surprise in result.surprises} == {1}
+
+
+def test_pieces_are_the_whole_and_their_number_is_known_before(pair: tuple[GPT2LMHeadModel, LoadedModel]) -> None:
+    _, ours = pair
+    for length in (2, BLOCK, BLOCK + 1, 2 * BLOCK, 5 * BLOCK + 3):
+        for stride in (1, 7, BLOCK - 1):
+            parts = list(read_windows(ours, some_ids(length), stride=stride))
+            result = score_text(ours, some_ids(length), stride=stride)
+            assert tuple(surprise for part in parts for surprise in part) == result.surprises
+            assert len(result.surprises) == length - 1
+            assert len(parts) == count_windows(length, BLOCK, stride)
+
+
+def test_a_context_of_one_token_still_counts_every_other_token(byte_tokenizer: Tokenizer) -> None:
+    model = GPT(GPTConfig(vocab_size=261, block_size=1, n_layer=1, n_head=1, n_embd=4)).eval()
+    result = score_text(wrapped(model, byte_tokenizer), some_ids(5))
+    assert len(result.surprises) == 4
+    assert result.n_windows == count_windows(5, 1, 1) == 4
+
+
+@pytest.mark.parametrize("ids", [[], [7]])
+def test_fewer_than_two_tokens_are_refused(pair: tuple[GPT2LMHeadModel, LoadedModel], ids: list[int]) -> None:
+    with pytest.raises(ValueError, match=f"at least two tokens, not {len(ids)}"):
+        read_windows(pair[1], ids)
+
+
+@pytest.mark.parametrize("stride", [0, BLOCK, -1, 2.0, True])
+def test_a_stride_that_would_leave_tokens_out_is_refused(
+    pair: tuple[GPT2LMHeadModel, LoadedModel], stride: int
+) -> None:
+    with pytest.raises(ValueError, match=rf"1\.\.{BLOCK - 1}, not {stride}"):
+        score_text(pair[1], [1, 2, 3], stride=stride)

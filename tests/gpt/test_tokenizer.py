@@ -1,0 +1,164 @@
+"""Text to ids and back, whatever a person types and wherever a character is cut."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+import tiktoken
+
+from gpt.tokenizer import GPT2_PATTERN, IncrementalDecoder, Tokenizer, load_vocabulary
+
+TEXTS = {
+    "English": "Every effort moves you, doesn't it?  Two  spaces.",
+    "emoji": "a 👋🏽 wave, a 👨‍👩‍👧 family, a 🇨🇭 flag",
+    "Chinese": "每一天都有新的开始。",
+    "mixed scripts": "naïve Ελληνικά العربية हिन्दी ไทย 한국어",
+    "whitespace": " \t\n\r\n   leading and trailing \u00a0\u3000 ",
+    "NUL and controls": "a\x00b\x1b[0m\x7f",
+    "markup": "<img src=x onerror=alert(1)> ${secret} <b>&amp;",
+    "empty": "",
+}
+
+
+@pytest.fixture(params=["gpt2", "byte_tokenizer"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    """GPT-2's vocabulary and one of our own making."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("Hello, I am", [15496, 11, 314, 716]),
+        ("Every effort moves you", [6109, 3626, 6100, 345]),
+        ("Every day holds a", [6109, 1110, 6622, 257]),
+    ],
+)
+def test_gpt2_ids_are_the_published_ones(gpt2, text, ids):
+    assert gpt2.encode(text) == ids
+    assert gpt2.decode(ids) == text
+
+
+def test_gpt2_has_its_vocabulary(gpt2):
+    assert gpt2.n_vocab == 50257
+    assert gpt2.eot_id == 50256
+    assert gpt2.token_bytes(50256) == b"<|endoftext|>"
+    assert gpt2.token_bytes(15496) == b"Hello"
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_our_word_pattern_cuts_as_gpt2_does(gpt2, text):
+    ranks = gpt2.encoding._mergeable_ranks
+    ours = tiktoken.Encoding("ours", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={})
+    assert Tokenizer(ours).encode(text) == gpt2.encode(text)
+    assert Tokenizer(ours).eot_id is None
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_decoding_gives_the_text_back(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "\n", "啊", "👋", "ab1 ?", "\x00"])
+def test_ten_thousand_characters_survive(tokenizer, unit):
+    text = (unit * 10_000)[:10_000]
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize("text", ["<|endoftext|>", "a<|endoftext|>b", "<|fim_prefix|>"])
+def test_a_typed_control_token_is_plain_text(tokenizer, text):
+    ids = tokenizer.encode(text)
+    assert tokenizer.eot_id not in ids
+    assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"), [("\ud83d", "\ufffd"), ("a\udc4bb", "a\ufffdb"), ("\udc4b\ud83d!", "\ufffd\ufffd!")]
+)
+def test_half_a_character_becomes_the_replacement_sign(tokenizer, text, seen):
+    assert tokenizer.decode(tokenizer.encode(text)) == seen
+
+
+def test_bytes_that_form_no_character_decode_to_the_replacement_sign(byte_tokenizer):
+    assert byte_tokenizer.decode([0xFF]) == "\ufffd"
+    assert byte_tokenizer.decode([0xF0, 0x9F, 0x91, ord("!")]) == "\ufffd!"
+    assert byte_tokenizer.decode([0xC3, 0xA9]) == "é"
+
+
+def test_merges_are_used_and_end_of_text_comes_after_the_last(byte_tokenizer):
+    assert byte_tokenizer.encode("a the") == [ord("a"), 258]
+    assert byte_tokenizer.encode("a then") == [ord("a"), 258, ord("n")]
+    assert (byte_tokenizer.eot_id, byte_tokenizer.n_vocab) == (260, 261)
+    assert byte_tokenizer.token_bytes(259) == b"\xf0\x9f"
+
+
+@pytest.mark.parametrize("offset", [-1, 0])
+def test_an_id_outside_the_vocabulary_is_refused(tokenizer, offset):
+    wrong = -1 if offset else tokenizer.n_vocab
+    with pytest.raises(ValueError, match=f"token id {wrong} does not exist: .* ids 0 to {tokenizer.n_vocab - 1}"):
+        tokenizer.token_bytes(wrong)
+    with pytest.raises(ValueError, match=f"token id {wrong} does not exist"):
+        tokenizer.decode([wrong])
+
+
+# Streaming
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_streamed_pieces_join_to_the_text_and_hold_whole_characters_only(tokenizer, text):
+    decoder = IncrementalDecoder()
+    pieces = [decoder.feed(tokenizer.token_bytes(token_id)) for token_id in tokenizer.encode(text)]
+    assert "".join(pieces) == text
+    assert decoder.feed(b"", final=True) == ""
+
+
+def test_a_character_appears_with_its_last_byte():
+    decoder = IncrementalDecoder()
+    assert [decoder.feed(bytes([byte])) for byte in "é👋".encode()] == ["", "é", "", "", "", "👋"]
+
+
+def test_an_unfinished_character_is_given_up_at_the_end_only():
+    decoder = IncrementalDecoder()
+    assert decoder.feed(b"a\xf0\x9f") == "a"
+    assert decoder.feed(b"", final=True) == "\ufffd"
+
+
+def test_a_broken_character_does_not_hold_up_the_next():
+    decoder = IncrementalDecoder()
+    assert decoder.feed(b"\xf0\x9f") == ""
+    assert decoder.feed(b"ok\xff!") == "\ufffdok\ufffd!"
+
+
+# Vocabulary files
+
+
+def vocabulary_lines() -> list[str]:
+    return [f"{base64.b64encode(bytes([byte])).decode()} {byte}" for byte in range(256)]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda lines: ["once upon a time"], "v.tiktoken is no tiktoken vocabulary"),
+        (lambda lines: [*lines, "!!! 256"], "v.tiktoken is no tiktoken vocabulary"),
+        (lambda lines: [*lines, "YWI= many"], "v.tiktoken is no tiktoken vocabulary"),
+        (lambda lines: [*lines, "YWI= 300"], "its ids are not 0 to 256, each once"),
+        (lambda lines: [*lines, "YWI= 7"], "its ids are not 0 to 256, each once"),
+        (lambda lines: [*lines[:255], "YWI= 255"], "it has no token for byte 255"),
+        (lambda lines: [], "it has no token for byte 0"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, change, says):
+    path = tmp_path / "v.tiktoken"
+    path.write_text("\n".join(change(vocabulary_lines())))
+    with pytest.raises(ValueError, match=says):
+        load_vocabulary(path)
+
+
+def test_a_vocabulary_of_bytes_alone_is_enough(tmp_path):
+    path = tmp_path / "v.tiktoken"
+    path.write_text("\n".join(vocabulary_lines()))
+    assert load_vocabulary(path).encode("Aé") == [65, 0xC3, 0xA9]

@@ -1,0 +1,169 @@
+"""A trace records the pass that gave the logits, and nothing but it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt.cache import KVCache
+from gpt.model import GPT
+from gpt.trace import LayerTrace, Trace
+
+B, T, C, NH, HS, S = 2, 7, 24, 3, 8, 11  # four tokens are in the cache already
+
+
+@pytest.fixture
+def traced(model: GPT) -> tuple[GPT, torch.Tensor, Trace]:
+    """(model, ids, trace) of one pass without a cache."""
+    idx, trace = torch.randint(61, (B, S)), Trace()
+    with torch.inference_mode():
+        model(idx, trace=trace)
+    return model, idx, trace
+
+
+@torch.inference_mode()
+def test_traced_equals_plain(model):
+    idx = torch.randint(61, (3, 16))
+    assert_close(model(idx, trace=Trace()), model(idx), atol=1e-5, rtol=0)
+
+
+@torch.inference_mode()
+def test_every_activation_has_its_documented_shape(model):
+    cache, trace = KVCache(model.config, batch_size=B), Trace()
+    idx = torch.randint(61, (B, S))
+    model(idx[:, : S - T], cache=cache)
+    model(idx[:, S - T :], cache=cache, trace=trace)
+    stream, per_query, per_key = (B, T, C), (B, NH, T, HS), (B, NH, S, HS)
+    shapes = dict.fromkeys(("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post"), stream)
+    shapes |= {"attn_q": per_query, "attn_k": per_key, "attn_v": per_key, "attn_weights": (B, NH, T, S)}
+    shapes |= {"mlp_pre": (B, T, 96), "mlp_post": (B, T, 96)}
+    assert set(shapes) == {field.name for field in fields(LayerTrace)}
+    assert len(trace.layers) == 3
+    for layer in trace.layers:
+        assert {name: tuple(getattr(layer, name).shape) for name in shapes} == shapes
+        assert layer.attn_scores.shape == (B, NH, T, S)
+    assert trace.token_embedding.shape == trace.final_norm.shape == stream
+
+
+@torch.inference_mode()
+def test_the_stream_is_the_sum_of_what_the_branches_add(traced):
+    model, idx, trace = traced
+    x = model.wte.weight[idx]
+    assert_close(trace.token_embedding, x, atol=0, rtol=0)
+    if model.wpe is None:
+        assert trace.position_embedding is None
+    else:
+        assert_close(trace.position_embedding, model.wpe.weight[:S], atol=0, rtol=0)
+        x = x + trace.position_embedding
+    for layer in trace.layers:
+        assert_close(layer.resid_pre, x, atol=0, rtol=0)
+        assert_close(layer.resid_mid, layer.resid_pre + layer.attn_out, atol=0, rtol=0)
+        assert_close(layer.resid_post, layer.resid_mid + layer.mlp_out, atol=0, rtol=0)
+        x = layer.resid_post
+    assert_close(trace.final_norm, model.ln_f.formula(x), atol=1e-5, rtol=0)
+    assert_close(trace.final_norm @ model.lm_head.weight.T, model(idx), atol=1e-5, rtol=0)
+
+
+@torch.inference_mode()
+def test_weights_sum_to_one_and_never_look_ahead(traced):
+    _, _, trace = traced
+    for layer in trace.layers:
+        assert_close(layer.attn_weights.sum(dim=-1), torch.ones(B, NH, S), atol=1e-6, rtol=0)
+        assert (layer.attn_weights.triu(1) == 0).all()
+        assert (layer.attn_weights.tril() > 0).sum() == B * NH * S * (S + 1) / 2
+
+
+@torch.inference_mode()
+def test_each_part_follows_from_the_one_before(traced):
+    model, _, trace = traced
+    for block, layer in zip(model.h, trace.layers, strict=True):
+        scores = torch.einsum("bhqd,bhkd->bhqk", layer.attn_q, layer.attn_k) / math.sqrt(HS)
+        assert_close(layer.attn_scores, scores, atol=1e-5, rtol=0)
+        allowed = scores.exp().tril()
+        weights = allowed / allowed.sum(dim=-1, keepdim=True)
+        assert_close(layer.attn_weights, weights, atol=1e-5, rtol=0)
+        joined = torch.cat([weights[:, head] @ layer.attn_v[:, head] for head in range(NH)], dim=-1)
+        assert_close(layer.attn_out, block.attn.c_proj(joined), atol=1e-5, rtol=0)
+        assert_close(layer.mlp_pre, block.mlp.c_fc(block.ln_2(layer.resid_mid)), atol=1e-5, rtol=0)
+        assert_close(layer.mlp_post, torch.nn.functional.gelu(layer.mlp_pre, approximate="tanh"), atol=1e-6, rtol=0)
+        assert_close(layer.mlp_out, block.mlp.c_proj(layer.mlp_post), atol=1e-5, rtol=0)
+
+
+def test_a_trace_keeps_no_graph_and_costs_no_gradient(model):
+    idx, trace = torch.randint(61, (2, 9)), Trace()
+    model(idx, trace=trace).logsumexp(dim=-1).sum().backward()
+    traced = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    model.zero_grad()
+    model(idx).logsumexp(dim=-1).sum().backward()
+    for name, parameter in model.named_parameters():
+        assert_close(traced[name], parameter.grad, atol=1e-4, rtol=1e-4)
+    for layer in trace.layers:
+        assert not any(getattr(layer, field.name).requires_grad for field in fields(layer))
+
+
+@torch.inference_mode()
+def test_a_trace_used_twice_holds_the_second_pass(model):
+    idx, trace, fresh = torch.randint(61, (2, 9)), Trace(), Trace()
+    model(torch.randint(61, (1, 16)), trace=trace)
+    model(idx, trace=trace)
+    model(idx, trace=fresh)
+    assert len(trace.layers) == 3
+    assert_close(trace.layers[2].attn_weights, fresh.layers[2].attn_weights, atol=0, rtol=0)
+    assert_close(trace.final_norm, fresh.final_norm, atol=0, rtol=0)
+
+
+def assert_equal_traces(found: Trace, expected: Trace) -> None:
+    """The same tensors under the same names, and None where there was none."""
+    for mine, other in zip((found, *found.layers), (expected, *expected.layers), strict=True):
+        for field in fields(mine):
+            if field.name != "layers":
+                value, saved = getattr(mine, field.name), getattr(other, field.name)
+                assert (value is None) == (saved is None)
+                assert value is None or torch.equal(value, saved)
+
+
+@pytest.mark.parametrize("kind", ["path", "file"])
+def test_a_trace_comes_back_from_a_file_as_it_was(traced, tmp_path, kind):
+    model, _, trace = traced
+    assert (trace.position_embedding is None) == (model.wpe is None)
+    file = tmp_path / "trace.npz" if kind == "path" else BytesIO()
+    trace.save(file)
+    if kind == "path":
+        with np.load(file) as archive:
+            np.testing.assert_array_equal(archive["layers.1.attn_weights"], trace.layers[1].attn_weights.numpy())
+    else:
+        file.seek(0)
+    assert_equal_traces(Trace.load(file), trace)
+
+
+@torch.inference_mode()
+def test_a_saved_trace_holds_the_numbers_of_bfloat16(model, tmp_path):
+    trace = Trace()
+    model.bfloat16()(torch.randint(61, (1, S)), trace=trace)
+    trace.save(tmp_path / "trace.npz")
+    loaded = Trace.load(tmp_path / "trace.npz")
+    assert loaded.final_norm.dtype == torch.float32
+    assert torch.equal(loaded.layers[1].mlp_pre.bfloat16(), trace.layers[1].mlp_pre)
+
+
+def test_a_file_that_is_no_trace_is_refused(traced, tmp_path):
+    whole = BytesIO()
+    traced[2].save(whole)
+    cut = BytesIO(whole.getvalue()[: len(whole.getvalue()) // 2])
+    numbers, pickled, other = BytesIO(), BytesIO(), BytesIO()
+    np.save(numbers, np.zeros(3))
+    np.savez(pickled, **{"final_norm": np.array([{"a": 1}], dtype=object)})
+    np.savez(other, weights=np.zeros(3))
+    for file in (cut, BytesIO(b""), BytesIO(b"not an archive"), numbers, pickled, other):
+        file.seek(0)
+        with pytest.raises(ValueError, match="no trace"):
+            Trace.load(file)
+    with pytest.raises(FileNotFoundError):
+        Trace.load(Path(tmp_path / "absent.npz"))

@@ -1,0 +1,158 @@
+"""Models with random weights: the skeleton, the shapes of a pass, vocabularies of any size, the budget."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gpt.checkpoints.vocabularies import Characters
+from gpt.config import GPTConfig
+from gpt.experiments.shapes import count_parameters
+from gpt.experiments.workshop import NoRoom, Workshop, run_bytes, skeleton, stages, vocabulary_of
+from gpt.generate import Generation
+from gpt.model import GPT
+from gpt.registry import BUNDLED
+from gpt.sampling import SamplingParams
+from gpt.tokenizer import Tokenizer, load_vocabulary
+
+TINY = GPTConfig(vocab_size=261, block_size=20, n_layer=3, n_head=3, n_embd=12)
+IDS = [1, 5, 9, 2, 5]
+
+
+def test_the_skeleton_gives_the_head_s_scores_of_the_embeddings_and_nothing_else() -> None:
+    model = skeleton(TINY).eval()
+    idx = torch.tensor([IDS])
+    with torch.inference_mode():
+        expected = (model.wte.weight[idx] + model.wpe.weight[: len(IDS)]) @ model.wte.weight.T
+        torch.testing.assert_close(model(idx), expected)
+
+
+def test_the_skeleton_has_every_shape_of_the_whole_model() -> None:
+    assert skeleton(TINY)(torch.tensor([IDS])).shape == GPT(TINY)(torch.tensor([IDS])).shape == (1, 5, 261)
+    outer = {"idx", "wte", "wpe", "h.0", "h.1", "h.2", "ln_f", "lm_head"}
+    whole = [stage for stage in stages(GPT(TINY), IDS) if stage.name in outer]
+    assert stages(skeleton(TINY), IDS) == whole
+    assert {stage.name for stage in whole} == outer
+
+
+@pytest.mark.parametrize("tie_weights", [True, False])
+def test_the_skeleton_has_the_parameters_that_are_counted(tie_weights: bool) -> None:
+    config = replace(TINY, tie_weights=tie_weights)
+    assert count_parameters(config, skeleton=True) == sum(p.numel() for p in skeleton(config).parameters())
+
+
+def test_stages_are_the_shapes_of_the_pass_in_order_and_leave_no_trace() -> None:
+    model = GPT(replace(TINY, n_ff=30))
+    seen = {stage.name: stage.shape for stage in stages(model, IDS)}
+    assert next(iter(seen)) == "idx"
+    assert list(seen)[-1] == "lm_head"
+    assert seen["idx"] == (1, 5)
+    assert seen["h.0.attn.c_attn"] == (1, 5, 36)
+    assert seen["h.0.mlp.c_fc"] == (1, 5, 30)
+    assert seen["h.2"] == seen["ln_f"] == (1, 5, 12)
+    assert seen["lm_head"] == (1, 5, 261)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_memory_is_that_of_the_tensors_a_document_keeps(byte_tokenizer: Tokenizer) -> None:
+    with Workshop().model(TINY, byte_tokenizer) as loaded:
+        document = Generation(loaded, "a")
+        reading = document._reading
+        kept = [*loaded.model.parameters(), reading.cache.k, reading.cache.v, reading.cache.q, reading.states]
+        assert run_bytes(TINY) == sum(tensor.numel() * tensor.element_size() for tensor in kept)
+
+
+def test_the_same_seed_gives_the_same_weights_and_leaves_torch_s_numbers_alone(byte_tokenizer: Tokenizer) -> None:
+    state = torch.random.get_rng_state()
+    weights = []
+    for seed in (0, 0, 1):
+        with Workshop().model(TINY, byte_tokenizer, seed=seed) as loaded:
+            weights.append(loaded.model.wte.weight)
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_model_of_any_vocabulary_writes(byte_tokenizer: Tokenizer, bare: bool) -> None:
+    for size in (257, 259, 261, 1000):
+        vocabulary = vocabulary_of(size, byte_tokenizer)
+        with Workshop().model(replace(TINY, vocab_size=size), vocabulary, skeleton_only=bare) as loaded:
+            steps = list(Generation(loaded, "the the").steps(SamplingParams(seed=1), 5))
+            assert 1 <= len(steps) <= 5
+            assert all(0 <= step.token_id < size for step in steps)
+
+
+@pytest.mark.parametrize("size", [257, 258, 260, 261, 262, 5000])
+def test_a_vocabulary_of_another_size_still_spells_every_text(byte_tokenizer: Tokenizer, size: int) -> None:
+    text = "the end of \U0001f9c0, the \x00"
+    vocabulary = vocabulary_of(size, byte_tokenizer)
+    ids = vocabulary.encode(text)
+    assert vocabulary.n_vocab == size
+    assert vocabulary.decode(ids) == text
+    assert max(ids) < size
+    assert vocabulary.eot_id == min(size - 1, 260)
+    assert all(vocabulary.token_bytes(token_id) for token_id in range(size))
+    with pytest.raises(ValueError, match="does not exist"):
+        vocabulary.token_bytes(size)
+
+
+def test_a_shorter_vocabulary_has_the_first_tokens_of_the_longer_one() -> None:
+    longer = load_vocabulary(BUNDLED / "vocab.tiktoken")
+    text = "Once upon a time, there was a little girl"
+    ids = vocabulary_of(400, longer).encode(text)
+    assert max(ids) < 399
+    assert b"".join(map(longer.token_bytes, ids)) == text.encode()
+    assert len(longer.encode(text)) < len(ids) < len(text)
+
+
+def test_what_cannot_be_cut_is_refused(byte_tokenizer: Tokenizer) -> None:
+    with pytest.raises(ValueError, match="at least 257 tokens"):
+        vocabulary_of(256, byte_tokenizer)
+    with pytest.raises(ValueError, match="cannot be cut to 2"):
+        vocabulary_of(2, Characters(["a", "b", "c"]))
+
+
+def test_a_shape_over_the_budget_is_refused_with_what_it_would_need(byte_tokenizer: Tokenizer) -> None:
+    workshop = Workshop(budget=10 * 2**20)
+    large = GPTConfig(n_layer=1, n_embd=48, vocab_size=50257)
+    with (
+        pytest.raises(ValueError, match=r"needs 10\.\d MiB of memory, at most 10\.0 MiB"),
+        workshop.model(large, byte_tokenizer),
+    ):
+        pass
+
+
+def test_the_budget_is_shared_and_given_back(byte_tokenizer: Tokenizer) -> None:
+    workshop = Workshop(budget=run_bytes(TINY) * 3 // 2)
+    with (
+        workshop.model(TINY, byte_tokenizer),
+        pytest.raises(NoRoom, match="try again later"),
+        workshop.model(TINY, byte_tokenizer),
+    ):
+        pass
+    with pytest.raises(RuntimeError, match="gone"), workshop.model(TINY, byte_tokenizer):
+        raise RuntimeError("gone")
+    with workshop.model(TINY, byte_tokenizer) as loaded:
+        assert loaded.model.config == TINY
+
+
+def test_models_made_at_the_same_time_have_the_weights_of_their_seeds(byte_tokenizer: Tokenizer) -> None:
+    workshop, weights = Workshop(), {}
+
+    def make(seed: int) -> None:
+        with workshop.model(TINY, byte_tokenizer, seed=seed) as loaded:
+            weights[seed] = loaded.model.h[2].mlp.c_fc.weight
+
+    threads = [threading.Thread(target=make, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed, weight in weights.items():
+        torch.manual_seed(seed)
+        torch.testing.assert_close(weight, GPT(TINY).h[2].mlp.c_fc.weight, rtol=0, atol=0)
+    assert len(weights) == 6

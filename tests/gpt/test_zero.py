@@ -1,0 +1,134 @@
+"""ZeroGPU: a stand-in `spaces` module that pickles what crosses its border, as a process border does."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gpt import Generation, SamplingParams, get_model, lent, load_model, zero
+from gpt.loading import LoadedModel, best_device
+
+
+def gpu(task: Callable[..., Any]) -> Callable[..., Any]:
+    """spaces.GPU, as far as values can tell."""
+
+    def call(*args: object, **kwargs: object) -> object:
+        args, kwargs = pickle.loads(pickle.dumps((args, kwargs)))
+        return pickle.loads(forbid_tensors(pickle.dumps(task(*args, **kwargs))))
+
+    def stream(*args: object, **kwargs: object) -> Iterator[object]:
+        args, kwargs = pickle.loads(pickle.dumps((args, kwargs)))
+        for item in task(*args, **kwargs):
+            yield pickle.loads(forbid_tensors(pickle.dumps(item)))
+
+    wrapped = stream if inspect.isgeneratorfunction(task) else call
+    wrapped.on_zero_gpu = True
+    return wrapped
+
+
+def forbid_tensors(data: bytes) -> bytes:
+    assert b"torch" not in data, "a tensor would cross the border"
+    return data
+
+
+@pytest.fixture(params=["elsewhere", "zero-gpu"])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "zero-gpu":
+        monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+        monkeypatch.setattr(zero, "spaces", types.SimpleNamespace(GPU=gpu), raising=False)
+    else:
+        monkeypatch.delenv("SPACES_ZERO_GPU", raising=False)
+    return request.param
+
+
+def test_function_runs_the_shared_model_and_answers_in_numpy(place: str) -> None:
+    shared = get_model()
+    expected = shared.model(torch.tensor([[1, 2, 3]], device=shared.device))
+
+    @zero.on_gpu
+    def logits(loaded: LoadedModel, ids: list[int]) -> dict[str, object]:
+        assert loaded is shared
+        out = loaded.model(torch.tensor([ids], device=loaded.device))
+        return {"logits": out, "more": [out.bfloat16(), ("text", 3)]}
+
+    answer = logits(shared, ids=[1, 2, 3])
+    assert hasattr(logits, "on_zero_gpu") == (place == "zero-gpu")
+    assert isinstance(answer["logits"], np.ndarray)
+    np.testing.assert_array_equal(answer["logits"], expected.detach().cpu().numpy())
+    assert answer["more"][0].dtype == np.float32
+    assert answer["more"][1] == ("text", 3)
+
+
+def test_generator_yields_as_it_goes_and_stops_when_closed(place: str) -> None:
+    made: list[int] = []
+
+    @zero.on_gpu
+    def numbers(count: int) -> Iterator[torch.Tensor]:
+        for i in range(count):
+            made.append(i)
+            yield torch.tensor(i)
+
+    running = numbers(10)
+    assert [int(next(running)), int(next(running))] == [0, 1]
+    running.close()
+    assert made == [0, 1]
+
+
+def test_a_text_written_on_the_lent_gpu_is_the_one_written_here_and_can_be_looked_at_everywhere(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lent, "DEVICE", "cpu")
+    monkeypatch.setattr(sys.modules["gpt.generate"], "lent_steps", zero.on_gpu(inspect.unwrap(lent.lent_steps)))
+    loaded, params = get_model(), SamplingParams(temperature=1.0, seed=4)
+    alone, document = Generation(loaded, "Once upon"), Generation(loaded, "Once upon")
+    expected = list(alone.steps_here(params, 6))
+    assert list(document.steps(params, 6)) == expected
+    list(alone.steps_here(params, 3)), list(document.steps(params, 3))
+    assert document.ids == alone.ids
+    assert document.n_read == alone.n_read == len(document.ids) - 1
+    alone.read(), document.read()
+    for position in range(document.n_read):
+        torch.testing.assert_close(document.logits(position), alone.logits(position))
+    torch.testing.assert_close(document.attn_weights(3), alone.attn_weights(3))
+    document.undo()
+    assert len(document.ids) == len(alone.ids) - 3
+
+
+def test_each_shared_model_has_a_twin_on_the_lent_gpu(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lent, "DEVICE", "meta")
+    loaded = load_model("untrained")
+    assert best_device().type == ("cpu" if place == "zero-gpu" else best_device().type)
+    assert lent.twin(loaded).model.wte.weight.device.type == "meta"
+    assert lent.twin(loaded).model is lent.twin(loaded).model
+    assert loaded.model.wte.weight.device.type != "meta"
+
+
+def test_spaces_is_imported_before_torch_and_only_there() -> None:
+    script = (
+        "import sys, types\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'spaces':\n"
+        "            print('torch' in sys.modules)\n"
+        "            sys.modules[name] = types.ModuleType(name)\n"
+        "            from importlib.machinery import ModuleSpec\n"
+        "            return ModuleSpec(name, self)\n"
+        "    def create_module(self, spec): return None\n"
+        "    def exec_module(self, module): module.GPU = lambda task: task\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "import gpt\n"
+    )
+    environment = {"SPACES_ZERO_GPU": "true", "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+    if not zero.on_zero_gpu():
+        assert not hasattr(zero, "spaces")

@@ -1,0 +1,189 @@
+"""Small GPTs built and named as others build and name them, to make checkpoints from."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class BookLayerNorm(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scale, self.shift = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        return self.scale * centred / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt() + self.shift
+
+
+class BookGELU(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x.pow(3))))
+
+
+class BookAttention(nn.Module):
+    def __init__(self, width: int, context: int, heads: int, qkv_bias: bool) -> None:
+        super().__init__()
+        self.heads = heads
+        self.W_query = nn.Linear(width, width, bias=qkv_bias)
+        self.W_key = nn.Linear(width, width, bias=qkv_bias)
+        self.W_value = nn.Linear(width, width, bias=qkv_bias)
+        self.out_proj = nn.Linear(width, width)
+        self.register_buffer("mask", torch.triu(torch.ones(context, context), diagonal=1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, T, C = x.shape
+        q, k, v = (w(x).view(B, T, self.heads, -1).transpose(1, 2) for w in (self.W_query, self.W_key, self.W_value))
+        scores = (q @ k.transpose(2, 3)).masked_fill(self.mask[:T, :T].bool(), -torch.inf)
+        weights = torch.softmax(scores / k.shape[-1] ** 0.5, dim=-1)
+        return self.out_proj((weights @ v).transpose(1, 2).reshape(B, T, C))
+
+
+class BookFeedForward(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(width, 4 * width), BookGELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+class BookBlock(nn.Module):
+    def __init__(self, width: int, context: int, heads: int, qkv_bias: bool) -> None:
+        super().__init__()
+        self.att, self.ff = BookAttention(width, context, heads, qkv_bias), BookFeedForward(width)
+        self.norm1, self.norm2 = BookLayerNorm(width), BookLayerNorm(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.att(self.norm1(x))
+        return x + self.ff(self.norm2(x))
+
+
+class BookGPT(nn.Module):
+    """The GPTModel of "from scratch" books: three matrices for query, key and value, a head of its own."""
+
+    def __init__(
+        self,
+        vocab: int = 61,
+        context: int = 16,
+        width: int = 24,
+        heads: int = 3,
+        layers: int = 2,
+        qkv_bias: bool = False,
+    ) -> None:
+        super().__init__()
+        self.tok_emb, self.pos_emb = nn.Embedding(vocab, width), nn.Embedding(context, width)
+        self.trf_blocks = nn.Sequential(*(BookBlock(width, context, heads, qkv_bias) for _ in range(layers)))
+        self.final_norm = BookLayerNorm(width)
+        self.out_head = nn.Linear(width, vocab, bias=False)
+
+    def forward(self, idx: Tensor) -> Tensor:
+        x = self.tok_emb(idx) + self.pos_emb(torch.arange(idx.shape[1]))
+        return self.out_head(self.final_norm(self.trf_blocks(x)))
+
+
+class NanoLayerNorm(nn.Module):
+    def __init__(self, width: int, bias: bool) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, 1e-5)
+
+
+class NanoAttention(nn.Module):
+    def __init__(self, width: int, context: int, heads: int, bias: bool, buffer: bool) -> None:
+        super().__init__()
+        self.heads = heads
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias=bias), nn.Linear(width, width, bias=bias)
+        if buffer:
+            self.register_buffer("bias", torch.tril(torch.ones(context, context)).view(1, 1, context, context))
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, T, C = x.shape
+        q, k, v = (t.view(B, T, self.heads, -1).transpose(1, 2) for t in self.c_attn(x).split(C, dim=2))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
+        weights = scores.masked_fill(torch.ones(T, T).tril() == 0, -torch.inf).softmax(-1)
+        return self.c_proj((weights @ v).transpose(1, 2).reshape(B, T, C))
+
+
+class NanoBlock(nn.Module):
+    def __init__(self, width: int, context: int, heads: int, bias: bool, buffer: bool, activation: nn.Module) -> None:
+        super().__init__()
+        self.ln_1, self.ln_2 = NanoLayerNorm(width, bias), NanoLayerNorm(width, bias)
+        self.attn = NanoAttention(width, context, heads, bias, buffer)
+        self.mlp = nn.ModuleDict(
+            {
+                "c_fc": nn.Linear(width, 4 * width, bias=bias),
+                "act": activation,
+                "c_proj": nn.Linear(4 * width, width, bias=bias),
+            }
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp["c_proj"](self.mlp["act"](self.mlp["c_fc"](self.ln_2(x))))
+
+
+class NanoGPT(nn.Module):
+    """nanoGPT's model: exact GELU, biases or none, the head tied. minGPT's is the same but for what MinGPT changes."""
+
+    def __init__(
+        self,
+        vocab: int = 61,
+        context: int = 16,
+        width: int = 24,
+        heads: int = 3,
+        layers: int = 2,
+        bias: bool = True,
+        tied: bool = True,
+        buffer: bool = False,
+        activation: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        activation = activation or nn.GELU()
+        self.transformer = nn.ModuleDict(
+            {
+                "wte": nn.Embedding(vocab, width),
+                "wpe": nn.Embedding(context, width),
+                "h": nn.ModuleList(NanoBlock(width, context, heads, bias, buffer, activation) for _ in range(layers)),
+                "ln_f": NanoLayerNorm(width, bias),
+            }
+        )
+        self.lm_head = nn.Linear(width, vocab, bias=False)
+        if tied:
+            self.transformer["wte"].weight = self.lm_head.weight
+        self.model_args = {
+            "n_layer": layers,
+            "n_head": heads,
+            "n_embd": width,
+            "block_size": context,
+            "bias": bias,
+            "vocab_size": vocab,
+            "dropout": 0.1,
+        }
+
+    def forward(self, idx: Tensor) -> Tensor:
+        x = self.transformer["wte"](idx) + self.transformer["wpe"](torch.arange(idx.shape[1]))
+        for block in self.transformer["h"]:
+            x = block(x)
+        return self.lm_head(self.transformer["ln_f"](x))
+
+
+class MinGPT(NanoGPT):
+    """minGPT's model: tanh GELU, a head of its own, the causal mask as a buffer named bias."""
+
+    def __init__(self) -> None:
+        super().__init__(tied=False, buffer=True, activation=BookGELU())
+
+
+def randomized(model: nn.Module) -> nn.Module:
+    """The same model, in evaluation mode, with every parameter random and large enough to matter."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model.eval()

@@ -1,0 +1,313 @@
+"""Checkpoints of others: recognised by themselves, and computed as their authors compute them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from gpt.checkpoints import convert, open_checkpoint, save_hugging_face, save_model
+from gpt.checkpoints.layouts import HeadsUnknown
+from gpt.checkpoints.vocabularies import Characters, PlainIds
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.registry import load_model
+from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
+
+IDX = torch.arange(32).view(2, 16) * 7 % 61
+
+
+def save_nano(model: NanoGPT, folder: Path, prefix: str = "", **more: object) -> Path:
+    """A checkpoint as nanoGPT's train.py writes it."""
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(IDX).sum().backward()
+    optimizer.step()
+    model.eval()
+    state = {prefix + name: value for name, value in model.state_dict().items()}
+    checkpoint = {
+        "model": state,
+        "optimizer": optimizer.state_dict(),
+        "model_args": model.model_args,
+        "iter_num": 200,
+        "best_val_loss": torch.tensor(1.5),
+        "config": {"dataset": "letters", "learning_rate": 1e-3, "compile": True},
+        **more,
+    }
+    torch.save(checkpoint, folder / "ckpt.pt")
+    return folder / "ckpt.pt"
+
+
+def assert_same_logits(path: Path, reference: Callable[[Tensor], Tensor], layout: str, **options: object) -> None:
+    loaded = load_model(path, device="cpu", **options)
+    assert loaded.layout == layout
+    with torch.no_grad():
+        torch.testing.assert_close(loaded.model(IDX), reference(IDX), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("buffer", [True, False], ids=["mask-buffer", "no-buffer"])
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "", "module._orig_mod."])
+def test_nanogpt_checkpoint_gives_its_logits(tmp_path: Path, bias: bool, buffer: bool, prefix: str) -> None:
+    model = randomized(NanoGPT(bias=bias, buffer=buffer))
+    path = save_nano(model, tmp_path, prefix)
+    assert_same_logits(path, model, "nanoGPT")
+    config = open_checkpoint(path).config
+    assert (config.bias, config.activation, config.tie_weights) == (bias, "gelu", True)
+
+
+def test_bare_nanogpt_state_dict_asks_for_its_heads(tmp_path: Path) -> None:
+    model = randomized(NanoGPT())
+    torch.save(model.state_dict(), tmp_path / "weights.pt")
+    with pytest.raises(HeadsUnknown, match="n_head") as error:
+        load_model(tmp_path)
+    assert error.value.choices == [1, 2, 3, 4, 6, 8, 12, 24]
+    assert_same_logits(tmp_path, model, "nanoGPT", n_head=3)
+
+
+def test_mingpt_state_dict_gives_its_logits(tmp_path: Path) -> None:
+    model = randomized(MinGPT())
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    assert_same_logits(tmp_path / "model.pt", model, "minGPT", n_head=3)
+    assert not open_checkpoint(tmp_path, n_head=3).config.tie_weights
+
+
+@pytest.mark.parametrize("qkv_bias", [True, False])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_book_state_dict_gives_its_logits(tmp_path: Path, qkv_bias: bool, wrapped: bool) -> None:
+    model = randomized(BookGPT(qkv_bias=qkv_bias))
+    state = model.state_dict()
+    assert any(name.endswith("att.mask") for name in state)
+    torch.save({"model_state_dict": state, "optimizer_state_dict": {}} if wrapped else state, tmp_path / "model.pth")
+    assert_same_logits(tmp_path / "model.pth", model, "GPTModel", n_head=3)
+    assert open_checkpoint(tmp_path, n_head=3).config.qkv_bias == qkv_bias
+
+
+def test_book_head_equal_to_the_embedding_is_tied(tmp_path: Path) -> None:
+    model = randomized(BookGPT())
+    model.out_head.weight = nn.Parameter(model.tok_emb.weight.detach().clone())
+    torch.save(model.state_dict(), tmp_path / "model.pth")
+    loaded = load_model(tmp_path, n_head=3)
+    assert loaded.model.config.tie_weights
+    assert loaded.model.lm_head.weight is loaded.model.wte.weight
+
+
+def test_book_weights_in_safetensors_are_read_too(tmp_path: Path) -> None:
+    model = randomized(BookGPT())
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    assert_same_logits(tmp_path, model, "GPTModel", n_head=3)
+
+
+HF_SHAPES = {
+    "plain": {},
+    "untied": {"tie_word_embeddings": False},
+    "one-head": {"n_head": 1, "n_layer": 1},
+    "wide": {"n_embd": 36, "n_head": 4, "n_inner": 20},
+    "erf": {"activation_function": "gelu"},
+    "relu": {"activation_function": "relu"},
+    "silu": {"activation_function": "silu"},
+    "upcast": {"reorder_and_upcast_attn": True},
+}
+
+
+def hugging_face(**options: object) -> nn.Module:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    shape = {"vocab_size": 61, "n_positions": 16, "n_embd": 24, "n_layer": 2, "n_head": 3, **options}
+    return randomized(GPT2LMHeadModel(GPT2Config(bos_token_id=0, eos_token_id=0, **shape)))
+
+
+@pytest.mark.parametrize("options", HF_SHAPES.values(), ids=HF_SHAPES)
+def test_hugging_face_folder_gives_transformers_logits(tmp_path: Path, options: dict[str, object]) -> None:
+    model = hugging_face(**options)
+    model.save_pretrained(tmp_path)
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2")
+
+
+def test_hugging_face_folder_in_several_files_is_read_whole(tmp_path: Path) -> None:
+    model = hugging_face()
+    model.save_pretrained(tmp_path, max_shard_size="20KB")
+    shards = sorted(tmp_path.glob("model-*.safetensors"))
+    assert len(shards) > 2
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2")
+    shards[1].unlink()
+    with pytest.raises(ValueError, match="not all"):
+        load_model(tmp_path)
+
+
+def test_hugging_face_weights_of_the_headless_model_are_tied(tmp_path: Path) -> None:
+    model = hugging_face()
+    model.transformer.save_pretrained(tmp_path)
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2")
+
+
+def test_pytorch_model_bin_is_read_with_its_mask_buffers(tmp_path: Path) -> None:
+    model = hugging_face()
+    state = model.state_dict()
+    state["transformer.h.0.attn.bias"] = torch.ones(1, 1, 16, 16, dtype=torch.bool).tril()
+    state["transformer.h.0.attn.masked_bias"] = torch.tensor(-1e4)
+    torch.save(state, tmp_path / "pytorch_model.bin")
+    model.config.save_pretrained(tmp_path)
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2")
+
+
+def test_hugging_face_weights_without_config_ask_for_heads(tmp_path: Path) -> None:
+    model = hugging_face()
+    model.save_pretrained(tmp_path)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(HeadsUnknown):
+        load_model(tmp_path)
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2", n_head=3)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("scale_attn_by_inverse_layer_idx", True),
+        ("scale_attn_weights", False),
+        ("add_cross_attention", True),
+        ("layer_norm_epsilon", 1e-6),
+        ("activation_function", "quick_gelu"),
+        ("model_type", "llama"),
+        ("quantization_config", {"bits": 4}),
+    ],
+)
+def test_option_that_changes_the_mathematics_is_refused_by_name(tmp_path: Path, option: str, value: object) -> None:
+    hugging_face().save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, option: value}))
+    with pytest.raises(ValueError, match=option if option != "model_type" else "llama"):
+        load_model(tmp_path)
+
+
+def test_unknown_model_args_of_nanogpt_are_refused_by_name(tmp_path: Path) -> None:
+    model = randomized(NanoGPT())
+    model.model_args["rotary_base"] = 10000
+    with pytest.raises(ValueError, match="rotary_base"):
+        load_model(save_nano(model, tmp_path))
+
+
+def test_configuration_that_disagrees_with_the_weights_is_refused(tmp_path: Path) -> None:
+    model = randomized(NanoGPT())
+    model.model_args["n_layer"] = 10**9
+    with pytest.raises(ValueError, match="n_layer is 1000000000 in the configuration, but 2 in the weights"):
+        load_model(save_nano(model, tmp_path))
+
+
+def test_misfits_are_listed_by_their_own_names(tmp_path: Path) -> None:
+    state = randomized(BookGPT()).state_dict()
+    del state["trf_blocks.1.norm1.scale"]
+    state["trf_blocks.0.extra.weight"] = torch.zeros(2)
+    state["trf_blocks.0.ff.layers.2.bias"] = torch.zeros(5)
+    torch.save(state, tmp_path / "model.pth")
+    with pytest.raises(ValueError, match="do not fit") as error:
+        load_model(tmp_path, n_head=3)
+    said = str(error.value)
+    assert "missing: trf_blocks.1.norm1.scale" in said
+    assert "unexpected: trf_blocks.0.extra.weight" in said
+    assert "wrong shape: trf_blocks.0.ff.layers.2.bias (5,) instead of (24,)" in said
+
+
+def test_missing_key_matrix_is_named(tmp_path: Path) -> None:
+    state = randomized(BookGPT()).state_dict()
+    del state["trf_blocks.1.att.W_key.weight"]
+    torch.save(state, tmp_path / "model.pth")
+    with pytest.raises(ValueError, match=r"missing: trf_blocks\.1\.att\.W_key\.weight"):
+        load_model(tmp_path, n_head=3)
+
+
+def test_unknown_layout_names_those_that_are_known(tmp_path: Path) -> None:
+    torch.save({"encoder.weight": torch.zeros(3)}, tmp_path / "model.pt")
+    with pytest.raises(ValueError, match=r"encoder\.weight.*nanoGPT.*minGPT.*GPTModel"):
+        load_model(tmp_path)
+
+
+def test_heads_that_contradict_the_checkpoint_are_refused(tmp_path: Path) -> None:
+    path = save_nano(randomized(NanoGPT()), tmp_path)
+    with pytest.raises(ValueError, match="n_head is 3 in the checkpoint, not 4"):
+        load_model(path, n_head=4)
+    torch.save(NanoGPT().state_dict(), tmp_path / "bare.pt")
+    with pytest.raises(ValueError, match="must divide by n_head"):
+        load_model(tmp_path / "bare.pt", n_head=5)
+
+
+def test_nanogpt_characters_are_found_beside_and_in_its_data_folder(tmp_path: Path) -> None:
+    letters = [chr(33 + i) for i in range(61)]
+    meta = {"vocab_size": 61, "itos": dict(enumerate(letters)), "stoi": {c: i for i, c in enumerate(letters)}}
+    data = tmp_path / "data" / "letters"
+    data.mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    path = save_nano(randomized(NanoGPT()), tmp_path / "out")
+    assert isinstance(load_model(path).tokenizer, PlainIds)
+    (data / "meta.pkl").write_bytes(pickle.dumps(meta))
+    found = load_model(path).tokenizer
+    assert isinstance(found, Characters)
+    assert found.encode("%!A") == [4, 0, 32]
+    for protocol in (2, 3, 4, 5):
+        (tmp_path / "out" / "meta.pkl").write_bytes(pickle.dumps(meta, protocol=protocol))
+        assert load_model(path).tokenizer.characters == letters
+
+
+@pytest.mark.parametrize("to", ["ours", "hf"])
+@pytest.mark.parametrize("kind", ["nano", "nano-without-bias", "min", "book", "hf"])
+def test_converted_checkpoint_gives_the_logits_of_the_original(tmp_path: Path, kind: str, to: str) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    if kind.startswith("nano"):
+        save_nano(randomized(NanoGPT(bias=kind == "nano")), source)
+    elif kind == "hf":
+        hugging_face(tie_word_embeddings=False, n_inner=20).save_pretrained(source)
+    else:
+        torch.save(randomized(MinGPT() if kind == "min" else BookGPT()).state_dict(), source / "model.pt")
+    original = load_model(source, n_head=3).model
+    convert(source, tmp_path / "out", n_head=3, to=to)
+    back = load_model(tmp_path / "out")
+    assert back.layout == ("Glassbox GPT" if to == "ours" else "Hugging Face GPT-2")
+    with torch.no_grad():
+        expected = original(IDX)
+        torch.testing.assert_close(back.model(IDX), expected, atol=1e-6, rtol=0)
+        if to == "ours":
+            assert back.model.config == original.config
+        else:
+            from transformers import GPT2LMHeadModel
+
+            theirs = GPT2LMHeadModel.from_pretrained(tmp_path / "out").eval()
+            torch.testing.assert_close(theirs(IDX).logits, expected, atol=1e-5, rtol=0)
+
+
+def test_hugging_face_folder_written_back_holds_equal_weights(tmp_path: Path) -> None:
+    hugging_face().save_pretrained(tmp_path / "in")
+    convert(tmp_path / "in", tmp_path / "ours")
+    convert(tmp_path / "ours", tmp_path / "back", to="hf")
+    before = load_file(tmp_path / "in" / "model.safetensors")
+    after = load_file(tmp_path / "back" / "model.safetensors")
+    assert {name for name in before if "lm_head" not in name} == set(after)
+    assert all(torch.equal(before[name], after[name]) for name in after)
+
+
+def test_rotary_positions_are_not_written_as_gpt2(tmp_path: Path) -> None:
+    model = GPT(GPTConfig(vocab_size=61, block_size=16, n_layer=1, n_head=3, n_embd=24, position="rotary"))
+    with pytest.raises(ValueError, match="rotary"):
+        save_hugging_face(tmp_path, model, PlainIds(61))
+    save_model(tmp_path, model, PlainIds(61), dtype=torch.float32)
+    assert_same_logits(tmp_path, model, "Glassbox GPT")
+
+
+def test_convert_command_says_what_it_read_and_asks_for_heads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save(randomized(BookGPT()).state_dict(), tmp_path / "model.pth")
+    command = ["checkpoints", "convert", str(tmp_path / "model.pth"), str(tmp_path / "out")]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit, match="give n_head"):
+        runpy.run_module("gpt.checkpoints", run_name="__main__")
+    monkeypatch.setattr("sys.argv", [*command, "--n-head", "3"])
+    runpy.run_module("gpt.checkpoints", run_name="__main__")
+    assert "GPTModel" in capsys.readouterr().out
+    assert load_model(tmp_path / "out").layout == "Glassbox GPT"

@@ -1,0 +1,77 @@
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen:
+    kept = {name: value for name, value in os.environ.items() if name not in ("PORT", "GRADIO_SERVER_PORT")}
+    return subprocess.Popen(
+        [sys.executable, "app.py", *arguments],
+        cwd=ROOT,
+        env={**kept, "HF_HUB_OFFLINE": "1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def refused(*arguments: str, **environment: str) -> str:
+    """What it prints when it does not start: one line, no traceback, exit code not 0."""
+    process = start(*arguments, **environment)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "Traceback" not in errors
+    return errors
+
+
+def test_it_says_where_it_is_ready_and_serves_the_page_with_plotly_from_itself():
+    port = free_port()
+    process = start(PORT=str(port))
+    try:
+        line = process.stdout.readline()
+        assert line == f"Glassbox GPT is ready: http://127.0.0.1:{port}/\n"
+        page = httpx.get(f"http://127.0.0.1:{port}/").text
+        script = re.search(r"glassbox/plotly-[\d.]+\.min\.js", page).group()
+        answer = httpx.get(f"http://127.0.0.1:{port}/{script}")
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        assert str(ROOT) not in page
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_a_used_port_is_one_clear_line():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        errors = refused("--port", str(port))
+    assert errors.count("\n") == 1
+    assert str(port) in errors
+
+
+def test_an_unknown_model_is_one_clear_line():
+    errors = refused("--model", "no-such-model")
+    assert errors.count("\n") == 1
+    assert "no-such-model" in errors
+
+
+@pytest.mark.parametrize("port", ["http", "0", "70000"])
+def test_a_port_that_is_none_is_refused(port):
+    assert "port" in refused("--port", port)
+    assert "port" in refused(GRADIO_SERVER_PORT=port)

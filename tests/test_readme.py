@@ -1,0 +1,71 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FRONT = yaml.safe_load(README.split("---")[1])
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_front_matter_is_what_a_space_needs():
+    pinned = re.search(r"^gradio==(.+)$", (ROOT / "requirements.txt").read_text(), flags=re.MULTILINE).group(1)
+    assert FRONT["sdk"] == "gradio"
+    assert FRONT["sdk_version"] == pinned
+    assert (ROOT / FRONT["app_file"]).is_file()
+    assert {"title", "emoji", "colorFrom", "colorTo", "python_version", "license", "tags", "models"} <= set(FRONT)
+    assert len(FRONT["short_description"]) <= 60
+
+
+def test_two_commands_do_all_the_set_up():
+    run, test = (block.strip() for block in blocks("bash")[:2])
+    assert run.endswith("pip install -r requirements.txt && python app.py")
+    assert test.endswith("pip install -r requirements-dev.txt && python -m pytest")
+    assert "\n" not in run + test
+
+
+@pytest.mark.parametrize("code", [block for block in blocks("python") if "gradio_client" not in block])
+def test_the_python_examples_run(code):
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip()
+
+
+def test_the_api_example_names_every_endpoint_as_it_is():
+    (code,) = (block for block in blocks("python") if "gradio_client" in block)
+    compile(code, "README", "exec")
+    assert set(re.findall(r'api_name="(/\w+)"', code)) == {"/generate", "/next_token", "/attention", "/tokenize"}
+
+
+def test_every_file_of_the_tree_exists_and_every_module_of_the_program_is_in_it():
+    tree = re.search(r"## The files\n.*?```\n(.*?)```", README, flags=re.DOTALL).group(1)
+    folder, listed = "", set()
+    for line in tree.splitlines():
+        name = line.split()[0] if line.strip() else ""
+        if name.endswith("/") and not line.startswith(" "):
+            folder = name
+        elif name:
+            listed.add((folder if line.startswith(" ") else "") + name)
+    for path in listed:
+        assert (ROOT / path).exists(), path
+    for package in ("gpt", "components"):
+        for module in (ROOT / package).glob("*.py"):
+            assert module.name == "__init__.py" or f"{package}/{module.name}" in listed, module
+
+
+def test_every_link_and_picture_leads_to_a_file():
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_no_file_is_larger_than_ten_megabytes():
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        assert (ROOT / name).stat().st_size < 10_000_000, name
