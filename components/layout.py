@@ -7,22 +7,22 @@ from typing import Any
 
 import gradio as gr
 
-from components.activations import build_activations
 from components.api import SLOTS, Endpoints
 from components.frame import Frame, build_frame
 from components.i18n import Words
-from components.inside import build_inside
-from components.playground import LOOKING, build_playground
+from components.inside.tab import build_inside
+from components.lab.activations import build_activations
+from components.lab.loss import build_text_loss
+from components.lab.shapes import build_shape_lab
+from components.playground.tab import LOOKING, build_playground
 from components.session import example
-from components.shape_lab import build_shape_lab
 from components.static import HEAD, ROUTES
-from components.text_loss import build_text_loss
 from components.theme import THEME
-from components.why import build_why
+from components.why.tab import build_why
 from gpt import DEFAULT_MODEL, add_model, get_model
 
-STYLES = ("layout.css", "labs.css", "why.css")
-CSS = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in STYLES)
+STYLES = ("layout.css", "lab/labs.css", "why/why.css")
+CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 SCRIPT = Path(__file__).with_name("layout.js").read_text(encoding="utf-8")
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from components.playground.views import Look, Meter
 from components.settings import LIMITS, sampling_params
-from components.views import Look, Meter
 from gpt import Generation, LoadedModel
 from gpt.generate import FinishReason
 

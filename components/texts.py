@@ -1,8 +1,8 @@
 """Every word on the page, in English and in Simplified Chinese; `{...}` is filled in by `i18n.say`."""
 
-from components.inside_texts import INSIDE
-from components.lab_texts import LABS
-from components.why_texts import WHY
+from components.inside.texts import INSIDE
+from components.lab.texts import LABS
+from components.why.texts import WHY
 
 TEXTS: dict[str, tuple[str, str]] = {
     # the frame

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from components import inside_views
-from components.inside import Memory, chosen_look
-from components.inside_record import BINS, KEPT, WIDE, Record, pooled, strongest
-from components.views import Look
+from components.inside import views as inside_views
+from components.inside.record import BINS, KEPT, WIDE, Record, pooled, strongest
+from components.inside.tab import Memory, chosen_look
+from components.playground.views import Look
 from components.widgets.flow import PARTS, packed
 from components.widgets.heads import BUDGET, max_pooled, thumbnail_side
 from gpt import Generation, Trace

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from components import shape_views
+from components.lab import shape_views
+from components.lab.shape_figures import part_bars
+from components.lab.shape_settings import RANGES, shape_of, values_of
 from components.palette import DARK_PARTNERS
-from components.shape_figures import part_bars
-from components.shape_settings import RANGES, shape_of, values_of
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 

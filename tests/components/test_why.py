@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from components import why_part_views, why_reading, why_views
+from components.playground.views import Look
 from components.texts import TEXTS
-from components.views import Look
-from components.why import ROLES, Why
-from components.why_answers import CARDS, Memory
-from components.why_reading import COLUMNS, METHODS
-from components.why_texts import WHY
+from components.why import part_views as why_part_views
+from components.why import reading as why_reading
+from components.why import views as why_views
+from components.why.answers import CARDS, Memory
+from components.why.reading import COLUMNS, METHODS
+from components.why.tab import ROLES, Why
+from components.why.texts import WHY
 from gpt import PRESETS, Generation, GPTConfig, get_model
 from gpt.analysis import trace_text
 from gpt.analysis.attribution import direct_logit_attribution

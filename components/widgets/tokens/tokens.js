@@ -268,7 +268,7 @@ function showMarks(on) {
 marks.addEventListener("click", () => showMarks(marks.getAttribute("aria-pressed") !== "true"));
 
 watch(["value", "selected", "shade"], schedule);
-watch("labels", () => { relabel(); readShade(true); });
+watch("labels", () => { relabel(); readShade(true); if (tipped) showTip(tipped); });
 watch("marks", () => showMarks(Boolean(props.marks)));
 relabel();
 showMarks(Boolean(props.marks));

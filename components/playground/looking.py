@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from components import views
 from components.api import MAX_CHARACTERS
 from components.i18n import Language, say
+from components.playground import views
 from components.session import Session
 from components.settings import LIMITS, sampling_params
 from components.widgets.tokens import selection
 from gpt import LoadedModel, SamplingParams, get_model
 
 if TYPE_CHECKING:
-    from components.playground import Playground
+    from components.playground.tab import Playground
 
 Values = dict[Any, Any]
 STRIP_TOKENS = 600  # of a long prompt, as many are shown while one types

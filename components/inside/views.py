@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from components.i18n import Language, say
-from components.inside_record import HeadVectors, Record, Strip, pooled
-from components.inside_words import number, part_words
+from components.inside.record import HeadVectors, Record, Strip, pooled
+from components.inside.words import number, part_words
 from components.labels import percent, quoted, token_text, visible
-from components.views import Look
+from components.playground.views import Look
 from components.widgets.flow import flow_value, packed
 from components.widgets.heads import heads_value, max_pooled, thumbnail_side
 

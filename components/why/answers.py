@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import gradio as gr
 
-from components import why_part_views, why_reading, why_views
 from components.i18n import Language, say
 from components.session import Session
-from components.why_reading import Prediction, Reading
+from components.why import part_views as why_part_views
+from components.why import reading as why_reading
+from components.why import views as why_views
+from components.why.reading import Prediction, Reading
 from components.widgets.tokens import selection
 from gpt import Generation
 from gpt.analysis.attribution import direct_logit_attribution
@@ -22,7 +24,7 @@ from gpt.analysis.heads import HeadRoles
 from gpt.analysis.lens import STAGES, lens_cell
 
 if TYPE_CHECKING:
-    from components.why import Why
+    from components.why.tab import Why
 
 Values = dict[Any, Any]
 T = TypeVar("T")

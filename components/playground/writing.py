@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from components import views
 from components.api import checked_text, error
 from components.i18n import Language, say
-from components.looking import fit, look, params_of
+from components.playground import views
+from components.playground.looking import fit, look, params_of
 from components.session import Session
 from components.settings import number
 from components.widgets.tokens import selection
 from gpt import Generation, LoadedModel, get_model, with_seed
 
 if TYPE_CHECKING:
-    from components.playground import Playground
+    from components.playground.tab import Playground
 
 Values = dict[Any, Any]
 HEATMAP_SECONDS = 0.3  # between two heatmaps while the text streams

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from components import views, why_figures
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text, visible
-from components.why_figures import signed
-from components.why_reading import Influence, Method, Prediction, Reading, longest_gradient
+from components.playground import views
+from components.why import figures as why_figures
+from components.why.figures import signed
+from components.why.reading import Influence, Method, Prediction, Reading, longest_gradient
 from components.widgets.chart import chart_value
 from components.widgets.tokens import header, shade_value
 from gpt import Generation, Tokenizer

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from components import looking, views
+from components.playground import looking, views
 from components.session import Session
-from components.why_answers import Memory, Values
+from components.why.answers import Memory, Values
 from components.widgets.tokens import selection
 from gpt import Generation
 
 if TYPE_CHECKING:
-    from components.playground import Playground
-    from components.why import Why
+    from components.playground.tab import Playground
+    from components.why.tab import Why
 
 
 def choose_token(ui: Why, values: Values, sent: Values) -> None:

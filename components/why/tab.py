@@ -9,12 +9,13 @@ from typing import Any
 
 import gradio as gr
 
-from components import why_answers, why_clicks
 from components.i18n import Language, Words, say
-from components.playground import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
 from components.texts import TEXTS
-from components.why_answers import Memory, Values
-from components.why_reading import METHODS
+from components.why import answers as why_answers
+from components.why import clicks as why_clicks
+from components.why.answers import Memory, Values
+from components.why.reading import METHODS
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens

@@ -9,11 +9,11 @@ from typing import Any
 
 import gradio as gr
 
-from components import shape_building, shape_views
 from components.frame import Frame
 from components.i18n import Language, Words, say
-from components.playground import LOOKING, RUNNING, SESSION_SECONDS, Playground
-from components.shape_settings import LABELS, RANGES, SWITCHES, shape_of, values_of
+from components.lab import shape_building, shape_views
+from components.lab.shape_settings import LABELS, RANGES, SWITCHES, shape_of, values_of
+from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table

@@ -9,13 +9,13 @@ from typing import Any
 
 import gradio as gr
 
-from components import looking, views, writing
 from components.api import SLOTS
 from components.frame import Frame
 from components.i18n import Language, Words, say
+from components.playground import looking, views, writing
+from components.playground.upload import Upload, build_upload, open_upload
 from components.session import EXAMPLE_PROMPT, Session
 from components.settings import LIMITS, sampling_params
-from components.upload import Upload, build_upload, open_upload
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens

@@ -7,12 +7,12 @@ from plotly.graph_objects import Figure
 
 from components.i18n import Language, say
 from components.labels import percent, quoted
-from components.views import Look, head_name
-from components.why_figures import part_bars, signed
-from components.why_part_figures import head_map as heads_figure
-from components.why_part_figures import layer_bars
-from components.why_reading import Prediction, Reading
-from components.why_views import BARS, short
+from components.playground.views import Look, head_name
+from components.why.figures import part_bars, signed
+from components.why.part_figures import head_map as heads_figure
+from components.why.part_figures import layer_bars
+from components.why.reading import Prediction, Reading
+from components.why.views import BARS, short
 from components.widgets.chart import chart_value
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.heads import HeadRoles

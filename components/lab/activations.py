@@ -14,7 +14,7 @@ from components import figures
 from components.frame import Frame
 from components.i18n import Language, Words, say
 from components.labels import percent
-from components.playground import LOOKING, Playground
+from components.playground.tab import LOOKING, Playground
 from components.session import Session
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence

@@ -10,13 +10,14 @@ from typing import Any
 
 import gradio as gr
 
-from components import inside_views, looking
 from components.i18n import Language, Words, say
-from components.inside_record import Record
-from components.playground import LOOKING, SESSION_SECONDS, Playground
+from components.inside import views as inside_views
+from components.inside.record import Record
+from components.playground import looking
+from components.playground.tab import LOOKING, SESSION_SECONDS, Playground
+from components.playground.views import Look, shading
 from components.session import Session
 from components.texts import TEXTS
-from components.views import Look, shading
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.sentence import sentence

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from components import shape_figures
 from components.frame import short_name
 from components.i18n import Language, say
+from components.lab import shape_figures
 from components.labels import percent
 from components.widgets.chart import chart_value
 from components.widgets.table import table_value

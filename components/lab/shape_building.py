@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from components import shape_views, views
 from components.api import checked_text, find_model
 from components.i18n import Language, say
-from components.looking import params_of
+from components.lab import shape_views
+from components.lab.shape_settings import RANGES, SWITCHES, shape_of
+from components.lab.shape_views import Facts
+from components.playground import views
+from components.playground.looking import params_of
 from components.session import EXAMPLE_LENGTH, EXAMPLE_SEED
 from components.settings import LIMITS, sampling_params
-from components.shape_settings import RANGES, SWITCHES, shape_of
-from components.shape_views import Facts
 from gpt import Generation, LoadedModel, SamplingParams, with_seed
 from gpt.experiments.shapes import count_parameters
 from gpt.experiments.workshop import NoRoom, Workshop, run_bytes, stages, vocabulary_of
 
 if TYPE_CHECKING:
-    from components.shape_lab import ShapeLab
+    from components.lab.shapes import ShapeLab
 
 Values = dict[Any, Any]
 LENGTH = 40  # tokens that each model writes

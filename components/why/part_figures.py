@@ -8,7 +8,7 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from components.palette import DIVERGING, HEAD_HUES, colorscale
-from components.why_figures import (
+from components.why.figures import (
     GRID,
     IN_CELL,
     LIGHT,

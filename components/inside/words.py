@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from components.i18n import Language, say
-from components.inside_record import HeadVectors, Record
+from components.inside.record import HeadVectors, Record
 from components.labels import percent, quoted
 
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}

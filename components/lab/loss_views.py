@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from components import views
 from components.frame import short_name
 from components.i18n import Language, say
 from components.labels import percent, quoted
+from components.playground import views
 from components.widgets.tokens import header, shade_value
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore

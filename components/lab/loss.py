@@ -10,12 +10,12 @@ from typing import Any
 
 import gradio as gr
 
-from components import loss_views
 from components.api import MAX_CHARACTERS, find_model
 from components.frame import Frame
 from components.i18n import Language, Words, say
-from components.loss_views import Reading
-from components.playground import LOOKING, RUNNING, SESSION_SECONDS
+from components.lab import loss_views
+from components.lab.loss_views import Reading
+from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS
 from components.widgets.sentence import sentence
 from components.widgets.tokens import selection, tokens
 from gpt import LoadedModel

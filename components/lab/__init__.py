@@ -1,0 +1,1 @@
+"""The experiments: activations, shapes, loss."""
