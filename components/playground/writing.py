@@ -43,7 +43,7 @@ def stream(ui: Playground, values: Values) -> Iterator[Values]:
     try:
         params = with_seed(params_of(ui, values))
         length = int(number("max_new_tokens", values[ui.length], 1))
-        loaded = yield from _loading(ui, values[ui.frame.model], language)
+        loaded = yield from loading(ui.status, values[ui.frame.model], language)
         document = _start(ui, values, loaded)
     except ValueError as problem:
         if session.document is not None:  # back to the model that works
@@ -160,8 +160,8 @@ def _tail(block_size: int) -> int:
     return max(1, block_size // 2)
 
 
-def _loading(ui: Playground, name: str, language: Language) -> Generator[Values, None, LoadedModel]:
-    """The shared model, with word of how far it is while it comes."""
+def loading(status: gr.HTML, name: str, language: Language) -> Generator[Values, None, LoadedModel]:
+    """The shared model, with word of how far it is in the line `status` while it comes."""
     here = [0, 0]
     task: Future[LoadedModel] = Future()
 
@@ -178,7 +178,7 @@ def _loading(ui: Playground, name: str, language: Language) -> Generator[Values,
         except TimeoutError:
             done, total = (n / 1e6 for n in here)
             key = "status.downloading" if total else "status.loading"
-            yield {ui.status: say(key, language, done=f"{done:.0f}", total=f"{total:.0f}")}
+            yield {status: say(key, language, done=f"{done:.0f}", total=f"{total:.0f}")}
 
 
 def _start(ui: Playground, values: Values, loaded: LoadedModel) -> Generation | None:
