@@ -54,12 +54,14 @@ def tokens(
     selectable: bool = True,
     shade: str = "",
     selected: int = -1,
+    parted: int = -1,
 ) -> gr.HTML:
     """A token strip. `ids=True, selectable=False` is the small one under a prompt box.
 
     What the server may set later, with `gr.update(...)`: `selected` (a `selection`), `shade` (a `shade_value`),
     `labels` (all of TOKEN_LABELS' keys; with "surprisal" and "bits" among them the shade stands for -log2 of each
-    probability), `marks`. A click, Enter or Space on a chip raises `.select` with an `evt._data` of
+    probability), `marks`, `parted` (the position, as a string, from which on the text is another than the one beside
+    it; "-1": nowhere). A click, Enter or Space on a chip raises `.select` with an `evt._data` of
     `{"index": position}`.
     """
     return gr.HTML(
@@ -75,6 +77,7 @@ def tokens(
         selectable=selectable,
         selected=str(selected),
         shade=shade,
+        parted=str(parted),
     )
 
 

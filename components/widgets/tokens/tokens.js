@@ -15,6 +15,7 @@ let applied = "-1"; // the last `selected` of the server that was obeyed
 let shade = ""; // the last `shade` that was drawn
 let levels = null; // its weights, 0..255
 let framed = null; // the chip that is framed
+let parting = null; // the chip from which on the text is another than the one beside it
 let tipped = null; // the chip whose tooltip is open
 let atEnd = true; // whether the person looks at the end of the text
 let frame = 0;
@@ -149,6 +150,14 @@ function reveal(target) {
   else if (place.bottom > view.bottom) strip.scrollTop += place.bottom - view.bottom + 8;
 }
 
+function showParting() {
+  const now = chips[Number(props.parted ?? -1)] ?? null;
+  if (now === parting) return;
+  parting?.classList.remove("gb-parted");
+  now?.classList.add("gb-parted");
+  parting = now;
+}
+
 function relabel() {
   empty.textContent = label("empty");
   marks.textContent = label("marks");
@@ -168,6 +177,7 @@ function draw() {
   } else {
     mark();
   }
+  showParting();
   root.classList.toggle("gb-nothing", chips.length === 0);
   if (grown && atEnd) strip.scrollTop = strip.scrollHeight;
 }
@@ -267,7 +277,7 @@ function showMarks(on) {
 }
 marks.addEventListener("click", () => showMarks(marks.getAttribute("aria-pressed") !== "true"));
 
-watch(["value", "selected", "shade"], schedule);
+watch(["value", "selected", "shade", "parted"], schedule);
 watch("labels", () => { relabel(); readShade(true); if (tipped) showTip(tipped); });
 watch("marks", () => showMarks(Boolean(props.marks)));
 relabel();
