@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -9,7 +10,6 @@ from itertools import zip_longest
 import torch
 from torch import Tensor
 
-from gpt.analysis import kl_bits
 from gpt.documents.shelf import common_length
 from gpt.generate import Generation, Step
 from gpt.loading import LoadedModel
@@ -53,33 +53,67 @@ class Divergence:
     final: float
 
 
-@torch.inference_mode()
-def divergences(
-    left: Generation,
-    right: Generation,
-    left_params: SamplingParams,
-    right_params: SamplingParams,
-    *,
-    start: int = 0,
-) -> list[Divergence]:
-    """One for each position from `start` on that both have read with the same text up to it.
+class Comparison:
+    """Two documents that go on from one prompt, and how far their predictions lie apart as they grow.
 
-    Raises ValueError for two vocabularies.
+    comparable: whether they have one vocabulary; where not, nothing is measured and no token is the same as another.
+    divergences: what was measured so far, one for each position from 0 on.
     """
-    if not same_vocabulary(left.loaded, right.loaded):
+
+    def __init__(
+        self, left: Generation, right: Generation, left_params: SamplingParams, right_params: SamplingParams
+    ) -> None:
+        self.left, self.right = left, right
+        self.left_params, self.right_params = left_params, right_params
+        self.comparable = same_vocabulary(left.loaded, right.loaded)
+        self.divergences: list[Divergence] = []
+
+    @property
+    def parting(self) -> int | None:
+        """The first position where the texts differ."""
+        return parting(self.left.ids, self.right.ids) if self.comparable else None
+
+    @property
+    def measurable(self) -> int:
+        """How many positions both have read with the same text up to them."""
+        left, right = self.left, self.right
+        return min(common_length(left.ids, right.ids), left.n_read, right.n_read) if self.comparable else 0
+
+    def measure(self, most: int | None = None) -> int:
+        """Measure up to `most` further positions, all for None; returns how many it were."""
+        start, end = len(self.divergences), self.measurable
+        end = end if most is None else min(end, start + most)
+        self.divergences += [self._at(position) for position in range(start, end)]
+        return max(0, end - start)
+
+    @torch.inference_mode()
+    def _at(self, position: int) -> Divergence:
+        previous_ids = self.left.ids[: position + 1]
+        p, q = self.left.logits(position), self.right.logits(position)
+        finals = (
+            distribution(logits, params, previous_ids=previous_ids).final
+            for logits, params in ((p, self.left_params), (q, self.right_params))
+        )
+        return Divergence(position, _kl_bits(p, q), relative_entropy(*finals))
+
+
+def divergences(
+    left: Generation, right: Generation, left_params: SamplingParams, right_params: SamplingParams
+) -> list[Divergence]:
+    """One for each position that both have read with the same text up to it. Raises ValueError for two vocabularies."""
+    comparison = Comparison(left, right, left_params, right_params)
+    if not comparison.comparable:
         raise ValueError(f"{left.loaded.name} and {right.loaded.name} have different vocabularies: no common measure")
-    end = min(common_length(left.ids, right.ids), left.n_read, right.n_read)
-    if start >= end:
-        return []
-    models = left.loaded.model, right.loaded.model
-    raw = kl_bits(models[0], left.states()[start:end], right.states()[start:end], other_model=models[1])
-    found = []
-    for position, bits in zip(range(start, end), raw.tolist(), strict=True):
-        previous_ids = left.ids[: position + 1]
-        p = distribution(left.logits(position), left_params, previous_ids=previous_ids).final
-        q = distribution(right.logits(position), right_params, previous_ids=previous_ids).final
-        found.append(Divergence(position, bits, relative_entropy(p, q)))
-    return found
+    comparison.measure()
+    return comparison.divergences
+
+
+def _kl_bits(p_logits: Tensor, q_logits: Tensor) -> float:
+    """The same as `relative_entropy` of the softmaxes, where a probability may be too small for a float32."""
+    p, q = (logits.cpu().double().log_softmax(dim=0) for logits in (p_logits, q_logits))
+    possible = p > -math.inf
+    p, q = p[possible], q[possible]
+    return max(0.0, (p.exp() * (p - q)).sum().item()) / math.log(2)
 
 
 def relative_entropy(p: Tensor, q: Tensor) -> float:

@@ -9,7 +9,7 @@ import torch
 
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams
 from gpt.checkpoints.vocabularies import PlainIds
-from gpt.documents.compare import divergences, in_step, parting, relative_entropy, same_vocabulary
+from gpt.documents.compare import Comparison, divergences, in_step, parting, relative_entropy, same_vocabulary
 from tests.gpt.fake_models import forced_model, tiny_model
 
 GREEDY = SamplingParams(temperature=0, seed=0)
@@ -57,8 +57,8 @@ def test_same_model_and_settings_do_not_diverge_whatever_the_seed():
 
 def test_the_divergence_of_two_models_is_the_sum_by_hand():
     left, right = pair(tiny_model(), tiny_model(n_layer=1, seed=8))
-    found = divergences(left, right, SamplingParams(), SamplingParams(), start=2)
-    assert [d.position for d in found] == [2, 3, 4]
+    found = divergences(left, right, SamplingParams(), SamplingParams())
+    assert [d.position for d in found] == [0, 1, 2, 3, 4]
     for d in found:
         p = left.logits(d.position).double().softmax(dim=0)
         q = right.logits(d.position).double().softmax(dim=0)
@@ -84,7 +84,18 @@ def test_only_positions_with_the_same_history_are_compared():
     right.append_text("abc")
     left.read(), right.read()
     assert [d.position for d in divergences(left, right, WARM, WARM)] == [0, 1, 2, 3, 4]
-    assert divergences(left, right, WARM, WARM, start=5) == []
+
+
+def test_measured_bit_by_bit_while_both_write_it_is_the_same_as_at_once_and_stops_where_they_part():
+    left, right = pair()
+    comparison = Comparison(left, right, WARM, GREEDY)
+    assert [comparison.measure(2), comparison.measure(2)] == [2, 2]
+    for _ in in_step(left, right, WARM, GREEDY, 8):
+        comparison.measure()
+    assert comparison.parting == parting(left.ids, right.ids) < len(left.ids) - 1
+    assert [d.position for d in comparison.divergences] == list(range(comparison.parting))
+    assert comparison.divergences == divergences(left, right, WARM, GREEDY)
+    assert comparison.measure() == 0
 
 
 def test_relative_entropy_by_hand():
@@ -100,5 +111,7 @@ def test_two_vocabularies_have_no_common_measure():
     left, right = Generation(tiny_model(), "the cat"), Generation(other, [3, 4])
     assert same_vocabulary(tiny_model(), tiny_model(seed=2))
     assert not same_vocabulary(left.loaded, other)
+    apart = Comparison(left, right, GREEDY, GREEDY)
+    assert (apart.comparable, apart.measure(), apart.parting) == (False, 0, None)
     with pytest.raises(ValueError, match="different vocabularies"):
         divergences(left, right, GREEDY, GREEDY)
