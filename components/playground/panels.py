@@ -1,0 +1,189 @@
+"""The cards of the Playground: what stands where, before anything has happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from components.i18n import Language, Words, say
+from components.playground import looking, views
+from components.session import EXAMPLE_PROMPT
+from components.settings import LIMITS, sampling_params
+from components.widgets.chart import chart
+from components.widgets.sentence import sentence
+from components.widgets.tokens import tokens
+from gpt import Generation
+
+EXAMPLES = {
+    "example.story": EXAMPLE_PROMPT,
+    "example.dialogue": 'Tom saw a big dog in the park. "Hello, dog!" Tom said. The dog',
+    "example.who": "Lily and Tom went to the zoo. Tom was scared of the lion, so Lily held his",
+    "example.repeat": "The cat sat. The dog ran. The cat sat. The dog ran. The cat",
+    "example.surprise": "The stock market fell by 3% because the central bank",
+}
+PACES = (5, 20, 50, 0)
+DEFAULT_LENGTH = 100
+
+
+def prompt(words: Words, document: Generation) -> dict[str, Any]:
+    """What a person types, and the buttons."""
+    ids = document.ids[: document.n_prompt]
+    with gr.Column(elem_classes="gb-card gb-prompt"):
+        prompt = words.build(
+            gr.Textbox,
+            {"label": "prompt", "placeholder": "prompt.placeholder"},
+            value=EXAMPLE_PROMPT,
+            lines=3,
+            max_lines=8,
+            elem_id="prompt",
+        )
+        strip = tokens(
+            views.prompt_strip(document.loaded.tokenizer, ids),
+            elem_id="prompt-strip",
+            ids=True,
+            selectable=False,
+        )
+        count = sentence(
+            views.count_sentence(len(ids), document.loaded.model.config.block_size, "en"),
+            kind="caption",
+            elem_id="prompt-count",
+        )
+        with gr.Row(elem_classes="gb-buttons"):
+            generate = words.build(
+                gr.Button, {"value": "generate"}, variant="primary", size="md", elem_id="generate", min_width=0
+            )
+            step = words.build(gr.Button, {"value": "step"}, size="md", elem_id="step", min_width=0)
+            stop = words.build(gr.Button, {"value": "stop"}, size="md", elem_id="stop", interactive=False, min_width=0)
+            clear = words.build(gr.Button, {"value": "clear"}, size="md", elem_id="clear", min_width=0)
+        words.build(sentence, {"value": "examples"}, kind="caption")
+        with gr.Row(elem_classes="gb-examples"):
+            examples = tuple(
+                words.build(gr.Button, {"value": key}, size="sm", min_width=0, elem_id=key.replace(".", "-"))
+                for key in EXAMPLES
+            )
+    return {
+        "prompt": prompt,
+        "prompt_strip": strip,
+        "prompt_count": count,
+        "generate": generate,
+        "step": step,
+        "stop": stop,
+        "clear": clear,
+        "examples": examples,
+    }
+
+
+def settings(words: Words, document: Generation) -> dict[str, Any]:
+    """How tokens are drawn, and how many."""
+    parts: dict[str, Any] = {}
+    with words.build(gr.Accordion, {"label": "settings"}, open=True, elem_classes="gb-card gb-settings"):
+        for name, limit in LIMITS.items():
+            parts[name] = words.build(
+                gr.Slider,
+                {"label": name, "info": f"{name}.info"},
+                minimum=limit.low,
+                maximum=limit.high,
+                step=limit.step,
+                value=limit.default,
+                elem_id=name.replace("_", "-"),
+            )
+        block_size = document.loaded.model.config.block_size
+        parts["length"] = words.build(
+            gr.Slider,
+            {"label": "length", "info": "length.info"},
+            minimum=1,
+            maximum=block_size,
+            step=1,
+            value=min(DEFAULT_LENGTH, block_size),
+            elem_id="length",
+        )
+        with gr.Row():
+            parts["seed"] = words.build(
+                gr.Textbox,
+                {"label": "seed", "placeholder": "seed.placeholder"},
+                max_length=18,
+                elem_id="seed",
+                min_width=110,
+            )
+            parts["pace"] = words.build(
+                gr.Dropdown,
+                {"label": "pace", "choices": _pace_choices},
+                value=50,
+                elem_id="pace",
+                min_width=110,
+            )
+    return parts
+
+
+def _pace_choices(language: Language) -> list[tuple[str, int]]:
+    return [(str(pace) if pace else say("pace.full", language), pace) for pace in PACES]
+
+
+def text(words: Words, document: Generation) -> dict[str, Any]:
+    """The text itself, and what is said of it."""
+    with gr.Column(elem_classes="gb-card gb-text"):
+        status = words.build(sentence, {"value": "status.example"}, kind="status", elem_id="status")
+        notice = sentence(kind="notice", elem_id="notice")
+        use_tail = gr.Button(visible=False, size="sm", elem_id="use-tail")
+        strip = words.build(tokens, {"labels": _strip_words}, value=views.strip(document), elem_id="strip")
+        with gr.Row(elem_classes="gb-strip-tools"):
+            hint = words.build(sentence, {"value": "strip.hint"}, kind="caption", elem_id="hint")
+            shading = words.build(
+                gr.Radio,
+                {"label": "strip.shading", "choices": _shading_choices},
+                value="probability",
+                elem_id="shading",
+                elem_classes="gb-segments",
+                container=False,
+            )
+    return {
+        "status": status,
+        "notice": notice,
+        "use_tail": use_tail,
+        "strip": strip,
+        "hint": hint,
+        "shading": shading,
+    }
+
+
+def _strip_words(language: Language) -> dict[str, str]:
+    """The words of the strip: its name for screen readers, its tooltip, its button."""
+    keys = ("name", "empty", "token", "id", "probability", "rank", "attention", "marks")
+    return {key: say(f"strip.{key}", language) for key in keys}
+
+
+def _shading_choices(language: Language) -> list[tuple[str, str]]:
+    return [(say(f"strip.shading.{kind}", language), kind) for kind in ("probability", "attention")]
+
+
+def bars(words: Words, document: Generation) -> dict[str, Any]:
+    """What comes next."""
+    params = sampling_params(temperature=LIMITS["temperature"].default)
+    words.build(sentence, {"value": "bars.question"}, kind="question")
+    return {"bars": chart(views.bars(document, views.Look(), params, "en"), elem_id="bars")}
+
+
+def attention(words: Words, document: Generation) -> dict[str, Any]:
+    """Where it looked."""
+    config = document.loaded.model.config
+    with gr.Row(elem_classes="gb-card-head"):
+        words.build(sentence, {"value": "attention.question"}, kind="question")
+        layer = words.build(
+            gr.Dropdown,
+            {"label": "attention.layer"},
+            choices=list(range(config.n_layer)),
+            value=0,
+            elem_id="layer",
+            min_width=72,
+        )
+        head = words.build(
+            gr.Dropdown,
+            {"label": "attention.head"},
+            choices=looking.head_choices(config.n_head, "en"),
+            value=looking.AVERAGE,
+            elem_id="head",
+            min_width=120,
+        )
+    heatmap = chart(views.heatmap(document, views.Look(), "en"), elem_id="heatmap", clickable=True)
+    return {"layer": layer, "head": head, "heatmap": heatmap}
