@@ -60,17 +60,12 @@ def make_panel(
         return drawn(values, False)
 
     def retold(values: Values) -> Values:
-        return drawn(values, False) if values[seen] else {}
+        return drawn(values, False) if values[seen] else {seen: gr.skip()}
 
     if controls:
-        gr.on([_moves(control) for control in controls], moved, inputs, written, **LATEST)
+        gr.on([control.input for control in controls], moved, inputs, written, **LATEST)
     frame.language.change(retold, inputs, written, **LOOKING)
     return Panel(lambda values: drawn(values, True), inputs, written)
-
-
-def _moves(control: Any) -> Any:
-    """The event of a person who moves a control."""
-    return control.change if isinstance(control, gr.Slider) else control.input
 
 
 def document_of(values: Values, playground: Playground) -> Generation | None:

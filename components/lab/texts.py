@@ -1,4 +1,6 @@
-"""The words of the Shapes and Loss tabs, as in components.texts."""
+"""The words of the Shapes and Loss tabs and of every panel, as in components.texts."""
+
+from components.lab.norm_texts import NORMS
 
 LABS: dict[str, tuple[str, str]] = {
     # shapes
@@ -204,4 +206,6 @@ LABS: dict[str, tuple[str, str]] = {
         "The text has {n} characters; at most {limit} are read here: shorten it.",
         "文本有 {n} 个字符；这里最多读 {limit} 个：请缩短一些。",
     ),
+    # panels
+    **NORMS,
 }

@@ -1,0 +1,134 @@
+"""Panels: each fills what it says it fills, in both languages, from nothing but the values of its inputs."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from components.frame import build_frame
+from components.i18n import Words
+from components.lab.panel import Panel
+from components.palette import DARK_PARTNERS
+from components.playground.tab import build_playground
+from components.session import Session, example
+from gpt import Generation, get_model
+
+PANELS = ("layer_norm", "shortcuts")
+
+
+@pytest.fixture(scope="module")
+def place() -> Any:
+    """A page with every panel on it: the blocks, the frame, the playground, and each panel by its name."""
+    words = Words()
+    with gr.Blocks():
+        frame = build_frame(words, example(get_model()))
+        playground = build_playground(words, frame)
+        modules = {name: import_module(f"components.lab.{name}") for name in PANELS}
+        panels = {name: getattr(module, f"build_{name}")(words, frame, playground) for name, module in modules.items()}
+    return SimpleNamespace(frame=frame, playground=playground, panels=panels)
+
+
+def values_of(place: Any, panel: Panel, language: str = "en", **moved: Any) -> dict[Any, Any]:
+    """What a visitor's page would send: every component as it was built, but those named by the end of their id."""
+    found = {component: component.value for component in panel.inputs}
+    found |= {place.frame.language: language, place.playground.session: Session(place.frame.example)}
+    for name, value in moved.items():
+        (component,) = [c for c in found if (c.elem_id or "").endswith(f"-{name.replace('_', '-')}")]
+        found[component] = value
+    return found
+
+
+def shown(place: Any, name: str, language: str = "en", **moved: Any) -> dict[str, Any]:
+    """What the panel shows then, by the id of its components."""
+    panel = place.panels[name]
+    update = panel.show(values_of(place, panel, language, **moved))
+    assert set(update) <= set(panel.outputs)
+    return {component.elem_id: value for component, value in update.items() if component.elem_id}
+
+
+def notice(found: dict[str, Any]) -> str:
+    return next(value for name, value in found.items() if name.endswith("-notice"))
+
+
+def colours(node: Any, meant: bool = False) -> set[str]:
+    if isinstance(node, str):
+        return {node} if meant and node.startswith("#") else set()
+    if isinstance(node, dict):
+        return {c for key, value in node.items() for c in colours(value, "color" in key)}
+    return {c for item in node for c in colours(item, meant)} if isinstance(node, list | tuple) else set()
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_a_panel_has_an_answer_and_pictures_that_both_themes_can_draw(place: Any, name: str) -> None:
+    told = {}
+    for language in ("en", "zh"):
+        found = shown(place, name, language)
+        assert notice(found) == ""
+        told[language] = next(value for key, value in found.items() if key.endswith("-answer"))
+        figures = [json.loads(v) for v in found.values() if isinstance(v, str) and v.startswith('{"figure"')]
+        assert figures
+        for picture in figures:
+            assert picture["text"]
+            assert colours(picture["figure"]) <= set(DARK_PARTNERS) | {"#000"}
+    assert told["en"]
+    assert told["zh"]
+    assert told["en"] != told["zh"]
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_a_panel_computes_nothing_before_it_is_shown(place: Any, name: str) -> None:
+    untouched = [c for c in place.panels[name].outputs if (c.elem_id or "").endswith("-answer")]
+    assert [component.value for component in untouched] == [""]
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_a_panel_without_a_text_says_so_or_needs_none(place: Any, name: str) -> None:
+    panel = place.panels[name]
+    values = values_of(place, panel) | {place.playground.session: Session(None)}
+    found = {component.elem_id: value for component, value in panel.show(values).items() if component.elem_id}
+    assert notice(found) or any(value for key, value in found.items() if key.endswith("-answer"))
+
+
+def test_layer_norm_shows_the_curriculum_s_rows(place: Any) -> None:
+    rows = json.loads(shown(place, "layer_norm")["norm-numbers"])
+    assert [row[1:] for row in rows[1::3]] == [["0.1324", "0.0192", "0.0231"], ["0.2170", "0.0332", "0.0398"]]
+    before = json.loads(shown(place, "layer_norm")["norm-before"])["figure"]["data"]
+    assert [bars["text"] for bars in before] == [
+        ["0.2260", "0.3470", "0.0000", "0.2216", "0.0000", "0.0000"],
+        ["0.2133", "0.2394", "0.0000", "0.5198", "0.3297", "0.0000"],
+    ]
+
+
+def test_scale_and_shift_make_the_spread_and_the_mean(place: Any) -> None:
+    rows = json.loads(shown(place, "layer_norm", scale=2, shift=0.5)["norm-numbers"])
+    assert [float(cell) for cell in rows[3][1:3]] == pytest.approx([0.5, 4], abs=0.01)
+
+
+def test_layer_norm_of_the_model_is_of_the_selected_token(place: Any) -> None:
+    document: Generation = place.frame.example
+    for norm in ("ln_1", "ln_2", "ln_f"):
+        found = shown(place, "layer_norm", source="model", which=norm)
+        rows = json.loads(found["norm-numbers"])
+        assert str(document.n_read - 1) in rows[-1][0]
+        assert [float(cell) for cell in rows[-2][1:3]] == pytest.approx([0, 1], abs=0.01)
+
+
+def test_shortcuts_show_the_curriculum_s_ten_numbers(place: Any) -> None:
+    rows = json.loads(shown(place, "shortcuts")["shortcuts-numbers"])[1:]
+    assert [row[1:] for row in rows] == [
+        ["0.000201736", "0.221698"],
+        ["0.000120112", "0.206941"],
+        ["0.000715204", "0.32897"],
+        ["0.00139887", "0.266573"],
+        ["0.00504965", "1.32585"],
+    ]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**31, 1.5, None])
+def test_a_seed_that_is_none_is_refused(place: Any, seed: Any) -> None:
+    assert "seed" in notice(shown(place, "shortcuts", seed=seed))
