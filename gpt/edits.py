@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from torch import Tensor
@@ -77,6 +77,26 @@ class Edits:
             if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != config.n_embd:
                 shape = tuple(patch.value.shape)
                 raise ValueError(f"a patch of shape {shape} does not fit: each text needs {config.n_embd} numbers")
+
+    def fitting(self, config: GPTConfig) -> Edits:
+        """Those of the edits that `check` lets pass for this model."""
+        layers, width = range(config.n_layer), config.n_embd
+        return replace(
+            self,
+            head_scale={
+                at: x for at, x in self.head_scale.items() if at[0] in layers and at[1] in range(config.n_head)
+            },
+            attn_scale={layer: x for layer, x in self.attn_scale.items() if layer in layers},
+            mlp_scale={layer: x for layer, x in self.mlp_scale.items() if layer in layers},
+            patches=tuple(
+                patch
+                for patch in self.patches
+                if patch.layer in layers
+                and patch.position in range(config.block_size)
+                and patch.value.dim() in (1, 2)
+                and patch.value.shape[-1] == width
+            ),
+        )
 
     def heads(self, layer: int, y: Tensor) -> Tensor:
         """Scale the heads of one layer; y is (B, nh, T, hs), before they are joined."""

@@ -1,0 +1,85 @@
+"""Edits as text: what goes out comes back, and what anybody may have written is an edit or a sentence."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import get_args
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpt
+from gpt import Edits, GPTConfig
+from gpt.config import Activation
+from gpt.documents.edit_text import LARGEST, edits_as_python, format_edits, parse_edits
+from gpt.edits import Patch
+
+numbers = st.integers(0, 99)
+factors = st.floats(-LARGEST, LARGEST)
+all_edits = st.builds(
+    Edits,
+    head_scale=st.dictionaries(st.tuples(numbers, numbers), factors, max_size=6),
+    attn_scale=st.dictionaries(numbers, factors, max_size=3),
+    mlp_scale=st.dictionaries(numbers, factors, max_size=3),
+    activation=st.none() | st.sampled_from(get_args(Activation)),
+    drop_positions=st.booleans(),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(all_edits)
+def test_text_and_python_give_the_same_edits_back(edits):
+    text = format_edits(edits)
+    assert parse_edits(text) == edits
+    assert parse_edits(",".join(reversed(text.split(",")))) == edits
+    assert eval(edits_as_python(edits), {"Edits": gpt.Edits}) == edits
+
+
+pieces = st.sampled_from([*"haf.=,-e0129", "nopos", "act=", "relu", "h1.1=0", "²", "nan", "\n"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(pieces, max_size=8).map("".join))
+def test_a_text_that_is_not_refused_is_an_edit_that_has_a_text(text):
+    edits = Edits()
+    with suppress(ValueError):
+        edits = parse_edits(text)
+    assert parse_edits(format_edits(edits)) == edits
+
+
+def test_the_text_is_as_short_as_it_looks():
+    edits = Edits({(3, 2): 0.0}, {1: 0.0}, {0: 0.5}, activation="relu", drop_positions=True)
+    assert format_edits(edits) == "h3.2=0,a1=0,f0=0.5,act=relu,nopos"
+    assert format_edits(Edits()) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["h1=0", "a1.2=0", "h1.1=11", "a0=nan", "a0=1e9", "f0=0,f0=1", "nopos,nopos", "act=tanh", "a-1=0", "a٣=0"]
+)
+def test_what_is_no_edit_is_named(text):
+    with pytest.raises(ValueError, match=text.split(",")[-1].replace(".", r"\.")):
+        parse_edits(text)
+
+
+def test_a_patch_and_a_factor_that_is_no_number_have_no_text():
+    with pytest.raises(ValueError, match="vector of numbers"):
+        format_edits(Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(4)),)))
+    with pytest.raises(ValueError, match="inf"):
+        format_edits(Edits(attn_scale={0: float("inf")}))
+
+
+@settings(max_examples=30, deadline=None)
+@given(all_edits, st.integers(1, 60), st.integers(1, 60))
+def test_what_fits_a_model_is_what_its_check_lets_pass(edits, n_layer, n_head):
+    config = GPTConfig(vocab_size=8, block_size=4, n_layer=n_layer, n_head=n_head, n_embd=4 * n_head)
+    fitting = edits.fitting(config)
+    fitting.check(config)
+    for name in ("head_scale", "attn_scale", "mlp_scale"):
+        kept, given_ = getattr(fitting, name), getattr(edits, name)
+        for key in set(given_) - set(kept):
+            with pytest.raises(ValueError, match="does not exist"):
+                Edits(**{name: {key: given_[key]}}).check(config)
+        assert kept.items() <= given_.items()
+    assert (fitting.activation, fitting.drop_positions) == (edits.activation, edits.drop_positions)
