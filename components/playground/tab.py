@@ -57,11 +57,16 @@ class Playground:
     layer: gr.Dropdown
     head: gr.Dropdown
     heatmap: gr.HTML
+    files: gr.HTML
 
     def inputs(self) -> set[Any]:
         """Everything that a handler reads; it gets {component: value}."""
         names = (*LIMITS, "session", "prompt", "length", "seed", "pace", "layer", "head", "shading")
         return {*(getattr(self, name) for name in names), self.frame.model, self.frame.language}
+
+    def seen(self) -> list[Any]:
+        """Everything that shows what is selected."""
+        return [getattr(self, name) for name in ("strip", "hint", "bars", "heatmap")]
 
     def outputs(self) -> list[Any]:
         """Everything that a run of the model changes."""
@@ -121,7 +126,7 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     ui.stop.click(None, None, None, cancels=streams, api_visibility="private")
     ui.clear.click(handler(writing.clear), everything, [*outputs, ui.prompt], cancels=streams, **LOOKING)
 
-    seen = [ui.strip, ui.hint, ui.bars, ui.heatmap]
+    seen = ui.seen()
     for widget, select in ((ui.strip, looking.select_token), (ui.heatmap, looking.select_row)):
         widget.select(_with_event(ui, select), everything, seen, **LOOKING)
     latest = {"trigger_mode": "always_last", **LOOKING}

@@ -58,7 +58,7 @@ def _select(session: Session, **chosen: object) -> None:
 
 def shared(playground: Playground) -> list[Any]:
     """What the Playground shows of the selection."""
-    return [getattr(playground, name) for name in ("strip", "hint", "bars", "heatmap", "layer", "head")]
+    return [*playground.seen(), playground.layer, playground.head]
 
 
 def agree(ui: Why, values: Values) -> Values:
