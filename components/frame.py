@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import gradio as gr
 
 from components.i18n import Language, Words, say
+from components.share.menu import link_menu
 from components.texts import TEXTS
 from components.widgets.sentence import sentence
 from gpt import Generation, list_models
@@ -27,6 +28,7 @@ class Frame:
     model: gr.Dropdown
     language: gr.Radio
     theme: gr.Button
+    link: gr.HTML
 
 
 def build_frame(words: Words, example: Generation) -> Frame:
@@ -51,9 +53,10 @@ def build_frame(words: Words, example: Generation) -> Frame:
             elem_classes="gb-segments",
             container=False,
         )
+        link = link_menu(words)
         theme = words.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     theme.click(None, js=_TOGGLE_THEME)
-    return Frame(example, model, language, theme)
+    return Frame(example, model, language, theme, link)
 
 
 def short_name(model: str, language: Language) -> str:

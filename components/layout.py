@@ -16,12 +16,13 @@ from components.lab.loss import build_text_loss
 from components.lab.shapes import build_shape_lab
 from components.playground.tab import LOOKING, build_playground
 from components.session import example
+from components.share.panel import wire_share
 from components.static import HEAD, ROUTES
 from components.theme import THEME
 from components.why.tab import build_why
 from gpt import DEFAULT_MODEL, add_model, get_model
 
-STYLES = ("layout.css", "lab/labs.css", "why/why.css")
+STYLES = ("layout.css", "lab/labs.css", "why/why.css", "share/menu.css")
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 SCRIPT = Path(__file__).with_name("layout.js").read_text(encoding="utf-8")
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
@@ -52,17 +53,18 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
                 build_shape_lab(words, frame, playground)
             with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
                 build_text_loss(words, frame)
-        _language_events(app, words, frame)
+        wire_share(_language_events(app, words, frame), tabs, playground)
         Endpoints(name).register()
     return app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)
 
 
-def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> None:
-    """The switch changes every word; a new visitor gets the language of the link, of last time, or of the browser."""
+def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:
+    """The switch changes every word; a new visitor gets the language of the link, of last time, or of the browser:
+    the event that is returned."""
     frame.language.change(words.updates, frame.language, words.components, **LOOKING)
     frame.language.input(None, frame.language, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
     frame.language.change(None, frame.language, None, js="(lang) => { document.documentElement.lang = lang; }")
-    app.load(None, None, frame.language, js=_FIRST_LANGUAGE, api_visibility="private")
+    return app.load(None, None, frame.language, js=_FIRST_LANGUAGE, api_visibility="private")
 
 
 _FIRST_LANGUAGE = """() => {

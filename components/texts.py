@@ -2,6 +2,7 @@
 
 from components.inside.texts import INSIDE
 from components.lab.texts import LABS
+from components.share.texts import SHARE
 from components.why.texts import WHY
 
 TEXTS: dict[str, tuple[str, str]] = {
@@ -192,6 +193,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "error.full": ("The context of {limit} tokens is full.", "{limit} 个词元的上下文已满。"),
     # shapes and loss
     **LABS,
+    # links and files
+    **SHARE,
     # inside
     **INSIDE,
     # why

@@ -10,6 +10,7 @@ from components.i18n import Language, Words, say
 from components.playground import looking, views
 from components.session import EXAMPLE_PROMPT
 from components.settings import LIMITS, sampling_params
+from components.share.menu import files_menu
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
@@ -137,7 +138,9 @@ def text(words: Words, document: Generation) -> dict[str, Any]:
                 elem_classes="gb-segments",
                 container=False,
             )
+        files = files_menu(words)
     return {
+        "files": files,
         "status": status,
         "notice": notice,
         "use_tail": use_tail,

@@ -1,0 +1,60 @@
+"""What a person can save: the text, the document, one distribution as a table, the program. Made when asked for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from components.labels import token_text
+from gpt import Generation, SamplingParams, distribution
+
+COLUMNS = ("id", "token", "logit", "raw_probability", "final_probability")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as the browser saves it."""
+
+    name: str
+    mime: str
+    content: str
+
+
+def text_file(document: Generation) -> File:
+    """The text alone."""
+    return File(f"{file_stem(document)}.txt", "text/plain", document.text)
+
+
+def json_file(document: Generation) -> File:
+    """The document with all its branches. Raises ValueError where the model was edited."""
+    return File(f"{file_stem(document)}.json", "application/json", document.to_json())
+
+
+def csv_file(document: Generation, position: int, params: SamplingParams) -> File:
+    """What may follow the token at a position: a row for every token of the vocabulary, the most likely first.
+
+    Each token is a JSON string, quotes included: spaces and line breaks can be seen, bytes that are no character
+    stand as \\xNN, and no spreadsheet takes one for a formula.
+    """
+    logits = document.logits(position)
+    stages = distribution(logits, params, previous_ids=document.ids[: position + 1])
+    scores, raw, final = (row.cpu().numpy() for row in (logits.float(), stages.raw, stages.final))
+    table = io.StringIO(newline="")
+    writer = csv.writer(table, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for i in np.lexsort((np.arange(len(raw)), -scores, -final)).tolist():
+        text = json.dumps(token_text(document.tokenizer, i), ensure_ascii=False)
+        writer.writerow((i, text, f"{scores[i]:.9g}", f"{raw[i]:.9g}", f"{final[i]:.9g}"))
+    return File(f"{file_stem(document)}-after-{position}.csv", "text/csv", table.getvalue())
+
+
+def file_stem(document: Generation) -> str:
+    """The model and the first words of the text, as a name that every system takes."""
+    words = re.findall("[a-z0-9]+", document.text[:200].lower())[:4]
+    model = re.findall("[a-z0-9]+", document.loaded.name.lower())[-2:]
+    return "-".join(["glassbox", *model, *words])[:60].rstrip("-")

@@ -1,0 +1,178 @@
+"""A link as plain text: what a page shows becomes the query of its address, and the query becomes that again.
+
+Every parameter is one entry of PARAMETERS, read and written by a pair of functions. A setting that is off is left
+out. Parameters of others, such as `__theme`, are not looked at. Whether a value fits a model is for whoever opens
+the link to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from components.settings import LIMITS, number
+from gpt import SamplingParams
+from gpt.documents.branches import How
+
+MAX_LINK = 4000  # characters of a query: what browsers, proxies and messages carry
+_MAX_READ = 4 * MAX_LINK  # a longer one was not made here
+_MAX_PARAMETERS = 64
+_MAX_COUNT, _MAX_ID, _MAX_SEED = 2**16, 2**31, 10**18
+
+
+@dataclass(frozen=True)
+class Run:
+    """Tokens in a row that came about in the same way.
+
+    ids: those that were typed or chosen by hand. count: how many were sampled. params: what they were sampled with,
+    seed included; None stands for the settings of the link.
+    """
+
+    how: How
+    ids: tuple[int, ...] = ()
+    count: int = 0
+    params: SamplingParams | None = None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the query. read: its text to a value, a ValueError for any other text; write: the reverse."""
+
+    read: Callable[[str], Any]
+    write: Callable[[Any], str] = str
+
+
+def encode(values: Mapping[str, Any]) -> str:
+    """The query of a link, without its "?", in the order of PARAMETERS. Raises KeyError for a name not among them."""
+    unknown = set(values) - set(PARAMETERS)
+    if unknown:
+        raise KeyError(f"a link has no {', '.join(sorted(unknown))}")
+    pairs = [(name, p.write(values[name])) for name, p in PARAMETERS.items() if name in values]
+    return urlencode(pairs, quote_via=quote, errors="replace")
+
+
+def decode(query: str) -> tuple[dict[str, Any], list[str]]:
+    """The values of a query that anybody may have written, and the names of those that cannot be read."""
+    if len(query) > _MAX_READ:
+        return {}, ["link"]
+    try:
+        given = dict(parse_qsl(query, keep_blank_values=True, errors="replace", max_num_fields=_MAX_PARAMETERS))
+    except ValueError:
+        return {}, ["link"]
+    values: dict[str, Any] = {}
+    refused = []
+    for name in PARAMETERS.keys() & given.keys():
+        try:
+            values[name] = PARAMETERS[name].read(given[name])
+        except ValueError:
+            refused.append(name)
+    return values, sorted(refused)
+
+
+def _setting(name: str, text: str) -> float | int:
+    """A number within the limits that the page itself has."""
+    limit = LIMITS[name]
+    return number(name, _whole(text) if name == "top_k" else _number(text), limit.low, limit.high)
+
+
+def _number(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,25})?(e-[0-9]{1,3})?", text):
+        raise ValueError("no number")
+    return float(text)
+
+
+def _whole(text: str, most: int = _MAX_COUNT, least: int = 0) -> int:
+    if not re.fullmatch("[0-9]{1,19}", text) or not least <= int(text) <= most:
+        raise ValueError("no whole number in that range")
+    return int(text)
+
+
+def _words(most: int, text: str) -> str:
+    if len(text) > most:
+        raise ValueError("too long")
+    return text
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch("[a-z_-]{1,40}", text):
+        raise ValueError("no name")
+    return text
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    """Token ids with "-" between them."""
+    return tuple(_whole(part, _MAX_ID) for part in text.split("-"))
+
+
+def _write_ids(ids: tuple[int, ...]) -> str:
+    return "-".join(map(str, ids))
+
+
+_BY_HAND: dict[str, How] = {"t": "typed", "c": "chosen"}
+_LETTERS = {
+    "t": "temperature",
+    "k": "top_k",
+    "p": "top_p",
+    "m": "min_p",
+    "r": "repetition_penalty",
+    "s": "seed",
+}
+
+
+def _runs(text: str) -> tuple[Run, ...]:
+    """`40_c300_t5-6_10t1.2s7`: 40 sampled, one chosen, two typed, 10 sampled at temperature 1.2 with seed 7."""
+    return tuple(map(_run, text.split("_"))) if text else ()
+
+
+def _run(text: str) -> Run:
+    how = _BY_HAND.get(text[:1])
+    if how is not None:
+        return Run(how, _ids(text[1:]))
+    parts = re.fullmatch(r"([0-9]+)((?:[tkpmrs][0-9.]+(?:e-[0-9]+)?)*)", text)
+    if parts is None:
+        raise ValueError("no run of tokens")
+    settings: dict[str, Any] = {}
+    for letter, value in re.findall(r"([tkpmrs])([0-9.]+(?:e-[0-9]+)?)", parts[2]):
+        whole = letter in "ks"
+        settings[_LETTERS[letter]] = _whole(value, _MAX_SEED) if whole else _number(value)
+    if settings and "seed" not in settings:
+        raise ValueError("settings without a seed")
+    count = _whole(parts[1], least=1)
+    return Run("sampled", count=count, params=SamplingParams(**settings) if settings else None)
+
+
+def _write_runs(runs: tuple[Run, ...]) -> str:
+    return "_".join(map(_write_run, runs))
+
+
+def _write_run(run: Run) -> str:
+    if run.how != "sampled":
+        return {how: letter for letter, how in _BY_HAND.items()}[run.how] + _write_ids(run.ids)
+    if run.params is None:
+        return str(run.count)
+    names = {name: letter for letter, name in _LETTERS.items()}
+    given = [(names[field.name], getattr(run.params, field.name)) for field in fields(SamplingParams)]
+    return str(run.count) + "".join(f"{letter}{value!r}" for letter, value in given if value is not None)
+
+
+PARAMETERS: dict[str, Parameter] = {
+    "model": Parameter(partial(_words, 400)),
+    # What a pass does differently, in words of its own: opaque here, to be checked by whoever applies it.
+    "edits": Parameter(partial(_words, 2000)),
+    "prompt": Parameter(partial(_words, _MAX_READ)),
+    "prompt_ids": Parameter(_ids, _write_ids),  # instead of a prompt that is not the tokens of its own text
+    **{name: Parameter(partial(_setting, name), repr) for name in LIMITS},
+    "seed": Parameter(partial(_whole, most=_MAX_SEED)),
+    "length": Parameter(partial(_whole, least=1)),  # how many tokens the next run may have
+    "text": Parameter(_runs, _write_runs),  # how each token after the prompt came about; left out: a new run
+    "tab": Parameter(_name),
+    "position": Parameter(_whole),  # the selected token; left out: the newest
+    "layer": Parameter(_whole),
+    "head": Parameter(_whole),  # left out: the average
+    "lang": Parameter(lambda text: "zh" if text == "zh" else "en"),
+}
+VIEW = ("tab", "position", "layer", "head", "lang")  # a link with no other parameters leaves the text as it is

@@ -1,0 +1,180 @@
+"""Opening a link: the settings as they were, the same text written again, the same place looked at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from components.i18n import Language, say
+from components.playground import looking, views, writing
+from components.session import EXAMPLE_PROMPT, Session
+from components.settings import LIMITS, sampling_params
+from components.share.link import VIEW, Run, decode
+from components.share.telling import prompt_text
+from components.widgets.tokens import selection
+from gpt import Generation, LoadedModel, SamplingParams, list_models, with_seed
+
+if TYPE_CHECKING:
+    from components.playground.tab import Playground
+
+Values = dict[Any, Any]
+UPDATE_SECONDS = 0.1  # between two updates while the text is written again
+
+
+@dataclass
+class Asked:
+    """What a link asks for. given: its sound values, taken out of it where they turn out not to fit.
+
+    refused: the names of those that could not be followed. problem: a sentence about them, where there is one.
+    """
+
+    given: dict[str, Any]
+    refused: list[str] = field(default_factory=list)
+    problem: str = ""
+
+    def refuse(self, *names: str) -> None:
+        """Go on as if these had not been asked for."""
+        self.refused += [name for name in names if self.given.pop(name, None) is not None]
+
+    def note(self, language: Language) -> str:
+        """What a person should know; nothing where all went as asked."""
+        said = say("share.refused", language, names=", ".join(self.refused)) if self.refused else ""
+        return " ".join(filter(None, (said, self.problem)))
+
+
+def open_link(ui: Playground, tabs: gr.Tabs, values: Values, request: gr.Request) -> Iterator[Values]:
+    """Follow the query of the page's address; a page without one stays as it is."""
+    asked = Asked(*decode(str(request.query_params)))
+    language: Language = asked.given.get("lang", values[ui.frame.language])
+    session: Session = values[ui.session]
+    if asked.given.keys() - VIEW:
+        yield from _write(ui, values, session, asked, language)
+        yield writing.finish(ui, values)
+    look = asked.given.keys() & VIEW
+    if session.document is None or not (look or asked.refused):
+        yield {ui.notice: gr.skip()}
+        return
+    yield _view(ui, tabs, values, session, asked) | {ui.notice: asked.note(language) or gr.skip()}
+
+
+def _write(
+    ui: Playground, values: Values, session: Session, asked: Asked, language: Language
+) -> Generator[Values, None, None]:
+    """The settings on the screen, and the text from its first token."""
+    given = asked.given
+    params = _settings(given)
+    loaded = yield from _model(ui, values, asked, language)
+    prompt, ids = _prompt(loaded, asked)
+    document = Generation(loaded, ids)
+    length = min(given.get("length", values[ui.length]), loaded.model.config.block_size)
+    runs = given.get("text", (Run("sampled", count=length),))
+    params = with_seed(params)
+    session.document, session.prompt, session.finish_reason = document, prompt, None
+    session.look = views.Look().fitting(loaded.model.config, position=views.NEWEST)
+    meter = session.meter = views.Meter(document, params.seed)
+    sliders = sampling_values(params) | {"seed": str(params.seed) if "seed" in given else "", "prompt": prompt}
+    values |= {getattr(ui, name): value for name, value in sliders.items()}
+    values[ui.frame.model], values[ui.length] = loaded.name, length
+    yield {
+        **{getattr(ui, name): value for name, value in sliders.items()},
+        **looking.fit(ui, session, loaded, values),
+        ui.frame.model: loaded.name,
+        ui.status: say("status.reading", language),
+        ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade=""),
+    }
+    shown = time.perf_counter()
+    try:
+        for _ in _replayed(document, runs, params, meter):
+            if time.perf_counter() - shown > UPDATE_SECONDS:
+                shown = time.perf_counter()
+                yield {ui.strip: views.strip(document), ui.status: meter.sentence(language)}
+    except ValueError as problem:  # ids that do not exist, or more than the context holds
+        asked.refuse("text")
+        asked.problem = str(problem)
+    document.read()
+    yield {ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade="")}
+
+
+def _replayed(
+    document: Generation, runs: tuple[Run, ...], params: SamplingParams, meter: views.Meter
+) -> Iterator[None]:
+    """The tokens after the prompt, each in the way it once came about. Raises ValueError where that is impossible."""
+    for run in runs:
+        if run.how == "chosen":
+            document.append(*run.ids)
+        elif run.how == "typed":
+            document.append_text(run.ids)
+        else:
+            left = run.count
+            while left > 0:  # a run may go on after an end-of-text token
+                before = left
+                for _ in meter.timed(document.steps(run.params or params, left), time.perf_counter()):
+                    left -= 1
+                    yield
+                if left == before or document.full:
+                    break
+
+
+def sampling_values(params: SamplingParams) -> dict[str, float]:
+    """Settings as the sliders show them: those that are off stand at the end that means so."""
+    off = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+    return {name: off[name] if (value := getattr(params, name)) is None else value for name in LIMITS}
+
+
+def _settings(given: dict[str, Any]) -> SamplingParams:
+    values = {name: given.get(name, limit.default) for name, limit in LIMITS.items()}
+    return sampling_params(**values, seed=given.get("seed"))
+
+
+def _model(ui: Playground, values: Values, asked: Asked, language: Language) -> Generator[Values, None, LoadedModel]:
+    """The model that was asked for, or the one that the page has anyway."""
+    name = asked.given.get("model", values[ui.frame.model])
+    if name in list_models():
+        try:
+            return (yield from writing.loading(ui.status, name, language))
+        except ValueError as problem:
+            asked.problem = str(problem)
+    asked.refuse("model", "text")
+    return ui.frame.example.loaded
+
+
+def _prompt(loaded: LoadedModel, asked: Asked) -> tuple[str, str | list[int]]:
+    """The prompt as the box shows it, and as the document takes it; the example's where it does not fit."""
+    for name in ("prompt", "prompt_ids"):
+        if name in asked.given:
+            prompt = asked.given[name]
+            try:
+                document = Generation(loaded, prompt)
+            except ValueError as problem:
+                asked.problem = str(problem)
+                asked.refuse(name, "text")
+            else:
+                return prompt_text(document), prompt
+    return EXAMPLE_PROMPT, EXAMPLE_PROMPT
+
+
+def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked: Asked) -> Values:
+    """Look at the same place, in the same tab."""
+    document, given = session.document, asked.given
+    config = document.loaded.model.config
+    limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}
+    asked.refuse(*(name for name, limit in limits.items() if given.get(name, 0) >= limit))
+    known = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
+    if given.get("tab") not in known:
+        asked.refuse("tab")
+    session.look = views.Look(
+        position=given.get("position", views.NEWEST), layer=given.get("layer", 0), head=given.get("head")
+    )
+    language = given.get("lang", values[ui.frame.language])
+    shade = views.shading(document, session.look)
+    return {
+        **looking.look(ui, session, looking.params_of(ui, values), language),
+        ui.strip: gr.update(selected=selection(session.look.position), shade=shade),
+        ui.layer: session.look.layer,
+        ui.head: looking.AVERAGE if session.look.head is None else session.look.head,
+        tabs: gr.Tabs(selected=given["tab"]) if "tab" in given else gr.skip(),
+    }

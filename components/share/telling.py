@@ -1,0 +1,56 @@
+"""A document told in the terms of a link: its prompt, and how each token after it came about."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from components.settings import LIMITS
+from components.share.link import Run
+from gpt import Generation, SamplingParams
+
+
+def told(document: Generation, params: SamplingParams) -> dict[str, Any]:
+    """The current text as values of a link whose settings are `params`, as the sliders stand.
+
+    The seed is that of `params`, else that of the last draw, so that opening the link and writing on repeats it.
+    """
+    positions = range(document.n_prompt, len(document.ids))
+    runs = [(origin, [*run]) for origin, run in groupby(positions, key=document.origin)]
+    drawn = [origin.params for origin, _ in runs if origin.params is not None]
+    seed = params.seed if params.seed is not None else drawn[-1].seed if drawn else None
+    own = SamplingParams(**{name: getattr(params, name) for name in LIMITS}, seed=seed)
+    values: dict[str, Any] = {"model": document.loaded.name, **_prompt(document), **settings(params)}
+    if seed is not None:
+        values["seed"] = seed
+    values["text"] = tuple(
+        Run("sampled", count=len(run), params=None if origin.params == own else origin.params)
+        if origin.params is not None
+        else Run(origin.how, ids=tuple(document.ids[position] for position in run))
+        for origin, run in runs
+    )
+    return values
+
+
+def settings(params: SamplingParams) -> dict[str, Any]:
+    """The settings that are on."""
+    return {name: value for name in LIMITS if (value := getattr(params, name)) is not None}
+
+
+def prompt_text(document: Generation) -> str:
+    """The prompt as a text box can hold it; an end-of-text token has none."""
+    ids = document.ids[: document.n_prompt]
+    return document.tokenizer.decode([token_id for token_id in ids if token_id != document.tokenizer.eot_id])
+
+
+def _prompt(document: Generation) -> dict[str, Any]:
+    """The prompt as text where encoding that gives its tokens back, else as ids."""
+    ids, tokenizer = document.ids[: document.n_prompt], document.tokenizer
+    if ids == [tokenizer.eot_id]:
+        return {"prompt": ""}
+    try:
+        text = tokenizer.decode(ids)
+        same = tokenizer.encode(text) == ids
+    except ValueError:  # bytes that are no text, or a character that this vocabulary lacks
+        same = False
+    return {"prompt": text} if same else {"prompt_ids": tuple(ids)}
