@@ -63,9 +63,14 @@ def make_panel(
         return drawn(values, False) if values[seen] else {seen: gr.skip()}
 
     if controls:
-        gr.on([control.input for control in controls], moved, inputs, written, **LATEST)
+        gr.on([_moves(control) for control in controls], moved, inputs, written, **LATEST)
     frame.language.change(retold, inputs, written, **LOOKING)
     return Panel(lambda values: drawn(values, True), inputs, written)
+
+
+def _moves(control: Any) -> Any:
+    """The event of a person who moves a control; text that is pasted raises no `input`."""
+    return control.change if isinstance(control, gr.Textbox) else control.input
 
 
 def document_of(values: Values, playground: Playground) -> Generation | None:

@@ -81,10 +81,10 @@ def pair_bars(
     digits: str = ".2g",
     tip: str = ".6g",
 ) -> Figure:
-    """Two bars for each name, side by side. pair: {what the legend says: values, (N,)}; a value that is not above 0
+    """One or two bars for each name, side by side. pair: {what the legend says: values, (N,)}; a value not above 0
     has no place on a logarithmic axis, and no bar. Raises ValueError where the lengths differ."""
     data = []
-    for (series, values), colour in zip(pair.items(), _PAIR, strict=True):
+    for (series, values), colour in zip(pair.items(), _PAIR, strict=False):
         values = np.asarray(values, dtype=np.float64)
         if len(values) != len(names):
             raise ValueError(f"{len(names)} names need as many bars, not {len(values)}")

@@ -1,6 +1,7 @@
 """The words of the Shapes and Loss tabs and of every panel, as in components.texts."""
 
 from components.lab.norm_texts import NORMS
+from components.lab.token_texts import TOKENIZER
 
 LABS: dict[str, tuple[str, str]] = {
     # shapes
@@ -208,4 +209,5 @@ LABS: dict[str, tuple[str, str]] = {
     ),
     # panels
     **NORMS,
+    **TOKENIZER,
 }

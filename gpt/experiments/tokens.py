@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import regex
 
 from gpt.checkpoints.vocabularies import Vocabulary
-from gpt.tokenizer import Tokenizer
+from gpt.tokenizer import Tokenizer, gpt2_tokenizer
 
 SAMPLES = {  # one sentence in several languages: language code -> text
     "en": "The little dog wanted to play in the garden.",
@@ -25,6 +30,9 @@ SAMPLES = {  # one sentence in several languages: language code -> text
     "emoji": "🐶🌳🎾😀👍🏽👨‍👩‍👧",
     "code": "for dog in garden:\n    dog.play(hours=2)",
 }
+GPT2_URLS = tuple(  # tiktoken names its copies by the sum of these
+    f"https://openaipublic.blob.core.windows.net/gpt-2/encodings/main/{name}" for name in ("vocab.bpe", "encoder.json")
+)
 
 
 @dataclass(frozen=True)
@@ -133,3 +141,16 @@ def side_by_side(first: Vocabulary, second: Vocabulary, text: str) -> SideBySide
     a, b = pieces(first, text), pieces(second, text)
     cuts = {piece.start for piece in a} & {piece.start for piece in b} - {0}
     return SideBySide(a, b, tuple(sorted(cuts)))
+
+
+def gpt2_copy() -> Tokenizer | None:
+    """GPT-2's vocabulary if tiktoken has a copy of it; nothing is fetched, None where there is none."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR") or Path(tempfile.gettempdir()) / "data-gym-cache"
+    return (
+        _gpt2() if all((Path(folder) / hashlib.sha1(url.encode()).hexdigest()).exists() for url in GPT2_URLS) else None
+    )
+
+
+@cache
+def _gpt2() -> Tokenizer:
+    return gpt2_tokenizer()

@@ -14,11 +14,10 @@ from components.frame import build_frame
 from components.i18n import Words
 from components.lab.panel import Panel
 from components.palette import DARK_PARTNERS
-from components.playground.tab import build_playground
 from components.session import Session, example
 from gpt import Generation, get_model
 
-PANELS = ("layer_norm", "shortcuts")
+PANELS = ("layer_norm", "shortcuts", "tokenizer")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def place() -> Any:
     words = Words()
     with gr.Blocks():
         frame = build_frame(words, example(get_model()))
-        playground = build_playground(words, frame)
+        playground = SimpleNamespace(frame=frame, session=gr.State(Session(frame.example)))
         modules = {name: import_module(f"components.lab.{name}") for name in PANELS}
         panels = {name: getattr(module, f"build_{name}")(words, frame, playground) for name, module in modules.items()}
     return SimpleNamespace(frame=frame, playground=playground, panels=panels)
@@ -132,3 +131,24 @@ def test_shortcuts_show_the_curriculum_s_ten_numbers(place: Any) -> None:
 @pytest.mark.parametrize("seed", [-1, 2**31, 1.5, None])
 def test_a_seed_that_is_none_is_refused(place: Any, seed: Any) -> None:
     assert "seed" in notice(shown(place, "shortcuts", seed=seed))
+
+
+def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = shown(place, "tokenizer", word="\u5c0f")
+    (bars,) = json.loads(found["bpe-ladder-own"])["figure"]["data"]
+    assert bars["text"] == ["E5", "B0", "8F"]
+    assert ["\u5c0f", "U+5C0F", "E5 B0 8F"] in json.loads(found["bpe-bytes"])
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "/nowhere")
+    found = shown(place, "tokenizer")
+    assert found["bpe-ladder-gpt2"] == ""
+    assert "no copy" in found["bpe-missing"]
+    assert len(json.loads(found["bpe-languages"])["figure"]["data"]) == 1
+
+
+@pytest.mark.parametrize(("word", "why"), [("", "no word"), ("two words", "cut into 2 words"), ("x" * 25, "25 bytes")])
+def test_what_is_no_word_is_refused_with_a_sentence(place: Any, word: str, why: str) -> None:
+    assert why in notice(shown(place, "tokenizer", word=word))
+
+
+def test_half_a_surrogate_pair_breaks_nothing(place: Any) -> None:
+    assert notice(shown(place, "tokenizer", word="\ud83d", text="a\ud83d<b>")) == ""

@@ -6,7 +6,9 @@ gr.Plot draws every update it is sent; here the script keeps the newest and draw
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import gradio as gr
 from plotly.graph_objects import Figure
@@ -15,7 +17,8 @@ from plotly.utils import PlotlyJSONEncoder
 from components.palette import DARK_PARTNERS
 
 _FOLDER = Path(__file__).parent
-_SCRIPT = (_FOLDER / "chart.js").read_text(encoding="utf-8")
+# What never changes is part of the script: of properties the browser may forget those that an update does not name.
+_SCRIPT = f"const DARK = {json.dumps(DARK_PARTNERS)};\n" + (_FOLDER / "chart.js").read_text(encoding="utf-8")
 CSS = (_FOLDER / "chart.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-chart">
@@ -24,22 +27,33 @@ _TEMPLATE = """<figure class="gb-chart">
 </figure>"""
 
 
+class Row(NamedTuple):
+    """A row that can be chosen: its name for screen readers, its tooltip, and what the server gets."""
+
+    label: str
+    title: str
+    sent: dict[str, object]
+
+
 def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
     """A chart whose value is a `chart_value` string; any other string shows an empty place.
 
     A click on a point raises `.select` with an `evt._data` of x, y, pointNumber, curveNumber and customdata;
-    `clickable` makes the pointer say so.
+    `clickable` makes the pointer say so. A `with_rows` figure raises `.select` with what its row has to say.
     """
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=f"const CLICKABLE = {json.dumps(clickable)};\n{_SCRIPT}",
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],
-        dark=DARK_PARTNERS,
-        clickable=clickable,
     )
+
+
+def with_rows(figure: Figure, name: str, rows: Sequence[Row]) -> Figure:
+    """The same horizontal bars, each row of them a button, from the top; name: of all of them together."""
+    return figure.update_layout(meta={"name": name, "rows": [row._asdict() for row in rows]})
 
 
 def chart_value(figure: Figure, text: str, note: str = "") -> str:

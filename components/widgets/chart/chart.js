@@ -3,7 +3,7 @@ const root = element.querySelector(".gb-chart");
 const plot = root.querySelector(".gb-plot");
 const says = root.querySelector(".gb-says");
 const note = root.querySelector(".gb-note");
-root.classList.toggle("gb-clickable", Boolean(props.clickable));
+root.classList.toggle("gb-clickable", CLICKABLE);
 
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
 const NARROWEST = 160; // px; less is a page that is still being laid out
@@ -23,7 +23,7 @@ function parse(value) {
 
 // Swaps colours for their partners on the dark theme; only where a colour is meant, never in labels.
 function darken(node, colour) {
-  if (typeof node === "string") return colour && props.dark[node] ? props.dark[node] : node;
+  if (typeof node === "string") return colour && DARK[node] ? DARK[node] : node;
   if (Array.isArray(node)) return node.map((item) => darken(item, colour));
   if (node && typeof node === "object") {
     for (const key of Object.keys(node)) node[key] = darken(node[key], /color/.test(key));
@@ -73,6 +73,7 @@ function draw() {
   plot.setAttribute("aria-label", says.textContent);
   if (!content) return clear();
   root.classList.remove("gb-nothing");
+  rows.draw(content.figure.layout, says.textContent);
   plot.style.height = `${content.figure.layout.height ?? 320}px`;
   const width = plot.clientWidth;
   if (width < NARROWEST || !window.Plotly) return;

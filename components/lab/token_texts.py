@@ -1,0 +1,67 @@
+"""The words of the panel on tokenizers, as in components.texts."""
+
+TOKENIZER: dict[str, tuple[str, str]] = {
+    "bpe.question": ("How does a word become tokens?", "一个单词怎样变成词元？"),
+    "bpe.word": ("Word", "单词"),
+    "bpe.word.info": ("its bytes are joined pair by pair; a space before it counts", "字节逐对合并；前面的空格也算"),
+    "bpe.says": (
+        "{word} is {bytes}: {merges} make {parts} of them, {tokens}.",
+        "{word} 有 {bytes}：{merges}得到{parts}：{tokens}。",
+    ),
+    "bpe.bytes": ("{n} bytes", "{n} 个字节"),
+    "bpe.bytes.one": ("1 byte", "1 个字节"),
+    "bpe.merges": ("{n} merges", "经过 {n} 次合并，"),
+    "bpe.merges.one": ("1 merge", "经过 1 次合并，"),
+    "bpe.parts": ("{n} tokens", " {n} 个词元"),
+    "bpe.parts.one": ("1 token", " 1 个词元"),
+    "bpe.own": ("The bundled vocabulary, {n} tokens", "自带的词表，{n} 个词元"),
+    "bpe.gpt2": ("GPT-2's vocabulary, 50,257 tokens", "GPT-2 的词表，50,257 个词元"),
+    "bpe.gpt2.none": (
+        "There is no copy of GPT-2's vocabulary on this computer. Pick a GPT-2 in the list of models: it comes with it.",
+        "这台计算机上没有 GPT-2 的词表。在模型列表中选一个 GPT-2，词表会随它一起下载。",
+    ),
+    "bpe.picture": (
+        "From the bytes above to the tokens below; each row joins the two neighbours whose token was learned first.",
+        "从上面的字节到下面的词元；每一行合并一对相邻部分，先合并最早学到的。",
+    ),
+    "bpe.rank": ("token {rank}", "词元 {rank}"),
+    "bpe.error.none": ("There is no word: type one.", "没有单词：请输入一个。"),
+    "bpe.error.long": (
+        "{word} has {n} bytes; at most {limit} are joined here: shorten it.",
+        "{word} 有 {n} 个字节；这里最多合并 {limit} 个：请缩短一些。",
+    ),
+    "bpe.error.several": (
+        "{word} is cut into {n} words before anything is joined: type one of them.",
+        "{word} 在合并之前会先被切成 {n} 个单词：请只输入其中一个。",
+    ),
+    "bpe.text.question": ("What does a text cost in either?", "同一段文本各要多少词元？"),
+    "bpe.text": ("Text", "文本"),
+    "bpe.text.says": (
+        "{characters} characters, {bytes} bytes: {own} tokens of the bundled vocabulary.",
+        "{characters} 个字符，{bytes} 个字节：用自带的词表是 {own} 个词元。",
+    ),
+    "bpe.text.gpt2": (" GPT-2's needs {gpt2}.", "用 GPT-2 的词表是 {gpt2} 个。"),
+    "bpe.character": ("character", "字符"),
+    "bpe.code_point": ("code point", "码位"),
+    "bpe.utf8": ("UTF-8 bytes", "UTF-8 字节"),
+    "bpe.language.question": ("Which languages are cheap?", "哪些语言更省词元？"),
+    "bpe.per_character": ("tokens per character", "每个字符的词元数"),
+    "bpe.language.says": (
+        "One sentence in each language. English takes {en} tokens a character in the bundled vocabulary, Chinese {zh}: "
+        "it was learned from English stories, and spells everything else byte by byte.",
+        "同一句话的各种语言版本。用自带的词表，英文每个字符 {en} 个词元，中文 {zh} 个：它只从英文故事中学习，其他文字都要逐字节拼写。",
+    ),
+    "bpe.language.en": ("English", "英文"),
+    "bpe.language.de": ("German", "德文"),
+    "bpe.language.fr": ("French", "法文"),
+    "bpe.language.es": ("Spanish", "西班牙文"),
+    "bpe.language.ru": ("Russian", "俄文"),
+    "bpe.language.el": ("Greek", "希腊文"),
+    "bpe.language.ar": ("Arabic", "阿拉伯文"),
+    "bpe.language.hi": ("Hindi", "印地文"),
+    "bpe.language.zh": ("Chinese", "中文"),
+    "bpe.language.ja": ("Japanese", "日文"),
+    "bpe.language.ko": ("Korean", "韩文"),
+    "bpe.language.emoji": ("emoji", "表情符号"),
+    "bpe.language.code": ("Python", "Python 代码"),
+}
