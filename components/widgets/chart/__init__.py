@@ -18,7 +18,8 @@ from components.palette import DARK_PARTNERS
 
 _FOLDER = Path(__file__).parent
 # What never changes is part of the script: of properties the browser may forget those that an update does not name.
-_SCRIPT = f"const DARK = {json.dumps(DARK_PARTNERS)};\n" + (_FOLDER / "chart.js").read_text(encoding="utf-8")
+_FILES = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("rows.js", "chart.js"))
+_SCRIPT = f"const DARK = {json.dumps(DARK_PARTNERS)};\n{_FILES}"
 CSS = (_FOLDER / "chart.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-chart">

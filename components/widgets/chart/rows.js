@@ -1,0 +1,50 @@
+// A button over each row of a bar chart whose layout.meta is {rows: [{id, label}], ...}: the whole row is a target, and
+// the arrow keys, Enter and Space do what the pointer does. Clicks survive a redrawing that falls between down and up.
+const rows = (() => {
+  const list = document.createElement("div");
+  list.className = "gb-rows";
+  let [meta, current] = [null, 0];
+  const buttons = list.children;
+
+  function turn(to) {
+    buttons[current]?.setAttribute("tabindex", "-1");
+    current = Math.max(0, Math.min(buttons.length - 1, to));
+    buttons[current]?.setAttribute("tabindex", "0");
+  }
+
+  function draw(layout, name) {
+    meta = layout?.meta?.rows ? layout.meta : null;
+    list.hidden = !meta;
+    if (!meta) return;
+    if (!list.isConnected) plot.after(list);
+    list.setAttribute("role", "group");
+    list.setAttribute("aria-label", meta.name ?? name);
+    while (buttons.length > meta.rows.length) list.lastChild.remove();
+    while (buttons.length < meta.rows.length) {
+      list.append(Object.assign(document.createElement("button"), { type: "button", tabIndex: -1 }));
+    }
+    const tall = (layout.height - layout.margin.t - layout.margin.b) / meta.rows.length;
+    meta.rows.forEach(({ label, title }, i) => {
+      buttons[i].setAttribute("aria-label", label);
+      buttons[i].title = title ?? "";
+      buttons[i].style.top = `${layout.margin.t + i * tall}px`;
+      buttons[i].style.height = `${tall}px`;
+    });
+    turn(current);
+  }
+
+  list.addEventListener("click", (event) => {
+    const row = [].indexOf.call(buttons, event.target.closest("button"));
+    if (row >= 0) trigger("select", { ...meta.rows[row].sent });
+  });
+  list.addEventListener("focusin", (event) => turn([].indexOf.call(buttons, event.target)));
+  list.addEventListener("keydown", (event) => {
+    const to = { ArrowUp: current - 1, ArrowDown: current + 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    turn(to);
+    buttons[current].focus();
+    event.preventDefault();
+  });
+  return { draw };
+})();
+
