@@ -32,9 +32,10 @@ class KVCache:
         if not 1 <= self.max_length <= config.block_size:
             raise ValueError(f"max_length must lie in 1..{config.block_size}, not {self.max_length}")
         shape = (config.n_layer, batch_size, config.n_head, self.max_length, config.head_size)
-        self.k = torch.zeros(shape, dtype=dtype, device=device)
-        self.v = torch.zeros(shape, dtype=dtype, device=device)
-        self.q = torch.zeros(shape, dtype=dtype, device=device) if keep_queries else None
+        kept = torch.zeros(shape[0], 3 if keep_queries else 2, *shape[1:], dtype=dtype, device=device)
+        self.k, self.v = kept[:, -2], kept[:, -1]
+        self.q = kept[:, 0] if keep_queries else None
+        self._layers = [(layer[:, 0], layer[-2], layer[-1]) for layer in kept]
         self.length = 0
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,14 +43,25 @@ class KVCache:
 
         The length moves on only with `advance`, once every layer has stored its part.
         """
+        self.need(k.shape[2])
         end = self.length + k.shape[2]
-        if end > self.max_length:
-            raise ValueError(f"{end} positions do not fit a cache of {self.max_length}")
         self.k[layer, :, :, self.length : end] = k
         self.v[layer, :, :, self.length : end] = v
         if self.q is not None:
             self.q[layer, :, :, self.length : end] = q
         return self.k[layer, :, :, :end], self.v[layer, :, :, :end]  # (B, nh, S, hs)
+
+    def append(self, layer: int, qkv: Tensor) -> tuple[Tensor, Tensor]:
+        """`update` by one position of one text: qkv is (3, nh, hs), stored in one go; `need` is for the caller."""
+        end = self.length + 1
+        rows, k, v = self._layers[layer]
+        rows[:, :, self.length] = qkv[-len(rows) :]
+        return k[:, :, :end], v[:, :, :end]  # (1, nh, S, hs)
+
+    def need(self, count: int) -> None:
+        """Raise ValueError unless there is room for `count` more positions."""
+        if self.length + count > self.max_length:
+            raise ValueError(f"{self.length + count} positions do not fit a cache of {self.max_length}")
 
     def advance(self, count: int) -> None:
         """Say that `count` positions were stored in every layer."""

@@ -66,7 +66,7 @@ def score_stories(model: GPT, tokenizer: Tokenizer, stories: list[str], *, batch
     """
     if tokenizer.eot_id is None:
         raise ValueError("this vocabulary has no end-of-text token to start a story from")
-    device = model.wte.weight.device
+    device = model.device
     documents = [[tokenizer.eot_id, *tokenizer.encode(story)] for story in stories]
     pairs = [pair for ids in documents for pair in windows(ids, model.config.block_size)]
     pairs.sort(key=lambda pair: len(pair[0]))  # equal lengths together: little padding

@@ -69,7 +69,7 @@ class Generation(Document):
         branch_memory: int = BRANCH_MEMORY,
     ) -> None:
         self.loaded, self.edits = loaded, edits
-        self._reading = Reading(loaded.model, edits, branch_memory)
+        self._reading = Reading(loaded.engine, edits, branch_memory)
         ids = encode_prompt(loaded, prompt)
         super().__init__(loaded.tokenizer, loaded.model.config.block_size, Branches.line(ids), len(ids), len(ids) - 1)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, get_args
 
 import torch
@@ -11,11 +14,13 @@ import torch
 from gpt.checkpoints import Checkpoint
 from gpt.checkpoints.hub import Progress
 from gpt.checkpoints.vocabularies import Vocabulary
+from gpt.engine import Engine
 from gpt.model import GPT
+from gpt.packed import pack
 from gpt.zero import on_zero_gpu
 
 Precision = Literal["fp32", "bf16", "int8"]
-DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
+DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +37,11 @@ class LoadedModel:
     precision: Precision
     layout: str = ""
 
+    @cached_property
+    def engine(self) -> Engine:
+        """What writes with this model for everybody who holds it."""
+        return Engine(self.model)
+
 
 def best_device() -> torch.device:
     """CUDA where there is one, else Apple's MPS, else the CPU; ZeroGPU lends one to a twin, see `gpt.lent`."""
@@ -46,20 +56,30 @@ def check_precision(precision: str) -> None:
     """Raise ValueError for a precision that models cannot be loaded in."""
     if precision not in get_args(Precision):
         raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, not {precision!r}")
-    if precision not in DTYPES:
-        raise ValueError(f"precision {precision} is not available yet: choose fp32 or bf16")
+
+
+def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device) -> int:
+    """Bytes that a model takes in a precision; in float32 on a CPU twice, as rows and in the order of `gpt.packed`."""
+    twice = precision == "fp32" and device.type == "cpu"
+    return checkpoint.n_bytes(DTYPES[precision]) * (2 if twice else 1)
 
 
 def build(
     name: str, checkpoint: Checkpoint, device: torch.device, precision: Precision, *, untrained: bool = False
 ) -> LoadedModel:
     """Make the model that a checkpoint describes; with random weights, always the same, if it is to be untrained."""
+    packed = precision != "fp32" and device.type == "cpu"
+    if precision == "int8" and not packed:
+        raise ValueError(f"precision int8 is for CPUs: on {device} choose bf16")
+    dtype = torch.float32 if packed else DTYPES[precision]
     if untrained:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model = GPT(checkpoint.config).eval().to(DTYPES[precision])
+            model = GPT(checkpoint.config).eval().to(dtype)
     else:
-        model = checkpoint.build(DTYPES[precision])
+        model = checkpoint.build(dtype)
+    if packed:
+        pack(model, precision)
     try:
         model.to(device)
     except torch.OutOfMemoryError:
@@ -74,6 +94,12 @@ class Load:
     result: Future[LoadedModel] = field(default_factory=Future)
     bytes_done: int = 0
     bytes_total: int = 0
+    thread: threading.Thread = field(init=False)
+
+    def start(self, run: Callable[..., None], name: str, *arguments: object) -> None:
+        """Call run(name, *arguments) in a thread of its own."""
+        self.thread = threading.Thread(target=run, args=(name, *arguments), name=f"load {name}", daemon=True)
+        self.thread.start()
 
     def report(self, done: int, total: int) -> None:
         self.bytes_done, self.bytes_total = done, total
@@ -85,6 +111,7 @@ class Load:
                 progress(self.bytes_done, self.bytes_total)
             wait([self.result], timeout=0.1)
         loaded = self.result.result()
+        self.thread.join()  # which holds the model until its very end
         if progress is not None and self.bytes_total:
             progress(self.bytes_total, self.bytes_total)
         return loaded

@@ -20,7 +20,7 @@ import torch
 
 from gpt.checkpoints import Checkpoint, hub, open_checkpoint, weight_files
 from gpt.lent import twin
-from gpt.loading import DTYPES, Load, LoadedModel, Precision, best_device, build, check_precision
+from gpt.loading import Load, LoadedModel, Precision, best_device, build, check_precision, memory_of
 from gpt.memory import free_memory, gigabytes
 from gpt.model import GPT
 from gpt.zero import on_zero_gpu
@@ -188,9 +188,7 @@ class Registry:
             load = self._loads.get(name)
             if load is None:
                 load = self._loads[name] = Load()
-                threading.Thread(
-                    target=self._run, args=(name, self._sources[name], load), name=f"load {name}", daemon=True
-                ).start()
+                load.start(self._run, name, self._sources[name], load)
         return load.wait(progress)
 
     def _run(self, name: str, source: Source, load: Load) -> None:
@@ -198,7 +196,7 @@ class Registry:
         try:
             checkpoint = source.open(load.report)
             device = self.device or best_device()
-            self._make_room(name, checkpoint.n_bytes(DTYPES[self.precision]), device)
+            self._make_room(name, memory_of(checkpoint, self.precision, device), device)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained)
             if on_zero_gpu():
                 twin(loaded)

@@ -32,7 +32,7 @@ BATCH_TOKENS = 2048  # tokens of one pass where many texts run as a batch
 def trace_text(model: GPT, ids: Sequence[int], edits: Edits | None = None) -> Trace:
     """Every activation of one pass over a text; the head is left out."""
     trace = Trace()
-    model.hidden_states(torch.tensor([list(ids)], device=model.wte.weight.device), trace=trace, edits=edits)
+    model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace, edits=edits)
     return trace
 
 

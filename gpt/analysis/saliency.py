@@ -54,7 +54,7 @@ def leave_one_out(
     for place in places:
         if not 0 <= place < T:
             raise ValueError(f"position {place} does not exist: the text has positions 0 to {T - 1}")
-    idx = torch.tensor([list(ids)], device=model.wte.weight.device)
+    idx = torch.tensor([list(ids)], device=model.device)
     drops = []
     whole = log_p_next(model, model.hidden_states(idx), token)  # (1,)
     size = max(1, BATCH_TOKENS // T)

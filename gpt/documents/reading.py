@@ -10,7 +10,7 @@ from torch import Tensor
 from gpt.cache import KVCache
 from gpt.documents.shelf import Shelf
 from gpt.edits import Edits
-from gpt.model import GPT
+from gpt.engine import Engine
 
 BRANCH_MEMORY = 2**28  # bytes
 
@@ -22,16 +22,17 @@ class Reading:
     there for the new path, and `read` runs the model over the rest: no token is kept twice.
     """
 
-    def __init__(self, model: GPT, edits: Edits | None, branch_memory: int) -> None:
-        self.model, self.edits = model, edits
-        config, weight = model.config, model.wte.weight
-        self.cache = KVCache(config, dtype=weight.dtype, device=weight.device, keep_queries=True)
-        self.states = torch.empty(config.block_size, config.n_embd, dtype=weight.dtype, device=weight.device)
+    def __init__(self, engine: Engine, edits: Edits | None, branch_memory: int) -> None:
+        self.engine, self.model, self.edits = engine, engine.model, edits
+        config, where = self.model.config, {"dtype": self.model.dtype, "device": self.model.device}
+        self.cache = KVCache(config, **where, keep_queries=True)
+        self.states = torch.empty(config.block_size, config.n_embd, **where)
         self.shelf = Shelf(branch_memory)
+        self._newest: tuple[int, Tensor] | None = None  # the last position that was read, and its logits
 
     def copy(self) -> Reading:
         """The same, to go on with on its own."""
-        other = Reading(self.model, self.edits, self.shelf.memory)
+        other = Reading(self.engine, self.edits, self.shelf.memory)
         other.cache.copy_(self.cache)
         other.states[: self.length] = self.states[: self.length]
         other.shelf = self.shelf.copy()
@@ -47,9 +48,11 @@ class Reading:
         if start < self.length:
             self.shelf.put(path[start : self.length], self._rows(), start)
             self.cache.crop(start)
+            self._newest = None
 
     def resume(self, path: Sequence[int]) -> None:
         """Take back what was put aside of this path."""
+        self._newest = None
         unread = path[self.length : self.model.config.block_size]
         self.cache.advance(self.shelf.take(unread, self._rows(), self.length))
 
@@ -58,8 +61,8 @@ class Reading:
         """One pass over what is unread, as far as the context goes. ids: of the tokens of the path."""
         start, end = self.length, min(len(ids), self.model.config.block_size)
         if start < end:
-            idx = torch.tensor([ids[start:end]], device=self.states.device)
-            self.states[start:end] = self.model.hidden_states(idx, cache=self.cache, edits=self.edits)[0]
+            self.states[start:end], logits = self.engine.read(ids[start:end], self.cache, self.edits)
+            self._newest = end - 1, logits
             self.shelf.forgotten.difference_update(path[start:end])
 
     @torch.inference_mode()
@@ -67,7 +70,9 @@ class Reading:
         """(vocab_size,) float32: the scores of what may follow a position."""
         if not 0 <= position < self.length:
             raise ValueError(f"position {position} has not been read: there are {self.length}")
-        return self.model.lm_head(self.states[position]).float()
+        if self._newest is not None and self._newest[0] == position:
+            return self._newest[1]
+        return self.engine.logits(self.states[position : position + 1])[0]
 
     @torch.inference_mode()
     def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
@@ -95,6 +100,7 @@ class Reading:
     def take(self, start: int, rows: Sequence[Tensor]) -> None:
         """Put in what another reading of the same text gave as its `rows` from `start` on."""
         self.cache.crop(min(start, self.length))
+        self._newest = None
         count = rows[0].shape[-2]
         for mine, theirs in zip(self._rows(), rows, strict=True):
             mine[..., start : start + count, :] = theirs

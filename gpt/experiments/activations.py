@@ -73,5 +73,5 @@ def pre_activations(model: GPT, ids: Sequence[int], layer: int) -> Tensor:
     if not 0 <= layer < model.config.n_layer:
         raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {model.config.n_layer - 1}")
     trace = Trace()
-    model.hidden_states(torch.tensor([list(ids)], device=model.wte.weight.device), trace=trace)
+    model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
     return trace.layers[layer].mlp_pre[0]

@@ -81,7 +81,7 @@ def stream_norms(model: GPT, idx: Tensor) -> tuple[float, ...]:
 def model_norms(model: GPT, ids: Sequence[int]) -> tuple[float, ...]:
     """The same along a running model, for a text."""
     with torch.inference_mode():
-        return stream_norms(model, torch.tensor([list(ids)], device=model.wte.weight.device))
+        return stream_norms(model, torch.tensor([list(ids)], device=model.device))
 
 
 def random_text(config: GPTConfig, seed: int, limit: int = 256) -> Tensor:

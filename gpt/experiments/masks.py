@@ -46,7 +46,7 @@ def future_leak(model: GPT, ids: Sequence[int], position: int, token_id: int) ->
     """
     if not 0 <= position < len(ids):
         raise ValueError(f"position must lie in 0..{len(ids) - 1}, not {position}")
-    device = model.wte.weight.device
+    device = model.device
     before = torch.tensor([list(ids)], device=device)
     after = before.clone()
     after[0, position] = token_id
@@ -64,7 +64,7 @@ def padding_effect(
 
     On the right the causal mask alone hides it from every real token. Raises ValueError if both do not fit.
     """
-    device = model.wte.weight.device
+    device = model.device
     left, right = (n_padding, 0) if side == "left" else (0, n_padding)
     idx = F.pad(torch.tensor([list(ids)], device=device), (left, right), value=pad_id)  # (1, T + n_padding)
     mask = F.pad(torch.ones(1, len(ids), device=device), (left, right))

@@ -76,7 +76,7 @@ def norm_input(model: GPT, ids: Sequence[int], norm: Norm, layer: int = 0) -> No
     if norm != "ln_f" and not 0 <= layer < model.config.n_layer:
         raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {model.config.n_layer - 1}")
     trace = Trace()
-    model.hidden_states(torch.tensor([list(ids)], device=model.wte.weight.device), trace=trace)
+    model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
     if norm == "ln_f":
         module, rows = model.ln_f, trace.layers[-1].resid_post
     else:

@@ -93,7 +93,7 @@ def checked_stride(loaded: LoadedModel, stride: int | None) -> int:
 def _read(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> list[Surprise]:
     """One window; targets of -100 stand first and do not count."""
     model, known = loaded.model, targets.count(-100)
-    device = model.wte.weight.device
+    device = model.device
     hidden = model.hidden_states(torch.tensor([inputs], device=device))[0, known:]  # (n, C)
     wanted = torch.tensor(targets[known:], device=device)[:, None]  # (n, 1)
     surprises: list[Surprise] = []

@@ -105,7 +105,7 @@ def vocabulary_of(size: int, known: Vocabulary) -> Vocabulary:
 def stages(model: GPT, ids: Sequence[int]) -> list[Stage]:
     """The shapes of a forward pass as they were, in order: ids, embeddings, the inside of the first block, every
     block, last norm, logits. Only for a model that nobody else uses: it is watched while it runs."""
-    idx = torch.tensor([list(ids)], device=model.wte.weight.device)
+    idx = torch.tensor([list(ids)], device=model.device)
     found = [Stage("idx", tuple(idx.shape))]
     inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_fc", "h.0.mlp.c_proj")
     watched = {name: module for name, module in model.named_modules() if name in inside or name.count(".") < 2}

@@ -1,0 +1,129 @@
+"""One more token for each of several texts, in one pass: the same numbers as `GPT.hidden_states`, with less on the way.
+
+At one token a text, most of a step on a CPU is waiting for weights and the cost of calling things. So the weights are
+read once for all texts, from memory laid out for it (see `gpt.packed`), and what a step without edits, traces, padding
+and dropout does not need is not called. Each text keeps a cache of its own, as long as it is; nobody sees another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gpt.cache import KVCache
+from gpt.model import ACTIVATIONS, GPT, LayerNorm, TransformerBlock, rotary_angles, rotate
+from gpt.packed import PackedLinear, Product, product
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A LayerNorm without its module."""
+
+    shape: tuple[int, ...]
+    weight: Tensor
+    bias: Tensor | None
+    eps: float
+
+    @classmethod
+    def of(cls, norm: LayerNorm) -> Norm:
+        return cls(tuple(norm.weight.shape), norm.weight, norm.bias, norm.eps)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a step needs of one TransformerBlock."""
+
+    ln_1: Norm
+    c_attn: Product
+    attn_proj: Product
+    ln_2: Norm
+    c_fc: Product
+    mlp_proj: Product
+
+    @classmethod
+    def of(cls, block: TransformerBlock) -> Block:
+        return cls(
+            Norm.of(block.ln_1),
+            _product(block.attn.c_attn),
+            _product(block.attn.c_proj),
+            Norm.of(block.ln_2),
+            _product(block.mlp.c_fc),
+            _product(block.mlp.c_proj),
+        )
+
+
+class Decoder:
+    """A GPT in evaluation mode, made ready for steps; it shares the model's weights or keeps them packed.
+
+    The weights are read when this is made: make a new one after they have changed.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, model: GPT) -> None:
+        self.config, self.wte, self.wpe = model.config, model.wte, model.wpe
+        self.blocks = [Block.of(block) for block in model.h]
+        self.ln_f, self.head = Norm.of(model.ln_f), _product(model.lm_head)
+        self.activation = ACTIVATIONS[model.config.activation].forward
+        self.device = model.device
+
+    @torch.inference_mode()
+    def step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
+        """Read one token of each text into its cache: (B, C), after the last norm.
+
+        ids: B tokens; caches: B caches of batch size 1, each with room for one more.
+        """
+        for cache in caches:
+            cache.need(1)
+        starts = [cache.length for cache in caches]
+        positions = torch.tensor(starts, device=self.device)
+        x = self.wte(torch.tensor(ids, device=self.device))  # (B, C)
+        rotation = None
+        if self.wpe is not None:
+            x = x + self.wpe(positions)
+        else:
+            cos, sin = rotary_angles(positions, self.config.head_size)
+            rotation = cos[:, None, None], sin[:, None, None]  # (B, 1, 1, hs)
+        for layer, block in enumerate(self.blocks):
+            qkv = block.c_attn(block.ln_1(x))
+            x = x + block.attn_proj(self._attend(layer, qkv, caches, rotation))
+            x = x + block.mlp_proj(self.activation(block.c_fc(block.ln_2(x))))
+        for cache in caches:
+            cache.advance(1)
+        return self.ln_f(x)
+
+    def logits(self, states: Tensor) -> Tensor:
+        """(B, C) after the last norm -> (B, vocab_size) float32."""
+        return self.head(states).float()
+
+    def _attend(
+        self, layer: int, qkv: Tensor, caches: Sequence[KVCache], rotation: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        """(B, 3C) -> (B, C): each text looks back at its own past."""
+        nh, hs = self.config.n_head, self.config.head_size
+        parts = qkv.view(-1, 3, nh, hs)  # (B, 3, nh, hs)
+        if rotation is not None:
+            q, k = rotate(parts[:, :2].reshape(-1, 2, nh, hs), *rotation).unbind(1)
+            parts = torch.stack((q, k, parts[:, 2]), dim=1)
+        looked = []
+        for cache, part in zip(caches, parts, strict=True):
+            k, v = cache.append(layer, part)  # (1, nh, S, hs)
+            looked.append(F.scaled_dot_product_attention(part[0][None, :, None], k, v))  # (1, nh, 1, hs)
+        return torch.cat(looked).view(len(looked), nh * hs)
+
+
+def is_plain(model: GPT) -> bool:
+    """Whether a `Decoder` computes what this model does: our own blocks, not in training."""
+    return type(model) is GPT and not model.training and all(type(block) is TransformerBlock for block in model.h)
+
+
+def _product(linear: torch.nn.Module) -> Product:
+    if isinstance(linear, PackedLinear):
+        return linear.product
+    return product(linear.weight, linear.bias, "fp32")

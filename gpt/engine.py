@@ -1,0 +1,151 @@
+"""Many texts, one model: whoever is writing at the same moment shares a step, so the weights are read once for all.
+
+There is no worker that could die. Whoever asks while nobody computes does a round for everybody who has asked; then
+whoever waits next takes over. Alone this costs nothing, and together it is continuous batching: a text joins with its
+next token and leaves by not asking. Long prompts are read in pieces, so that nobody's stream waits for more than one.
+
+Each text has a cache of its own, and each row of a product is taken as if alone: what somebody gets does not depend on
+who else is there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from gpt.cache import KVCache
+from gpt.decode import Decoder, is_plain
+from gpt.edits import Edits
+from gpt.model import GPT
+
+PIECE = 32  # tokens of a prompt that are read in one round when others write
+MAX_ROWS = 64  # texts in one step
+PATIENCE = 0.25  # of a round's time: how long to wait for those who were in the last one
+LONGEST_WAIT = 0.005  # seconds
+
+
+@dataclass(eq=False)
+class Asked:
+    """What one text wants to have read."""
+
+    ids: Sequence[int]
+    cache: KVCache
+    edits: Edits | None
+    states: list[Tensor] = field(default_factory=list)
+    logits: Tensor | None = None
+    error: BaseException | None = None
+    leads: bool = False
+    ready: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def left(self) -> int:
+        return 0 if self.error is not None else len(self.ids) - sum(map(len, self.states))
+
+
+class Engine:
+    """The steps of everybody who writes with one model, in one process."""
+
+    def __init__(self, model: GPT) -> None:
+        self.model = model
+        self.decoder = Decoder(model) if is_plain(model) else None
+        self.last_rows = 0  # texts in the last round
+        self._asked: list[Asked] = []
+        self._busy = False
+        self._last_seconds = 0.0
+        self._change = threading.Condition()
+
+    def read(self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None) -> tuple[Tensor, Tensor]:
+        """Read tokens into a cache: their states (T, C) after the last norm, and the last one's logits (vocab_size,).
+
+        cache: of batch size 1, with room for all of them; nobody else may use it meanwhile. Raises as the model does.
+        """
+        mine = Asked(ids, cache, edits)
+        with self._change:
+            self._asked.append(mine)
+            mine.leads = not self._busy
+            self._busy = True
+            self._change.notify_all()
+        if not mine.leads:
+            mine.ready.wait()
+        if mine.leads:
+            try:
+                while mine.left:
+                    self._round()
+            finally:
+                self._hand_over()
+        if mine.error is not None:
+            raise mine.error
+        assert mine.logits is not None
+        return torch.cat(mine.states), mine.logits
+
+    @torch.inference_mode()
+    def logits(self, states: Tensor) -> Tensor:
+        """(B, C) states -> (B, vocab_size) float32."""
+        return self.model.lm_head(states).float() if self.decoder is None else self.decoder.logits(states)
+
+    def _round(self) -> None:
+        """One token of everybody who waits for one, and a piece of every prompt."""
+        self._gather()
+        with self._change:
+            asked = self._asked
+            self._asked = []
+        began = time.perf_counter()
+        together = [one for one in asked if len(one.ids) == 1 and one.edits is None and self.decoder is not None]
+        apart = [one for one in asked if one not in together]
+        for start in range(0, len(together), MAX_ROWS):
+            self._step(together[start : start + MAX_ROWS])
+        piece = max(len(one.ids) for one in asked) if len(asked) == 1 else PIECE
+        for one in apart:
+            self._read(one, piece)
+        with self._change:
+            self._asked = [one for one in asked if one.left] + self._asked
+            self.last_rows, self._last_seconds = len(asked), time.perf_counter() - began
+
+    def _gather(self) -> None:
+        """Wait a moment for those who were there a round ago and are choosing their token now."""
+        with self._change:
+            patience = min(PATIENCE * self._last_seconds, LONGEST_WAIT)
+            self._change.wait_for(lambda: len(self._asked) >= self.last_rows, timeout=patience)
+
+    @torch.inference_mode()
+    def _step(self, asked: list[Asked]) -> None:
+        try:
+            states = self.decoder.step([one.ids[0] for one in asked], [one.cache for one in asked])
+            logits = self.decoder.logits(states)
+        except Exception:  # who is it? alone, everybody fails or goes on for himself
+            for one in asked:
+                self._read(one, 1)
+            return
+        for row, one in enumerate(asked):
+            one.states.append(states[row : row + 1])
+            one.logits = logits[row]
+            one.ready.set()
+
+    @torch.inference_mode()
+    def _read(self, one: Asked, count: int) -> None:
+        """The next `count` tokens of one text, by the model itself."""
+        done = len(one.ids) - one.left
+        try:
+            idx = torch.tensor([one.ids[done : done + count]], device=self.model.device)
+            one.states.append(self.model.hidden_states(idx, cache=one.cache, edits=one.edits)[0])
+            if not one.left:
+                one.logits = self.logits(one.states[-1][-1:])[0]
+        except Exception as error:
+            one.error = error
+        if not one.left:
+            one.ready.set()
+
+    def _hand_over(self) -> None:
+        """Let the one who has waited longest do the next round."""
+        with self._change:
+            for one in self._asked:
+                if not one.ready.is_set():
+                    one.leads = True
+                    one.ready.set()
+                    return
+            self._busy = False

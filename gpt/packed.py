@@ -1,0 +1,172 @@
+"""Matrices in the order, and the precision, in which this CPU reads them fastest.
+
+A decoding step is bound by how fast the weights stream from memory. oneDNN's own order reads them about twice as fast
+as rows do; bfloat16 halves the bytes, int8 halves them again. What goes in and comes out is float32 in every precision,
+so norms, residuals, attention and the cache stay exact.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Packing = Literal["fp32", "bf16", "int8"]
+ROWS = 16  # the number of rows that oneDNN should expect; fewer lose nothing, more lose little
+
+
+class Product(Protocol):
+    """x W^T + b: (B, in) float32 -> (B, out) float32; each row as if it were alone."""
+
+    def __call__(self, x: Tensor) -> Tensor: ...
+
+    def dense(self) -> Tensor:
+        """W as it is used, (out, in) float32."""
+        ...
+
+
+class Rows:
+    """The plain product, where there is nothing better: weights row by row."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight, self.bias = weight, bias
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+    def dense(self) -> Tensor:
+        return self.weight
+
+
+class Blocks:
+    """Weights in oneDNN's order; in bfloat16 the products are summed in float32 and rounded once at the end."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to(dtype), ROWS)
+        self.bias = None if bias is None else bias.detach().to(dtype)
+        self._run = torch.ops.mkldnn._linear_pointwise.default
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.dtype is torch.float32:
+            return self._run(x, self.packed, self.bias, "none", [], "")
+        return self._run(x.to(self.dtype), self.packed, self.bias, "none", [], "").float()
+
+    def dense(self) -> Tensor:
+        return self.packed.to_dense().float()
+
+
+class Bytes:
+    """Weights as int8 with a scale for each output; activations as 8 bits with a scale for each row.
+
+    The kernel takes one range for all rows of a call, which would let one text change another's numbers. So each row is
+    divided by its largest magnitude, and two more, of 1 and of -1, pin the range: alone or among others, a row gives the
+    same.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        weight = weight.detach().float()
+        self.scale = weight.abs().amax(dim=1).clamp(min=1e-12) / 127  # (out,)
+        zero = torch.zeros(len(weight), dtype=torch.long)
+        with warnings.catch_warnings():  # eager quantisation moves to another package one day
+            warnings.simplefilter("ignore")
+            rounded = torch.quantize_per_channel(weight, self.scale.double(), zero, 0, torch.qint8)
+            self.packed = torch.ops.quantized.linear_prepack(rounded, None)
+        self.bias = torch.zeros(len(weight)) if bias is None else bias.detach().float()
+        self.edge = torch.tensor([[1.0], [-1.0]]).expand(2, weight.shape[1])
+        self.narrow = not has_vnni()  # older CPUs add 16-bit sums: one bit less, or they would overflow
+        self._run = torch.ops.quantized.linear_dynamic.default
+
+    def __call__(self, x: Tensor) -> Tensor:
+        size = torch.linalg.vector_norm(x, torch.inf, dim=-1, keepdim=True).clamp_(min=1e-12)  # (B, 1)
+        y = self._run(torch.cat((x / size, self.edge)), self.packed, self.narrow)[: len(x)]
+        return torch.addcmul(self.bias, y, size)
+
+    def dense(self) -> Tensor:
+        return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize()
+
+
+def product(weight: Tensor, bias: Tensor | None, packing: Packing) -> Product:
+    """The fastest product there is for a matrix, (out, in), and its bias; on the CPU packed, elsewhere plain rows."""
+    if weight.device.type != "cpu" or weight.dtype is not torch.float32 or not torch.backends.mkldnn.is_available():
+        return Rows(weight, bias)
+    if packing == "int8":
+        return Bytes(weight, bias)
+    return Blocks(weight, bias, torch.float32 if packing == "fp32" else torch.bfloat16)
+
+
+class PackedLinear(nn.Module):
+    """nn.Linear for a model that only reads, its weights kept in the packed form alone.
+
+    `weight` is made anew each time it is asked for. Where a gradient is wanted the product is taken with it.
+    """
+
+    def __init__(self, linear: nn.Linear, packing: Packing) -> None:
+        super().__init__()
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.bias = linear.bias
+        self.product = product(linear.weight, linear.bias, packing)
+
+    @property
+    def weight(self) -> Tensor:
+        """(out, in) float32, as the products use it."""
+        return self.product.dense()
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[f"{prefix}weight"] = self.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        if torch.is_grad_enabled() and x.requires_grad:
+            return F.linear(x, self.weight, self.bias)
+        return self.product(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.out_features)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
+        return self  # it never changes
+
+
+class PackedEmbedding(nn.Module):
+    """nn.Embedding with its rows in bfloat16, given out in float32."""
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.register_buffer("rows", embedding.weight.detach().to(torch.bfloat16))
+
+    @property
+    def weight(self) -> Tensor:
+        """(vocab_size, C) float32."""
+        return self.rows.float()
+
+    def forward(self, idx: Tensor) -> Tensor:
+        return F.embedding(idx, self.rows).float()
+
+
+def pack(model: nn.Module, packing: Packing) -> None:
+    """Put every matrix of a model, in place, into a reduced precision; it can only read afterwards.
+
+    Raises ValueError where this computer has no kernels for it.
+    """
+    check_packing(packing)
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.Linear):
+                setattr(module, name, PackedLinear(child, packing))
+            elif isinstance(child, nn.Embedding) and packing != "fp32":
+                setattr(module, name, PackedEmbedding(child))
+
+
+def check_packing(packing: Packing) -> None:
+    """Raise ValueError where this computer has no kernels for a precision."""
+    if not torch.backends.mkldnn.is_available():
+        raise ValueError(f"precision {packing} needs oneDNN, which this build of torch does not have: choose fp32")
+    if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
+        raise ValueError("precision int8 needs an x86 CPU: choose fp32 or bf16")
+
+
+def has_vnni() -> bool:
+    """Whether this CPU adds products of bytes in 32 bits."""
+    known = getattr(torch.cpu, "_is_vnni_supported", None)
+    return bool(known()) if known else False

@@ -1,0 +1,134 @@
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import pytest
+import torch
+
+from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generate
+from gpt.engine import PIECE, Engine
+from gpt.packed import pack
+from tests.gpt.fake_models import N_VOCAB, tiny_model
+
+
+@pytest.fixture(scope="module")
+def loaded() -> LoadedModel:
+    return tiny_model(block_size=96)
+
+
+def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, int, float]]:
+    """(prompt, settings, tokens, seconds to wait before): random, some of them greedy."""
+    random = Random(seed)
+    made = []
+    for number in range(count):
+        prompt = [random.randrange(N_VOCAB) for _ in range(random.randrange(1, 60))]
+        params = SamplingParams(temperature=0 if number % 4 == 0 else 1.0, top_k=random.choice([None, 5]), seed=number)
+        made.append((prompt, params, random.randrange(1, 30), random.random() * 0.02))
+    return made
+
+
+@pytest.mark.parametrize("packing", ["fp32", "int8"])
+def test_what_somebody_gets_does_not_depend_on_who_else_is_there(packing):
+    loaded = tiny_model(block_size=96)
+    if packing == "int8":
+        if not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
+            pytest.skip("this CPU has no int8 kernels")
+        pack(loaded.model, packing)
+
+    def write(order):
+        prompt, params, count, wait = order
+        time.sleep(wait)
+        return [(step.token_id, step.rank) for step in generate(loaded, prompt, params, count)]
+
+    alone = [write(order) for order in orders(1)]
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(write, orders(1))) == alone
+
+
+def test_a_text_alone_is_read_whole_and_together_in_pieces(loaded):
+    sizes: list[int] = []
+    engine = Engine(loaded.model)
+    run = loaded.model.hidden_states
+    hold, entered = threading.Event(), threading.Event()
+
+    def watched(idx, **options):
+        sizes.append(idx.shape[1])
+        entered.set()
+        assert hold.wait(20)
+        return run(idx, **options)
+
+    loaded.model.hidden_states = watched
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            first = pool.submit(engine.read, [1] * 90, KVCache(loaded.model.config))
+            assert entered.wait(20)
+            others = [pool.submit(engine.read, [2] * 70, KVCache(loaded.model.config)) for _ in range(2)]
+            while len(engine._asked) < 2:
+                time.sleep(0.001)
+            hold.set()
+            assert len(first.result(20)[0]) == 90
+            assert [len(other.result(20)[0]) for other in others] == [70, 70]
+    finally:
+        del loaded.model.hidden_states
+    assert sizes[0] == 90
+    assert sorted(sizes[1:], reverse=True)[:2] == [PIECE, PIECE]
+
+
+def test_those_who_wait_share_one_step(loaded):
+    engine = Engine(loaded.model)
+    rows: list[int] = []
+    step = engine.decoder.step
+
+    def counted(ids, caches):
+        rows.append(len(ids))
+        return step(ids, caches)
+
+    engine.decoder.step = counted
+    caches = [KVCache(loaded.model.config) for _ in range(8)]
+    start = threading.Barrier(8)
+
+    def write(cache):
+        start.wait()
+        for token in range(20):
+            engine.read([token % 5], cache)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, caches))
+    assert sum(rows) == 8 * 20
+    assert len(rows) < 8 * 20 / 2
+
+
+def test_one_that_fails_ends_alone_and_the_others_go_on(loaded):
+    good = [KVCache(loaded.model.config) for _ in range(3)]
+    full = KVCache(loaded.model.config, max_length=2)
+    engine = Engine(loaded.model)
+
+    def write(cache):
+        made = [engine.read([token % 5], cache)[1] for token in range(10)]
+        return torch.stack(made)
+
+    with ThreadPoolExecutor(4) as pool:
+        wrong, *right = [pool.submit(write, cache) for cache in (full, *good)]
+        with pytest.raises(ValueError, match="3 positions do not fit a cache of 2"):
+            wrong.result(20)
+        logits = [one.result(20) for one in right]
+    assert full.length == 2
+    assert all(torch.allclose(one, logits[0], atol=1e-5) for one in logits)
+    assert engine.read([1], KVCache(loaded.model.config))[1].shape == logits[0].shape[1:]
+
+
+def test_an_edited_text_and_a_plain_one_write_at_once_and_each_keeps_to_itself(loaded):
+    edits = Edits(head_scale={(0, 0): 0.0}, activation="relu")
+    params = SamplingParams(temperature=0)
+
+    def write(edits):
+        document = Generation(loaded, [1, 2, 3], edits=edits)
+        return [step.token_id for step in document.steps(params, 30)], document.logits(document.n_read - 1)
+
+    alone = [write(edits), write(None)]
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(write, [edits, None]))
+    for (ids, logits), (same, close) in zip(alone, together, strict=True):
+        assert ids == same
+        assert torch.allclose(logits, close, atol=1e-5)

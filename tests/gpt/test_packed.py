@@ -1,0 +1,78 @@
+import pytest
+import torch
+from torch import nn
+
+from gpt import GPT, GPTConfig, KVCache
+from gpt.packed import PackedLinear, has_vnni, pack, product
+
+SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
+needs_int8 = pytest.mark.skipif(
+    not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines), reason="this CPU has no int8 kernels"
+)
+PACKINGS = ["fp32", "bf16", pytest.param("int8", marks=needs_int8)]
+STEP = {"fp32": 1e-7, "bf16": 2**-8, "int8": 1 / 127 if has_vnni() else 1 / 63}  # of the largest number
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def linear(request):
+    torch.manual_seed(0)
+    return nn.Linear(*request.param)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("packing", PACKINGS)
+@torch.inference_mode()
+def test_a_packed_product_is_the_product_within_its_precision(linear, packing, bias):
+    x = torch.randn(5, linear.in_features) * torch.logspace(-3, 3, 5)[:, None]  # rows of very different size
+    b = linear.bias if bias else None
+    exact = nn.functional.linear(x.double(), linear.weight.double(), None if b is None else b.double())
+    y = product(linear.weight, b, packing)(x)
+    bound = x.abs().double() @ linear.weight.abs().double().T + exact.abs()  # what rounding each factor can do
+    assert y.dtype is torch.float32
+    assert ((y - exact).abs() <= 3 * STEP[packing] * bound.amax(dim=1, keepdim=True) + 1e-6).all()
+
+
+@torch.inference_mode()
+def test_a_float32_product_is_that_of_linear_within_1e_5(linear):
+    x = torch.randn(16, linear.in_features)
+    assert (product(linear.weight, linear.bias, "fp32")(x) - linear(x)).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@torch.inference_mode()
+def test_a_row_does_not_depend_on_the_rows_beside_it(linear, packing):
+    packed = product(linear.weight, linear.bias, packing)
+    x = torch.randn(9, linear.in_features) * torch.logspace(-2, 2, 9)[:, None]
+    alone = torch.cat([packed(row[None]) for row in x])
+    assert torch.allclose(
+        packed(x), alone, rtol=0 if packing == "int8" else 1e-6, atol=0 if packing == "int8" else 1e-5
+    )
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_the_dense_weights_of_a_product_are_those_it_uses(linear, packing):
+    packed = PackedLinear(linear, packing)
+    step = {"fp32": 0.0, "bf16": 2**-8, "int8": 1 / 127}[packing]
+    assert (packed.weight - linear.weight).abs().max() <= step * linear.weight.abs().max()
+    one = torch.eye(linear.in_features)
+    assert torch.allclose(packed(one) - linear.bias, packed.weight.T, atol=2 * step + 1e-6)
+
+
+@pytest.mark.parametrize("packing", ["bf16", pytest.param("int8", marks=needs_int8)])
+def test_a_packed_model_still_has_gradients_and_weights_to_look_at(packing):
+    torch.manual_seed(1)
+    model = GPT(GPTConfig(vocab_size=50, block_size=16, n_layer=2, n_head=2, n_embd=32)).eval()
+    idx = torch.randint(50, (1, 9))
+    with torch.no_grad():
+        before = model(idx)
+    pack(model, packing)
+    with torch.no_grad():
+        after = model(idx)
+        cache = KVCache(model.config)
+        steps = torch.cat([model(idx[:, t : t + 1], cache=cache) for t in range(9)], dim=1)
+    assert (before - after).abs().max() < 0.02
+    assert torch.allclose(steps, after, atol=1e-2 if packing == "bf16" else 1e-3)
+    assert model.lm_head.weight.shape == model.wte.weight.shape == (50, 32)
+    x = torch.randn(1, 9, 32, requires_grad=True)
+    model.h[0].mlp.c_fc(x).sum().backward()
+    assert torch.allclose(x.grad, model.h[0].mlp.c_fc.weight.sum(0).expand_as(x), atol=1e-5)
