@@ -2,6 +2,7 @@
 
 from components.inside.texts import INSIDE
 from components.lab.texts import LABS
+from components.playground.pipeline_texts import PIPELINE
 from components.share.texts import SHARE
 from components.why.texts import WHY
 
@@ -193,6 +194,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "error.full": ("The context of {limit} tokens is full.", "{limit} 个词元的上下文已满。"),
     # shapes and loss
     **LABS,
+    # the pipeline card
+    **PIPELINE,
     # links and files
     **SHARE,
     # inside

@@ -8,6 +8,7 @@ import gradio as gr
 
 from components.i18n import Language, Words, say
 from components.playground import looking, views
+from components.playground.pipeline import build_presets
 from components.session import EXAMPLE_PROMPT
 from components.settings import LIMITS, sampling_params
 from components.share.menu import files_menu
@@ -79,6 +80,7 @@ def settings(words: Words, document: Generation) -> dict[str, Any]:
     """How tokens are drawn, and how many."""
     parts: dict[str, Any] = {}
     with words.build(gr.Accordion, {"label": "settings"}, open=True, elem_classes="gb-card gb-settings"):
+        parts["preset"] = build_presets(words)
         for name, limit in LIMITS.items():
             parts[name] = words.build(
                 gr.Slider,

@@ -14,6 +14,7 @@ from components.frame import Frame
 from components.i18n import Words
 from components.playground import looking, panels, writing
 from components.playground.panels import EXAMPLES
+from components.playground.pipeline import build_pipeline, wire_pipeline
 from components.playground.upload import Upload, build_upload, open_upload
 from components.session import Session
 from components.settings import LIMITS
@@ -90,8 +91,10 @@ def build_playground(words: Words, frame: Frame, *, uploads: bool = False) -> Pl
                     parts |= panels.bars(words, frame.example)
                 with gr.Column(elem_classes="gb-card", min_width=300):
                     parts |= panels.attention(words, frame.example)
+            pipeline = build_pipeline(words)
     ui = Playground(**{field.name: parts[field.name] for field in fields(Playground)})
     _wire(ui, upload)
+    wire_pipeline(ui, pipeline, parts["preset"])
     return ui
 
 
