@@ -105,6 +105,7 @@ def pair_bars(
                 "template": {},
                 "height": 340,
                 "barmode": "group",
+                "uniformtext": {"minsize": 9, "mode": "hide"},
                 "bargap": 0.3,
                 "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
                 "xaxis": QUIET | places | {"title": {"text": escape(name_title)}},

@@ -1,5 +1,6 @@
 """The words of the Shapes and Loss tabs and of every panel, as in components.texts."""
 
+from components.lab.mask_texts import MASKS
 from components.lab.norm_texts import NORMS
 from components.lab.token_texts import TOKENIZER
 
@@ -209,5 +210,6 @@ LABS: dict[str, tuple[str, str]] = {
     ),
     # panels
     **NORMS,
+    **MASKS,
     **TOKENIZER,
 }

@@ -8,7 +8,7 @@ from gpt.experiments.initialisation import (
     model_norms,
     residual_norms,
 )
-from gpt.experiments.masks import Cheating, MaskEffect, future_leak, learn_chance, padding_effect
+from gpt.experiments.masks import Cheating, MaskEffect, chance_losses, future_leak, learn_chance, padding_effect
 from gpt.experiments.normalisation import Normalised, NormInput, linear_relu_rows, norm_input, normalise
 from gpt.experiments.positions import Extrapolation, extrapolation, rotary_closeness
 from gpt.experiments.shortcuts import ShortcutGradients, shortcut_gradients
@@ -51,6 +51,7 @@ __all__ = [
     "Tying",
     "activation_curve",
     "bytes_per_token",
+    "chance_losses",
     "extrapolation",
     "first_prediction",
     "future_leak",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,21 +75,42 @@ def padding_effect(
 
 def learn_chance(*, steps: int = 100, letters: int = 8, seed: int = 0) -> Cheating:
     """Train a tiny model on random letters twice, with the causal mask and without it; takes a few seconds."""
+    *_, last = chance_losses(steps=steps, letters=letters, seed=seed)
+    return last
+
+
+def chance_losses(*, steps: int = 100, letters: int = 8, seed: int = 0) -> Iterator[Cheating]:
+    """The same, told as it learns: after each update of both models, all their losses so far."""
     config = GPTConfig(vocab_size=letters, block_size=16, n_layer=2, n_head=2, n_embd=32)
-    losses = []
-    for forward in (GPT.forward, unmasked_logits):
-        model = fresh_model(config, seed)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-        generator = torch.Generator().manual_seed(seed)
-        losses.append([])
-        for _ in range(steps):
-            text = torch.randint(letters, (32, config.block_size + 1), generator=generator)  # (B, T + 1)
-            loss = F.cross_entropy(forward(model, text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+    floor = torch.tensor(float(letters)).log().item()
+    sides = [ChanceLearner(forward, config, seed) for forward in (GPT.forward, unmasked_logits)]
+    for _ in range(steps):
+        for side in sides:
+            side.update()
+        yield Cheating(tuple(sides[0].losses), tuple(sides[1].losses), floor)
+
+
+class ChanceLearner:
+    """One model that learns texts of random letters by a forward pass of its own."""
+
+    def __init__(self, forward: Callable[[GPT, Tensor], Tensor], config: GPTConfig, seed: int) -> None:
+        self.forward, self.config = forward, config
+        self.model = fresh_model(config, seed)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.losses: list[float] = []
+
+    def update(self) -> None:
+        """Learn from 32 new texts."""
+        T, letters = self.config.block_size, self.config.vocab_size
+        text = torch.randint(letters, (32, T + 1), generator=self.generator)  # (B, T + 1)
+        with torch.enable_grad():
+            logits = self.forward(self.model, text[:, :-1])  # (B, T, letters)
+            loss = F.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
             loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            losses[-1].append(loss.item())
-    return Cheating(tuple(losses[0]), tuple(losses[1]), torch.tensor(float(letters)).log().item())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.losses.append(loss.item())
 
 
 def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:

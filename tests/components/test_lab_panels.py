@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
+import numpy as np
 import pytest
 
 from components.frame import build_frame
@@ -17,7 +19,7 @@ from components.palette import DARK_PARTNERS
 from components.session import Session, example
 from gpt import Generation, get_model
 
-PANELS = ("layer_norm", "shortcuts", "tokenizer")
+PANELS = ("layer_norm", "shortcuts", "tokenizer", "masks")
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +154,22 @@ def test_what_is_no_word_is_refused_with_a_sentence(place: Any, word: str, why: 
 
 def test_half_a_surrogate_pair_breaks_nothing(place: Any) -> None:
     assert notice(shown(place, "tokenizer", word="\ud83d", text="a\ud83d<b>")) == ""
+
+
+def y_of(picture: str) -> list[Any]:
+    """The y of every curve of a chart, in order; arrays travel as base64."""
+    curves = json.loads(picture)["figure"]["data"]
+    return [np.frombuffer(base64.b64decode(c["y"]["bdata"]), c["y"]["dtype"]) for c in curves]
+
+
+def test_only_without_the_causal_mask_an_earlier_prediction_moves(place: Any) -> None:
+    without, with_mask = y_of(shown(place, "masks", position=20)["masks-causal"])
+    assert with_mask[:20].max() < 1e-4
+    assert without[:20].min() > 0
+
+
+def test_padding_moves_nothing_with_its_mask_nor_on_the_right(place: Any) -> None:
+    without, with_mask = y_of(shown(place, "masks")["masks-padding"])
+    assert with_mask.max() < 1e-3 < without.max()
+    without, with_mask = y_of(shown(place, "masks", side="right")["masks-padding"])
+    assert max(with_mask.max(), without.max()) < 1e-3
