@@ -1,5 +1,6 @@
 """Every word on the page, in English and in Simplified Chinese; `{...}` is filled in by `i18n.say`."""
 
+from components.compare.texts import COMPARE
 from components.inside.texts import INSIDE
 from components.lab.texts import LABS
 from components.playground.pipeline_texts import PIPELINE
@@ -202,4 +203,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     **INSIDE,
     # why
     **WHY,
+    # compare
+    **COMPARE,
 }

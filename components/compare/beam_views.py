@@ -1,0 +1,117 @@
+"""What the beam search shows: values for its widgets, no components."""
+
+from __future__ import annotations
+
+from components.compare.memory import Memory
+from components.frame import short_name
+from components.i18n import Language, say
+from components.labels import token_text, visible
+from components.widgets import beams as tree
+from components.widgets.table import table_value
+from gpt.documents.beam import BeamSearch, Candidate
+
+ROOT_TOKENS = 3  # of the text before it, that stand at the root of the tree
+
+
+def begin(search: BeamSearch) -> str:
+    """The tree before the first step."""
+    tokenizer = search.document.loaded.tokenizer
+    root = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-ROOT_TOKENS:])
+    return tree.header(f"{id(search):x}", root)
+
+
+def step_lines(search: BeamSearch, candidates: list[Candidate]) -> str:
+    """What one step adds to the tree."""
+    tokenizer = search.document.loaded.tokenizer
+    lines = [
+        tree.candidate_line(
+            each.parent,
+            token_text(tokenizer, each.token_id),
+            each.depth,
+            each.log_probability,
+            each.total,
+            each.score,
+            each.fate,
+        )
+        for each in candidates
+    ]
+    return "".join(lines) + tree.step_line(best(search), done=search.done)
+
+
+def best(search: BeamSearch) -> int | None:
+    """The candidate with which the best whole text ends; before there is one, the likeliest that goes on."""
+    if search.finished:
+        return search.best.candidate
+    newest = [each for each in search.candidates if each.depth == search.candidates[-1].depth and each.fate == "kept"]
+    return newest[0].number if newest else None
+
+
+def text(search: BeamSearch, number: int) -> str:
+    """The new tokens up to a candidate, as they are quoted."""
+    tokenizer = search.document.loaded.tokenizer
+    return f"“{visible(''.join(token_text(tokenizer, token_id) for token_id in search.ids(number)))}”"
+
+
+def status(search: BeamSearch, language: Language, *, stopped: bool) -> str:
+    """How much was looked at."""
+    said = say(
+        "beams.status",
+        language,
+        model=short_name(search.document.loaded.name, language),
+        n=search.candidates[-1].depth if search.candidates else 0,
+        candidates=len(search.candidates),
+        dropped=sum(each.fate == "pruned" for each in search.candidates),
+    )
+    return said + (say("beams.status.stopped", language) if stopped else "")
+
+
+def says(search: BeamSearch, language: Language) -> str:
+    """The best text, in words."""
+    number = best(search)
+    if number is None:
+        return ""
+    found = search.candidates[number]
+    values = {"text": text(search, number), "total": nats(found.total)}
+    if not search.finished:
+        return say("beams.unfinished", language, **values)
+    return say("beams.best", language, n=found.depth, score=nats(found.score, 3), **values)
+
+
+def finished(search: BeamSearch, language: Language) -> str:
+    """The whole texts, the best first."""
+    if not search.finished:
+        return ""
+    keys = ("beams.table.text", "beams.table.tokens", "beams.total", "beams.score")
+    rows = [[say(key, language) for key in keys]]
+    for beam in search.finished:
+        total = search.candidates[beam.candidate].total
+        rows.append([text(search, beam.candidate), str(len(beam.ids)), nats(total), nats(beam.score, 3)])
+    return table_value(rows)
+
+
+def chosen(memory: Memory, language: Language) -> str:
+    """The way that would become the document."""
+    search, number = memory.search, picked(memory)
+    if search is None or number is None:
+        return ""
+    found = search.candidates[number]
+    return say(
+        "beams.chosen",
+        language,
+        text=text(search, number),
+        n=found.depth,
+        fate=say(f"beams.fate.{found.fate}", language),
+        total=nats(found.total),
+    )
+
+
+def picked(memory: Memory) -> int | None:
+    """The candidate that was clicked, else the best; None where there is none."""
+    if memory.search is None or not memory.search.candidates:
+        return None
+    return best(memory.search) if memory.chosen is None else memory.chosen
+
+
+def nats(value: float, digits: int = 2) -> str:
+    """A logarithm in a sentence."""
+    return f"{value:.{digits}f}".replace("-", "−")

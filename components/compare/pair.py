@@ -1,0 +1,85 @@
+"""Two documents that go on from one prompt, and what is selected in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpt import Generation, LoadedModel, SamplingParams, Stages, distribution
+from gpt.documents.compare import Comparison, in_step
+from gpt.generate import FinishReason, Step
+
+CHUNK = 16  # positions that are compared before the page hears of it
+
+
+class Pair:
+    """What one visitor compares; it grows while both write.
+
+    comparison: where they part and how far apart they are. positions: what is selected in each column; None is the
+    last position before they part, or the last of all.
+    """
+
+    def __init__(
+        self, loaded: tuple[LoadedModel, LoadedModel], prompt: str, params: tuple[SamplingParams, SamplingParams]
+    ) -> None:
+        left, right = (Generation(each, prompt) for each in loaded)
+        self.documents, self.params, self.prompt = (left, right), params, prompt
+        self.comparison = Comparison(left, right, *params)
+        self.finish_reasons: list[FinishReason | None] = [None, None]
+        self.positions: list[int | None] = [None, None]
+
+    def read(self) -> None:
+        """Let both models read what is there."""
+        for document in self.documents:
+            document.read()
+
+    def measure(self) -> Iterator[int]:
+        """Compare the predictions at every position that both have read; yields how many are done, now and then."""
+        while self.comparison.measure(CHUNK):
+            yield len(self.comparison.divergences)
+
+    def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
+        """Both write, one token of each at a time."""
+        for steps in in_step(*self.documents, *self.params, max_new_tokens):
+            for side, step in enumerate(steps):
+                if step is not None and step.finish_reason is not None:
+                    self.finish_reasons[side] = step.finish_reason
+            self.comparison.measure()
+            yield steps
+
+    def stopped(self) -> None:
+        """After the writing, however it ended."""
+        self.finish_reasons = [reason or "stopped" for reason in self.finish_reasons]
+
+    @property
+    def position(self) -> int | None:
+        """The selected position where both columns have the same one."""
+        left, right = self.at(0), self.at(1)
+        return left if self.comparison.comparable and left == right else None
+
+    def at(self, side: int) -> int:
+        """The position that is selected in a column."""
+        last = self.documents[side].n_read - 1
+        chosen = self.positions[side]
+        if chosen is None:
+            apart = self.comparison.parting
+            chosen = last if apart is None else apart - 1
+        return min(chosen, last)
+
+    def select(self, position: object, side: int | None = None) -> bool:
+        """Select a position, of one column alone where the tokens of both have nothing in common.
+
+        It comes from the browser, so it may be anything; False for what does not exist.
+        """
+        sides = (0, 1) if self.comparison.comparable or side is None else (side,)
+        longest = max(self.documents[each].n_read for each in sides)
+        if type(position) is not int or not 0 <= position < longest:
+            return False
+        for each in sides:
+            self.positions[each] = position
+        return True
+
+    def stages(self, side: int, position: int) -> Stages:
+        """The distribution after a position of a column, through its settings."""
+        document = self.documents[side]
+        previous_ids = document.ids[: position + 1]
+        return distribution(document.logits(position), self.params[side], previous_ids=previous_ids)

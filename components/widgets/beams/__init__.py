@@ -1,0 +1,65 @@
+"""The tree of a beam search, as it grows: a column per step, its candidates from the likeliest down.
+
+The value is a string that only grows, so that only the difference travels: a header line, a line per candidate, and
+after each step a line that names the best text so far. A value with another header replaces the tree.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import gradio as gr
+
+_FOLDER = Path(__file__).parent
+_SCRIPT = (_FOLDER / "beams.js").read_text(encoding="utf-8")
+CSS = (_FOLDER / "beams.css").read_text(encoding="utf-8")
+
+_TEMPLATE = """<figure class="gb-beams">
+<p class="gb-empty"></p>
+<div class="gb-beams-scroll"><div class="gb-beams-stage" role="group"><svg aria-hidden="true"></svg></div></div>
+<ul class="gb-beams-legend"></ul>
+<div class="gb-tip" role="tooltip" hidden></div>
+</figure>"""
+
+Fate = Literal["kept", "pruned", "finished"]
+
+
+def beams(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
+    """The tree; a click, Enter or Space on a candidate raises `.select` with an `evt._data` of {"candidate": number}.
+
+    labels: name, empty, keys, step, kept, pruned, finished, best, token, total, score: the words in the tree.
+    """
+    return gr.HTML(
+        value,
+        html_template=_TEMPLATE,
+        js_on_load=_SCRIPT,
+        apply_default_css=False,
+        elem_id=elem_id,
+        elem_classes=["gb-widget"],
+        labels=labels or {},
+    )
+
+
+def header(search: str, root: str) -> str:
+    """The line that starts the tree of a `search`; root: the end of the text that it goes on from."""
+    return _line({"search": search, "root": root})
+
+
+def candidate_line(
+    parent: int | None, text: str, depth: int, log_probability: float, total: float, score: float, fate: Fate
+) -> str:
+    """The line of the next candidate; its number is the count of those before it. Logarithms in nats, depth from 1."""
+    numbers = [float(f"{value:.6g}") for value in (log_probability, total, score)]
+    return _line([-1 if parent is None else parent, text, depth, *numbers, fate])
+
+
+def step_line(best: int | None, *, done: bool) -> str:
+    """The line that closes a step: the candidate with which the best text so far ends; done: nothing more comes."""
+    return _line({"best": -1 if best is None else best, "done": done})
+
+
+def _line(content: object) -> str:
+    """Compact ASCII JSON and a newline: a lone surrogate survives it, and `<` starts no tag that Gradio warns of."""
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c") + "\n"
