@@ -47,7 +47,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=port, default=os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT"))
     parser.add_argument("--model", help="which model opens first: a name, a path, or owner/name on the hub")
     parser.add_argument("--n-head", type=int, help="how many heads, for a checkpoint that does not say it")
-    parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of the weights; fp32 is exact")
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of the weights; fp32 is exact"
+    )
     memory_help = "for all models together; default: half of what is free"
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
     parser.add_argument("--share", action="store_true", help="also make a public link")

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from gpt.cache import KVCache
 from gpt.model import ACTIVATIONS, GPT, LayerNorm, TransformerBlock, rotary_angles, rotate
 from gpt.packed import PackedLinear, Product, product
+from gpt.threads import threads_for
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Decoder:
         self.ln_f, self.head = Norm.of(model.ln_f), _product(model.lm_head)
         self.activation = ACTIVATIONS[model.config.activation].forward
         self.device = model.device
+        self.size = matrix_numbers(model)
 
     @torch.inference_mode()
     def step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
@@ -81,6 +83,10 @@ class Decoder:
         """
         for cache in caches:
             cache.need(1)
+        with threads_for(self.size * len(caches)):
+            return self._step(ids, caches)
+
+    def _step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
         starts = [cache.length for cache in caches]
         positions = torch.tensor(starts, device=self.device)
         x = self.wte(torch.tensor(ids, device=self.device))  # (B, C)
@@ -100,7 +106,8 @@ class Decoder:
 
     def logits(self, states: Tensor) -> Tensor:
         """(B, C) after the last norm -> (B, vocab_size) float32."""
-        return self.head(states).float()
+        with threads_for(self.size * len(states)):
+            return self.head(states).float()
 
     def _attend(
         self, layer: int, qkv: Tensor, caches: Sequence[KVCache], rotation: tuple[Tensor, Tensor] | None
@@ -121,6 +128,12 @@ class Decoder:
 def is_plain(model: GPT) -> bool:
     """Whether a `Decoder` computes what this model does: our own blocks, not in training."""
     return type(model) is GPT and not model.training and all(type(block) is TransformerBlock for block in model.h)
+
+
+def matrix_numbers(model: GPT) -> int:
+    """How many numbers the matrices of a model hold: as many multiplications a token costs, besides attention."""
+    sizes = ((linear.in_features, linear.out_features) for linear in model.modules() if hasattr(linear, "out_features"))
+    return sum(rows * columns for rows, columns in sizes)
 
 
 def _product(linear: torch.nn.Module) -> Product:

@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
-from gpt.decode import Decoder, is_plain
+from gpt.decode import Decoder, is_plain, matrix_numbers
 from gpt.edits import Edits
 from gpt.model import GPT
+from gpt.threads import threads_for
 
 PIECE = 32  # tokens of a prompt that are read in one round when others write
 MAX_ROWS = 64  # texts in one step
@@ -53,6 +54,7 @@ class Engine:
     def __init__(self, model: GPT) -> None:
         self.model = model
         self.decoder = Decoder(model) if is_plain(model) else None
+        self.size = matrix_numbers(model)
         self.last_rows = 0  # texts in the last round
         self._asked: list[Asked] = []
         self._busy = False
@@ -132,7 +134,8 @@ class Engine:
         done = len(one.ids) - one.left
         try:
             idx = torch.tensor([one.ids[done : done + count]], device=self.model.device)
-            one.states.append(self.model.hidden_states(idx, cache=one.cache, edits=one.edits)[0])
+            with threads_for(self.size * idx.shape[1]):
+                one.states.append(self.model.hidden_states(idx, cache=one.cache, edits=one.edits)[0])
             if not one.left:
                 one.logits = self.logits(one.states[-1][-1:])[0]
         except Exception as error:

@@ -22,6 +22,7 @@ from gpt.edits import Edits
 from gpt.lent import lent_steps
 from gpt.registry import LoadedModel, get_model
 from gpt.sampling import SamplingParams, choose, uniform
+from gpt.threads import threads_for
 from gpt.zero import on_zero_gpu
 
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
@@ -196,6 +197,10 @@ class Generation(Document):
         if self.full:
             raise ValueError(f"the context of {self.block_size} tokens is full")
         self.read()
+        with threads_for(self.loaded.model.config.vocab_size):
+            return self._chosen(params, joined)
+
+    def _chosen(self, params: SamplingParams, joined: bool) -> Step:
         position = len(self.ids)
         logits = self.logits(position - 1)
         draw = uniform(params.seed, position)

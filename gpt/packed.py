@@ -62,9 +62,9 @@ class Blocks:
 class Bytes:
     """Weights as int8 with a scale for each output; activations as 8 bits with a scale for each row.
 
-    The kernel takes one range for all rows of a call, which would let one text change another's numbers. So each row is
-    divided by its largest magnitude, and two more, of 1 and of -1, pin the range: alone or among others, a row gives the
-    same.
+    The kernel takes one range for all rows of a call, which would let one text change another's numbers. So each row
+    is divided by its largest magnitude, and two more, of 1 and of -1, pin the range: alone or among others, a row gives
+    the same.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:

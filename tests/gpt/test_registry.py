@@ -16,8 +16,8 @@ from gpt.checkpoints import open_checkpoint, save_model
 from gpt.checkpoints.layouts import HeadsUnknown
 from gpt.checkpoints.vocabularies import PlainIds
 from gpt.config import GPTConfig
-from gpt.model import GPT
 from gpt.loading import memory_of
+from gpt.model import GPT
 from gpt.registry import DEFAULT_MODEL, LoadedModel, Registry, get_model, list_models, load_model
 from gpt.tokenizer import Tokenizer
 from tests.parity.lookalikes import BookGPT
