@@ -14,17 +14,21 @@ import gradio as gr
 from plotly.graph_objects import Figure
 from plotly.utils import PlotlyJSONEncoder
 
+from components.i18n import say
 from components.palette import DARK_PARTNERS
 
 _FOLDER = Path(__file__).parent
 # What never changes is part of the script: of properties the browser may forget those that an update does not name.
-_FILES = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("rows.js", "chart.js"))
-_SCRIPT = f"const DARK = {json.dumps(DARK_PARTNERS)};\n{_FILES}"
+_FILES = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("rows.js", "chart.js", "save.js"))
+_WORDS = {language: say("chart.save", language, kind="{kind}") for language in ("en", "zh")}
+_SCRIPT = f"const DARK = {json.dumps(DARK_PARTNERS)}, SAVE = {json.dumps(_WORDS)};\n{_FILES}"
 CSS = (_FOLDER / "chart.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-chart">
 <div class="gb-plot" role="img"></div>
-<figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
+<figcaption>
+<span class="gb-save" role="group"><button type="button">PNG</button><button type="button">SVG</button></span>
+<p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
 
 
