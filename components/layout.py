@@ -23,7 +23,7 @@ from components.theme import THEME
 from components.why.tab import build_why
 from gpt import DEFAULT_MODEL, add_model, get_model
 
-STYLES = ("layout.css", "lab/labs.css", "why/why.css", "compare/compare.css", "share/menu.css")
+STYLES = ("layout.css", "lab/labs.css", "why/why.css", "compare/compare.css", "playground/playground.css", "share/menu.css")
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 SCRIPT = Path(__file__).with_name("layout.js").read_text(encoding="utf-8")
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from components.playground.views import Look, Meter
+from components.playground.known import Known
+from components.playground.turns import Turns
+from components.playground.views import Deed, Look, Meter, sharpest_head
 from components.settings import LIMITS, sampling_params
 from gpt import Generation, LoadedModel
 from gpt.generate import FinishReason
@@ -18,7 +20,8 @@ EXAMPLE_SEED = 10
 class Session:
     """Mutable on purpose: a running stream sees a new selection at its next token.
 
-    prompt: the text that the document started from. meter: of the last run.
+    prompt: the text that the document started from. meter: of the last run. deed: what a person did since then.
+    query: what is searched for in the vocabulary. Whoever changes the document holds a turn.
     """
 
     document: Generation | None
@@ -26,6 +29,26 @@ class Session:
     look: Look = field(default_factory=Look)
     meter: Meter | None = None
     finish_reason: FinishReason | None = None
+    deed: Deed | None = None
+    query: str = ""
+    known: Known = field(default_factory=Known)
+    turns: Turns = field(default_factory=Turns)
+
+
+def opening(document: Generation) -> Session:
+    """The session that every visitor starts with: the example, seen through a head that shows something."""
+    layer, head = sharpest_head(document)
+    session = Session(document, look=Look(layer=layer, head=head))
+    session.known.of(document)
+    return session
+
+
+def text_state(document: Generation | None) -> tuple[int, int, int]:
+    """Differs where another text is shown, or the model has read more of it; (0, 0, 0) for none."""
+    if document is None:
+        return 0, 0, 0
+    n = document.n_read
+    return id(document), n, document.path[n - 1] if n else -1
 
 
 def example(loaded: LoadedModel) -> Generation:

@@ -4,6 +4,7 @@ from components.compare.texts import COMPARE
 from components.inside.texts import INSIDE
 from components.lab.texts import LABS
 from components.playground.pipeline_texts import PIPELINE
+from components.playground.texts import PLAYGROUND
 from components.share.texts import SHARE
 from components.why.texts import WHY
 
@@ -103,18 +104,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     # the text
     "strip.name": ("The text, token by token", "文本，逐个词元"),
     "strip.empty": ("Nothing yet: type a prompt and press Generate.", "还没有文本：输入提示词，然后按“生成”。"),
-    "strip.hint": (
-        "Deeper colour: the model gave it more probability. Click any token to look inside.",
-        "颜色越深，模型给它的概率越高。点击任意词元查看内部。",
-    ),
-    "strip.hint.attention": (
-        "Shaded by where {token} looked. Click any token to look inside.",
-        "深浅表示 {token} 看向哪里。点击任意词元查看内部。",
-    ),
     "strip.marks": ("Show spaces", "显示空格"),
-    "strip.shading": ("Shade by", "着色依据"),
-    "strip.shading.probability": ("probability", "概率"),
-    "strip.shading.attention": ("attention", "注意力"),
     "strip.token": ("token", "词元"),
     "strip.id": ("id", "编号"),
     "strip.probability": ("probability", "概率"),
@@ -195,6 +185,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "error.full": ("The context of {limit} tokens is full.", "{limit} 个词元的上下文已满。"),
     # shapes and loss
     **LABS,
+    # steering
+    **PLAYGROUND,
     # the pipeline card
     **PIPELINE,
     # links and files

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gpt import Generation, Trace
 from gpt.cache import KVCache
+from gpt.documents.shelf import common_length
 
 BINS = 16  # pixels of a vector as wide as the model
 WIDE = 48  # pixels of a vector inside the feed-forward part
@@ -82,6 +83,7 @@ class Record:
         self.document, self.config = document, document.loaded.model.config
         weight = document.loaded.model.wte.weight
         self._cache = KVCache(self.config, dtype=weight.dtype, device=weight.device, keep_queries=True)
+        self._path: list[int] = []  # the tokens of the document's tree that are recorded
         self._strips: dict[tuple[int | None, str], Strip] = {}
         self._neurons: dict[int, Neurons] = {}
 
@@ -92,13 +94,20 @@ class Record:
 
     @torch.inference_mode()
     def extend(self) -> bool:
-        """Record the positions that the document has read since; False where there are none: one forward pass."""
-        start, end = self.length, self.document.n_read
-        if start >= end:
+        """Record what the document has read since, and forget what is not in its text any more: one forward pass.
+
+        False where there was nothing to do.
+        """
+        ids, path = self.document.ids[: self.document.n_read], self.document.path[: self.document.n_read]
+        start = common_length(self._path, path)
+        if start == len(self._path) == len(path):
             return False
-        model = self.document.loaded.model
-        idx = torch.tensor([self.document.ids[start:end]], device=self._cache.k.device)
-        model.hidden_states(idx, cache=self._cache, trace=_Pooling(self, start), edits=self.document.edits)
+        self._cache.crop(start)
+        self._path = path
+        if start < len(path):
+            idx = torch.tensor([ids[start:]], device=self._cache.k.device)
+            trace = _Pooling(self, start)
+            self.document.loaded.model.hidden_states(idx, cache=self._cache, trace=trace, edits=self.document.edits)
         return True
 
     def strip(self, layer: int | None, name: str) -> Strip | None:

@@ -128,7 +128,7 @@ def _only_while_open(event: gr.SelectData) -> gr.Timer:
 
 
 def _shared(playground: Playground) -> list[Any]:
-    return [getattr(playground, name) for name in ("strip", "hint", "bars", "heatmap", "layer", "head")]
+    return [*playground.seen(), playground.layer, playground.head]
 
 
 def show(ui: Inside, values: Values) -> Values:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import gradio as gr
 
 from components.api import MAX_CHARACTERS
 from components.i18n import Language, say
-from components.playground import views
+from components.playground import steer_views, views
 from components.session import Session
 from components.settings import LIMITS, sampling_params
 from components.widgets.tokens import selection
@@ -23,9 +23,12 @@ STRIP_TOKENS = 600  # of a long prompt, as many are shown while one types
 AVERAGE = -1  # the choice of the head picker that stands for all heads
 
 
-def params_of(ui: Playground, values: Values) -> SamplingParams:
-    """The settings of the sliders, checked again here. Raises ValueError with a sentence in the page's language."""
-    typed = (values[ui.seed] or "").strip()
+def params_of(ui: Playground, values: Values, *, seeded: bool = True) -> SamplingParams:
+    """The settings of the sliders, checked again here. Raises ValueError with a sentence in the page's language.
+
+    seeded: with the seed, which only a draw needs.
+    """
+    typed = (values[ui.seed] or "").strip() if seeded else ""
     if typed and not (typed.isascii() and typed.isdecimal()):
         raise ValueError(say("error.seed", values[ui.frame.language]))
     seed = int(typed) if typed else None
@@ -40,6 +43,9 @@ def look(ui: Playground, session: Session, params: SamplingParams, language: Lan
         ui.heatmap: views.heatmap(document, session.look, language),
         ui.strip: gr.update(shade=views.shading(document, session.look)),
         ui.hint: views.hint(document, session.look, language),
+        ui.draw: steer_views.draw(document, session.look, language),
+        ui.hits: steer_views.found(document, session.look, session.query, language),
+        **_selection_controls(ui, session),
     }
 
 
@@ -78,30 +84,44 @@ def _select(ui: Playground, values: Values, index: object) -> Values:
     if document is None or type(index) is not int or not 0 <= index < len(document.ids):
         return {}
     session.look = replace(session.look, position=index)
-    update = look(ui, session, params_of(ui, values), values[ui.frame.language])
+    update = look(ui, session, params_of(ui, values, seeded=False), values[ui.frame.language])
     shade = views.shading(document, session.look)
-    return update | {ui.strip: gr.update(selected=selection(session.look.at(document)), shade=shade)}
+    return update | {ui.strip: gr.update(selected=selection(index), shade=shade)}
 
 
 def select_head(ui: Playground, values: Values) -> Values:
     """Look through another head, or shade the strip by something else."""
     session: Session = values[ui.session]
-    document = session.document
-    head = values[ui.head]
-    session.look = replace(
-        session.look,
-        layer=values[ui.layer],
-        head=None if head == AVERAGE else head,
-        by_attention=values[ui.shading] == "attention",
-    )
+    document, language = session.document, values[ui.frame.language]
+    shading = values[ui.shading]
+    session.look = replace(session.look, shading=shading if shading in get_args(views.Shading) else "probability")
     if document is None:
         return {}
-    language = values[ui.frame.language]
+    config = document.loaded.model.config
+    layer, head = _whole_number(values[ui.layer]), _whole_number(values[ui.head])
+    if layer in range(config.n_layer):
+        session.look = replace(session.look, layer=layer)
+    if head in range(AVERAGE, config.n_head):
+        session.look = replace(session.look, head=None if head == AVERAGE else head)
     return {
+        **pickers(ui, session),
         ui.heatmap: views.heatmap(document, session.look, language),
-        ui.strip: gr.update(shade=views.shading(document, session.look)),
+        ui.strip: gr.update(shade=views.shading(document, session.look), by=session.look.shading),
         ui.hint: views.hint(document, session.look, language),
     }
+
+
+def _whole_number(choice: object) -> int | None:
+    """A choice of a picker, or what was typed into it; None for what is no number."""
+    if isinstance(choice, str) and choice.isascii() and choice.isdecimal():
+        return int(choice[:9])
+    return choice if type(choice) is int else None
+
+
+def pickers(ui: Playground, session: Session) -> Values:
+    """Layer and head as they are selected."""
+    head = session.look.head
+    return {ui.layer: session.look.layer, ui.head: AVERAGE if head is None else head}
 
 
 def show_bars(ui: Playground, values: Values) -> Values:
@@ -110,7 +130,8 @@ def show_bars(ui: Playground, values: Values) -> Values:
     document = session.document
     if document is None:
         return {}
-    return {ui.bars: views.bars(document, session.look, params_of(ui, values), values[ui.frame.language])}
+    params = params_of(ui, values, seeded=False)
+    return {ui.bars: views.bars(document, session.look, params, values[ui.frame.language])}
 
 
 def fit(ui: Playground, session: Session, loaded: LoadedModel, values: Values) -> Values:
@@ -134,13 +155,52 @@ def retell(ui: Playground, values: Values) -> Values:
     update[ui.head] = gr.update(choices=head_choices(get_model(values[ui.frame.model]).model.config.n_head, language))
     if document is None:
         return update
-    meter = session.meter
     return update | {
-        **look(ui, session, params_of(ui, values), language),
-        ui.status: views.status(meter, session.finish_reason, language) if meter else say("status.example", language),
+        **look(ui, session, params_of(ui, values, seeded=False), language),
+        ui.tree: steer_views.tree(document, language),
+        ui.status: told(session, language),
     }
+
+
+def told(session: Session, language: Language) -> str:
+    """The line above the text: the last run, or what was done since."""
+    document = session.document
+    if document is None:
+        return say("status.ready", language)
+    if session.meter is not None:
+        return views.status(session.meter, session.finish_reason, language)
+    if session.deed is None:
+        return say("status.example", language)
+    limit = document.loaded.model.config.block_size
+    where = say("status.position", language, position=len(document.ids), limit=limit)
+    return f"{say(session.deed.key, language, **session.deed.values)} · {where}"
 
 
 def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
     """(what the head picker says, value)."""
     return [(say("attention.all", language), AVERAGE), *((str(head), head) for head in range(n_head))]
+
+
+def controls(ui: Playground, session: Session) -> Values:
+    """Which buttons can be pressed now."""
+    running, document = session.turns.streaming, session.document
+    there = document is not None
+    return {
+        ui.generate: gr.update(interactive=not running),
+        ui.step: gr.update(interactive=not running),
+        ui.stop: gr.update(interactive=running),
+        ui.undo: gr.update(interactive=there and document.can_undo),
+        ui.redo: gr.update(interactive=there and document.can_redo and not running),
+        **_selection_controls(ui, session),
+    }
+
+
+def _selection_controls(ui: Playground, session: Session) -> Values:
+    """Those that depend on the selection."""
+    running, document = session.turns.streaming, session.document
+    there = document is not None
+    earlier = there and steer_views.selected(document, session.look) < len(document.ids) - 1
+    return {
+        ui.back: gr.update(interactive=earlier),
+        ui.go_on: gr.update(interactive=there and not running),
+    }

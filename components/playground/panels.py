@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 
 from components.i18n import Language, Words, say
-from components.playground import looking, views
+from components.playground import looking, steer_views, views
 from components.playground.pipeline import build_presets
-from components.session import EXAMPLE_PROMPT
+from components.session import EXAMPLE_PROMPT, Session
 from components.settings import LIMITS, sampling_params
 from components.share.menu import files_menu
 from components.widgets.chart import chart
+from components.widgets.choices import choices
+from components.widgets.draw import draw
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
+from components.widgets.tree import tree
 from gpt import Generation
 
 EXAMPLES = {
@@ -123,15 +126,20 @@ def _pace_choices(language: Language) -> list[tuple[str, int]]:
     return [(str(pace) if pace else say("pace.full", language), pace) for pace in PACES]
 
 
-def text(words: Words, document: Generation) -> dict[str, Any]:
-    """The text itself, and what is said of it."""
+def text(words: Words, session: Session) -> dict[str, Any]:
+    """The text itself, what is said of it, and what can be done to it."""
+    document = session.document
     with gr.Column(elem_classes="gb-card gb-text"):
         status = words.build(sentence, {"value": "status.example"}, kind="status", elem_id="status")
         notice = sentence(kind="notice", elem_id="notice")
         use_tail = gr.Button(visible=False, size="sm", elem_id="use-tail")
-        strip = words.build(tokens, {"labels": _strip_words}, value=views.strip(document), elem_id="strip")
+        strip = words.build(
+            tokens, {"labels": _strip_words}, value=views.strip(document, session.known), elem_id="strip"
+        )
+        with gr.Row(elem_classes="gb-steer"):
+            steer = {name: _small_button(words, name) for name in ("undo", "redo", "back", "go_on")}
         with gr.Row(elem_classes="gb-strip-tools"):
-            hint = words.build(sentence, {"value": "strip.hint"}, kind="caption", elem_id="hint")
+            hint = words.build(sentence, {"value": "strip.hint.probability"}, kind="caption", elem_id="hint")
             shading = words.build(
                 gr.Radio,
                 {"label": "strip.shading", "choices": _shading_choices},
@@ -140,8 +148,12 @@ def text(words: Words, document: Generation) -> dict[str, Any]:
                 elem_classes="gb-segments",
                 container=False,
             )
+        drawn = draw(steer_views.draw(document, session.look, "en"), elem_id="draw")
+        branches = tree(elem_id="tree")
         files = files_menu(words)
-    return {
+    return steer | {
+        "draw": drawn,
+        "tree": branches,
         "files": files,
         "status": status,
         "notice": notice,
@@ -153,32 +165,47 @@ def text(words: Words, document: Generation) -> dict[str, Any]:
 
 
 def _strip_words(language: Language) -> dict[str, str]:
-    """The words of the strip: its name for screen readers, its tooltip, its button."""
+    """The words of the strip: its name for screen readers, its tooltip, its buttons, its lines."""
     keys = ("name", "empty", "token", "id", "probability", "rank", "attention", "marks")
+    keys += ("curve", "entropy", "surprise", "unit", "here", "totals")
     return {key: say(f"strip.{key}", language) for key in keys}
 
 
 def _shading_choices(language: Language) -> list[tuple[str, str]]:
-    return [(say(f"strip.shading.{kind}", language), kind) for kind in ("probability", "attention")]
+    return [(say(f"strip.shading.{kind}", language), kind) for kind in get_args(views.Shading)]
 
 
-def bars(words: Words, document: Generation) -> dict[str, Any]:
-    """What comes next."""
+def _small_button(words: Words, name: str) -> gr.Button:
+    able = name == "go_on"
+    return words.build(gr.Button, {"value": name}, size="sm", elem_id=name, min_width=0, interactive=able)
+
+
+def bars(words: Words, session: Session) -> dict[str, Any]:
+    """What comes next, and whatever else a person wants there."""
     params = sampling_params(temperature=LIMITS["temperature"].default)
     words.build(sentence, {"value": "bars.question"}, kind="question")
-    return {"bars": chart(views.bars(document, views.Look(), params, "en"), elem_id="bars")}
+    words.build(sentence, {"value": "bars.choose"}, kind="caption")
+    picture = chart(views.bars(session.document, session.look, params, "en"), elem_id="bars")
+    box = words.build(
+        gr.Textbox,
+        {"label": "box", "placeholder": "box.placeholder", "info": "box.info"},
+        max_length=2000,
+        elem_id="box",
+    )
+    return {"bars": picture, "box": box, "hits": choices(elem_id="hits")}
 
 
-def attention(words: Words, document: Generation) -> dict[str, Any]:
-    """Where it looked."""
-    config = document.loaded.model.config
+def attention(words: Words, session: Session) -> dict[str, Any]:
+    """Where it looked. The pickers take any value: that of a model that was here before may still be on its way."""
+    look, config = session.look, session.document.loaded.model.config
     with gr.Row(elem_classes="gb-card-head"):
         words.build(sentence, {"value": "attention.question"}, kind="question")
         layer = words.build(
             gr.Dropdown,
             {"label": "attention.layer"},
             choices=list(range(config.n_layer)),
-            value=0,
+            value=look.layer,
+            allow_custom_value=True,
             elem_id="layer",
             min_width=72,
         )
@@ -186,9 +213,10 @@ def attention(words: Words, document: Generation) -> dict[str, Any]:
             gr.Dropdown,
             {"label": "attention.head"},
             choices=looking.head_choices(config.n_head, "en"),
-            value=looking.AVERAGE,
+            value=look.head,
+            allow_custom_value=True,
             elem_id="head",
             min_width=120,
         )
-    heatmap = chart(views.heatmap(document, views.Look(), "en"), elem_id="heatmap", clickable=True)
+    heatmap = chart(views.heatmap(session.document, look, "en"), elem_id="heatmap", clickable=True)
     return {"layer": layer, "head": head, "heatmap": heatmap}

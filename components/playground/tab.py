@@ -12,11 +12,11 @@ import gradio as gr
 from components.api import SLOTS
 from components.frame import Frame
 from components.i18n import Words
-from components.playground import looking, panels, writing
+from components.playground import looking, panels, steering, writing
 from components.playground.panels import EXAMPLES
 from components.playground.pipeline import build_pipeline, wire_pipeline
 from components.playground.upload import Upload, build_upload, open_upload
-from components.session import Session
+from components.session import opening
 from components.settings import LIMITS
 
 SESSION_SECONDS = 3600  # without a change, until a visitor's document is forgotten
@@ -59,38 +59,50 @@ class Playground:
     head: gr.Dropdown
     heatmap: gr.HTML
     files: gr.HTML
+    undo: gr.Button
+    redo: gr.Button
+    back: gr.Button
+    go_on: gr.Button
+    draw: gr.HTML
+    tree: gr.HTML
+    box: gr.Textbox
+    hits: gr.HTML
 
     def inputs(self) -> set[Any]:
         """Everything that a handler reads; it gets {component: value}."""
-        names = (*LIMITS, "session", "prompt", "length", "seed", "pace", "layer", "head", "shading")
+        names = (*LIMITS, "session", "prompt", "length", "seed", "pace", "layer", "head", "shading", "box")
         return {*(getattr(self, name) for name in names), self.frame.model, self.frame.language}
 
     def seen(self) -> list[Any]:
         """Everything that shows what is selected."""
-        return [getattr(self, name) for name in ("strip", "hint", "bars", "heatmap")]
+        return [getattr(self, name) for name in ("strip", "hint", "bars", "heatmap", "draw", "hits", "back", "go_on")]
 
     def outputs(self) -> list[Any]:
         """Everything that a run of the model changes."""
-        pictures = ("strip", "hint", "bars", "heatmap", "status", "notice", "use_tail")
-        controls = ("generate", "step", "stop", "prompt_strip", "prompt_count", "layer", "head", "length")
-        return [*(getattr(self, name) for name in (*pictures, *controls)), self.frame.model]
+        others = ("status", "notice", "use_tail", "tree", "prompt_strip", "prompt_count", "layer", "head", "length")
+        return [*self.seen(), *self.buttons(), *(getattr(self, name) for name in others), self.frame.model]
+
+    def buttons(self) -> list[Any]:
+        """Those that can be pressed at times, and at others not; `seen` has the rest of them."""
+        return [getattr(self, name) for name in ("generate", "step", "stop", "undo", "redo")]
 
 
 def build_playground(words: Words, frame: Frame, *, uploads: bool = False) -> Playground:
     """Lay the tab out; the first screen shows a finished example. uploads: with the panel for own checkpoints."""
-    parts: dict[str, Any] = {"frame": frame, "session": gr.State(Session(frame.example), time_to_live=SESSION_SECONDS)}
+    session = opening(frame.example)
+    parts: dict[str, Any] = {"frame": frame, "session": gr.State(session, time_to_live=SESSION_SECONDS)}
     with gr.Row(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
             parts |= panels.prompt(words, frame.example)
             parts |= panels.settings(words, frame.example)
             upload = build_upload(words) if uploads else None
         with gr.Column(elem_classes="gb-stage", min_width=320):
-            parts |= panels.text(words, frame.example)
+            parts |= panels.text(words, session)
             with gr.Row(elem_classes="gb-cards"):
                 with gr.Column(elem_classes="gb-card", min_width=300):
-                    parts |= panels.bars(words, frame.example)
+                    parts |= panels.bars(words, session)
                 with gr.Column(elem_classes="gb-card", min_width=300):
-                    parts |= panels.attention(words, frame.example)
+                    parts |= panels.attention(words, session)
             pipeline = build_pipeline(words)
     ui = Playground(**{field.name: parts[field.name] for field in fields(Playground)})
     _wire(ui, upload)
@@ -116,8 +128,9 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     shortened = ui.use_tail.click(handler(writing.use_tail), everything, ui.prompt, **LOOKING)
     streams.append(shortened.then(**stream))
     streams.append(ui.frame.model.input(**stream))
+    streams.append(ui.go_on.click(**stream | {"fn": handler(writing.go_on)}))
     if upload is not None:
-        given = [upload.files, upload.n_head, ui.frame.language]
+        given = [upload.files, upload.n_head, ui.frame.language, ui.frame.own]
         changed = [upload.n_head, upload.message, ui.frame.model]
         opened = upload.open.click(partial(open_upload, upload, ui.frame), given, changed, **RUNNING)
         streams.append(opened.success(**stream))
@@ -126,18 +139,29 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
             ended(handler(writing.finish), everything, outputs, **LOOKING)
 
     ui.step.click(handler(writing.step), everything, outputs, **RUNNING)
-    ui.stop.click(None, None, None, cancels=streams, api_visibility="private")
-    ui.clear.click(handler(writing.clear), everything, [*outputs, ui.prompt], cancels=streams, **LOOKING)
+    stopping = {"inputs": everything, "outputs": outputs, "cancels": streams}
+    ui.stop.click(handler(writing.stop), **stopping, **LOOKING)
+    ui.clear.click(handler(writing.clear), **stopping | {"outputs": [*outputs, ui.prompt]}, **LOOKING)
+    changing = {**stopping, **RUNNING}
+    for button, change in ((ui.undo, steering.undo), (ui.redo, steering.redo), (ui.back, steering.go_back)):
+        button.click(handler(change), trigger_mode="multiple", **changing)
+    for widget in (ui.bars, ui.hits):
+        chosen = widget.select(_with_event(ui, steering.choose), trigger_mode="multiple", **changing)
+        chosen.success(str, None, ui.box, **LOOKING)
+    ui.tree.select(_with_event(ui, steering.switch), **changing)
+    ui.box.submit(handler(steering.type_text), **changing).success(str, None, ui.box, **LOOKING)
+    ui.box.change(handler(steering.search), everything, ui.hits, trigger_mode="always_last", **LOOKING)
 
     seen = ui.seen()
     for widget, select in ((ui.strip, looking.select_token), (ui.heatmap, looking.select_row)):
         widget.select(_with_event(ui, select), everything, seen, **LOOKING)
     latest = {"trigger_mode": "always_last", **LOOKING}
     pickers = [ui.layer.input, ui.head.input, ui.shading.input]
-    gr.on(pickers, handler(looking.select_head), everything, [ui.strip, ui.hint, ui.heatmap], **latest)
+    aside = [ui.strip, ui.hint, ui.heatmap, ui.layer, ui.head]
+    gr.on(pickers, handler(looking.select_head), everything, aside, **latest)
     sliders = [getattr(ui, name).change for name in LIMITS]
     gr.on(sliders, handler(looking.show_bars), everything, ui.bars, **latest)
-    retold = [*seen, *typed, ui.head, ui.status]
+    retold = [*seen, *typed, ui.head, ui.status, ui.tree]
     ui.frame.language.change(handler(looking.retell), everything, retold, **LOOKING)
 
 

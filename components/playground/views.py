@@ -5,21 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from components import figures
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text
-from components.widgets.chart import chart_value
+from components.playground.known import Known, statistics_of
+from components.widgets.chart import Row, chart_value, with_rows
 from components.widgets.tokens import Kind, header, shade_value, token_line
 from gpt import Generation, GPTConfig, SamplingParams, Step, Tokenizer, distribution
+from gpt.documents.text_statistics import TokenStatistics
 from gpt.generate import FinishReason
 from gpt.tokenizer import IncrementalDecoder
 
 TOP = 20  # bars
 WINDOW = 128  # positions a heatmap shows at once
 NEWEST = -1  # the selection that follows the text as it grows
+Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Look:
     position: int = NEWEST
     layer: int = 0
     head: int | None = None
-    by_attention: bool = False  # the strip is shaded by attention, not by probability
+    shading: Shading = "probability"  # what the tint of the strip stands for
 
     def fitting(self, config: GPTConfig, *, position: int) -> Look:
         """The same look at another position of a model that may have fewer layers or heads."""
@@ -43,17 +47,30 @@ class Look:
         return last if self.position == NEWEST else min(self.position, last)
 
 
-def strip(document: Generation) -> str:
+class Deed(NamedTuple):
+    """What a person did to the text, as a key of the page's sentences and what is filled in."""
+
+    key: str
+    values: dict[str, Any]
+
+
+def strip(document: Generation, known: Known | None = None) -> str:
     """The whole text for the token strip: each token with what the model gave it."""
-    known = [(None, None), *document.token_statistics(1)]
-    known += [(None, None)] * (len(document.ids) - len(known))
-    lines = token_lines(document.loaded.tokenizer, document.ids, known, document.n_prompt)
-    return header(doc=f"{id(document):x}") + lines
+    tokenizer, n_prompt = document.loaded.tokenizer, document.n_prompt
+    decoder, lines = IncrementalDecoder(), [header(doc=f"{id(document):x}")]
+    for position, measured in enumerate((known or Known()).of(document)):
+        token_id = document.ids[position]
+        text = decoder.feed(tokenizer.token_bytes(token_id))
+        by_hand = document.origin(position).how != "sampled"
+        kind: Kind = "p" if position < n_prompt else "h" if by_hand else "g"
+        lines.append(_measured_line(tokenizer, token_id, text, measured, kind))
+    return "".join(lines)
 
 
-def strip_step(document: Generation, step: Step) -> str:
+def strip_step(document: Generation, step: Step, known: Known | None = None) -> str:
     """The line that one generated token adds to the strip."""
-    return _line(document.loaded.tokenizer, step.token_id, step.text, step.probability, step.rank, "g")
+    measured = statistics_of(step) if known is None else known.add(document, step)
+    return _measured_line(document.loaded.tokenizer, step.token_id, step.text, measured, "g")
 
 
 def prompt_strip(tokenizer: Tokenizer, ids: list[int]) -> str:
@@ -73,20 +90,41 @@ def token_lines(
     return "".join(lines)
 
 
+def _measured_line(tokenizer: Tokenizer, token_id: int, text: str, measured: TokenStatistics | None, kind: Kind) -> str:
+    if measured is None:
+        return _line(tokenizer, token_id, text, None, None, kind)
+    return _line(tokenizer, token_id, text, measured.probability, measured.rank, kind, measured.entropy)
+
+
 def _line(
-    tokenizer: Tokenizer, token_id: int, text: str, probability: float | None, rank: int | None, kind: Kind
+    tokenizer: Tokenizer,
+    token_id: int,
+    text: str,
+    probability: float | None,
+    rank: int | None,
+    kind: Kind,
+    entropy: float | None = None,
 ) -> str:
-    """A token by its characters; by its bytes where it completes none."""
+    """A token by the characters that it completes; by its bytes where it completes none."""
+    data = tokenizer.token_bytes(token_id)
     if token_id == tokenizer.eot_id:
         text = token_text(tokenizer, token_id)
-    if text and "\ufffd" not in text:
-        return token_line(token_id, text, probability, rank, kind)
-    return token_line(token_id, "", probability, rank, kind, tokenizer.token_bytes(token_id))
+    if "\ufffd" in text:  # what stood before it stays a fragment: this token may be whole all the same
+        text = data.decode("utf-8", "ignore") if _whole(data) else ""
+    return token_line(token_id, text, probability, rank, kind, b"" if text else data, entropy)
+
+
+def _whole(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def shading(document: Generation, look: Look) -> str:
-    """How strongly the selected position looked at each token before it; "" where probability shades the strip."""
-    if not look.by_attention:
+    """How strongly the selected position looked at each token before it; "" where the tint means something else."""
+    if look.shading != "attention":
         return ""
     position = look.at(document)
     return shade_value(document.attn_weights(look.layer, look.head)[position, : position + 1].cpu().numpy())
@@ -112,6 +150,8 @@ def bars(document: Generation, look: Look, params: SamplingParams, language: Lan
         after_name=say("bars.after", language),
         chosen_name=say("bars.chosen", language),
     )
+    rows = bar_rows(document, position, order, raw[order], final[order], language)
+    with_rows(figure, say("bars.question", language), rows)
     entropy_raw = float(-(raw[raw > 0] * np.log2(raw[raw > 0])).sum())
     best = int(order[0])
     sentence = say(
@@ -132,6 +172,24 @@ def bars(document: Generation, look: Look, params: SamplingParams, language: Lan
     return chart_value(figure, sentence)
 
 
+def place(document: Generation, position: int) -> dict[str, Any]:
+    """Where something chosen is to stand: behind this token of this document, whatever is selected by then."""
+    return {"document": f"{id(document):x}", "behind": document.path[position]}
+
+
+def bar_rows(
+    document: Generation, position: int, ids: np.ndarray, raw: np.ndarray, final: np.ndarray, language: Language
+) -> list[Row]:
+    """The bars as things to choose: ids (n,), their probabilities before and after the sampling settings."""
+    tokenizer, here = document.loaded.tokenizer, place(document, position)
+    rows = []
+    for token_id, before, after in zip(ids.tolist(), raw.tolist(), final.tolist(), strict=True):
+        name = quoted(tokenizer, token_id)
+        title = say("bars.row", language, token=name, before=f"{before:.3%}", after=f"{after:.3%}")
+        rows.append(Row(title, title, here | {"token": token_id}))
+    return rows
+
+
 def _best(final: np.ndarray, raw: np.ndarray, count: int) -> np.ndarray:
     """The `count` best ids by final probability, then by raw, without sorting the whole vocabulary."""
     candidates = np.union1d(np.argpartition(-final, count)[:count], np.argpartition(-raw, count)[:count])
@@ -142,6 +200,17 @@ def window(document: Generation, look: Look) -> tuple[int, int]:
     """The first position of the heatmap and the one after its last: all of a short text, else what is around."""
     end = min(document.n_read, max(look.at(document) + WINDOW // 2, WINDOW))
     return max(0, end - WINDOW), end
+
+
+def sharpest_head(document: Generation) -> tuple[int, int]:
+    """(layer, head): of the layer in the middle, the head that looks most at one token before it, not the first."""
+    config = document.loaded.model.config
+    layer = (config.n_layer - 1) // 2
+    sharpness = []
+    for head in range(config.n_head):
+        weights = document.attn_weights(layer, head).float().tril(-1)[1:, 1:]  # (n_read - 1, n_read - 1)
+        sharpness.append(float(weights.max(dim=1).values.mean()) if len(weights) else 0.0)
+    return layer, int(np.argmax(sharpness))
 
 
 def heatmap(document: Generation, look: Look, language: Language) -> str:
@@ -183,8 +252,8 @@ def head_name(head: int | None, language: Language) -> str:
 
 def hint(document: Generation, look: Look, language: Language) -> str:
     """What the tint of the strip means."""
-    if not look.by_attention:
-        return say("strip.hint", language)
+    if look.shading != "attention":
+        return say(f"strip.hint.{look.shading}", language)
     token = quoted(document.loaded.tokenizer, document.ids[look.at(document)])
     return say("strip.hint.attention", language, token=token)
 

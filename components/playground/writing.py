@@ -13,12 +13,14 @@ import gradio as gr
 
 from components.api import checked_text, error
 from components.i18n import Language, say
-from components.playground import views
-from components.playground.looking import fit, look, params_of
+from components.playground import steer_views, views
+from components.playground.looking import controls, fit, look, params_of, told
+from components.playground.steering import remark, whole
+from components.playground.views import Deed
 from components.session import Session
 from components.settings import number
 from components.widgets.tokens import selection
-from gpt import Generation, LoadedModel, get_model, with_seed
+from gpt import Generation, LoadedModel, SamplingParams, get_model, with_seed
 
 if TYPE_CHECKING:
     from components.playground.tab import Playground
@@ -30,74 +32,154 @@ LOADING_SECONDS = 0.3  # until a person is told that a model is on its way, and 
 
 
 def stream(ui: Playground, values: Values) -> Iterator[Values]:
-    """Write: strip and bars with every token, the heatmap a few times a second."""
-    language: Language = values[ui.frame.language]
+    """Write a new text: strip and bars with every token, the other pictures a few times a second."""
+    session: Session = values[ui.session]
+    turn = session.turns.begin()
+    try:
+        yield _begun(ui, values)
+        try:
+            params, length = _asked(ui, values)
+            loaded = yield from loading(ui.status, values[ui.frame.model], values[ui.frame.language])
+            with session.turns.beginning(turn) as mine:
+                if not mine:
+                    return
+                document = _start(ui, values, loaded)
+        except ValueError as problem:
+            if session.document is not None:  # back to the model that works
+                yield {ui.frame.model: session.document.loaded.name}
+            raise error(problem) from None
+        if document is None:
+            yield _too_long(ui, values, loaded)
+            return
+        yield from _write(ui, values, document, params, length, turn)
+    finally:
+        session.turns.end(turn)
+
+
+def go_on(ui: Playground, values: Values) -> Iterator[Values]:
+    """Write on behind the selected token; what stood there stays as a branch."""
+    session: Session = values[ui.session]
+    language, document = values[ui.frame.language], session.document
+    if document is None:
+        yield {ui.notice: say("error.no_text", language)}
+        return
+    turn = session.turns.begin()
+    try:
+        yield _begun(ui, values)
+        try:
+            params, length = _asked(ui, values)
+        except ValueError as problem:
+            raise error(problem) from None
+        with session.turns.beginning(turn) as mine:
+            if not mine or session.document is not document:
+                return
+            position = steer_views.selected(document, session.look)
+            if position < len(document.ids) - 1:
+                document.go_back(position)
+            full = document.full
+            session.look = replace(session.look, position=views.NEWEST)
+        if full:
+            yield {ui.notice: say("error.full", language, limit=document.block_size)}
+        else:
+            yield from _write(ui, values, document, params, length, turn)
+    finally:
+        session.turns.end(turn)
+
+
+def _begun(ui: Playground, values: Values) -> Values:
+    """At once, before anything is known."""
     session: Session = values[ui.session]
     session.finish_reason = session.meter = None
-    yield {
-        **_buttons(ui, running=True),
-        ui.status: say("status.reading", language),
+    session.deed = Deed("status.ready", {})
+    return {
+        **controls(ui, session),
+        ui.status: say("status.reading", values[ui.frame.language]),
         ui.notice: "",
         ui.use_tail: gr.update(visible=False),
     }
-    try:
-        params = with_seed(params_of(ui, values))
-        length = int(number("max_new_tokens", values[ui.length], 1))
-        loaded = yield from loading(ui.status, values[ui.frame.model], language)
-        document = _start(ui, values, loaded)
-    except ValueError as problem:
-        if session.document is not None:  # back to the model that works
-            yield {ui.frame.model: session.document.loaded.name}
-        raise error(problem) from None
-    if document is None:
-        yield _too_long(ui, values, loaded)
-        return
+
+
+def _asked(ui: Playground, values: Values) -> tuple[SamplingParams, int]:
+    """Settings with a seed, and how many tokens. Raises ValueError with a sentence."""
+    return with_seed(params_of(ui, values)), int(number("max_new_tokens", values[ui.length], 1))
+
+
+def _write(
+    ui: Playground, values: Values, document: Generation, params: SamplingParams, length: int, turn: int
+) -> Iterator[Values]:
+    """Go on with this document while it is this stream's turn."""
+    session: Session = values[ui.session]
+    language: Language = values[ui.frame.language]
     pace = values[ui.pace]
     began = time.perf_counter()
-    document.read()
-    meter = session.meter = views.Meter(document, params.seed)
-    strip = views.strip(document)
-    yield {
-        **look(ui, session, params, language),
-        **fit(ui, session, loaded, values),
-        ui.strip: gr.update(value=strip, selected=selection(views.NEWEST), shade=views.shading(document, session.look)),
-        ui.notice: _remark(document, session.prompt, language),
-    }
-    drawn = shown = 0.0
-    for made in meter.timed(document.steps(params, length), began):
-        strip += views.strip_step(document, made)
-        session.finish_reason = made.finish_reason
-        now = time.perf_counter()
-        if not pace and now - shown < UPDATE_SECONDS and made.finish_reason is None:
-            continue
-        shown = now
+    with session.turns.writing(turn) as mine:
+        if not mine:
+            return
+        document.read()
+        meter = session.meter = views.Meter(document, params.seed)
+        strip = views.strip(document, session.known)
         shade = views.shading(document, session.look)
         update = {
-            ui.strip: gr.update(value=strip, shade=shade) if shade else strip,
-            ui.bars: views.bars(document, session.look, params, language),
-            ui.status: meter.sentence(language),
+            **look(ui, session, params, language),
+            **fit(ui, session, document.loaded, values),
+            **controls(ui, session),
+            ui.strip: gr.update(value=strip, selected=selection(views.NEWEST), shade=shade),
+            ui.tree: steer_views.tree(document, language),
+            ui.notice: remark(session, language),
         }
-        if now - drawn >= HEATMAP_SECONDS:
-            drawn = now
-            update[ui.heatmap] = views.heatmap(document, session.look, language)
+    yield update
+    drawn = shown = 0.0
+    steps = meter.timed(document.steps(params, length), began)
+    while True:
+        with session.turns.writing(turn) as mine:
+            made = next(steps, None) if mine else None
+            if made is None:
+                return
+            strip += views.strip_step(document, made, session.known)
+            session.finish_reason = made.finish_reason
+            now = time.perf_counter()
+            if not pace and now - shown < UPDATE_SECONDS and made.finish_reason is None:
+                continue
+            shown = now
+            shade = views.shading(document, session.look)
+            update = {
+                ui.strip: gr.update(value=strip, shade=shade) if shade else strip,
+                ui.bars: views.bars(document, session.look, params, language),
+                ui.status: meter.sentence(language),
+            }
+            if now - drawn >= HEATMAP_SECONDS:
+                drawn = now
+                update[ui.heatmap] = views.heatmap(document, session.look, language)
+                update[ui.draw] = steer_views.draw(document, session.look, language)
         yield update
         if pace:
             time.sleep(max(0.0, began + meter.count / pace - time.perf_counter()))
 
 
+def stop(ui: Playground, values: Values) -> Values:
+    """Let whatever writes stop before its next token."""
+    values[ui.session].turns.take()
+    return finish(ui, values)
+
+
 def finish(ui: Playground, values: Values) -> Values:
     """After a stream, however it ended: what could come next, and the buttons as they were."""
-    language, session = values[ui.frame.language], values[ui.session]
-    update = _buttons(ui, running=False)
-    document = session.document
-    if document is None or session.meter is None:
-        return update | {ui.status: say("status.ready", language)}
-    document.read()
-    session.finish_reason = session.finish_reason or "stopped"
-    return update | {
-        **look(ui, session, params_of(ui, values), language),
-        ui.status: views.status(session.meter, session.finish_reason, language),
-    }
+    session: Session = values[ui.session]
+    language = values[ui.frame.language]
+    with session.turns.settling():
+        if session.turns.streaming:  # another one has begun, or what stopped this one will show all of it
+            return {}
+        update = controls(ui, session)
+        document = session.document
+        if document is None or session.meter is None:
+            return update | {ui.status: told(session, language)}
+        document.read()
+        session.finish_reason = session.finish_reason or "stopped"
+        return update | {
+            **look(ui, session, params_of(ui, values, seeded=False), language),
+            ui.status: told(session, language),
+            ui.tree: steer_views.tree(document, language),
+        }
 
 
 def step(ui: Playground, values: Values) -> Values:
@@ -105,45 +187,39 @@ def step(ui: Playground, values: Values) -> Values:
     language, session = values[ui.frame.language], values[ui.session]
     try:
         params = with_seed(params_of(ui, values))
-        document = session.document
-        wanted = (values[ui.prompt], values[ui.frame.model])
-        if document is None or (session.prompt, document.loaded.name) != wanted:
-            loaded = get_model(values[ui.frame.model])
-            document = _start(ui, values, loaded)
-            if document is None:
-                return _too_long(ui, values, loaded)
-        if document.full:
-            limit = document.loaded.model.config.block_size
-            return {ui.notice: say("error.full", language, limit=limit)}
-        session.meter = views.Meter(document, params.seed)
-        for _ in session.meter.timed(document.steps(params, 1), time.perf_counter()):
-            document.read()
+        loaded = get_model(values[ui.frame.model])
+        with session.turns.changing():
+            document = session.document
+            wanted = (values[ui.prompt], loaded.name)
+            if document is None or (session.prompt, document.loaded.name) != wanted:
+                document = _start(ui, values, loaded)
+                if document is None:
+                    return _too_long(ui, values, loaded)
+            if document.full:
+                return {ui.notice: say("error.full", language, limit=document.block_size)}
+            session.meter = views.Meter(document, params.seed)
+            for made in session.meter.timed(document.steps(params, 1), time.perf_counter()):
+                document.read()
+                session.finish_reason = None if made.finish_reason == "max_new_tokens" else made.finish_reason
+            session.look = replace(session.look, position=views.NEWEST)
+            return whole(ui, session, values)
     except ValueError as problem:
         raise error(problem) from None
-    session.look = replace(session.look, position=views.NEWEST)
-    shade = views.shading(document, session.look)
-    return {
-        **look(ui, session, params, language),
-        ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade=shade),
-        ui.status: session.meter.sentence(language),
-        ui.notice: _remark(document, session.prompt, language),
-        ui.use_tail: gr.update(visible=False),
-    }
 
 
 def clear(ui: Playground, values: Values) -> Values:
     """An empty page."""
     session = values[ui.session]
-    session.document = session.meter = None
-    session.prompt = ""
+    with session.turns.changing():
+        session.document = session.meter = session.deed = None
+        session.prompt = ""
+        session.look = replace(session.look, position=views.NEWEST)
+        update = controls(ui, session)
+    nothing = dict.fromkeys((ui.prompt, ui.bars, ui.heatmap, ui.hint, ui.notice, ui.draw, ui.hits, ui.tree), "")
     return {
-        **_buttons(ui, running=False),
-        ui.prompt: "",
+        **update,
+        **nothing,
         ui.strip: gr.update(value="", selected=selection(views.NEWEST), shade=""),
-        ui.bars: "",
-        ui.heatmap: "",
-        ui.hint: "",
-        ui.notice: "",
         ui.use_tail: gr.update(visible=False),
         ui.status: say("status.ready", values[ui.frame.language]),
     }
@@ -201,19 +277,4 @@ def _too_long(ui: Playground, values: Values, loaded: LoadedModel) -> Values:
         ui.notice: views.count_sentence(n, limit, language),
         ui.use_tail: gr.update(visible=True, value=say("prompt.use_tail", language, n=_tail(limit))),
         ui.status: say("status.ready", language),
-    }
-
-
-def _remark(document: Generation, prompt: str, language: Language) -> str:
-    """What a person should know of this run, if anything."""
-    if document.loaded.name == "untrained":
-        return say("untrained.note", language)
-    return say("prompt.started_empty", language) if not prompt else ""
-
-
-def _buttons(ui: Playground, *, running: bool) -> Values:
-    return {
-        ui.generate: gr.update(interactive=not running),
-        ui.step: gr.update(interactive=not running),
-        ui.stop: gr.update(interactive=running),
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import gradio as gr
 
 from components.i18n import Language, say
-from components.session import Session
+from components.session import Session, text_state
 from components.why import part_views as why_part_views
 from components.why import reading as why_reading
 from components.why import views as why_views
@@ -41,7 +41,7 @@ class Memory:
     reading: Reading | None = None
     row: int = -1
     roles: dict[str, tuple[HeadRoles, int]] = field(default_factory=dict)
-    shown: tuple[int, int] = (0, 0)
+    shown: tuple[int, int, int] = (0, 0, 0)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Memory:
         """Another visitor starts with nothing."""
@@ -93,7 +93,7 @@ def answer(
     session: Session = values[ui.playground.session]
     memory: Memory = values[ui.memory]
     document, language = session.document, values[ui.playground.frame.language]
-    now = (0, 0) if document is None else (id(document), document.n_read)
+    now = text_state(document)
     if (only_changed and now == memory.shown) or (only_opened and memory.reading is None):
         yield {ui.status: gr.skip()}
         return
@@ -125,7 +125,7 @@ def _grows(session: Session) -> bool:
     document = session.document
     if document is None:
         return False
-    return document.n_read == 0 or (session.meter is not None and session.finish_reason is None)
+    return document.n_read == 0 or session.turns.streaming
 
 
 def _token(choice: object, document: Generation) -> int | None:

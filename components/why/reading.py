@@ -69,7 +69,8 @@ class Reading:
 
     def holds(self, document: Generation, position: int) -> bool:
         """Whether that position of the document, as it is now, can be looked at."""
-        return self.document is document and len(self.ids) == document.n_read and self.first <= position < self.end
+        same = self.document is document and self.ids == tuple(document.ids[: document.n_read])
+        return same and self.first <= position < self.end
 
 
 @dataclass(frozen=True)

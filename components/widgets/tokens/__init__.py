@@ -17,16 +17,24 @@ import gradio as gr
 import numpy as np
 
 _FOLDER = Path(__file__).parent
-_SCRIPT = (_FOLDER / "tokens.js").read_text(encoding="utf-8")
-CSS = (_FOLDER / "tokens.css").read_text(encoding="utf-8")
+_SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tints.js", "curve.js", "tokens.js"))
+CSS = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tokens.css", "curve.css"))
 
 _TEMPLATE = """<div class="gb-tokens">
 <p class="gb-empty"></p>
 <div class="gb-strip"></div>
 <div class="gb-legend">
 <span class="gb-scale"><span class="gb-from"></span><span class="gb-ramp"></span><span class="gb-to"></span></span>
+<span class="gb-toggles">
+<button class="gb-open" type="button" aria-pressed="false" hidden></button>
 <button class="gb-marks" type="button" aria-pressed="false"></button>
+</span>
 </div>
+<figure class="gb-curve" hidden>
+<div class="gb-curve-names"><span class="gb-is-surprise"></span><span class="gb-is-entropy"></span></div>
+<svg role="img" height="88"></svg>
+<figcaption></figcaption>
+</figure>
 <div class="gb-tip" role="tooltip" hidden></div>
 </div>"""
 
@@ -41,7 +49,7 @@ TOKEN_LABELS: dict[str, str] = {
     "marks": "Show spaces",
 }
 
-Kind = Literal["p", "g"]
+Kind = Literal["p", "g", "h"]
 
 
 def tokens(
@@ -55,14 +63,17 @@ def tokens(
     shade: str = "",
     selected: int = -1,
     parted: int = -1,
+    by: str = "probability",
 ) -> gr.HTML:
     """A token strip. `ids=True, selectable=False` is the small one under a prompt box.
 
     What the server may set later, with `gr.update(...)`: `selected` (a `selection`), `shade` (a `shade_value`),
     `labels` (all of TOKEN_LABELS' keys; with "surprisal" and "bits" among them the shade stands for -log2 of each
     probability), `marks`, `parted` (the position, as a string, from which on the text is another than the one beside
-    it; "-1": nowhere). A click, Enter or Space on a chip raises `.select` with an `evt._data` of
-    `{"index": position}`.
+    it; "-1": nowhere), `by` (what the tint stands for while there is no shade: "probability", "rank", "entropy" or
+    "surprisal"). With "curve" among the labels entropy and surprisal can be seen as lines along the text; that takes
+    "entropy", "surprise", "unit", "here" and "totals" as well. A click, Enter or Space on a chip raises `.select` with
+    an `evt._data` of `{"index": position}`.
     """
     return gr.HTML(
         value,
@@ -78,6 +89,7 @@ def tokens(
         selected=str(selected),
         shade=shade,
         parted=str(parted),
+        by=by,
     )
 
 
@@ -87,16 +99,25 @@ def header(doc: str) -> str:
 
 
 def token_line(
-    token_id: int, text: str, probability: float | None, rank: int | None, kind: Kind, data: bytes = b""
+    token_id: int,
+    text: str,
+    probability: float | None,
+    rank: int | None,
+    kind: Kind,
+    data: bytes = b"",
+    entropy: float | None = None,
 ) -> str:
-    """The line of one token: kind "p" for the prompt, "g" for what was generated.
+    """The line of one token: kind "p" for the prompt, "g" for what was generated, "h" for what was put in by hand.
 
-    `probability` in 0..1 and `rank` (1 = best) are what the model gave it before it was there. A token that is
-    no whole character has the text "" and its bytes in `data`, shown in hexadecimal.
+    `probability` in 0..1 and `rank` (1 = best) are what the model gave it before it was there; `entropy`, in bits, is
+    of the distribution that they are from. A token that is no whole character has the text "" and its bytes in
+    `data`, shown in hexadecimal.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]
-    return _line([*line, data.hex(" ")] if data else line)
+    if data or entropy is not None:
+        line.append(data.hex(" "))
+    return _line(line if entropy is None else [*line, float(f"{entropy:.4g}")])
 
 
 def selection(index: int) -> str:

@@ -27,6 +27,7 @@ tip.id = `gb-tip-${Math.random().toString(36).slice(2)}`;
 const label = (name) => props.labels?.[name] ?? name;
 const surprisal = () => props.labels?.surprisal; // what the shade is, where it is not attention
 const bits = (value) => `${value.toFixed(1)} ${label("bits")}`;
+let by = "probability"; // what the tint stands for while there is no shade
 
 function percent(probability) {
   const value = 100 * probability;
@@ -40,10 +41,10 @@ function visible(text) {
 
 function read(line) {
   try {
-    const [id, text, probability, rank, kind, bytes] = JSON.parse(line);
-    return { id, text: String(text), probability, rank, kind, bytes };
+    const [id, text, probability, rank, kind, bytes, entropy = null] = JSON.parse(line);
+    return { id, text: String(text), probability, rank, kind, bytes, entropy };
   } catch {
-    return { id: "", text: "", probability: null, rank: null, kind: "g" };
+    return { id: "", text: "", probability: null, rank: null, kind: "g", entropy: null };
   }
 }
 
@@ -72,7 +73,8 @@ function chip(record, index) {
   } else {
     made.append(node("i", "gb-bytes", record.bytes || "∎"));
   }
-  if (record.kind === "g" && record.probability !== null) made.style.setProperty("--p", record.probability);
+  if (record.kind === "h") made.classList.add("gb-by-hand");
+  tint(made, record);
   if (props.ids) {
     made.append(node("small", "", record.id));
     made.dataset.hue = index % 4;
@@ -127,8 +129,18 @@ function readShade(grown) {
     });
   }
   const inBits = levels && surprisal();
-  part("from").textContent = inBits ? `${surprisal()} 0` : `${label(levels ? "attention" : "probability")} 0 %`;
-  part("to").textContent = inBits ? bits(Number(largest)) : percent(levels ? Number(largest) : 1);
+  const scale = scales[by].ends();
+  part("from").textContent = inBits ? `${surprisal()} 0` : levels ? `${label("attention")} 0 %` : scale[0];
+  part("to").textContent = inBits ? bits(Number(largest)) : levels ? percent(Number(largest)) : scale[1];
+}
+
+function readBy() {
+  const wanted = scales[props.by] ? props.by : "probability";
+  if (wanted === by) return;
+  by = wanted;
+  records.forEach((record, i) => tint(chips[i], record));
+  readShade(true);
+  if (by === "entropy" || by === "surprisal") curve.show(true);
 }
 
 function mark() {
@@ -162,12 +174,14 @@ function relabel() {
   empty.textContent = label("empty");
   marks.textContent = label("marks");
   strip.setAttribute("aria-label", label("name"));
+  curve.relabel();
 }
 
 function draw() {
   frame = 0;
   const grown = readValue();
   readShade(grown);
+  readBy();
   if (props.selected !== applied) {
     applied = props.selected;
     chosen = Number.parseInt(applied, 10);
@@ -180,6 +194,7 @@ function draw() {
   showParting();
   root.classList.toggle("gb-nothing", chips.length === 0);
   if (grown && atEnd) strip.scrollTop = strip.scrollHeight;
+  curve.draw(grown);
 }
 
 function schedule() {
@@ -198,6 +213,9 @@ function showTip(target) {
   const rows = [[label("id"), String(record.id)]];
   if (record.probability !== null) rows.push([label("probability"), percent(record.probability)]);
   if (record.rank !== null) rows.push([label("rank"), String(record.rank)]);
+  if (record.entropy !== null && props.labels?.entropy) {
+    rows.push([label("surprise"), unit(surprise(record))], [label("entropy"), unit(record.entropy)]);
+  }
   if (surprisal()) {
     if (record.probability !== null) rows.push([surprisal(), bits(-Math.log2(record.probability))]);
   } else if (levels) rows.push([label("attention"), percent((record.level / 255) * Number(shade.split(":")[0]))]);
@@ -208,6 +226,7 @@ function showTip(target) {
   target.setAttribute("aria-describedby", tip.id);
   tipped = target;
   placeTip();
+  curve.point(indexOf(target));
 }
 
 function placeTip() {
@@ -223,6 +242,7 @@ function hideTip() {
   tip.hidden = true;
   tipped?.removeAttribute("aria-describedby");
   tipped = null;
+  curve.point(-1);
 }
 
 // The chip nearest to `from` on the line above (step -1) or below (step 1).
@@ -277,7 +297,7 @@ function showMarks(on) {
 }
 marks.addEventListener("click", () => showMarks(marks.getAttribute("aria-pressed") !== "true"));
 
-watch(["value", "selected", "shade", "parted"], schedule);
+watch(["value", "selected", "shade", "parted", "by"], schedule);
 watch("labels", () => { relabel(); readShade(true); if (tipped) showTip(tipped); });
 watch("marks", () => showMarks(Boolean(props.marks)));
 relabel();
