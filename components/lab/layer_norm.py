@@ -156,9 +156,9 @@ def draw(ui: LayerNormPanel, values: Values, entering: bool) -> Values:
         layer, position = 0, 0
     else:
         config, last = document.loaded.model.config, document.n_read - 1
-        look = values[ui.playground.session].look.fitting(config, position=values[ui.playground.session].look.position)
-        layer, position = (look.layer, look.position) if entering else (values[ui.layer], int(values[ui.position]))
-        layer, position = min(layer, config.n_layer - 1), min(position % document.n_read, last)
+        look = values[ui.playground.session].look
+        layer, position = (look.layer, look.at(document)) if entering else (values[ui.layer], int(values[ui.position]))
+        layer, position = min(layer, config.n_layer - 1), min(position, last)
         has_layer = from_model and values[ui.norm] != "ln_f"
         controls |= {
             ui.layer: gr.update(choices=list(range(config.n_layer)), value=layer, visible=has_layer),

@@ -52,7 +52,6 @@ MASKS: dict[str, tuple[str, str]] = {
     "masks.update": ("update", "更新次数"),
     "masks.loss": ("loss, nats", "损失（奈特）"),
     "masks.floor": ("best honest loss", "诚实的最低损失"),
-    "masks.learning": ("Learning …", "正在学习……"),
     "masks.error.short": (
         "Two tokens are needed to exchange one and see what it does: write a little more in the Playground.",
         "至少要有两个词元才能替换其中一个：请在试验台多写一点。",

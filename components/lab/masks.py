@@ -14,10 +14,18 @@ import torch
 
 from components.frame import Frame
 from components.i18n import Language, Words, say
-from components.lab.panel import EXPERIMENT, Panel, Values, document_of, make_panel
+from components.lab.panel import (
+    Experiment,
+    Panel,
+    Values,
+    build_experiment,
+    document_of,
+    make_panel,
+    wire_experiment,
+)
 from components.lab.panel_figures import lines
 from components.labels import percent, quoted, token_text
-from components.playground.tab import LOOKING, Playground
+from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import Generation
@@ -41,7 +49,7 @@ class MasksPanel:
     n_padding: gr.Slider
     side: gr.Radio
     padding: gr.HTML
-    learn: gr.Button
+    learn: Experiment
     losses: gr.HTML
 
 
@@ -80,19 +88,18 @@ def build_masks(words: Words, frame: Frame, playground: Playground) -> Panel:
         parts["padding"] = chart(elem_id="masks-padding")
         words.build(sentence, {"value": "masks.learn.question"}, kind="question")
         words.build(sentence, {"value": "masks.learn.says"}, kind="caption")
-        with gr.Row(elem_classes="gb-buttons gb-short"):
-            parts["learn"] = words.build(gr.Button, {"value": "masks.learn"}, elem_id="masks-learn", min_width=0)
+        parts["learn"] = build_experiment(words, "masks.learn", "masks")
         parts["losses"] = chart(elem_id="masks-losses")
     ui = MasksPanel(**{field.name: parts[field.name] for field in fields(MasksPanel)})
-    learned = ui.learn.click(partial(learn, ui), {frame.language}, [ui.learn, ui.losses], **EXPERIMENT)
-    learned.failure(lambda: gr.update(interactive=True), None, ui.learn, **LOOKING)
+    wire_experiment(ui.learn, partial(learn, ui), {frame.language}, [ui.losses], ui.notice)
     return make_panel(
         frame,
         playground,
         partial(draw, ui),
         controls=[ui.position, ui.n_padding, ui.side],
-        outputs=[ui.position, ui.answer, ui.causal, ui.padding],
+        outputs=[ui.position, ui.answer, ui.causal, ui.padding, ui.losses],
         notice=ui.notice,
+        reads=[ui.learn.found],
     )
 
 
@@ -108,8 +115,8 @@ def draw(ui: MasksPanel, values: Values, entering: bool) -> Values:
     ids = [] if document is None else document.ids[: min(document.n_read, MOST_TOKENS)]
     if len(ids) < 2:
         raise ValueError(say("masks.error.short", language))
-    selected = values[ui.playground.session].look.position
-    position = (selected or 0) % document.n_read if entering else int(values[ui.position])
+    look = values[ui.playground.session].look
+    position = look.at(document) if entering else int(values[ui.position])
     if entering and position >= len(ids) - 1:
         position = len(ids) // 2  # at the end nothing would stand behind it
     position = min(max(1, position), len(ids) - 1)
@@ -129,6 +136,7 @@ def draw(ui: MasksPanel, values: Values, entering: bool) -> Values:
         ),
         ui.causal: causal(document, ids, position, effect, language),
         ui.padding: padding(document, ids, int(values[ui.n_padding]), values[ui.side], language),
+        ui.losses: losses(found, language) if (found := values[ui.learn.found]) else "",
     }
 
 
@@ -190,19 +198,15 @@ def moves(
 def learn(ui: MasksPanel, values: Values) -> Iterator[Values]:
     """Two tiny models learn, and their losses are drawn as they fall; it ends after SECONDS at the latest."""
     language: Language = values[ui.frame.language]
-    yield {ui.learn: gr.update(interactive=False, value=say("masks.learning", language))}
     began = drawn = time.monotonic()
     for found in chance_losses(steps=STEPS):
         now = time.monotonic()
         if now - drawn >= TICK:
             drawn = now
-            yield {ui.losses: losses(found, language)}
+            yield {ui.losses: losses(found, language), ui.learn.found: found}
         if now - began > SECONDS:
             break
-    yield {
-        ui.losses: losses(found, language),
-        ui.learn: gr.update(interactive=True, value=say("masks.learn", language)),
-    }
+    yield {ui.losses: losses(found, language), ui.learn.found: found}
 
 
 def losses(found: Cheating, language: Language) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
 from components.frame import Frame
-from components.playground.tab import LOOKING, RUNNING, Playground
+from components.i18n import Words
+from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
 from gpt import Generation
 
 Values = dict[Any, Any]
@@ -71,6 +72,49 @@ def make_panel(
 def _moves(control: Any) -> Any:
     """The event of a person who moves a control; text that is pasted raises no `input`."""
     return control.change if isinstance(control, gr.Textbox) else control.input
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Two buttons: one starts what takes seconds, the other stops it. found: what came of it, for this visitor."""
+
+    start: gr.Button
+    stop: gr.Button
+    found: gr.State
+
+
+def build_experiment(words: Words, key: str, name: str) -> Experiment:
+    """Lay both buttons out; the text of the first is that of `key`, and the ids begin with `name`."""
+    with gr.Row(elem_classes="gb-buttons gb-short"):
+        start = words.build(gr.Button, {"value": key}, size="md", elem_id=f"{name}-start", min_width=0)
+        stop = words.build(
+            gr.Button, {"value": "stop"}, size="md", elem_id=f"{name}-stop", interactive=False, min_width=0
+        )
+    return Experiment(start, stop, gr.State(None, time_to_live=SESSION_SECONDS))
+
+
+def wire_experiment(
+    experiment: Experiment,
+    run: Callable[[Values], Iterator[Values]],
+    inputs: set[Any],
+    outputs: Sequence[Any],
+    notice: gr.HTML,
+) -> None:
+    """Let the first button run it, one visitor at a time, and the second end it; a ValueError is said in `notice`."""
+    buttons = [experiment.start, experiment.stop]
+
+    def running(values: Values) -> Iterator[Values]:
+        yield {experiment.start: gr.update(interactive=False), experiment.stop: gr.update(interactive=True), notice: ""}
+        try:
+            yield from run(values)
+        except ValueError as problem:
+            yield {notice: str(problem)}
+
+    written = [*buttons, experiment.found, notice, *outputs]
+    started = experiment.start.click(running, inputs, written, **EXPERIMENT)
+    for ended in (started.then, started.failure):
+        ended(lambda: [gr.update(interactive=True), gr.update(interactive=False)], None, buttons, **LOOKING)
+    experiment.stop.click(None, None, None, cancels=started, api_visibility="private")
 
 
 def document_of(values: Values, playground: Playground) -> Generation | None:

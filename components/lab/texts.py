@@ -2,6 +2,7 @@
 
 from components.lab.mask_texts import MASKS
 from components.lab.norm_texts import NORMS
+from components.lab.start_texts import STARTS
 from components.lab.token_texts import TOKENIZER
 
 LABS: dict[str, tuple[str, str]] = {
@@ -211,5 +212,6 @@ LABS: dict[str, tuple[str, str]] = {
     # panels
     **NORMS,
     **MASKS,
+    **STARTS,
     **TOKENIZER,
 }

@@ -15,11 +15,12 @@ import pytest
 from components.frame import build_frame
 from components.i18n import Words
 from components.lab.panel import Panel
+from components.labels import percent
 from components.palette import DARK_PARTNERS
 from components.session import Session, example
 from gpt import Generation, get_model
 
-PANELS = ("layer_norm", "shortcuts", "tokenizer", "masks")
+PANELS = ("layer_norm", "shortcuts", "tokenizer", "masks", "initialisation", "tying")
 
 
 @pytest.fixture(scope="module")
@@ -173,3 +174,19 @@ def test_padding_moves_nothing_with_its_mask_nor_on_the_right(place: Any) -> Non
     assert with_mask.max() < 1e-3 < without.max()
     without, with_mask = y_of(shown(place, "masks", side="right")["masks-padding"])
     assert max(with_mask.max(), without.max()) < 1e-3
+
+
+def test_a_fresh_model_knows_nothing_unless_its_weights_are_large(place: Any) -> None:
+    assert "without opinions" in shown(place, "initialisation")["start-answer"]
+    assert "nonsense" in shown(place, "initialisation", std=0.5)["start-answer"]
+    scaled, unscaled = y_of(shown(place, "initialisation", layers=16)["start-norms"])
+    assert scaled[0] == unscaled[0]
+    assert scaled[-1] < unscaled[-1] / 2
+
+
+def test_tying_shows_the_curriculum_s_two_counts_on_either_side_of_the_switch(place: Any) -> None:
+    tied, untied = shown(place, "tying"), shown(place, "tying", tied=False)
+    assert tied["tying-answer"].startswith("124,412,160 parameters tied; 163,009,536 untied")
+    assert untied["tying-answer"].startswith("163,009,536 parameters untied; 124,412,160 tied")
+    assert "100" in tied["tying-taught"].split("teaches")[1]
+    assert percent(32 / 512) in untied["tying-taught"].split("teaches")[1]
