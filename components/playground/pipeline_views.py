@@ -14,6 +14,7 @@ from torch import Tensor
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text, visible
 from components.playground.pipeline_figures import stage_lines
+from components.texts import TEXTS
 from components.widgets.chart import chart_value
 from components.widgets.table import table_value
 from gpt import Generation, SamplingParams
@@ -86,7 +87,7 @@ def _stage_row(way: Way, stage: Stage, language: Language) -> list[str]:
 
 def _stage_name(way: Way, stage: Stage, language: Language) -> str:
     """The stage with its setting."""
-    name = say(f"pipeline.{stage.name}", language)
+    name = _name(stage.name, language)
     if stage.name == "final":
         return name
     value = getattr(way.params, stage.name)
@@ -97,7 +98,7 @@ def token_table(way: Way, language: Language) -> str:
     """The followed token after each stage: logit, log-probability in nats, probability, rank."""
     keys = ("stage", "logit", "log_probability.short", "probability", "rank")
     head = [say(f"pipeline.{key}", language) for key in keys]
-    return table_value([head, *([say(f"pipeline.{row.stage}", language), *_cells(row)] for row in way.rows[:-1])])
+    return table_value([head, *([_name(row.stage, language), *_cells(row)] for row in way.rows[:-1])])
 
 
 def _cells(row: Row) -> list[str]:
@@ -117,7 +118,7 @@ def lines(way: Way, unit: Unit, language: Language) -> str:
         ids,
         values,
         [_end(value, unit) for value in values[:, -1]],
-        stages=[say(f"pipeline.short.{name}", language) for name in names],
+        stages=[_name(name, language, short=True) for name in names],
         followed=ids.index(way.followed),
         title=say(f"pipeline.{unit}", language),
         percent=unit == "probability",
@@ -152,7 +153,7 @@ def sentence(way: Way, language: Language) -> str:
     token, before = quoted(way.document.tokenizer, way.followed), percent(first.probability)
     if last.rank is None and first.rank is not None:
         cut = next(row.stage for row in way.rows if row.rank is None)
-        stage = say(f"pipeline.{cut}", language)
+        stage = _name(cut, language)
         return said + say(
             "pipeline.followed.cut", language, token=token, before=before, rank=f"{first.rank:,}", stage=stage
         )
@@ -164,6 +165,12 @@ def choices(way: Way, found: Sequence[int] = ()) -> list[tuple[str, int]]:
     """(what the picker says, id): the tokens that a search found, else the likeliest; the followed one among them."""
     ids = list(dict.fromkeys([*(found or way.likeliest[:CHOICES]), way.followed]))
     return [(f"{visible(token_text(way.document.tokenizer, i))}  {i}", i) for i in ids]
+
+
+def _name(stage: str, language: Language, *, short: bool = False) -> str:
+    """A stage as its slider calls it, where there is no word of its own."""
+    keys = (f"pipeline.short.{stage}", f"pipeline.{stage}", stage)
+    return say(next(key for key in keys[not short :] if key in TEXTS), language)
 
 
 def _change(before: str, after: str) -> str:
