@@ -10,6 +10,7 @@ who else is there.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -30,6 +31,15 @@ PATIENCE = 0.25  # of a round's time: how long to wait for those who were in the
 LONGEST_WAIT = 0.005  # seconds
 
 
+@dataclass(frozen=True)
+class Outlook:
+    """What may follow a text. logits: (vocab_size,) float32; log_sum: of their exponentials; entropy: in bits."""
+
+    logits: Tensor
+    log_sum: float
+    entropy: float
+
+
 @dataclass(eq=False)
 class Asked:
     """What one text wants to have read."""
@@ -38,7 +48,7 @@ class Asked:
     cache: KVCache
     edits: Edits | None
     states: list[Tensor] = field(default_factory=list)
-    logits: Tensor | None = None
+    outlook: Outlook | None = None
     error: BaseException | None = None
     leads: bool = False
     ready: threading.Event = field(default_factory=threading.Event)
@@ -61,8 +71,8 @@ class Engine:
         self._last_seconds = 0.0
         self._change = threading.Condition()
 
-    def read(self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None) -> tuple[Tensor, Tensor]:
-        """Read tokens into a cache: their states (T, C) after the last norm, and the last one's logits (vocab_size,).
+    def read(self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None) -> tuple[Tensor, Outlook]:
+        """Read tokens into a cache: their states (T, C) after the last norm, and what may follow the last.
 
         cache: of batch size 1, with room for all of them; nobody else may use it meanwhile. Raises as the model does.
         """
@@ -82,13 +92,18 @@ class Engine:
                 self._hand_over()
         if mine.error is not None:
             raise mine.error
-        assert mine.logits is not None
-        return torch.cat(mine.states), mine.logits
+        assert mine.outlook is not None
+        return torch.cat(mine.states), mine.outlook
 
     @torch.inference_mode()
     def logits(self, states: Tensor) -> Tensor:
         """(B, C) states -> (B, vocab_size) float32."""
         return self.model.lm_head(states).float() if self.decoder is None else self.decoder.logits(states)
+
+    @torch.inference_mode()
+    def outlook(self, state: Tensor) -> Outlook:
+        """What may follow a text whose last state is (C,)."""
+        return self._outlooks(state[None])[0]
 
     def _round(self) -> None:
         """One token of everybody who waits for one, and a piece of every prompt."""
@@ -118,14 +133,14 @@ class Engine:
     def _step(self, asked: list[Asked]) -> None:
         try:
             states = self.decoder.step([one.ids[0] for one in asked], [one.cache for one in asked])
-            logits = self.decoder.logits(states)
+            outlooks = self._outlooks(states)
         except Exception:  # who is it? alone, everybody fails or goes on for himself
             for one in asked:
                 self._read(one, 1)
             return
         for row, one in enumerate(asked):
             one.states.append(states[row : row + 1])
-            one.logits = logits[row]
+            one.outlook = outlooks[row]
             one.ready.set()
 
     @torch.inference_mode()
@@ -137,11 +152,20 @@ class Engine:
             with threads_for(self.size * idx.shape[1]):
                 one.states.append(self.model.hidden_states(idx, cache=one.cache, edits=one.edits)[0])
             if not one.left:
-                one.logits = self.logits(one.states[-1][-1:])[0]
+                (one.outlook,) = self._outlooks(one.states[-1][-1:])
         except Exception as error:
             one.error = error
         if not one.left:
             one.ready.set()
+
+    def _outlooks(self, states: Tensor) -> list[Outlook]:
+        """Of each of (B, C) states, in one go."""
+        logits = self.logits(states)
+        with threads_for(8 * logits.numel()):
+            log_sum = logits.logsumexp(dim=-1)  # (B,)
+            probs = (logits - log_sum[:, None]).exp_()
+            entropy = torch.special.entr(probs).sum(dim=-1) / math.log(2)
+        return [Outlook(*of) for of in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]
 
     def _hand_over(self) -> None:
         """Let the one who has waited longest do the next round."""

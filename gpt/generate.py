@@ -202,17 +202,16 @@ class Generation(Document):
 
     def _chosen(self, params: SamplingParams, joined: bool) -> Step:
         position = len(self.ids)
-        logits = self.logits(position - 1)
+        outlook = self._reading.outlook(position - 1)
         draw = uniform(params.seed, position)
-        token_id = choose(logits, params, draw, previous_ids=self.ids)
-        log_p = logits.log_softmax(dim=0)
-        p = log_p.exp()
+        token_id = choose(outlook.logits, params, draw, previous_ids=self.ids)
+        score = outlook.logits[token_id].item()
         return Step(
             token_id=token_id,
             text=self._add([token_id], Origin("sampled", params), joined=joined),
-            probability=p[token_id].item(),
-            rank=1 + int((logits > logits[token_id]).sum()),
-            entropy=torch.special.entr(p).sum().item() / math.log(2),
+            probability=math.exp(score - outlook.log_sum),
+            rank=1 + int((outlook.logits > score).sum()),
+            entropy=outlook.entropy,
             position=position,
             draw=draw,
             finish_reason=self._finished(token_id),

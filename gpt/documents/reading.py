@@ -10,7 +10,7 @@ from torch import Tensor
 from gpt.cache import KVCache
 from gpt.documents.shelf import Shelf
 from gpt.edits import Edits
-from gpt.engine import Engine
+from gpt.engine import Engine, Outlook
 
 BRANCH_MEMORY = 2**28  # bytes
 
@@ -23,12 +23,13 @@ class Reading:
     """
 
     def __init__(self, engine: Engine, edits: Edits | None, branch_memory: int) -> None:
-        self.engine, self.model, self.edits = engine, engine.model, edits
+        self.engine, self.model = engine, engine.model
+        self.edits = None if edits == Edits() else edits
         config, where = self.model.config, {"dtype": self.model.dtype, "device": self.model.device}
         self.cache = KVCache(config, **where, keep_queries=True)
         self.states = torch.empty(config.block_size, config.n_embd, **where)
         self.shelf = Shelf(branch_memory)
-        self._newest: tuple[int, Tensor] | None = None  # the last position that was read, and its logits
+        self._newest: tuple[int, Outlook] | None = None  # the last position that was read
 
     def copy(self) -> Reading:
         """The same, to go on with on its own."""
@@ -61,8 +62,8 @@ class Reading:
         """One pass over what is unread, as far as the context goes. ids: of the tokens of the path."""
         start, end = self.length, min(len(ids), self.model.config.block_size)
         if start < end:
-            self.states[start:end], logits = self.engine.read(ids[start:end], self.cache, self.edits)
-            self._newest = end - 1, logits
+            self.states[start:end], outlook = self.engine.read(ids[start:end], self.cache, self.edits)
+            self._newest = end - 1, outlook
             self.shelf.forgotten.difference_update(path[start:end])
 
     @torch.inference_mode()
@@ -71,8 +72,14 @@ class Reading:
         if not 0 <= position < self.length:
             raise ValueError(f"position {position} has not been read: there are {self.length}")
         if self._newest is not None and self._newest[0] == position:
-            return self._newest[1]
+            return self._newest[1].logits
         return self.engine.logits(self.states[position : position + 1])[0]
+
+    def outlook(self, position: int) -> Outlook:
+        """What may follow a position."""
+        if self._newest is None or self._newest[0] != position:
+            self._newest = position, self.engine.outlook(self.states[position])
+        return self._newest[1]
 
     @torch.inference_mode()
     def attn_weights(self, layer: int, head: int | None = None) -> Tensor:

@@ -105,7 +105,7 @@ def test_one_that_fails_ends_alone_and_the_others_go_on(loaded):
     engine = Engine(loaded.model)
 
     def write(cache):
-        made = [engine.read([token % 5], cache)[1] for token in range(10)]
+        made = [engine.read([token % 5], cache)[1].logits for token in range(10)]
         return torch.stack(made)
 
     with ThreadPoolExecutor(4) as pool:
@@ -115,7 +115,7 @@ def test_one_that_fails_ends_alone_and_the_others_go_on(loaded):
         logits = [one.result(20) for one in right]
     assert full.length == 2
     assert all(torch.allclose(one, logits[0], atol=1e-5) for one in logits)
-    assert engine.read([1], KVCache(loaded.model.config))[1].shape == logits[0].shape[1:]
+    assert engine.read([1], KVCache(loaded.model.config))[1].logits.shape == logits[0].shape[1:]
 
 
 def test_an_edited_text_and_a_plain_one_write_at_once_and_each_keeps_to_itself(loaded):

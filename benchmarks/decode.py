@@ -1,0 +1,212 @@
+"""Tokens a second of GPT-2 124M with random weights, greedy, against the engines that people use.
+
+    python benchmarks/decode.py [--rounds 5] [--engines ours-fp32 ours-int8 transformers-fp32 ...]
+
+Each measurement is a process of its own; the engines take turns; medians are printed, and the load of the machine. An
+engine whose package is not installed is left out and named: `pip install -r benchmarks/requirements.txt` brings them.
+
+rate: 128 tokens one by one after a prompt of 32. far: the 64 tokens before position 900, against the first 64 of those.
+together: 16 such texts at once, all their tokens. first: seconds from the prompt to its first token. memory: resident
+bytes beyond the imports when the model is loaded and has written, against its weights and the cache of one text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+PROMPT, NEW, FAR, PART, TOGETHER, VOCABULARY = 32, 128, 900, 64, 16, 50_257
+PARAMETERS = 124_439_808
+CACHE = 2 * 12 * 1024 * 768 * 4  # bytes of keys and values of one text, in float32
+BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """write(prompt, count): when each token came. together(prompts, count): writes them all."""
+
+    write: Callable[[list[int], int], list[float]]
+    together: Callable[[list[list[int]], int], object]
+
+
+def prompt(length: int = PROMPT, seed: int = 0) -> list[int]:
+    """Ids without a pattern, the same in every process."""
+    return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 50_000 for i in range(length)]
+
+
+def ours(folder: Path, precision: str) -> Engine:
+    from gpt import SamplingParams, generate, load_model
+
+    loaded = load_model(folder / "hf", device="cpu", precision=precision)
+    greedy = SamplingParams(temperature=0)
+
+    def write(ids: list[int], count: int) -> list[float]:
+        return [time.perf_counter() for _ in generate(loaded, ids, greedy, count)]
+
+    def together(prompts: list[list[int]], count: int) -> None:
+        with ThreadPoolExecutor(len(prompts)) as pool:
+            list(pool.map(lambda ids: write(ids, count), prompts))
+
+    return Engine(write, together)
+
+
+def transformers(folder: Path, precision: str) -> Engine:
+    import torch
+    from transformers import GPT2LMHeadModel
+
+    dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    model = GPT2LMHeadModel.from_pretrained(folder / "hf", dtype=dtype).eval()
+    options: dict[str, Any] = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+
+    class Clock:
+        """A streamer that notes when each token came; the first call brings the prompt."""
+
+        def __init__(self) -> None:
+            self.times: list[float] = []
+
+        def put(self, value: object) -> None:
+            self.times.append(time.perf_counter())
+
+        def end(self) -> None:
+            self.times = self.times[1:]
+
+    def write(ids: list[int], count: int) -> list[float]:
+        clock = Clock()
+        model.generate(torch.tensor([ids]), max_new_tokens=count, streamer=clock, **options)
+        return clock.times
+
+    return Engine(write, lambda prompts, count: model.generate(torch.tensor(prompts), max_new_tokens=count, **options))
+
+
+def ctranslate2(folder: Path, precision: str) -> Engine:
+    import ctranslate2 as ct
+
+    kind = {"fp32": "float32"}.get(precision, precision)
+    generator = ct.Generator(str(folder / f"ct2-{precision}"), compute_type=kind, intra_threads=os.cpu_count() or 1)
+    vocabulary = json.loads((folder / f"ct2-{precision}" / "vocabulary.json").read_text(encoding="utf-8"))
+    times: list[float] = []
+
+    def run(prompts: list[list[int]], count: int, **options: object) -> None:
+        words = [[vocabulary[token] for token in ids] for ids in prompts]
+        exactly = {"max_length": count, "min_length": count, "include_prompt_in_result": False}
+        generator.generate_batch(words, beam_size=1, **exactly, **options)
+
+    def write(ids: list[int], count: int) -> list[float]:
+        times.clear()
+        run([ids], count, callback=lambda step: bool(times.append(time.perf_counter())))
+        return list(times)
+
+    return Engine(write, run)
+
+
+LIBRARIES = {"ours": ours, "transformers": transformers, "ctranslate2": ctranslate2}
+ENGINES = (
+    *("ours-fp32", "ours-bf16", "ours-int8"),
+    *("transformers-fp32", "transformers-bf16", "ctranslate2-fp32", "ctranslate2-int8"),
+)
+
+
+def measure(name: str, folder: Path) -> dict[str, float]:
+    """All figures of one engine, in this process."""
+    library, precision = name.split("-")
+    if library != "ours":
+        __import__(library)
+    import torch  # noqa: F401  every process imports it: it counts for nobody
+
+    import gpt  # noqa: F401
+
+    before = resident()
+    engine = LIBRARIES[library](folder, precision)
+    engine.write(prompt(), 4)
+    memory = resident() - before
+    began = time.perf_counter()
+    near = engine.write(prompt(), NEW)
+    far = engine.write(prompt(FAR - PART), PART)
+    start = time.perf_counter()
+    engine.together([prompt(seed=seed) for seed in range(TOGETHER)], NEW)
+    total = time.perf_counter() - start
+    return {
+        "rate": rate(near),
+        "far": rate(far) / rate(near[:PART]),
+        "together": TOGETHER * NEW / total,
+        "first": near[0] - began,
+        "memory": memory / (PARAMETERS * BYTES[precision] + CACHE),
+    }
+
+
+def rate(times: list[float]) -> float:
+    return (len(times) - 1) / (times[-1] - times[0])
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def prepare(folder: Path, engines: list[str]) -> None:
+    """A GPT-2 124M with random weights, in the form of every engine."""
+    import torch
+
+    from gpt import GPT, PRESETS
+    from gpt.checkpoints import save_hugging_face
+    from gpt.tokenizer import gpt2_tokenizer
+
+    torch.manual_seed(0)
+    save_hugging_face(folder / "hf", GPT(PRESETS["gpt2"]), gpt2_tokenizer())
+    for name in engines:
+        library, precision = name.split("-")
+        if library == "ctranslate2":
+            from ctranslate2.converters import TransformersConverter
+
+            kind = {"fp32": "float32"}.get(precision, precision)
+            TransformersConverter(str(folder / "hf")).convert(str(folder / f"ct2-{precision}"), quantization=kind)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, metavar="ENGINE")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        print(json.dumps(measure(given.measure, given.folder)))
+        return
+    missing = {library for library in LIBRARIES if library != "ours" and importlib.util.find_spec(library) is None}
+    engines = [name for name in given.engines if name.split("-")[0] not in missing]
+    if missing:
+        print(f"not installed, left out: {', '.join(sorted(missing))}")
+    results: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder), engines)
+        for _ in range(given.rounds):
+            for name in engines:
+                command = [sys.executable, __file__, "--measure", name, "--folder", folder]
+                output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+                results[name].append(json.loads(output.splitlines()[-1]))
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}, medians of {given.rounds}")
+    print(f"{'engine':20} {'tokens/s':>8} {'far':>6} {'16 together':>12} {'first token':>12} {'memory':>7}")
+    for name, runs in results.items():
+        all_of = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+        together = f"{all_of['together']:.0f} ({all_of['together'] / all_of['rate']:.1f}x)"
+        print(
+            f"{name:20} {all_of['rate']:8.1f} {all_of['far']:5.2f}x {together:>12} {all_of['first']:10.3f} s "
+            f"{all_of['memory']:6.2f}x"
+        )
+
+
+if __name__ == "__main__":
+    main()
