@@ -168,7 +168,8 @@ def told(session: Session, language: Language) -> str:
     if document is None:
         return say("status.ready", language)
     if session.meter is not None:
-        return views.status(session.meter, session.finish_reason, language)
+        one_step = session.meter.count == 1 and session.finish_reason == "max_new_tokens"
+        return views.status(session.meter, None if one_step else session.finish_reason, language)
     if session.deed is None:
         return say("status.example", language)
     limit = document.loaded.model.config.block_size

@@ -12,7 +12,7 @@ from components.api import checked_text, error
 from components.i18n import Language, say
 from components.labels import quoted, visible
 from components.playground import steer_views, views
-from components.playground.looking import controls, look, params_of, told
+from components.playground.looking import controls, fit, look, params_of, told
 from components.playground.views import Deed
 from components.session import Session
 from components.widgets.tokens import selection
@@ -156,6 +156,22 @@ def _changed(ui: Playground, values: Values, change: Callable[[Session, Generati
             session.deed, session.meter, session.finish_reason = deed, None, None
             session.look = replace(session.look, position=views.NEWEST)
         return whole(ui, session, values)
+
+
+def adopt(ui: Playground, session: Session, document: Generation, prompt: str, deed: Deed, values: Values) -> Values:
+    """Let another document be the visitor's; whatever is being written stops. prompt: what the box is to say."""
+    with session.turns.changing():
+        document.read()
+        session.document, session.prompt, session.deed = document, prompt, deed
+        session.meter = session.finish_reason = None
+        session.look = session.look.fitting(document.loaded.model.config, position=views.NEWEST)
+        values = values | {ui.prompt: prompt, ui.frame.model: document.loaded.name}
+        return {
+            **whole(ui, session, values),
+            **fit(ui, session, document.loaded, values),
+            ui.prompt: prompt,
+            ui.frame.model: document.loaded.name,
+        }
 
 
 def whole(ui: Playground, session: Session, values: Values) -> Values:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Turns:
@@ -51,6 +54,16 @@ class Turns:
         """For one step of a stream, which only adds to the document: whether it still has its turn."""
         with self._writing:
             yield self._number == turn
+
+    def steps(self, turn: int, steps: Iterator[T]) -> Iterator[T]:
+        """The same steps, each made while this stream still has its turn; they end where it has it no more."""
+        nothing = object()
+        while True:
+            with self.writing(turn) as mine:
+                step = next(steps, nothing) if mine else nothing
+            if step is nothing:
+                return
+            yield step
 
     @contextmanager
     def beginning(self, turn: int) -> Iterator[bool]:

@@ -200,7 +200,7 @@ def step(ui: Playground, values: Values) -> Values:
             session.meter = views.Meter(document, params.seed)
             for made in session.meter.timed(document.steps(params, 1), time.perf_counter()):
                 document.read()
-                session.finish_reason = None if made.finish_reason == "max_new_tokens" else made.finish_reason
+                session.finish_reason = made.finish_reason
             session.look = replace(session.look, position=views.NEWEST)
             return whole(ui, session, values)
     except ValueError as problem:
