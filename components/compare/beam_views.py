@@ -20,8 +20,13 @@ def begin(search: BeamSearch) -> str:
     return tree.header(f"{id(search):x}", root)
 
 
+def whole(search: BeamSearch) -> str:
+    """The tree as it stands."""
+    return begin(search) + step_lines(search, search.candidates)
+
+
 def step_lines(search: BeamSearch, candidates: list[Candidate]) -> str:
-    """What one step adds to the tree."""
+    """What the candidates of a step add to the tree."""
     tokenizer = search.document.loaded.tokenizer
     lines = [
         tree.candidate_line(
@@ -47,9 +52,10 @@ def best(search: BeamSearch) -> int | None:
 
 
 def text(search: BeamSearch, number: int) -> str:
-    """The new tokens up to a candidate, as they are quoted."""
+    """What the new tokens up to a candidate say, quoted; line breaks as marks."""
     tokenizer = search.document.loaded.tokenizer
-    return f"“{visible(''.join(token_text(tokenizer, token_id) for token_id in search.ids(number)))}”"
+    written = "".join(token_text(tokenizer, token_id) for token_id in search.ids(number))
+    return f"“{' '.join(map(visible, written.split(' ')))}”"
 
 
 def status(search: BeamSearch, language: Language, *, stopped: bool) -> str:

@@ -122,7 +122,7 @@ def _wire(ui: Beams, tabs: gr.Tabs, playground: Playground) -> None:
     run = gr.on([ui.search.click, ui.opened.change], handler(compare_searching.search), everything, outputs, **RUNNING)
     for ended in (run.then, run.failure):
         ended(handler(compare_searching.finish), everything, outputs, **LOOKING)
-    ui.stop.click(None, None, None, cancels=run, api_visibility="private")
+    ui.stop.click(handler(compare_searching.stop), everything, None, cancels=run, **LOOKING)
     ui.frame.language.change(handler(compare_searching.retell), everything, outputs, **LOOKING)
 
     def clicked(values: compare_searching.Values, event: gr.EventData) -> compare_searching.Values:

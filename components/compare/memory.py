@@ -12,12 +12,13 @@ from gpt.documents.beam import BeamSearch
 class Memory:
     """Changed in place, and never shared.
 
-    pair: the two columns; None before the first run. search: the beam search; chosen: the candidate that was clicked in
-    it, None for the best. taken: the prompt of the Playground that stands in the box, until it is edited.
+    pair: the two columns; None before the first run. search: the beam search; halted: whether it was stopped; chosen:
+    the candidate that was clicked in it, None for the best. taken: the Playground's prompt that was put into the box.
     """
 
     pair: Pair | None = None
     search: BeamSearch | None = None
+    halted: bool = False
     chosen: int | None = None
     taken: str | None = None
 

@@ -38,17 +38,24 @@ class Pair:
             yield len(self.comparison.divergences)
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
-        """Both write, one token of each at a time."""
+        """Both write, one token of each at a time, until they end or are stopped."""
         for steps in in_step(*self.documents, *self.params, max_new_tokens):
             for side, step in enumerate(steps):
                 if step is not None and step.finish_reason is not None:
                     self.finish_reasons[side] = step.finish_reason
             self.comparison.measure()
             yield steps
+            if self.ended:
+                return
 
-    def stopped(self) -> None:
-        """After the writing, however it ended."""
+    def stop(self) -> None:
+        """Let neither column write on."""
         self.finish_reasons = [reason or "stopped" for reason in self.finish_reasons]
+
+    @property
+    def ended(self) -> bool:
+        """Whether both columns are as long as they will be."""
+        return None not in self.finish_reasons
 
     @property
     def position(self) -> int | None:

@@ -12,10 +12,10 @@ from components.api import checked_text
 from components.compare import beam_views
 from components.compare.memory import Memory
 from components.i18n import Language, say
-from components.playground import looking, views
+from components.playground import steering, views
+from components.playground.views import Deed
 from components.playground.writing import loading
 from components.session import Session
-from components.widgets.tokens import selection
 from gpt import Generation
 from gpt.documents.beam import BeamSearch
 
@@ -46,24 +46,38 @@ def search(ui: Beams, values: Values) -> Iterator[Values]:
     except ValueError as problem:
         yield {ui.notice: str(problem), ui.status: ""}
         return
-    memory.search, memory.chosen = found, None
+    memory.search, memory.chosen, memory.halted = found, None, False
     tree = beam_views.begin(found)
-    yield {ui.tree: tree, ui.says: "", ui.table: "", ui.chosen: ""}
-    began = time.perf_counter()
-    for count, candidates in enumerate(found.steps(), start=1):
-        tree += beam_views.step_lines(found, candidates)
+    yield {
+        ui.tree: tree,
+        **dict.fromkeys((ui.says, ui.table, ui.chosen), ""),
+        ui.notice: "" if prompt else say("prompt.started_empty", language),
+    }
+    while not found.done and not memory.halted:
+        began = time.perf_counter()
+        tree += beam_views.step_lines(found, found.step())
         yield {
             ui.tree: tree,
-            ui.status: say("beams.running", language, n=count, total=found.max_depth),
+            ui.status: say("beams.running", language, n=found.candidates[-1].depth, total=found.max_depth),
             ui.says: beam_views.says(found, language),
         }
-        time.sleep(max(0.0, began + count * STEP_SECONDS - time.perf_counter()))
+        time.sleep(max(0.0, began + STEP_SECONDS - time.perf_counter()))
+
+
+def stop(ui: Beams, values: Values) -> None:
+    """Stop the search."""
+    values[ui.memory].halted = True
 
 
 def finish(ui: Beams, values: Values) -> Values:
     """After a search, however it ended."""
     memory: Memory = values[ui.memory]
-    return _buttons(ui, running=False) | ({} if memory.search is None else _told(ui, memory, values[ui.frame.language]))
+    update = _buttons(ui, running=False)
+    if memory.search is None:
+        return update
+    if not memory.search.done:  # its last step may not have reached the page
+        update[ui.tree] = beam_views.whole(memory.search)
+    return update | _told(ui, memory, values[ui.frame.language])
 
 
 def retell(ui: Beams, values: Values) -> Values:
@@ -95,27 +109,14 @@ def adopt(ui: Beams, playground: Playground, tabs: gr.Tabs, values: Values) -> V
     """The chosen way becomes the document, with its tokens as chosen by hand, and the Playground opens."""
     memory: Memory = values[ui.memory]
     session: Session = values[playground.session]
-    language: Language = values[ui.frame.language]
     number = beam_views.picked(memory)
     if number is None:
         return gr.skip()
     document = Generation(memory.search.document.loaded, memory.search.document.prompt_ids)
     document.append(*memory.search.ids(number))
-    document.read()
-    session.document, session.meter, session.finish_reason = document, None, None
-    session.prompt = document.loaded.tokenizer.decode(document.prompt_ids)
-    session.look = session.look.fitting(document.loaded.model.config, position=views.NEWEST)
-    values[playground.prompt], values[ui.frame.model] = session.prompt, document.loaded.name
-    return {
-        **looking.look(playground, session, looking.params_of(playground, values), language),
-        **looking.fit(playground, session, document.loaded, values),
-        playground.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade=""),
-        playground.prompt: session.prompt,
-        playground.notice: "",
-        playground.status: say("beams.adopted", language),
-        ui.frame.model: document.loaded.name,
-        tabs: gr.Tabs(selected="playground"),
-    }
+    prompt = document.loaded.tokenizer.decode(document.prompt_ids)
+    adopted = steering.adopt(playground, session, document, prompt, Deed("beams.adopted", {}), values)
+    return adopted | {tabs: gr.Tabs(selected="playground")}
 
 
 def _chosen(ui: Beams, memory: Memory, language: Language) -> Values:

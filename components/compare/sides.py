@@ -186,7 +186,7 @@ def _wire(ui: Sides) -> None:
     for run in runs:
         for ended in (run.then, run.failure):
             ended(handler(compare_writing.finish), everything, outputs, **LOOKING)
-    ui.stop.click(None, None, None, cancels=runs, api_visibility="private")
+    ui.stop.click(handler(compare_writing.stop), everything, None, cancels=runs, **LOOKING)
 
     for widget, select in (
         (ui.columns[0].strip, partial(compare_writing.select_token, ui, 0)),

@@ -10,6 +10,7 @@ import gradio as gr
 
 from components.api import checked_text
 from components.compare import views as compare_views
+from components.compare.memory import Memory
 from components.compare.pair import Pair
 from components.compare.views import SIDES
 from components.i18n import Language, say
@@ -54,11 +55,25 @@ def stream(ui: Sides, values: Values) -> Iterator[Values]:
         for column in ui.columns:
             loaded.append((yield from loading(column.status, values[column.model], language)))
         _check_fits(prompt, loaded, language)
-        pair = values[ui.memory].pair = Pair(tuple(loaded), prompt, params)
+        pair = Pair(tuple(loaded), prompt, params)
     except ValueError as problem:
         yield {ui.notice: str(problem)}
         return
-    yield from _write(ui, pair, length, language)
+    memory: Memory = values[ui.memory]
+    if memory.pair is not None:
+        memory.pair.stop()  # the newest run is the one that goes on
+    memory.pair = pair
+    try:
+        yield from _write(ui, pair, length, language)
+    finally:
+        pair.stop()
+
+
+def stop(ui: Sides, values: Values) -> None:
+    """Stop writing."""
+    pair: Pair | None = values[ui.memory].pair
+    if pair is not None:
+        pair.stop()
 
 
 def _params(column: Column, values: Values, language: Language) -> SamplingParams:
@@ -84,12 +99,15 @@ def _write(ui: Sides, pair: Pair, length: int, language: Language) -> Iterator[V
     strips = [views.strip(document) for document in pair.documents]
     newest = {"selected": selection(views.NEWEST), "parted": "-1"}
     yield {
+        ui.notice: "" if pair.prompt else say("prompt.started_empty", language),
         ui.parting: "",
         ui.divergence: "",
         **{column.strip: gr.update(value=strips[side], **newest) for side, column in enumerate(ui.columns)},
         **{part: "" for column in ui.columns for part in (column.status, column.bars)},
     }
     for n in pair.measure():
+        if pair.ended:
+            return
         yield {ui.parting: say("compare.measuring", language, n=n, total=pair.comparison.measurable)}
     yield {ui.parting: "", ui.divergence: compare_views.divergence(pair, language)}
     began, drawn = time.perf_counter(), 0.0
@@ -120,7 +138,8 @@ def finish(ui: Sides, values: Values) -> Values:
     update = _buttons(ui, running=False)
     if pair is None:
         return update
-    pair.stopped()
+    if not pair.ended:  # another run has begun meanwhile
+        return gr.skip()
     pair.read()
     pair.comparison.measure()
     strips = {

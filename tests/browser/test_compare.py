@@ -1,0 +1,112 @@
+"""The Compare tab in a browser: two columns in step, and the tree of a beam search, which becomes the document."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from components.layout import build_app, launch_options
+
+CHIPS = ".gb-strip [role=option]"
+ALIVE = "button.gb-beam:not(.gb-dead)"
+
+
+@pytest.fixture(scope="module")
+def url(serve):
+    return serve(build_app(), **launch_options())
+
+
+@pytest.fixture(scope="module")
+def compare(module_page, url):
+    module_page.goto(f"{url}?lang=en")
+    expect(module_page.locator("#bars .main-svg").first).to_be_visible()
+    module_page.get_by_role("tab", name="Compare", exact=True).click()
+    ended(module_page)
+    return module_page
+
+
+def ended(page):
+    expect(page.locator("#compare-generate")).to_be_enabled()
+    expect(page.locator("#compare-right-bars .gb-says")).to_contain_text("position")
+
+
+def generate(page, prompt=None):
+    if prompt is not None:
+        page.locator("#compare-prompt textarea").fill(prompt)
+    page.locator("#compare-generate").click()
+
+
+def selected(page, side):
+    chip = page.locator(f"#compare-{side}-strip [aria-selected=true]")
+    return chip.evaluate("chip => [...chip.parentNode.children].indexOf(chip)")
+
+
+def test_the_tab_opens_with_an_example_whose_parting_is_marked_said_and_measured(compare):
+    said = compare.locator("#compare-parting").text_content()
+    at = int(re.search(r"position (\d+)", said).group(1))
+    for side in ("left", "right"):
+        expect(compare.locator(f"#compare-{side}-strip {CHIPS}").nth(at)).to_have_class(re.compile("gb-parted"))
+        expect(compare.locator(f"#compare-{side}-strip .gb-parted")).to_have_count(1)
+        expect(compare.locator(f"#compare-{side}-status")).to_contain_text("40 tokens · seed 1 · length reached")
+        assert selected(compare, side) == at - 1
+    expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(f"Over {at} positions")
+
+
+def test_a_token_clicked_in_one_strip_is_looked_at_in_both(compare):
+    compare.locator(f"#compare-left-strip {CHIPS}").nth(5).click()
+    for side in ("left", "right"):
+        expect(compare.locator(f"#compare-{side}-bars .gb-says")).to_contain_text("(position 5)")
+    expect(compare.locator(f"#compare-right-strip {CHIPS}").nth(5)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_preset_writes_and_html_stays_text(compare):
+    compare.locator("#compare-prompt textarea").fill("<img src=x onerror=alert(1)> <b>Tom</b> \x00")
+    compare.locator("#compare-trained").click()
+    expect(compare.locator("#compare-right-status")).to_contain_text("Untrained · 40 tokens · seed 1")
+    expect(compare.locator("#compare-divergence .gb-says")).to_contain_text("the models are")
+    expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text("<img src=x onerror=alert(1)> <b>Tom</b>")
+    ended(compare)
+
+
+def test_writing_can_be_stopped_and_a_prompt_that_is_too_long_is_refused_in_place(compare):
+    compare.locator("#compare-length input[type=number]").fill("200")
+    generate(compare, "The dog")
+    compare.locator("#compare-stop:enabled").click()
+    expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
+    expect(compare.locator("#compare-right-status")).to_contain_text("stopped")
+    ended(compare)
+    generate(compare, "dog " * 400)
+    expect(compare.locator("#compare-notice")).to_contain_text("Left: The prompt has")
+    expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
+
+
+def test_a_way_through_the_tree_becomes_the_document(compare):
+    compare.locator("#compare-prompt textarea").fill("Tom saw a big")
+    compare.get_by_role("tab", name="Beam search", exact=True).click()
+    expect(compare.locator("#beams-says")).to_contain_text("The best text")
+    expect(compare.locator("#beams-tree .gb-best[data-fate=finished]")).to_have_count(1)
+    expect(compare.locator("#beams-table tr")).to_have_count(4)
+    first = compare.locator("#beams-tree button.gb-beam").first
+    first.focus()
+    expect(compare.locator("#beams-tree .gb-tip")).to_contain_text("log-probability")
+    first.press("ArrowRight")
+    compare.keyboard.press("Enter")
+    expect(compare.locator("#beams-chosen")).to_contain_text("It ends at step 2")
+    way = re.search("“(.*)”", compare.locator("#beams-chosen").text_content()).group(1)
+    compare.locator("#beams-adopt").click()
+    expect(compare.locator("#prompt textarea")).to_have_value("Tom saw a big")
+    expect(compare.locator(f"#strip {CHIPS}")).to_have_count(6)
+    expect(compare.locator("#strip .gb-strip")).to_have_text(f"Tom saw a big{way.replace('·', ' ')}")
+    expect(compare.locator("#strip")).to_be_visible()
+
+
+def test_on_a_phone_in_chinese_nothing_scrolls_sideways(compare):
+    compare.get_by_role("tab", name="Compare", exact=True).click()
+    compare.get_by_text("中文", exact=True).click()
+    expect(compare.locator("#beams-says")).to_contain_text("最佳的文本")
+    expect(compare.locator("#beams-tree .gb-beams-stage")).to_have_attribute("aria-label", re.compile("搜索树"))
+    compare.set_viewport_size({"width": 390, "height": 844})
+    compare.wait_for_function("document.documentElement.scrollWidth <= 390")
+    compare.get_by_role("tab", name="并排", exact=True).click()
+    expect(compare.locator("#compare-parting")).to_contain_text("在位置")
+    compare.wait_for_function("document.documentElement.scrollWidth <= 390")
