@@ -25,8 +25,8 @@ def error(message: object) -> gr.Error:
 
 
 def find_model(name: object) -> LoadedModel:
-    """The shared model of that name. Raises ValueError for an unknown one."""
-    if name not in list_models():
+    """The shared model of that name, listed or somebody's own. Raises ValueError for an unknown one."""
+    if not isinstance(name, str):
         raise ValueError(f"there is no model {name!r}: choose one of {', '.join(list_models())}")
     return get_model(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import gradio as gr
@@ -22,9 +23,13 @@ _TOGGLE_THEME = """() => {
 
 @dataclass(frozen=True)
 class Frame:
-    """What every tab reads: the model and the language. example: a finished text on the default model."""
+    """What every tab reads: the model and the language.
+
+    example: a finished text on the default model. own: names of the models that this visitor has trained.
+    """
 
     example: Generation
+    own: gr.State
     model: gr.Dropdown
     language: gr.Radio
     theme: gr.Button
@@ -37,9 +42,10 @@ def build_frame(words: Words, example: Generation) -> Frame:
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
             words.build(sentence, {"value": "tagline"}, kind="caption", elem_id="tagline")
-        model = words.build(
-            gr.Dropdown,
-            {"label": "model", "choices": model_choices},
+        own = gr.State([])
+        model = gr.Dropdown(
+            label=say("model", "en"),
+            choices=model_choices("en"),
             value=example.loaded.name,
             elem_id="model",
             container=False,
@@ -56,14 +62,31 @@ def build_frame(words: Words, example: Generation) -> Frame:
         link = link_menu(words)
         theme = words.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     theme.click(None, js=_TOGGLE_THEME)
-    return Frame(example, model, language, theme, link)
+    return Frame(example, own, model, language, theme, link)
 
 
 def short_name(model: str, language: Language) -> str:
     """A model inside a sentence: the name of the picker without what follows it."""
-    return say(key, language).partition(" · ")[0] if (key := f"model.{model}") in TEXTS else model
+    known = say(key, language) if (key := f"model.{model}") in TEXTS else _own_name(model, language) or model
+    return known.partition(" · ")[0]
 
 
-def model_choices(language: str) -> list[tuple[str, str]]:
-    """(what the picker says, name) of every model."""
-    return [(say(key, language) if (key := f"model.{name}") in TEXTS else name, name) for name in list_models()]
+def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """(what the picker says, name) of every model, the visitor's own last."""
+    listed = [(say(key, language) if (key := f"model.{name}") in TEXTS else name, name) for name in list_models()]
+    named = [_own_name(name, language) or name for name in own]
+    told = [
+        f"{label} ({named[: i + 1].count(label)})" if named.count(label) > 1 else label for i, label in enumerate(named)
+    ]
+    return [*listed, *zip(told, own, strict=True)]
+
+
+def model_picker(language: Language, own: Sequence[str]) -> dict[str, object]:
+    """An update of the picker in that language."""
+    return gr.update(label=say("model", language), choices=model_choices(language, own))
+
+
+def _own_name(model: str, language: Language) -> str:
+    """What a model is called that was trained on the page, by its task; "" for any other."""
+    key = f"train.task.{model.rpartition('-')[0]}"
+    return say("train.model.name", language, task=say(key, language)) if key in TEXTS else ""

@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.api import SLOTS, Endpoints
 from components.compare.tab import build_compare
-from components.frame import Frame, build_frame
+from components.frame import Frame, build_frame, model_picker
 from components.i18n import Words
 from components.inside.tab import build_inside
 from components.lab.activations import build_activations
@@ -20,10 +20,11 @@ from components.session import example
 from components.share.panel import wire_share
 from components.static import HEAD, ROUTES
 from components.theme import THEME
+from components.train.tab import build_train
 from components.why.tab import build_why
 from gpt import DEFAULT_MODEL, add_model, get_model
 
-STYLES = ("layout.css", "lab/labs.css", "why/why.css", "compare/compare.css", "playground/playground.css", "share/menu.css")
+STYLES = ("layout.css", "lab/labs.css", "why/why.css", "compare/compare.css", "playground/playground.css", "share/menu.css", "train/train.css")
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 SCRIPT = Path(__file__).with_name("layout.js").read_text(encoding="utf-8")
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
@@ -56,6 +57,8 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
                 build_shape_lab(words, frame, playground)
             with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
                 build_text_loss(words, frame)
+            with words.build(gr.Tab, {"label": "tab.train"}, id="train") as tab:
+                build_train(words, app, tabs, tab, playground)
         wire_share(_language_events(app, words, frame), tabs, playground)
         Endpoints(name).register()
     return app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)
@@ -65,6 +68,7 @@ def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:
     """The switch changes every word; a new visitor gets the language of the link, of last time, or of the browser:
     the event that is returned."""
     frame.language.change(words.updates, frame.language, words.components, **LOOKING)
+    frame.language.change(model_picker, [frame.language, frame.own], frame.model, **LOOKING)
     frame.language.input(None, frame.language, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
     frame.language.change(None, frame.language, None, js="(lang) => { document.documentElement.lang = lang; }")
     return app.load(None, None, frame.language, js=_FIRST_LANGUAGE, api_visibility="private")

@@ -6,6 +6,7 @@ from components.lab.texts import LABS
 from components.playground.pipeline_texts import PIPELINE
 from components.playground.texts import PLAYGROUND
 from components.share.texts import SHARE
+from components.train.texts import TRAIN
 from components.why.texts import WHY
 
 TEXTS: dict[str, tuple[str, str]] = {
@@ -195,6 +196,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     **INSIDE,
     # why
     **WHY,
+    # train
+    **TRAIN,
     # compare
     **COMPARE,
 }

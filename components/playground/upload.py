@@ -46,7 +46,9 @@ def build_upload(words: Words) -> Upload:
     return Upload(files, n_head, button, message)
 
 
-def open_upload(ui: Upload, frame: Frame, files: list[str] | None, n_head: int | None, language: Language) -> Any:
+def open_upload(
+    ui: Upload, frame: Frame, files: list[str] | None, n_head: int | None, language: Language, own: list[str]
+) -> Any:
     """Add the model in the files to the list and choose it; ask for its heads where the files do not say them."""
     if not files:
         raise error(say("upload.none", language))
@@ -64,7 +66,7 @@ def open_upload(ui: Upload, frame: Frame, files: list[str] | None, n_head: int |
     yield {
         ui.n_head: gr.update(visible=False, value=None),
         ui.message: opened_sentence(get_model(name), language),
-        frame.model: gr.update(choices=model_choices(language), value=name),
+        frame.model: gr.update(choices=model_choices(language, own), value=name),
     }
 
 

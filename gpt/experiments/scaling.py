@@ -1,19 +1,23 @@
 """Three small models on one text: the loss against parameters, tokens and compute.
 
-    python -m gpt.experiments.scaling stories.txt --out gpt/assets/scaling.json
+    python -m gpt.experiments.scaling stories.txt
 
-The text is that of gpt.train, and so is the part of it that is held back: the bundled model, which has not seen it
-either, is measured beside them.
+The text is that of gpt.train, and so are its recipe, the vocabulary and the part of it that is held back: the bundled
+model, which has not seen it either, is measured beside them. A run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from gpt.checkpoints.vocabularies import Vocabulary
 from gpt.config import GPTConfig
@@ -27,8 +31,9 @@ from gpt.train.trainer import Process, Trainer, joined
 
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # what the recorded run wrote
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
-STEPS = 1500
-TESTED = 100  # held-back stories
+STEPS, ROWS = 1024, 8  # updates of each model; contexts per update
+BUNDLED_STEPS = 5000  # of the bundled model, by its card
+KEEP_EVERY = 100  # updates
 
 
 @dataclass(frozen=True)
@@ -51,16 +56,25 @@ class ScalingCurve:
     points: tuple[ScalingPoint, ...]
 
 
-def load_scaling(path: Path | str = SCALING) -> tuple[ScalingCurve, ...]:
-    """What the command wrote, the smallest model first. Raises ValueError if it was not run."""
+@dataclass(frozen=True)
+class Scaling:
+    """What the recorded run found. command: how it was begun. curves: the smallest first, the bundled model last."""
+
+    command: str
+    curves: tuple[ScalingCurve, ...]
+
+
+def load_scaling(path: Path | str = SCALING) -> Scaling:
+    """What the command wrote. Raises ValueError if it was not run."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"there is no file {path.name}: python -m gpt.experiments.scaling writes it")
-    curves = json.loads(path.read_text(encoding="utf-8"))
-    return tuple(
+    found = json.loads(path.read_text(encoding="utf-8"))
+    curves = tuple(
         ScalingCurve(**{**curve, "points": tuple(ScalingPoint(**point) for point in curve["points"])})
-        for curve in curves
+        for curve in found["curves"]
     )
+    return Scaling(found["command"], curves)
 
 
 def training_flops(config: GPTConfig) -> float:
@@ -80,20 +94,53 @@ def measure_scaling(
     process: Process,
     *,
     sizes: dict[str, tuple[int, int, int]],
+    kept: Path | None = None,
 ) -> Iterator[ScalingCurve]:
-    """Train a model of each size by one recipe; measured after 1, 2, 4, 8 ... steps and at the end."""
+    """Train a model of each size by one recipe; measured after 1, 2, 4, 8 ... steps and at the end.
+
+    kept: a file to go on from after a stop. Raises ValueError if another run has left it.
+    """
     for name, (n_layer, n_head, n_embd) in sizes.items():
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
         trainer = Trainer(sized, tokenizer.n_vocab, process)
-        batches = Rows(training, tokenizer, sized.block_size, sized.seed).batches(sized.batch_size)
-        points = []
+        points = go_on(kept, name, trainer)
+        rows = Rows(training, tokenizer, sized.block_size, sized.seed)
+        batches = rows.batches(sized.batch_size, trainer.step)
         while trainer.step < sized.steps:
             trainer.update(next(batches))
             if trainer.step & (trainer.step - 1) == 0 or trainer.step == sized.steps:
                 score = trainer.score(tokenizer, held_back)
                 flops = trainer.n_tokens * training_flops(trainer.model.config)
                 points.append(ScalingPoint(trainer.n_tokens, flops, score.loss, score.bits_per_byte))
+            if trainer.step % KEEP_EVERY == 0 or trainer.step == sized.steps:
+                keep(kept, name, trainer, points)
         yield make_curve(name, trainer.model.config, points)
+
+
+def keep(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoint]) -> None:
+    """Write down how far the model of this name has come; the others in the file stay."""
+    if path is None:
+        return
+    state = {"recipe": asdict(trainer.recipe), "points": [asdict(point) for point in points], **trainer.state()}
+    part = path.with_name(path.name + ".part")
+    torch.save({**read_kept(path), name: state}, part)
+    os.replace(part, path)
+
+
+def go_on(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]:
+    """Bring the trainer where `keep` left the model of this name; returns what was measured until then."""
+    state = read_kept(path).get(name)
+    if state is None:
+        return []
+    if state["recipe"] != asdict(trainer.recipe):
+        raise ValueError(f"{path} is of a run with another recipe: delete it to begin anew")
+    trainer.load(state)
+    return [ScalingPoint(**point) for point in state["points"]]
+
+
+def read_kept(path: Path | None) -> dict[str, Any]:
+    """What `keep` wrote, by the names of the models."""
+    return torch.load(path, weights_only=True) if path is not None and path.is_file() else {}
 
 
 def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
@@ -123,24 +170,29 @@ def main(arguments: Sequence[str] | None = None, say: Callable[[str], None] = pr
     parser.add_argument("text", type=Path, help="the stories that the bundled model was trained on")
     parser.add_argument("--out", type=Path, default=SCALING, help="the file to write")
     parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help=f"updates of each model ({STEPS})")
-    parser.add_argument("--stories", type=int, default=TESTED, metavar="N", help=f"held-back stories ({TESTED})")
+    parser.add_argument("--threads", type=int, metavar="N", help="processor cores to use (all)")
     options = parser.parse_args(arguments)
+    if options.threads:
+        torch.set_num_threads(options.threads)
     try:
-        recipe = Recipe(steps=options.steps)
+        recipe = Recipe(steps=options.steps, batch_size=ROWS)
         training, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
-        held_back = held_back[: options.stories]
         bundled = load_model(DEFAULT_MODEL, device="cpu") if BUNDLED.is_dir() else None
         tokenizer = bundled.tokenizer if bundled is not None else learn_tokenizer(training, recipe.vocab_size)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        kept = options.out.with_suffix(".pt")
         curves = []
-        with joined("fp32") as process:
-            for curve in measure_scaling(training, held_back, tokenizer, recipe, process, sizes=SIZES):
+        with joined() as process:
+            for curve in measure_scaling(training, held_back, tokenizer, recipe, process, sizes=SIZES, kept=kept):
                 curves.append(curve)
                 say(f"{curve.name}: {curve.parameters:,} parameters, {curve.points[-1].bits_per_byte:.4f} bits a byte")
         if bundled is not None:
-            curves.append(measure_bundled(bundled, held_back, Recipe()))
+            curves.append(measure_bundled(bundled, held_back, Recipe(steps=BUNDLED_STEPS)))
             say(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits a byte")
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps([asdict(curve) for curve in curves], indent=1) + "\n", encoding="utf-8")
+        command = f"python -m gpt.experiments.scaling {options.text.name} --steps {options.steps}"
+        found = {"command": command, "curves": [asdict(curve) for curve in curves]}
+        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        kept.unlink(missing_ok=True)
     except ValueError as error:
         print(f"gpt.experiments.scaling: {error}", file=sys.stderr)
         return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,7 +12,7 @@ from gpt.checkpoints.bpe_files import encoding
 from gpt.checkpoints.vocabularies import Characters, Vocabulary
 from gpt.evaluation import sample
 from gpt.live.learner import Batch
-from gpt.live.tasks import Sample
+from gpt.live.tasks import RECIPE, Sample
 from gpt.loading import LoadedModel
 from gpt.model import GPT
 from gpt.tokenizer import END_OF_TEXT, Tokenizer
@@ -22,6 +23,7 @@ MOST_CHARACTERS = 512  # different ones
 HELD_BACK = 0.1  # share of the text that is not trained on
 TEST_ROWS = 32
 SAMPLE_TOKENS = 120
+TEXT_RECIPE = replace(RECIPE, block_size=64, batch_size=32, steps=1000)
 
 
 def read_upload(data: bytes, name: str = "this file") -> str:
@@ -57,7 +59,7 @@ class TextMaterial:
         self.seed, self.block_size, self.start = seed, block_size, text[0]
         self.vocabulary: Vocabulary = every_byte() if units == "bytes" else characters_of(text)
         ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
-        if len(ids) < (least := 4 * (block_size + 1)):
+        if len(ids) < (least := self.least(block_size)):
             raise ValueError(f"the text has {len(ids):,} {units}: with a context of {block_size} it needs {least:,}")
         held_back = max(int(len(ids) * HELD_BACK), block_size + 1)
         tokens = torch.tensor(ids, dtype=torch.int16)  # no vocabulary here is larger
@@ -65,6 +67,11 @@ class TextMaterial:
         starts = np.linspace(0, held_back - block_size - 1, TEST_ROWS, dtype=int)
         self.held_back = self.rows(self.testing, starts)
         self.watched = self.testing[: min(block_size, 48)].tolist()
+
+    @staticmethod
+    def least(block_size: int) -> int:
+        """Tokens that a text must have."""
+        return 4 * (block_size + 1)
 
     def batch(self, step: int, size: int) -> Batch:
         """Rows from anywhere in the training part."""

@@ -11,6 +11,10 @@ from functools import partial
 from gpt.live.training import OVER, LiveRun, Progress
 
 
+class QueueFull(ValueError):
+    """As many runs wait already as may."""
+
+
 class LiveQueue:
     """The runs of everybody.
 
@@ -28,14 +32,14 @@ class LiveQueue:
     def submit(self, owner: str, run: LiveRun) -> None:
         """Begin a run, or let it wait for its turn; it takes the place of the owner's last one, if that is over.
 
-        Raises ValueError if the owner has a run that is not over, and if too many wait already.
+        Raises ValueError if the owner has a run that is not over, QueueFull if too many wait already.
         """
         with self._lock:
             last = self._runs.get(owner)
             if last is not None and last.state not in OVER:
                 raise ValueError("one training at a time: cancel the one at hand, or wait for its end")
             if (waiting := len(self._waiting())) >= self.longest:
-                raise ValueError(f"{waiting} trainings are waiting already, which is the limit: try again later")
+                raise QueueFull(f"{waiting} trainings are waiting already, which is the limit: try again later")
             self._runs.pop(owner, None)
             self._runs[owner] = run
             self._begin()

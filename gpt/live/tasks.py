@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_lowercase
 
 import numpy as np
@@ -140,8 +140,8 @@ def draw_reverse(rng: np.random.Generator) -> Example:
 
 
 def draw_add(rng: np.random.Generator) -> Example:
-    """27+58=85; the same two numbers the other way round are the same example."""
-    a, b = (int(number) for number in rng.integers(100, size=2))
+    """27+58=85, of two digits each; the same two numbers the other way round are the same example."""
+    a, b = (int(number) for number in rng.integers(10, 100, size=2))
     return Example(f"{a}+{b}=", f"{a + b}\n", f"{min(a, b)}+{max(a, b)}")
 
 
@@ -156,7 +156,7 @@ def draw_copy(rng: np.random.Generator) -> Example:
     return Example(letters + "." * gap + letters[at], letters[at + 1 : at + 4] + "\n", letters)
 
 
-RECIPE = Recipe(  # learns each of them
+RECIPE = Recipe(
     n_layer=2,
     n_head=4,
     n_embd=64,
@@ -177,3 +177,4 @@ TASKS: dict[str, Task] = {
         Task("copy", ascii_lowercase + ".", 21, draw_copy),
     )
 }
+RECIPES: dict[str, Recipe] = dict.fromkeys(TASKS, RECIPE) | {"add": replace(RECIPE, steps=1000)}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,7 +17,7 @@ from gpt.loading import LoadedModel
 from gpt.model import GPT
 from gpt.train.corpus import learn_tokenizer
 from gpt.train.recipe import Recipe
-from gpt.train.trainer import Process
+from gpt.train.trainer import Process, Trainer
 from tests.gpt.tiny_run import write_stories
 
 SIZES = {"small": (1, 1, 8), "smaller still": (1, 1, 4)}
@@ -34,6 +36,30 @@ def test_each_size_is_measured_after_powers_of_two_and_at_the_end() -> None:
         assert curve.parameters == sum(p.numel() for p in model.parameters())
         assert curve.block_parameters == sum(p.numel() for m in (model.h, model.ln_f) for p in m.parameters())
         assert curve.points[-1].loss < curve.points[0].loss
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.experiments.scaling.KEEP_EVERY", 2)
+    tokenizer, kept = learn_tokenizer(STORIES, 261), tmp_path / "kept.pt"
+    texts = (STORIES[3:], STORIES[:3], tokenizer)
+    whole = list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES))
+
+    class Stopped(Exception):
+        pass
+
+    def stop_after_three(trainer: Trainer, rows: np.ndarray) -> float:
+        if trainer.step == 3:
+            raise Stopped
+        return update(trainer, rows)
+
+    update = Trainer.update
+    monkeypatch.setattr(Trainer, "update", stop_after_three)
+    with pytest.raises(Stopped):
+        list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, kept=kept))
+    monkeypatch.setattr(Trainer, "update", update)
+    assert list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, kept=kept)) == whole
+    with pytest.raises(ValueError, match="another recipe: delete it"):
+        list(measure_scaling(*texts, replace(RECIPE, steps=6), ALONE, sizes=SIZES, kept=kept))
 
 
 def test_compute_is_three_times_that_of_reading() -> None:
@@ -58,15 +84,20 @@ def test_the_command_writes_what_is_read_back(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("gpt.train.trainer.best_device", lambda: torch.device("cpu"))
     monkeypatch.setattr("gpt.experiments.scaling.SIZES", {"tiny": (1, 1, 4)})
     monkeypatch.setattr("gpt.experiments.scaling.BUNDLED", tmp_path / "nowhere")
-    monkeypatch.setattr("gpt.experiments.scaling.Recipe", lambda steps: Recipe(**{**vars(RECIPE), "steps": steps}))
+    monkeypatch.setattr(
+        "gpt.experiments.scaling.Recipe", lambda **given: Recipe(**{**vars(RECIPE), "steps": given["steps"]})
+    )
     write_stories(tmp_path / "stories.txt")
     said: list[str] = []
     out = tmp_path / "new" / "scaling.json"
     assert main([str(tmp_path / "stories.txt"), "--out", str(out), "--steps", "3"], said.append) == 0
-    (curve,) = load_scaling(out)
+    found = load_scaling(out)
+    assert found.command == "python -m gpt.experiments.scaling stories.txt --steps 3"
+    assert list(out.parent.iterdir()) == [out]  # nothing to go on from is left
+    (curve,) = found.curves
     assert [point.tokens for point in curve.points] == [64, 128, 192]
     assert f"{curve.points[-1].bits_per_byte:.4f} bits a byte" in said[0]
-    assert json.loads(out.read_text())[0]["parameters"] == curve.parameters
+    assert json.loads(out.read_text())["curves"][0]["parameters"] == curve.parameters
 
 
 def test_a_text_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

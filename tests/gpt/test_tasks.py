@@ -126,7 +126,7 @@ def test_exact_answers_are_those_that_greedy_writing_gives() -> None:
 
 def test_a_row_counts_only_if_all_of_it_is_right() -> None:
     material = TaskMaterial(TASKS["add"])
-    batch = material.encode([Example("1+1=", "2\n", "1+1"), Example("2+2=", "4\n", "2+2")])
+    batch = material.encode([Example("11+11=", "22\n", "11+11"), Example("22+22=", "44\n", "22+22")])
 
     class Oracle(GPT):
         def forward(self, idx: torch.Tensor) -> torch.Tensor:

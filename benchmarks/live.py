@@ -1,0 +1,63 @@
+"""How long a tiny GPT takes to learn each task of the Train tab, beside whatever else the machine does.
+
+    python benchmarks/live.py [TASK ...] [--steps N] [--seed N]
+
+As on the page: in the background, on one core, until 99 % of the examples it has never seen are right. Prints, for
+each task, the first step that is so, the accuracy at the end, seconds by the clock and seconds of processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import replace
+
+from gpt.live.tasks import RECIPES, TASKS, TaskMaterial
+from gpt.live.training import LiveRun, Progress
+
+GOAL = 0.99
+TICK_SECONDS = 0.05
+
+
+def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
+    """One row of the table."""
+    recipe = RECIPES[name]
+    run = LiveRun(TaskMaterial(TASKS[name], seed), replace(recipe, steps=steps or recipe.steps, seed=seed))
+    clock, processor = time.monotonic(), time.process_time()
+    reached: tuple[int, float, float] | None = None
+    run.start()
+    while not run.wait(TICK_SECONDS):
+        reached = reached or first_good(run.progress, clock, processor)
+    reached = reached or first_good(run.progress, clock, processor)
+    progress = run.progress
+    whole = (progress.step, time.monotonic() - clock, time.process_time() - processor)
+    last = progress.looks[-1].accuracy
+    return (name, *(_row(reached) if reached else ("-",) * 3), f"{last:.3f}", *_row(whole))
+
+
+def first_good(progress: Progress, clock: float, processor: float) -> tuple[int, float, float] | None:
+    """(step, seconds, seconds of the processor) as soon as the goal is reached."""
+    good = [look.step for look in progress.looks if look.accuracy is not None and look.accuracy >= GOAL]
+    return (good[0], time.monotonic() - clock, time.process_time() - processor) if good else None
+
+
+def _row(numbers: tuple[int, float, float]) -> tuple[str, ...]:
+    return (str(numbers[0]), f"{numbers[1]:.1f}", f"{numbers[2]:.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", metavar="TASK", choices=[*TASKS, []], help=f"of {', '.join(TASKS)} (all)")
+    parser.add_argument("--steps", type=int, metavar="N", help="updates (as on the page)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the examples and the first weights (0)")
+    options = parser.parse_args()
+    columns = ("task", "99 % at step", "seconds", "cpu s", "at the end", "steps", "seconds", "cpu s", "load")
+    print("".join(f"{column:>14}" for column in columns))
+    for name in options.tasks or TASKS:
+        row = (*learn(name, options.steps, options.seed), f"{os.getloadavg()[0]:.1f}")
+        print("".join(f"{cell:>14}" for cell in row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The second part of the Train tab: loss against tokens, compute and parameters, as a recorded run measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gradio as gr
+import numpy as np
+
+from components.frame import Frame
+from components.i18n import Language, Words, say
+from components.playground.tab import LOOKING
+from components.train.figures import ScalingLine, scaling_curves
+from components.widgets.chart import chart, chart_value
+from components.widgets.sentence import sentence
+from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
+
+AXES = ("tokens", "flops", "parameters")
+MOMENTS = 4  # of the points of a curve, drawn as lines over the parameters
+FIRST = 4  # points left out: the first steps, before anything is learned
+
+
+def build_scaling(words: Words, frame: Frame, tab: gr.Tab) -> None:
+    """Three pictures, drawn when the tab is opened."""
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "scaling.question"}, kind="question")
+        words.build(sentence, {"value": "scaling.lead"}, kind="lead")
+        with gr.Row(elem_classes="gb-columns"):
+            charts = []
+            for axis in AXES:
+                with gr.Column(min_width=280):
+                    charts.append(chart(elem_id=f"scaling-{axis}"))
+        honest = sentence(kind="caption", elem_id="scaling-honest")
+    seen = gr.State(False)
+    outputs = [*charts, honest, seen]
+    tab.select(partial(_shown, True), [frame.language, seen], outputs, **LOOKING)
+    frame.language.change(partial(_shown, False), [frame.language, seen], outputs, **LOOKING)
+
+
+def _shown(opened: bool, language: Language, seen: bool) -> list[Any]:
+    """The pictures and the sentence; nothing for a tab that was never open."""
+    if not opened and not seen:
+        return [*(gr.skip() for _ in AXES), gr.skip(), False]
+    try:
+        found = load_scaling()
+    except ValueError as problem:
+        return ["", "", "", say("scaling.missing", language, message=problem), True]
+    return [*(draw(found, language) for draw in (by_tokens, by_flops, by_parameters)), honest(found, language), True]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The trained curves, the smallest first, and the bundled model's point."""
+
+    curves: tuple[ScalingCurve, ...]
+    bundled: ScalingCurve
+
+    @classmethod
+    def of(cls, found: Scaling) -> Parts:
+        return cls(found.curves[:-1], found.curves[-1])
+
+
+def by_tokens(found: Scaling, language: Language) -> str:
+    """Each model as it reads on."""
+    parts = Parts.of(found)
+    small, large = parts.curves[0].points[-1], parts.curves[-1].points[-1]
+    text = say("scaling.by.tokens", language, tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
+    return _along(parts, "tokens", lambda point: point.tokens, text, language)
+
+
+def by_flops(found: Scaling, language: Language) -> str:
+    """Each model by the work it took."""
+    parts = Parts.of(found)
+    budget = min(curve.points[-1].flops for curve in parts.curves)
+    best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
+    text = say("scaling.by.flops", language, flops=short(budget), best=named(best, language))
+    return _along(parts, "flops", lambda point: point.flops, text, language)
+
+
+def loss_at(curve: ScalingCurve, flops: float) -> float:
+    """The loss after so many operations, on a line between the logarithms of two measurements."""
+    x = np.log([point.flops for point in curve.points])
+    return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
+
+
+def by_parameters(found: Scaling, language: Language) -> str:
+    """A line for each of a few moments, over the sizes."""
+    parts = Parts.of(found)
+    sizes = np.array([curve.block_parameters for curve in parts.curves])
+    last = len(parts.curves[0].points) - 1
+    moments = np.unique(np.linspace(FIRST, last, MOMENTS, dtype=int))
+    lines = [
+        ScalingLine(
+            say("scaling.after", language, n=short(parts.curves[0].points[i].tokens)),
+            sizes,
+            np.array([curve.points[i].loss for curve in parts.curves]),
+        )
+        for i in moments
+    ]
+    return _drawn(
+        lines, parts, "parameters", parts.bundled.block_parameters, say("scaling.by.parameters", language), language
+    )
+
+
+def _along(parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str, language: Language) -> str:
+    lines = [
+        ScalingLine(
+            named(curve, language),
+            np.array([x(point) for point in curve.points[FIRST:]]),
+            np.array([point.loss for point in curve.points[FIRST:]]),
+        )
+        for curve in parts.curves
+    ]
+    return _drawn(lines, parts, axis, x(parts.bundled.points[-1]), text, language)
+
+
+def _drawn(lines: list[ScalingLine], parts: Parts, axis: str, x: float, text: str, language: Language) -> str:
+    loss = parts.bundled.points[-1].loss
+    star = ScalingLine(say("scaling.bundled", language), np.array([x]), np.array([loss]))
+    figure = scaling_curves(
+        lines,
+        star,
+        x_title=say(f"scaling.{axis}", language),
+        y_title=say("scaling.loss", language),
+        upright=axis == "parameters",
+    )
+    return chart_value(figure, text)
+
+
+def honest(found: Scaling, language: Language) -> str:
+    """What is the same and what is not."""
+    parts = Parts.of(found)
+    end, tokens = parts.bundled.points[-1], parts.curves[0].points[-1].tokens
+    return say(
+        "scaling.honest",
+        language,
+        vocabulary="4,096",
+        tokens=short(tokens),
+        name=say("scaling.bundled", language),
+        parameters=short(parts.bundled.block_parameters),
+        more=f"{end.tokens / tokens:.0f}",
+        loss=f"{end.loss:.2f}",
+        bits=f"{end.bits_per_byte:.3f}",
+        command=found.command,
+    )
+
+
+def named(curve: ScalingCurve, language: Language) -> str:
+    """A model by its size."""
+    return say("scaling.name", language, n=short(curve.block_parameters))
+
+
+def short(number: float) -> str:
+    """1.2 M, 380 k, 3.4e13: two digits."""
+    for size, unit in ((1e12, ""), (1e6, "\u00a0M"), (1e3, "\u00a0k")):
+        if number >= size:
+            return f"{number:.1e}".replace("e+", "e") if not unit else f"{float(f'{number:.2g}') / size:g}{unit}"
+    return f"{number:g}"
