@@ -10,6 +10,8 @@ import gradio as gr
 from components.i18n import Language, say
 from components.labels import visible
 from components.playground import looking, views, writing
+from components.playground.steering import adopt
+from components.playground.views import Deed
 from components.session import Session
 from components.settings import LIMITS
 from components.share import files, menu
@@ -17,7 +19,6 @@ from components.share.link import MAX_LINK, encode
 from components.share.opening import open_link
 from components.share.telling import prompt_text
 from components.share.telling import told as text_values
-from components.widgets.tokens import selection
 from gpt import Generation, list_models
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
@@ -130,20 +131,9 @@ def _opened(ui: Playground, values: Values, sent: Values) -> Iterator[Values]:
         raise ValueError(say("share.unknown_model", language, model=_short(visible(model), 80)))
     loaded = yield from writing.loading(ui.status, model, language)
     document = Generation.from_json(text, loaded)
-    document.read()
-    session.document, session.meter, session.finish_reason = document, None, None
-    session.prompt = prompt_text(document)
-    session.look = session.look.fitting(loaded.model.config, position=views.NEWEST)
-    values[ui.prompt], values[ui.frame.model] = session.prompt, model
     shown = _short(visible(str(name)), 80)
     yield {
-        **looking.look(ui, session, looking.params_of(ui, values), language),
-        **looking.fit(ui, session, loaded, values),
-        ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade=""),
-        ui.prompt: session.prompt,
-        ui.frame.model: model,
-        ui.notice: "",
-        ui.status: say("status.ready", language),
+        **adopt(ui, session, document, prompt_text(document), Deed("status.ready", {}), values),
         ui.files: menu.told(say("share.opened", language, name=shown, n=f"{len(document.ids):,}")),
     }
 
