@@ -162,10 +162,10 @@ def prepare(folder: Path, engines: list[str]) -> None:
 
     from gpt import GPT, PRESETS
     from gpt.checkpoints import save_hugging_face
-    from gpt.tokenizer import gpt2_tokenizer
+    from gpt.checkpoints.vocabularies import gpt2_or_ids
 
     torch.manual_seed(0)
-    save_hugging_face(folder / "hf", GPT(PRESETS["gpt2"]), gpt2_tokenizer())
+    save_hugging_face(folder / "hf", GPT(PRESETS["gpt2"]), gpt2_or_ids(VOCABULARY))
     for name in engines:
         library, precision = name.split("-")
         if library == "ctranslate2":

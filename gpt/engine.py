@@ -29,6 +29,7 @@ PIECE = 32  # tokens of a prompt that are read in one round when others write
 MAX_ROWS = 64  # texts in one step
 PATIENCE = 0.25  # of a round's time: how long to wait for those who were in the last one
 LONGEST_WAIT = 0.005  # seconds
+LEAST = -1e30  # of a logarithm: a probability of 0 has no information, and 0 times minus infinity is no number
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,10 @@ class Engine:
         """Of each of (B, C) states, in one go."""
         logits = self.logits(states)
         with threads_for(8 * logits.numel()):
-            log_sum = logits.logsumexp(dim=-1)  # (B,)
-            probs = (logits - log_sum[:, None]).exp_()
-            entropy = torch.special.entr(probs).sum(dim=-1) / math.log(2)
+            log_p = logits.log_softmax(dim=-1)  # (B, vocab_size)
+            best = logits.argmax(dim=-1, keepdim=True)
+            log_sum = (logits.gather(1, best) - log_p.gather(1, best))[:, 0]  # (B,)
+            entropy = -torch.linalg.vecdot(log_p.exp(), log_p.clamp_(min=LEAST)) / math.log(2)
         return [Outlook(*of) for of in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]
 
     def _hand_over(self) -> None:
