@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from components.api import SLOTS, Endpoints
+from components.change.tab import build_change
 from components.compare.tab import build_compare
 from components.frame import Frame, build_frame, model_picker
 from components.i18n import Words
@@ -24,7 +25,16 @@ from components.train.tab import build_train
 from components.why.tab import build_why
 from gpt import DEFAULT_MODEL, add_model, get_model
 
-STYLES = ("layout.css", "lab/labs.css", "why/why.css", "compare/compare.css", "playground/playground.css", "share/menu.css", "train/train.css")
+STYLES = (
+    "layout.css",
+    "lab/labs.css",
+    "why/why.css",
+    "change/change.css",
+    "compare/compare.css",
+    "playground/playground.css",
+    "share/menu.css",
+    "train/train.css",
+)
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 SCRIPT = Path(__file__).with_name("layout.js").read_text(encoding="utf-8")
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
@@ -49,6 +59,8 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
                 build_inside(words, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.why"}, id="why") as tab:
                 build_why(words, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.change"}, id="change") as tab:
+                build_change(words, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
                 build_compare(words, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.activations"}, id="activations") as tab:

@@ -1,5 +1,6 @@
 """Every word on the page, in English and in Simplified Chinese; `{...}` is filled in by `i18n.say`."""
 
+from components.change.texts import CHANGE
 from components.compare.texts import COMPARE
 from components.inside.texts import INSIDE
 from components.lab.texts import LABS
@@ -196,6 +197,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     **INSIDE,
     # why
     **WHY,
+    # change
+    **CHANGE,
     # train
     **TRAIN,
     # compare

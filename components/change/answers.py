@@ -1,0 +1,235 @@
+"""The handlers of the Change tab that edit the model and look at what it does to the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import gradio as gr
+
+from components.change import views as change_views
+from components.change.effect import head_costs, measure, text_of
+from components.change.experiments import EXPERIMENTS, summary
+from components.change.memory import Memory
+from components.change.program import program
+from components.change.work import watched
+from components.i18n import Language, say
+from components.session import Session
+from components.widgets.tokens import selection
+from gpt import Edits, Generation
+from gpt.config import Activation
+from gpt.documents.compare import parting
+from gpt.documents.edit_text import parse_edits
+
+if TYPE_CHECKING:
+    from components.change.tab import Change
+
+Values = dict[Any, Any]
+NOWHERE = -1  # where texts part that do not
+
+
+def follow(ui: Change, values: Values, *, only_changed: bool = False, only_opened: bool = False) -> Values:
+    """Everything about the text of the Playground, or the one made here as long as that stays the same.
+
+    only_changed: nothing where it is the one that is shown. only_opened: nothing before the tab was opened.
+    """
+    session: Session = values[ui.playground.session]
+    memory: Memory = values[ui.memory]
+    language, document = values[ui.playground.frame.language], session.document
+    state = _state(document)
+    if (only_changed and state == memory.seen) or (only_opened and memory.seen is None):
+        return {ui.status: gr.skip()}
+    if only_changed and _grows(session):
+        return {ui.status: say("change.waits", language)}
+    if document is None or document.n_read == 0:
+        memory.look_at(None, own=False)
+        memory.seen, memory.written = state, None
+        return nothing(ui, language)
+    notice = ""
+    if state != memory.seen:
+        notice = _take(memory, document, session, language)
+        memory.seen = state
+    elif not memory.own:
+        memory.position = session.look.position
+    return everything(ui, memory, language) | {ui.notice: notice}
+
+
+def _state(document: Generation | None) -> tuple[int, ...]:
+    """Differs where another text is shown, or the model has read more of it."""
+    return () if document is None else (id(document), document.n_read, *document.path[document.n_read - 1 :][:1])
+
+
+def _grows(session: Session) -> bool:
+    """Whether the model is reading or writing the text of the Playground."""
+    document = session.document
+    if document is None:
+        return False
+    return document.n_read == 0 or (session.meter is not None and session.finish_reason is None)
+
+
+def _take(memory: Memory, document: Generation, session: Session, language: Language) -> str:
+    """Look at the Playground's text; what is said where changes do not fit its model."""
+    said, old, text = "", memory.text, text_of(document)
+    if old is not None and old.loaded.model is not text.loaded.model:
+        kept = replace(memory.edits.fitting(text.config), patches=())
+        dropped = Edits(
+            {at: x for at, x in memory.edits.head_scale.items() if at not in kept.head_scale},
+            {layer: x for layer, x in memory.edits.attn_scale.items() if layer not in kept.attn_scale},
+            {layer: x for layer, x in memory.edits.mlp_scale.items() if layer not in kept.mlp_scale},
+        )
+        lost = summary(dropped, memory.patched, old.config, language)
+        said = say("change.dropped", language, changes=lost) if lost else ""
+        memory.edits, memory.patched, memory.pair, memory.cell = kept, None, None, None
+        memory.sweeps.clear()
+    if document.edits is not None and document.edits != Edits():
+        memory.edits, memory.patched = replace(document.edits, patches=()), None
+    memory.look_at(text, own=False, position=session.look.position)
+    memory.written = None
+    return said
+
+
+def nothing(ui: Change, language: Language) -> Values:
+    """An empty tab, with the reason."""
+    empty = (ui.notice, ui.status, ui.switches, ui.edited, ui.parted, ui.bars, ui.divergence, ui.code, ui.own)
+    return dict.fromkeys(empty, "") | {ui.original: gr.update(value="", parted=str(NOWHERE))} | {
+        ui.lead: say("error.no_text", language)
+    }  # fmt: skip
+
+
+def everything(ui: Change, memory: Memory, language: Language) -> Values:
+    """All but the patching: the controls as they are, both texts, and what the edits do."""
+    written = memory.written
+    at = None if written is None else parting(written.original, written.edited)
+    place = str(NOWHERE if at is None else at)
+    original = gr.update(value=change_views.strip(memory.text), selected=selection(memory.at()), parted=place)
+    config = memory.text.config
+    return {
+        **effects(ui, memory, language),
+        ui.status: "",
+        ui.switches: change_views.switch_state(memory),
+        ui.activation: memory.edits.activation or config.activation,
+        ui.positions: memory.edits.drop_positions,
+        ui.original: original,
+        ui.own: say("change.own", language) if memory.own else "",
+        ui.parted: "" if written is None else change_views.parted(memory, language),
+    } | ({ui.edited: gr.update(value="", parted=str(NOWHERE))} if written is None else {})
+
+
+def effects(ui: Change, memory: Memory, language: Language) -> Values:
+    """What changes with every switch: the words, the bars, the divergence, the program."""
+    if memory.effect is None or memory.effect.edits is not memory.edits:
+        memory.effect = measure(memory.text, memory.edits)
+    position = memory.at()
+    return {
+        ui.lead: change_views.changed(memory, language),
+        ui.notice: "",
+        ui.bars: change_views.bars(memory.effect, memory.patched, position, language),
+        ui.divergence: change_views.divergence(memory.effect, position, language),
+        ui.code: program(memory),
+    }
+
+
+def switch(ui: Change, values: Values, sent: Values) -> Values:
+    """After a click on the switches: all their factors anew. The browser may have sent anything."""
+    memory, language = values[ui.memory], values[ui.playground.frame.language]
+    if memory.text is None:
+        return {}
+    try:
+        factors = parse_edits(str(sent.get("edits", "")))
+        if factors.activation or factors.drop_positions:
+            raise ValueError("there is no switch for that")
+        factors.check(memory.text.config)
+    except ValueError as problem:
+        said = say("change.not_edits", language, problem=problem)
+        return {ui.notice: said, ui.switches: change_views.switch_state(memory)}
+    scales = {name: getattr(factors, name) for name in ("head_scale", "attn_scale", "mlp_scale")}
+    memory.edits = replace(memory.edits, **scales)
+    return effects(ui, memory, language)
+
+
+def choose_activation(ui: Change, values: Values) -> Values:
+    """Another activation in every layer; the model's own is no change."""
+    memory: Memory = values[ui.memory]
+    chosen = values[ui.activation]
+    if memory.text is None or chosen not in get_args(Activation):
+        return {}
+    memory.edits = replace(memory.edits, activation=None if chosen == memory.text.config.activation else chosen)
+    return effects(ui, memory, values[ui.playground.frame.language])
+
+
+def drop_positions(ui: Change, values: Values) -> Values:
+    """With positions or without."""
+    memory: Memory = values[ui.memory]
+    if memory.text is None:
+        return {}
+    memory.edits = replace(memory.edits, drop_positions=values[ui.positions] is True)
+    return effects(ui, memory, values[ui.playground.frame.language])
+
+
+def experiment(ui: Change, values: Values, name: str) -> Values:
+    """One of the experiments in place of all that was changed."""
+    memory: Memory = values[ui.memory]
+    if memory.text is None:
+        return {}
+    memory.edits, memory.patched = EXPERIMENTS[name](memory.text.config), None
+    return everything(ui, memory, values[ui.playground.frame.language])
+
+
+def costliest(ui: Change, values: Values) -> Iterator[Values]:
+    """Switch off the head whose removal changes most on this text, after measuring all of them."""
+    memory, language = values[ui.memory], values[ui.playground.frame.language]
+    text = memory.text
+    if text is None:
+        return
+    yield {ui.costs_stop: gr.update(visible=True)}
+    if memory.costs is None:
+
+        def told(n: int, total: int) -> Values:
+            return {ui.status: say("change.costs.doing", language, n=n, total=total)}
+
+        costs = yield from watched(lambda progress: head_costs(text, progress), told)
+        if memory.text is not text:
+            return
+        memory.costs = costs
+    layer, head = divmod(int(memory.costs.argmax()), text.config.n_head)
+    memory.edits, memory.patched = Edits(head_scale={(layer, head): 0.0}), None
+    yield everything(ui, memory, language)
+
+
+def measured(ui: Change, values: Values) -> Values:
+    """After the measuring, however it ended."""
+    return {ui.costs_stop: gr.update(visible=False), ui.status: ""}
+
+
+def reset(ui: Change, values: Values) -> Values:
+    """The model as it is, and the text of the Playground."""
+    memory: Memory = values[ui.memory]
+    memory.edits, memory.patched = Edits(), None
+    memory.seen = None
+    return follow(ui, values)
+
+
+def select(ui: Change, values: Values, index: object) -> Values:
+    """Look from another position; where the text is the Playground's, in every tab. index may be anything."""
+    memory, session = values[ui.memory], values[ui.playground.session]
+    if memory.text is None or type(index) is not int or not 0 <= index < memory.text.n_read:
+        return {}
+    memory.position = index
+    if not memory.own:
+        session.look = replace(session.look, position=index)
+    update = effects(ui, memory, values[ui.playground.frame.language])
+    return update | {ui.original: gr.update(selected=selection(index))}
+
+
+def select_token(ui: Change, values: Values, sent: Values) -> Values:
+    """The token that was clicked."""
+    return select(ui, values, sent.get("index"))
+
+
+def select_bar(ui: Change, values: Values, sent: Values) -> Values:
+    """The token whose bar was clicked; a long text is shown by a part."""
+    memory, x = values[ui.memory], sent.get("x")
+    if memory.text is None or type(x) is not int:
+        return {}
+    return select(ui, values, x + change_views.window(memory.text.n_read, memory.at())[0])

@@ -1,0 +1,79 @@
+"""What activation patching shows: values for its widgets, no components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch import Tensor
+
+from components.change import figures as change_figures
+from components.change.memory import Pair
+from components.i18n import Language, say
+from components.labels import percent, quoted, token_text, visible
+from components.widgets.chart import chart_value
+from gpt import LoadedModel
+from gpt.analysis.patching import PatchSweep
+
+
+def choices(loaded: LoadedModel, tokens: Iterable[int], p: Tensor, q: Tensor) -> list[tuple[str, int]]:
+    """(token and its probability after A and after B, id)."""
+    return [
+        (f"{visible(token_text(loaded.tokenizer, i))}  A {percent(float(p[i]))} · B {percent(float(q[i]))}", i)
+        for i in tokens
+    ]
+
+
+def sweep_map(
+    loaded: LoadedModel, pair: Pair, sweep: PatchSweep, name: str, cell: tuple[int, int] | None, language: Language
+) -> str:
+    """How much of the answer returns, by layer and position."""
+    tokenizer, recovered = loaded.tokenizer, sweep.recovered.float().cpu().numpy()
+    figure = change_figures.recovery_heatmap(
+        recovered,
+        [token_text(tokenizer, i) for i in pair.clean],
+        [token_text(tokenizer, i) for i in pair.corrupted],
+        cell=cell,
+        layer_title=say("attention.layer", language),
+        value_title=say("change.patch.scale", language),
+    )
+    layer, position = divmod(int(recovered.argmax()), recovered.shape[1])
+    sentence = say(
+        "change.patch.map",
+        language,
+        answer=quoted(tokenizer, pair.answer),
+        other=quoted(tokenizer, pair.other),
+        clean=_signed(sweep.clean),
+        corrupted=_signed(sweep.corrupted),
+        name=say(f"change.patch.{name}", language),
+        layer=layer,
+        position=position,
+        token=quoted(tokenizer, pair.corrupted[position]),
+        share=_share(recovered[layer, position]),
+    )
+    return chart_value(figure, sentence, say("change.patch.note", language))
+
+
+def cell(loaded: LoadedModel, pair: Pair, sweep: PatchSweep, name: str, at: tuple[int, int], language: Language) -> str:
+    """The numbers of one cell."""
+    layer, position = at
+    share = float(sweep.recovered[layer, position])
+    return say(
+        "change.patch.cell",
+        language,
+        layer=layer,
+        position=position,
+        token=quoted(loaded.tokenizer, pair.corrupted[position]),
+        name=say(f"change.patch.{name}", language),
+        corrupted=_signed(sweep.corrupted),
+        value=_signed(sweep.corrupted + share * (sweep.clean - sweep.corrupted)),
+        share=_share(share),
+        clean=_signed(sweep.clean),
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def _share(value: float) -> str:
+    return f"{100 * float(value):.0f}\u00a0%".replace("-", "−")

@@ -1,0 +1,51 @@
+"""Layers x heads of small switches: each head, each layer's attention and feed-forward part, on, off or scaled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gradio as gr
+import numpy as np
+
+_FOLDER = Path(__file__).parent
+_SCRIPT = (_FOLDER / "switches.js").read_text(encoding="utf-8")
+CSS = (_FOLDER / "switches.css").read_text(encoding="utf-8")
+
+LABELS = ("name", "layer", "all", "head", "attention", "feed", "on", "off", "times", "cost", "keys", "short", "legend")
+
+_TEMPLATE = """<div class="gb-switches">
+<div class="gb-switch-grid" role="grid" tabindex="0"></div>
+<div class="gb-switch-now">
+<span aria-live="polite"></span><input type="range" min="0" max="2" step="0.05"><output></output>
+</div>
+<p class="gb-note"></p>
+</div>"""
+
+
+def switches(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
+    """The switches of a `switches_value`; any other string takes no room. labels: a sentence for each of LABELS.
+
+    A click on a switch, Enter or Space turns it off and on; + and − and the slider below scale it; a click on the
+    number of a layer is for both its branches, one on a column's name for all layers. Every change raises `.select`
+    with an `evt._data` of {"edits": text}: all that is not 1, in the notation of `gpt.documents.edit_text`.
+    """
+    return gr.HTML(
+        value,
+        html_template=_TEMPLATE,
+        js_on_load=_SCRIPT,
+        apply_default_css=False,
+        elem_id=elem_id,
+        elem_classes=["gb-widget"],
+        labels=labels or {},
+    )
+
+
+def switches_value(n_layer: int, n_head: int, edits: str, costs: np.ndarray | None = None) -> str:
+    """edits: the factors to show, as text. costs: (n_layer, n_head), bits, how much each head's removal changes."""
+    content: dict[str, object] = {"n_layer": n_layer, "n_head": n_head, "edits": edits}
+    if costs is not None:
+        if costs.shape != (n_layer, n_head):
+            raise ValueError(f"{n_layer} layers of {n_head} heads need as many costs, not {costs.shape}")
+        content["costs"] = [float(f"{cost:.3g}") for cost in costs.ravel()]
+    return json.dumps(content, separators=(",", ":"))
