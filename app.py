@@ -33,6 +33,11 @@ def main() -> int:
     except (ValueError, OSError) as problem:
         print(f"Glassbox GPT could not start: {problem}", file=sys.stderr)
         return 1
+    if arguments.precision != "fp32":
+        from gpt.precision_error import measured
+        from gpt.registry import DEFAULT_MODEL, get_model
+
+        print(f"{arguments.precision}: {measured(get_model(arguments.model or DEFAULT_MODEL))}", flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
     if app.share_url:
         print(f"For others: {app.share_url}", flush=True)

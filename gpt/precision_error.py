@@ -1,0 +1,48 @@
+"""What a reduced precision costs: how far its predictions are from those in float32, on a text that is always the same."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from gpt.loading import LoadedModel
+from gpt.registry import load_model
+
+TEXT = (
+    "Once upon a time, there was a little girl named Lily. She loved to play outside in the park with her friends. "
+    "One day she found a small red ball under a big tree. The ball was old and dirty, but Lily did not mind. She took "
+    'it home and washed it. In the evening her father said: "What a nice ball you have! Where did you find it?"'
+)
+
+
+@dataclass(frozen=True)
+class PrecisionError:
+    """Against float32: kl, the mean divergence in bits; logit, the largest difference; top_1, how often the best agree."""
+
+    kl: float
+    logit: float
+    top_1: float
+
+    def __str__(self) -> str:
+        return (
+            f"against fp32 it loses {self.kl:.2g} bits a token, its logits are off by up to {self.logit:.2g}, "
+            f"and {self.top_1:.0%} of its best tokens are the same"
+        )
+
+
+@torch.inference_mode()
+def precision_error(loaded: LoadedModel, exact: LoadedModel, text: str = TEXT) -> PrecisionError:
+    """Compare a model with the same one in float32, at every position of a text."""
+    ids = exact.tokenizer.encode(text)[: exact.model.config.block_size]
+    right, wrong = (one.model(torch.tensor([ids], device=one.device))[0].float().cpu() for one in (exact, loaded))
+    p, q = right.log_softmax(dim=-1), wrong.log_softmax(dim=-1)  # (T, vocab_size)
+    kl = (p.exp() * (p - q)).sum(dim=-1).mean().item() / math.log(2)
+    same = (right.argmax(dim=-1) == wrong.argmax(dim=-1)).double().mean().item()
+    return PrecisionError(max(0.0, kl), (right - wrong).abs().max().item(), same)
+
+
+def measured(loaded: LoadedModel) -> PrecisionError:
+    """`precision_error` of a model against a float32 copy that is loaded for it and let go again."""
+    return precision_error(loaded, load_model(loaded.name, device=loaded.device))
