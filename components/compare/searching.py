@@ -106,17 +106,27 @@ def choose(ui: Beams, values: Values, sent: Values) -> Values:
 
 
 def adopt(ui: Beams, playground: Playground, tabs: gr.Tabs, values: Values) -> Values:
-    """The chosen way becomes the document, with its tokens as chosen by hand, and the Playground opens."""
+    """The chosen way becomes the document, its tokens as chosen by hand, and the Playground opens."""
     memory: Memory = values[ui.memory]
     session: Session = values[playground.session]
     number = beam_views.picked(memory)
     if number is None:
         return gr.skip()
-    document = Generation(memory.search.document.loaded, memory.search.document.prompt_ids)
-    document.append(*memory.search.ids(number))
-    prompt = document.loaded.tokenizer.decode(document.prompt_ids)
-    adopted = steering.adopt(playground, session, document, prompt, Deed("beams.adopted", {}), values)
-    return adopted | {tabs: gr.Tabs(selected="playground")}
+    document = _document(memory.search.document, session)
+    document.append(*memory.search.ids(number), after=len(memory.search.document.ids) - 1)
+    prompt = document.tokenizer.decode([each for each in document.prompt_ids if each != document.tokenizer.eot_id])
+    update = steering.adopt(playground, session, document, prompt, Deed("beams.adopted", {}), values)
+    return update | {tabs: gr.Tabs(selected="playground")}
+
+
+def _document(searched: Generation, session: Session) -> Generation:
+    """One that starts as the search did: the visitor's own where it is the same, so that its branches stay."""
+    with session.turns.changing():
+        own = session.document
+        same = own is not None and own.loaded is searched.loaded and own.edits == searched.edits
+        if same and own.prompt_ids == searched.prompt_ids:
+            return own.copy()
+    return Generation(searched.loaded, searched.prompt_ids)
 
 
 def _chosen(ui: Beams, memory: Memory, language: Language) -> Values:

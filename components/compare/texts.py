@@ -139,5 +139,5 @@ COMPARE: dict[str, tuple[str, str]] = {
         "选定：{text}。它到第 {n} 步为止（{fate}），对数概率之和 {total}。点击其他候选可改选。",
     ),
     "beams.adopt": ("Make it the document", "设为当前文档"),
-    "beams.adopted": ("A way that the beam search found", "束搜索找到的一条路"),
+    "beams.adopted": ("A way that the beam search found; undo leads back", "束搜索找到的一条路；可以撤销"),
 }
