@@ -17,11 +17,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from components import theme
-from components.widgets import beams, chart, choices, draw, flow, heads, switches, tokens, tree
+from components.widgets import beams, chart, choices, draw, flow, heads, lines, stages, tokens, tree
 
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
-_STYLED = (theme, chart, tokens, tree, draw, choices, flow, heads, switches, beams)
+_STYLED = (theme, chart, tokens, tree, draw, choices, flow, heads, stages, lines, beams)
 _STYLE = f"<style>{''.join(part.CSS for part in _STYLED)}</style>"
 _SCRIPT = f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
 HEAD = _STYLE + _SCRIPT

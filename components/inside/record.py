@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from gpt import Generation, Trace
 from gpt.cache import KVCache
 from gpt.documents.shelf import common_length
+from gpt.model import causal_mask
 
 BINS = 16  # pixels of a vector as wide as the model
 WIDE = 48  # pixels of a vector inside the feed-forward part
@@ -63,7 +65,8 @@ class Neurons:
 
 @dataclass(frozen=True)
 class HeadVectors:
-    """One head: q, k, v and its output z, each (T, hs); scores and weights (T, T), as in `gpt.trace.LayerTrace`."""
+    """One head: q, k, v and its output z, each (T, hs); scores and weights (T, T), as in `gpt.trace.LayerTrace`: the
+    scores scaled and not masked."""
 
     q: np.ndarray
     k: np.ndarray
@@ -127,14 +130,18 @@ class Record:
         """Everything of one head, from the stored queries, keys and values."""
         cache, n = self._cache, self.length
         q, k, v = (part[layer, 0, head, :n].float() for part in (cache.q, cache.k, cache.v))
-        weights = cache.attn_weights(layer)[0, head]
-        scores = q @ k.T / q.shape[-1] ** 0.5
+        scores = q @ k.T / math.sqrt(q.shape[-1])
+        weights = scores.masked_fill(~causal_mask(n, n, q.device), -math.inf).softmax(dim=-1)
         return HeadVectors(*(x.cpu().numpy() for x in (q, k, v, weights @ v, scores, weights)))
 
     @torch.inference_mode()
     def weights(self, layer: int) -> np.ndarray:
         """(n_head, T, T): the attention weights of every head of a layer."""
         return self._cache.attn_weights(layer)[0].cpu().numpy()
+
+    def trace(self) -> Trace:
+        """The attention of the whole text as `gpt.analysis.heads` reads it; weights are computed when asked for."""
+        return _Stored(self._cache)
 
     def keep(self, layer: int | None, name: str, start: int, vectors: np.ndarray) -> None:
         """Store what a pass has just computed, (n, width)."""
@@ -171,6 +178,28 @@ class _Pooling(Trace):
         self.kept.keep(layer, name, self.start, vectors)
         if name == "mlp_post":
             self.kept.keep_neurons(layer, self.start, self.pre, vectors)
+
+
+class _Stored(Trace):
+    """attn_weights and attn_v of every layer from a cache with queries, and nothing else."""
+
+    def __init__(self, cache: KVCache) -> None:
+        super().__init__(final_norm=cache.k.new_empty(1, cache.length, 0))
+        self.layers = [_StoredLayer(cache, layer) for layer in range(len(cache.k))]
+
+
+@dataclass(frozen=True)
+class _StoredLayer:
+    cache: KVCache
+    layer: int
+
+    @property
+    def attn_weights(self) -> Tensor:
+        return self.cache.attn_weights(self.layer)
+
+    @property
+    def attn_v(self) -> Tensor:
+        return self.cache.v[self.layer, :, :, : self.cache.length]
 
 
 def pooled(vectors: np.ndarray, bins: int) -> np.ndarray:

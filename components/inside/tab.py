@@ -1,41 +1,52 @@
-"""The Inside tab: the flow, one picture of the whole machine, and all heads at a glance."""
+"""The Inside tab: parts that look into the model, one of them open; all follow one selection."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from components.i18n import Language, Words, say
-from components.inside import views as inside_views
+from components.i18n import Words
+from components.inside.machine import build_machine
+from components.inside.one_head import build_one_head
+from components.inside.part import Part, Scene, Values
 from components.inside.record import Record
 from components.playground import looking
 from components.playground.tab import LOOKING, SESSION_SECONDS, Playground
 from components.playground.views import Look, shading
 from components.session import Session
 from components.texts import TEXTS
-from components.widgets.flow import flow
-from components.widgets.heads import heads
-from components.widgets.sentence import sentence
 from components.widgets.tokens import selection
 from gpt import Generation
 
-Values = dict[Any, Any]
+PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head)
 TICK_SECONDS = 0.4  # between two looks for new tokens, while the tab is open
 REST = 3  # after an update, so many times its own duration goes by before the next, which leaves the stream its time
 
 
 @dataclass
 class Memory:
-    """What one visitor's tab remembers; changed in place. shown: the document and how much of it is on the screen."""
+    """What one visitor's tab remembers; changed in place.
+
+    part: which one is open. key: the selected token that is looked at, None where none was selected from here. kept:
+    what each part remembers by itself. shown: the document and how much of it is on the screen. lock: held while a
+    picture is made, as a visitor's events may run side by side.
+    """
 
     record: Record | None = None
+    part: int = 0
+    key: int | None = None
+    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     shown: tuple[int, int] = (0, 0)
     rests_until: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.lock = threading.Lock()  # no field: gradio copies those
 
     def __deepcopy__(self, memo: dict[int, object]) -> Memory:
         """Another visitor starts with nothing."""
@@ -48,78 +59,53 @@ class Memory:
         self.record.extend()
         return self.record
 
+    def choose(self, key: object, *, moved: bool) -> None:
+        """Select a token that is looked at; looking from another one without saying at what selects none."""
+        if type(key) is int and key >= 0:
+            self.key = key
+        elif moved:
+            self.key = None
+
 
 @dataclass(frozen=True)
 class Inside:
-    """The components of the tab, and the Playground, whose session it shares."""
+    """The parts of the tab, what is remembered of the visitor, and the Playground, whose session it shares."""
 
     playground: Playground
     memory: gr.State
-    flow: gr.HTML
-    heads: gr.HTML
     timer: gr.Timer
+    parts: tuple[Part, ...]
+
+    @property
+    def pictures(self) -> list[gr.HTML]:
+        """Of all parts."""
+        return [picture for part in self.parts for picture in part.pictures]
 
 
 def build_inside(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
-    """Lay the tab out and wire it; what it shows is the document of the Playground."""
-    with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "inside.question"}, kind="question")
-        words.build(sentence, {"value": "inside.lead"}, kind="caption")
-        picture = words.build(flow, {"labels": flow_labels}, elem_id="flow")
-    with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "inside.heads.question"}, kind="question")
-        grid = words.build(heads, {"labels": heads_labels}, elem_id="heads")
+    """Lay the tab out and wire it; what it shows is the document of the Playground. Only the open part is computed."""
+    with gr.Tabs(elem_id="inside-parts"):
+        parts = tuple(build(words) for build in PARTS)
     memory = gr.State(Memory(), time_to_live=SESSION_SECONDS)
-    _wire(Inside(playground, memory, picture, grid, gr.Timer(TICK_SECONDS, active=False)), tabs, tab)
-
-
-_FLOW = (
-    *("name", "empty", "keys", "scale", "layer", "head", "stream"),
-    *("before", "after", "pair", "later", "full", "stack"),
-)
-_SHORT = (
-    "embedding",
-    "tok",
-    "pos",
-    "pre",
-    "q",
-    "k",
-    "weights",
-    "v",
-    "z",
-    "att",
-    "mid",
-    "ff",
-    "out",
-    "post",
-    "fin",
-    "next",
-)
-
-
-def flow_labels(language: Language) -> dict[str, str]:
-    """The fixed words of the flow; those with {...} are filled in by the browser."""
-    fixed = {key: say(f"flow.{key}", language) for key in _FLOW}
-    return fixed | {key: say(f"flow.short.{key}", language) for key in _SHORT}
-
-
-def heads_labels(language: Language) -> dict[str, str]:
-    """The fixed words of the overview."""
-    return {key: say(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "keys")}
+    _wire(Inside(playground, memory, gr.Timer(TICK_SECONDS, active=False), parts), tabs, tab)
 
 
 def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
-    everything = {ui.memory, *ui.playground.inputs()}
-    pictures = [ui.flow, ui.heads]
+    controls = {control for part in ui.parts for control in part.controls}
+    everything = {ui.memory, *controls, *ui.playground.inputs()}
     latest = {"trigger_mode": "always_last", **LOOKING}
     opened = partial(show, ui)
-    tab.select(opened, everything, pictures, **LOOKING)
+    tab.select(opened, everything, ui.pictures, **LOOKING)
     tabs.select(_only_while_open, None, ui.timer, **LOOKING)
-    ui.timer.tick(partial(follow, ui), everything, [*pictures, ui.timer], **LOOKING)
-    ui.playground.frame.language.change(opened, everything, pictures, **LOOKING)
-    for widget in pictures:
-        chosen = widget.select(_with_event(ui), everything, pictures, **latest)
-        chosen.then(partial(agree, ui), everything, _shared(ui.playground), **latest)
+    ui.timer.tick(partial(follow, ui), everything, [*ui.pictures, ui.timer], **LOOKING)
+    ui.playground.frame.language.change(opened, everything, ui.pictures, **LOOKING)
+    for number, part in enumerate(ui.parts):
+        part.tab.select(partial(open_part, ui, number), everything, ui.pictures, **LOOKING)
+        for control in part.controls:
+            control.input(opened, everything, list(part.pictures), **latest)
+        for widget in part.clickable:
+            chosen = widget.select(_with_event(ui), everything, list(part.pictures), **latest)
+            chosen.then(partial(agree, ui), everything, _shared(ui.playground), **latest)
 
 
 def _only_while_open(event: gr.SelectData) -> gr.Timer:
@@ -131,20 +117,34 @@ def _shared(playground: Playground) -> list[Any]:
     return [*playground.seen(), playground.layer, playground.head]
 
 
+def open_part(ui: Inside, number: int, values: Values) -> Values:
+    """Go on with another part of the tab."""
+    if values[ui.memory].part == number:
+        return {}
+    values[ui.memory].part = number
+    return show(ui, values)
+
+
 def show(ui: Inside, values: Values) -> Values:
-    """Both pictures of what is selected."""
+    """The pictures of the open part, of what is selected."""
+    with values[ui.memory].lock:
+        return _show(ui, values)
+
+
+def _show(ui: Inside, values: Values) -> Values:
     session, memory, language = values[ui.playground.session], values[ui.memory], values[ui.playground.frame.language]
-    document = session.document
+    document, part = session.document, ui.parts[memory.part]
     if document is None or document.n_read == 0:
         memory.shown = (0, 0)
-        return {ui.flow: "", ui.heads: ""}
+        return part.empty()
     began = time.perf_counter()
     record = memory.read(document)
-    session.look = session.look.fitting(record.config, position=session.look.position)
-    update = {
-        ui.flow: inside_views.flow(record, session.look, language),
-        ui.heads: inside_views.overview(record, session.look, language),
-    }
+    look = session.look = session.look.fitting(record.config, position=session.look.position)
+    position = min(look.at(document), record.length - 1)
+    key = None if memory.key is None or memory.key > position else memory.key
+    controls = {control: values[control] for control in part.controls}
+    kept = memory.kept.setdefault(part.name, {})
+    update = part.show(Scene(record, look, position, key, language, controls, kept))
     memory.shown = (id(document), record.length)
     now = time.perf_counter()
     memory.rests_until = now + REST * (now - began)
@@ -178,6 +178,7 @@ def _with_event(ui: Inside) -> Callable[..., Values]:
             return {}
         sent = event._data if isinstance(event._data, dict) else {}
         session.look = chosen_look(session.look, session.document, sent)
+        values[ui.memory].choose(sent.get("key"), moved="position" in sent)
         return show(ui, values)
 
     return handle

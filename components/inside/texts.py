@@ -1,7 +1,10 @@
 """The words of the Inside tab, as in `texts`. A part's words are three lines: its name, what it is, its formula."""
 
+from components.inside.head_texts import HEAD
+
 INSIDE: dict[str, tuple[str, str]] = {
     "tab.inside": ("Inside", "内部"),
+    "inside.machine": ("The machine", "整台机器"),
     "inside.question": ("How does a token become the next one?", "一个词元怎样变成下一个？"),
     "inside.lead": (
         "Every strip of colour is a real vector of this model, for the text in the Playground. Left to right is the way "
@@ -182,4 +185,5 @@ INSIDE: dict[str, tuple[str, str]] = {
         "{n} heads over {tokens} tokens. Most of the look on the token before: layer {layer}, head {head} ({share}).",
         "{n} 个头，{tokens} 个词元。最常看前一个词元的是第 {layer} 层第 {head} 个头（{share}）。",
     ),
+    **HEAD,
 }

@@ -15,7 +15,7 @@ import gradio as gr
 import numpy as np
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("colour.js", "place.js", "paint.js", "flow.js")
+_SCRIPTS = ("colour.js", "picks.js", "place.js", "paint.js", "flow.js")
 _SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
 CSS = (_FOLDER / "flow.css").read_text(encoding="utf-8")
 
@@ -24,8 +24,8 @@ _TEMPLATE = """<figure class="gb-flow">
 <div class="gb-flow-scroll"><div class="gb-flow-stage">
 <canvas aria-hidden="true"></canvas>
 <div class="gb-flow-lane" hidden></div><div class="gb-flow-column" hidden></div>
-<div class="gb-flow-picks gb-flow-layer" role="group"></div>
-<div class="gb-flow-picks gb-flow-heads" role="group"></div>
+<div class="gb-picks gb-picks-layer gb-flow-layer" role="group"></div>
+<div class="gb-picks gb-picks-heads gb-flow-heads" role="group"></div>
 <div class="gb-flow-parts" role="group"></div>
 </div></div>
 <div class="gb-flow-legend"><span class="gb-flow-ramp"></span><span class="gb-flow-scale"></span></div>

@@ -8,12 +8,9 @@ const [says, note] = ["figcaption .gb-says", "figcaption .gb-note"].map(find);
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const GLIDE = 150; // ms
 let scene = null;
-let wanted = {}; // what the person wants to see and is not there yet
-let sent = ""; // what of it the server was asked for, one question at a time
 let hot = null; // {part, row, layer} under the pointer or the focus
 let [frame, moving, stale] = [0, 0, true];
 const label = (name) => props.labels?.[name] ?? "";
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 
 // One row of pixels a token.
 function image(strip, rows, map) {
@@ -55,7 +52,7 @@ function build() {
   const total = heights.reduce((sum, height) => sum + height, 0);
   scene.height = Math.max(HEAD + total + FOOT, HEAD + 8 * BAR + FOOT);
   glideFrom(before);
-  picks(value);
+  picks(value, layerPick, headPicks);
 }
 
 // Rows that stay start from where they were.
@@ -212,23 +209,7 @@ function point(spot, always = false) {
 }
 
 function select(name, number, limit) {
-  if (!scene || number < 0 || number >= limit) return;
-  wanted[name] = number;
-  if (!sent) ask();
-}
-
-function ask() {
-  sent = JSON.stringify(wanted);
-  trigger("select", { ...wanted });
-  setTimeout(() => (sent = ""), 3000); // an answer that is lost must not block the next question
-}
-
-// A new value came: ask again if the person went on meanwhile.
-function answered() {
-  const more = sent && sent !== JSON.stringify(wanted);
-  sent = "";
-  if (more) ask();
-  else wanted = {};
+  if (scene && number >= 0 && number < limit) want({ [name]: number });
 }
 
 // Buttons over the picture, for the keyboard and for screen readers.
@@ -250,38 +231,11 @@ function placeParts() {
   headPicks.style.left = `${scene.place.weights.x}px`;
 }
 
-function picks(value) {
-  const button = (text, name, number, limit, pressed, title) => {
-    const made = Object.assign(document.createElement("button"), { type: "button", textContent: text, disabled: number < 0 || number >= limit });
-    made.setAttribute("aria-label", title);
-    if (pressed !== undefined) made.setAttribute("aria-pressed", String(pressed));
-    made.addEventListener("click", () => select(name, number, limit));
-    return made;
-  };
-  const focused = document.activeElement;
-  const inside = [layerPick, headPicks].find((group) => group.contains(focused));
-  const index = inside ? [...inside.children].indexOf(focused) : -1;
-  const title = Object.assign(document.createElement("span"), { textContent: `${label("layer")} ${value.layer}` });
-  layerPick.replaceChildren(
-    button("‹", "layer", value.layer - 1, value.n_layer, undefined, `${label("layer")} −`), title,
-    button("›", "layer", value.layer + 1, value.n_layer, undefined, `${label("layer")} +`),
-  );
-  const heads = Array.from({ length: value.n_head }, (_, head) => {
-    const made = button(value.n_head > 16 ? "" : String(head), "head", head, value.n_head, head === value.head, `${label("head")} ${head}`);
-    made.style.setProperty("--hue", headColour(head, value.n_head));
-    return made;
-  });
-  headPicks.replaceChildren(Object.assign(document.createElement("span"), { textContent: label("head") }), ...heads);
-  inside?.children[index]?.focus();
-}
-
 function relabel() {
   find(".gb-flow-empty").textContent = label("empty");
   find(".gb-flow-scale").textContent = label("scale");
   note.textContent = label("keys");
   parts.setAttribute("aria-label", label("name"));
-  layerPick.setAttribute("aria-label", label("layer"));
-  headPicks.setAttribute("aria-label", label("head"));
   refresh();
 }
 

@@ -247,11 +247,6 @@ function paintTokens(ctx, scene) {
   if (after > 0) write(ctx, scene.labels.after.replace("{n}", after), edge, bottom(scene) + 14, quiet);
 }
 
-function percent(p) {
-  if (p < 0.00005) return "< 0.01 %";
-  return `${(100 * p).toFixed(p > 0.0995 ? 0 : p > 0.00095 ? 1 : 2)} %`;
-}
-
 function paintNext(ctx, scene) {
   const { value, place, colours, fonts } = scene;
   const { x, w } = place.next;

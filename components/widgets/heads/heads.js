@@ -11,7 +11,6 @@ let cell = 0;
 let spot = null; // [layer, head] under the pointer or chosen by the keys; null: the selected one
 let [frame, stale] = [0, true];
 const label = (name) => props.labels?.[name] ?? "";
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 
 function thumbnail(data, at, map) {
   const { side } = value;

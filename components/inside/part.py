@@ -1,0 +1,47 @@
+"""One part of the Inside tab: its own tab within it, and what it shows of the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+from components.i18n import Language
+from components.inside.record import Record
+from components.playground.views import Look
+
+Values = dict[Any, Any]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What there is to show. position: the selected one, as far as the record goes; key: the selected token that is
+    looked at from there, or None; controls: the values of the part's own controls; kept: what the part remembers of
+    this visitor, its own to change."""
+
+    record: Record
+    look: Look
+    position: int
+    key: int | None
+    language: Language
+    controls: Values
+    kept: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """name: of the tab, for ids. show: new values for `pictures`. Those in `clickable` raise `.select` with any of
+    {"position", "layer", "head", "key"}; a change of a control shows the part again."""
+
+    name: str
+    tab: gr.Tab
+    pictures: tuple[gr.HTML, ...]
+    show: Callable[[Scene], Values]
+    controls: tuple[Any, ...] = ()
+    clickable: tuple[gr.HTML, ...] = field(default=())
+
+    def empty(self) -> Values:
+        """Nothing, where there is no text."""
+        return dict.fromkeys(self.pictures, "")
