@@ -145,11 +145,13 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     changing = {**stopping, **RUNNING}
     for button, change in ((ui.undo, steering.undo), (ui.redo, steering.redo), (ui.back, steering.go_back)):
         button.click(handler(change), trigger_mode="multiple", **changing)
-    for widget in (ui.bars, ui.hits):
-        chosen = widget.select(_with_event(ui, steering.choose), trigger_mode="multiple", **changing)
-        chosen.success(str, None, ui.box, **LOOKING)
+    ui.bars.select(_with_event(ui, steering.choose), trigger_mode="multiple", **changing)
     ui.tree.select(_with_event(ui, steering.switch), **changing)
-    ui.box.submit(handler(steering.type_text), **changing).success(str, None, ui.box, **LOOKING)
+    for put in (
+        ui.hits.select(_with_event(ui, steering.choose), **changing),
+        ui.box.submit(handler(steering.type_text), **changing),
+    ):
+        put.success(str, None, ui.box, **LOOKING)
     ui.box.change(handler(steering.search), everything, ui.hits, trigger_mode="always_last", **LOOKING)
 
     seen = ui.seen()
