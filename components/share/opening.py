@@ -13,8 +13,8 @@ from components.i18n import Language, say
 from components.playground import looking, views, writing
 from components.session import EXAMPLE_PROMPT, Session
 from components.settings import LIMITS, sampling_params
-from components.share.link import VIEW, Run, decode
-from components.share.telling import prompt_text
+from components.share.link import VIEW, decode
+from components.share.telling import prompt_text, replay
 from components.widgets.tokens import selection
 from gpt import Generation, LoadedModel, SamplingParams, list_models, with_seed
 
@@ -71,8 +71,8 @@ def _write(
     prompt, ids = _prompt(loaded, asked)
     document = Generation(loaded, ids)
     length = min(given.get("length", values[ui.length]), loaded.model.config.block_size)
-    runs = given.get("text", (Run("sampled", count=length),))
-    params = with_seed(params)
+    params, turn = with_seed(params), session.turns.begin()
+    written = replay(document, given["text"], params) if "text" in given else document.steps(params, length)
     session.document, session.prompt, session.finish_reason = document, prompt, None
     session.look = views.Look().fitting(loaded.model.config, position=views.NEWEST)
     meter = session.meter = views.Meter(document, params.seed)
@@ -88,35 +88,18 @@ def _write(
     }
     shown = time.perf_counter()
     try:
-        for _ in _replayed(document, runs, params, meter):
+        for _ in session.turns.steps(turn, meter.timed(written, shown)):
             if time.perf_counter() - shown > UPDATE_SECONDS:
                 shown = time.perf_counter()
                 yield {ui.strip: views.strip(document), ui.status: meter.sentence(language)}
     except ValueError as problem:  # ids that do not exist, or more than the context holds
         asked.refuse("text")
         asked.problem = str(problem)
-    document.read()
+    finally:
+        session.turns.end(turn)
+    with session.turns.settling():
+        document.read()
     yield {ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade="")}
-
-
-def _replayed(
-    document: Generation, runs: tuple[Run, ...], params: SamplingParams, meter: views.Meter
-) -> Iterator[None]:
-    """The tokens after the prompt, each in the way it once came about. Raises ValueError where that is impossible."""
-    for run in runs:
-        if run.how == "chosen":
-            document.append(*run.ids)
-        elif run.how == "typed":
-            document.append_text(run.ids)
-        else:
-            left = run.count
-            while left > 0:  # a run may go on after an end-of-text token
-                before = left
-                for _ in meter.timed(document.steps(run.params or params, left), time.perf_counter()):
-                    left -= 1
-                    yield
-                if left == before or document.full:
-                    break
 
 
 def sampling_values(params: SamplingParams) -> dict[str, float]:

@@ -1,13 +1,14 @@
-"""A document told in the terms of a link: its prompt, and how each token after it came about."""
+"""A document told in the terms of a link: its prompt, and how each token after it came about; and told back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from components.settings import LIMITS
 from components.share.link import Run
-from gpt import Generation, SamplingParams
+from gpt import Generation, SamplingParams, Step
 
 
 def told(document: Generation, params: SamplingParams) -> dict[str, Any]:
@@ -30,6 +31,26 @@ def told(document: Generation, params: SamplingParams) -> dict[str, Any]:
         for origin, run in runs
     )
     return values
+
+
+def replay(document: Generation, runs: Sequence[Run], params: SamplingParams) -> Iterator[Step]:
+    """Put the runs behind a prompt, each in the way it once came about; yields the sampled ones as they come.
+
+    params: the settings of the link. Raises ValueError for ids that do not exist, and where the context is full.
+    """
+    for run in runs:
+        if run.how == "chosen":
+            document.append(*run.ids)
+        elif run.how == "typed":
+            document.append_text(run.ids)
+        else:
+            left = run.count
+            while left > 0:  # a run may go on after an end-of-text token
+                if document.full:
+                    raise ValueError(f"the context of {document.block_size} tokens is full")
+                for step in document.steps(run.params or params, left):
+                    left -= 1
+                    yield step
 
 
 def settings(params: SamplingParams) -> dict[str, Any]:
