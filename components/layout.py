@@ -16,6 +16,7 @@ from components.inside.tab import build_inside
 from components.lab.activations import build_activations
 from components.lab.loss import build_text_loss
 from components.lab.shapes import build_shape_lab
+from components.lessons.tab import build_lessons
 from components.playground.tab import LOOKING, build_playground
 from components.session import example
 from components.share.panel import wire_share
@@ -31,6 +32,7 @@ STYLES = (
     "why/why.css",
     "change/change.css",
     "compare/compare.css",
+    "lessons/lessons.css",
     "playground/playground.css",
     "share/menu.css",
     "train/train.css",
@@ -66,11 +68,13 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
             with words.build(gr.Tab, {"label": "tab.activations"}, id="activations") as tab:
                 build_activations(words, frame, tab, playground)
             with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
-                build_shape_lab(words, frame, playground)
+                shapes = build_shape_lab(words, frame, playground)
             with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
                 build_text_loss(words, frame)
             with words.build(gr.Tab, {"label": "tab.train"}, id="train") as tab:
                 build_train(words, app, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
+                build_lessons(words, frame, tabs, playground, shapes)
         wire_share(_language_events(app, words, frame), tabs, playground)
         Endpoints(name).register()
     return app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)

@@ -4,6 +4,7 @@ from components.change.texts import CHANGE
 from components.compare.texts import COMPARE
 from components.inside.texts import INSIDE
 from components.lab.texts import LABS
+from components.lessons.texts import LESSONS
 from components.playground.pipeline_texts import PIPELINE
 from components.playground.texts import PLAYGROUND
 from components.share.texts import SHARE
@@ -201,6 +202,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     **CHANGE,
     # train
     **TRAIN,
+    # lessons
+    **LESSONS,
     # compare
     **COMPARE,
 }
