@@ -1,4 +1,4 @@
-"""What a reduced precision costs: how far its predictions are from those in float32, on a text that is always the same."""
+"""What a reduced precision costs: how far its predictions are from those in float32, on one fixed text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXT = (
 
 @dataclass(frozen=True)
 class PrecisionError:
-    """Against float32: kl, the mean divergence in bits; logit, the largest difference; top_1, how often the best agree."""
+    """Against float32. kl: mean divergence in bits; logit: largest difference; top_1: how often the best agree."""
 
     kl: float
     logit: float
