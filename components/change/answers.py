@@ -136,9 +136,10 @@ def switch(ui: Change, values: Values, sent: Values) -> Values:
     if memory.text is None:
         return {}
     try:
-        factors = parse_edits(str(sent.get("edits", "")))
+        asked = sent.get("edits")
+        factors = parse_edits(asked if isinstance(asked, str) else "?")
         if factors.activation or factors.drop_positions:
-            raise ValueError("there is no switch for that")
+            raise ValueError(f"{asked!r} has no switch")
         factors.check(memory.text.config)
     except ValueError as problem:
         said = say("change.not_edits", language, problem=problem)
