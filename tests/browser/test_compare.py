@@ -5,19 +5,21 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from components.compare import searching, writing
 from components.layout import build_app, launch_options
 
 CHIPS = ".gb-strip [role=option]"
-ALIVE = "button.gb-beam:not(.gb-dead)"
 
 
 @pytest.fixture(scope="module")
-def url(serve):
-    return serve(build_app(), **launch_options())
+def compare(module_page, serve):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "PACE", 1e9)
+        patch.setattr(searching, "STEP_SECONDS", 0)
+        yield opened(module_page, serve(build_app(), **launch_options()))
 
 
-@pytest.fixture(scope="module")
-def compare(module_page, url):
+def opened(module_page, url):
     module_page.goto(f"{url}?lang=en")
     expect(module_page.locator("#bars .main-svg").first).to_be_visible()
     module_page.get_by_role("tab", name="Compare", exact=True).click()
@@ -36,11 +38,6 @@ def generate(page, prompt=None):
     page.locator("#compare-generate").click()
 
 
-def selected(page, side):
-    chip = page.locator(f"#compare-{side}-strip [aria-selected=true]")
-    return chip.evaluate("chip => [...chip.parentNode.children].indexOf(chip)")
-
-
 def test_the_tab_opens_with_an_example_whose_parting_is_marked_said_and_measured(compare):
     said = compare.locator("#compare-parting").text_content()
     at = int(re.search(r"position (\d+)", said).group(1))
@@ -48,7 +45,8 @@ def test_the_tab_opens_with_an_example_whose_parting_is_marked_said_and_measured
         expect(compare.locator(f"#compare-{side}-strip {CHIPS}").nth(at)).to_have_class(re.compile("gb-parted"))
         expect(compare.locator(f"#compare-{side}-strip .gb-parted")).to_have_count(1)
         expect(compare.locator(f"#compare-{side}-status")).to_contain_text("40 tokens · seed 1 · length reached")
-        assert selected(compare, side) == at - 1
+        chip = compare.locator(f"#compare-{side}-strip {CHIPS}").nth(at - 1)
+        expect(chip).to_have_attribute("aria-selected", "true")
     expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(f"Over {at} positions")
 
 
@@ -68,9 +66,11 @@ def test_a_preset_writes_and_html_stays_text(compare):
     ended(compare)
 
 
-def test_writing_can_be_stopped_and_a_prompt_that_is_too_long_is_refused_in_place(compare):
+def test_writing_can_be_stopped_and_a_prompt_that_is_too_long_is_refused_in_place(compare, monkeypatch):
+    monkeypatch.setattr(writing, "PACE", 5)
     compare.locator("#compare-length input[type=number]").fill("200")
     generate(compare, "The dog")
+    expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text(re.compile("^The dog"))
     compare.locator("#compare-stop:enabled").click()
     expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
     expect(compare.locator("#compare-right-status")).to_contain_text("stopped")
