@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from components.frame import Frame
 from components.i18n import Words
 from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
 from gpt import Generation
+from gpt.threads import threads_for
 
 Values = dict[Any, Any]
 LATEST = {"trigger_mode": "always_last", **LOOKING}
@@ -53,7 +55,8 @@ def make_panel(
 
     def drawn(values: Values, entering: bool) -> Values:
         try:
-            return {seen: True, notice: "", **draw(values, entering)}
+            with threads_for(0):
+                return {seen: True, notice: "", **draw(values, entering)}
         except ValueError as problem:
             return {seen: True, notice: str(problem)}
 
@@ -99,14 +102,25 @@ def wire_experiment(
     inputs: set[Any],
     outputs: Sequence[Any],
     notice: gr.HTML,
+    *,
+    alone: bool = True,
 ) -> None:
-    """Let the first button run it, one visitor at a time, and the second end it; a ValueError is said in `notice`."""
+    """Let the first button run it, one visitor at a time, and the second end it; a ValueError is said in `notice`.
+
+    alone: on one core, whatever it computes.
+    """
     buttons = [experiment.start, experiment.stop]
 
     def running(values: Values) -> Iterator[Values]:
         yield {experiment.start: gr.update(interactive=False), experiment.stop: gr.update(interactive=True), notice: ""}
+        steps = run(values)
         try:
-            yield from run(values)
+            while True:
+                with threads_for(0) if alone else nullcontext():  # a step may run on another thread than the last one
+                    update = next(steps, None)
+                if update is None:
+                    return
+                yield update
         except ValueError as problem:
             yield {notice: str(problem)}
 

@@ -9,7 +9,7 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from components.figures import token_label
-from components.palette import CURVES, DIVERGING, MONO, PALETTE, colorscale
+from components.palette import CURVES, DIVERGING, HEAD_HUES, MONO, PALETTE, colorscale
 
 LIGHT = {name: pair.light for name, pair in PALETTE.items()}
 QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
@@ -17,7 +17,8 @@ GRID = {"gridcolor": LIGHT["line"], "zerolinecolor": LIGHT["muted"], "zerolinewi
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
 SMALL = {"family": MONO, "size": 11}
 _PAIR = (LIGHT["before"], LIGHT["after"])
-_DASHES = ("solid", "dash", "dot")
+_HUES = (*CURVES, HEAD_HUES["same_token"])
+_DASHES = ("solid", "dash", "dot", "dashdot")
 _LABELLED = 12  # bars; of more, no number would fit
 
 
@@ -140,13 +141,13 @@ def lines(
     markers: bool = False,
     height: int = 320,
 ) -> Figure:
-    """Up to three lines over one x axis, told apart by hue and dash.
+    """Up to four lines over one x axis, told apart by hue and dash.
 
     x and each series: (N,). level: a name and a y, drawn across; mark: a name and an x, drawn from top to bottom.
     ticks: what is written under each x instead of the number.
     """
     data = []
-    for (name, y), colour, dash in zip(series.items(), CURVES, _DASHES, strict=False):
+    for (name, y), colour, dash in zip(series.items(), _HUES, _DASHES, strict=False):
         line = {"color": colour.light, "dash": dash, "width": 2}
         mode = {"mode": "lines+markers" if markers else "lines", "marker": {"color": colour.light, "size": 6}}
         tip = f"%{{x}}: %{{y:.4g}}<extra>{escape(name)}</extra>"

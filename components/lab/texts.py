@@ -2,6 +2,7 @@
 
 from components.lab.mask_texts import MASKS
 from components.lab.norm_texts import NORMS
+from components.lab.speed_texts import SPEED
 from components.lab.start_texts import STARTS
 from components.lab.token_texts import TOKENIZER
 
@@ -213,5 +214,6 @@ LABS: dict[str, tuple[str, str]] = {
     **NORMS,
     **MASKS,
     **STARTS,
+    **SPEED,
     **TOKENIZER,
 }

@@ -10,7 +10,7 @@ from gpt.experiments.initialisation import (
 )
 from gpt.experiments.masks import Cheating, MaskEffect, chance_losses, future_leak, learn_chance, padding_effect
 from gpt.experiments.normalisation import Normalised, NormInput, linear_relu_rows, norm_input, normalise
-from gpt.experiments.positions import Extrapolation, extrapolation, rotary_closeness
+from gpt.experiments.positions import Extrapolation, extrapolation, extrapolation_steps, rotary_closeness
 from gpt.experiments.shortcuts import ShortcutGradients, shortcut_gradients
 from gpt.experiments.speed import Cost, SpeedRow, bytes_per_token, measure_speed, next_token_cost
 from gpt.experiments.tokens import (
@@ -53,6 +53,7 @@ __all__ = [
     "bytes_per_token",
     "chance_losses",
     "extrapolation",
+    "extrapolation_steps",
     "first_prediction",
     "future_leak",
     "gelu_difference",

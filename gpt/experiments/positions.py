@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -23,12 +24,14 @@ class Extrapolation:
 
     by_position: one number for each predicted token, the first trained_length of them at trained positions.
     floor: the loss of the rule that the texts are made by, which no model can be below in the long run.
+    steps: updates so far.
     """
 
     position: Position
     trained_length: int
     by_position: tuple[float, ...]
     floor: float
+    steps: int
 
     @property
     def inside(self) -> float:
@@ -51,6 +54,22 @@ def extrapolation(
     positions only know how far two tokens are apart. Raises ValueError for an unknown kind of position and for a
     tested length that is not longer than the trained one.
     """
+    *_, last = extrapolation_steps(
+        position, trained_length=trained_length, tested_length=tested_length, steps=steps, seed=seed, tests=1
+    )
+    return last
+
+
+def extrapolation_steps(
+    position: Position,
+    *,
+    trained_length: int = 32,
+    tested_length: int = 96,
+    steps: int = 300,
+    seed: int = 0,
+    tests: int = 20,
+) -> Iterator[Extrapolation]:
+    """The same, told as it learns: it reads the same long texts `tests` times, the last time after all updates."""
     if position not in get_args(Position):
         raise ValueError(f"position must be one of {', '.join(get_args(Position))}, not {position!r}")
     if not 8 < trained_length < tested_length:
@@ -60,13 +79,14 @@ def extrapolation(
     rule = ChanceRule(seed)
     recipe = replace(RECIPE, block_size=tested_length, steps=steps, seed=seed)
     learner = Learner(recipe, LETTERS, position=position)
-    for _ in range(steps):
-        learner.update(rule.batch(recipe.batch_size, trained_length))
     test = rule.batch(256, tested_length)
-    with torch.inference_mode():
-        logits = learner.model(test.idx)  # (B, T, LETTERS)
-    losses = F.cross_entropy(logits.transpose(1, 2), test.targets, reduction="none").mean(dim=0)  # (T,)
-    return Extrapolation(position, trained_length, tuple(losses.tolist()), rule.floor)
+    for step in range(1, steps + 1):
+        learner.update(rule.batch(recipe.batch_size, trained_length))
+        if step % max(1, steps // tests) == 0 or step == steps:
+            with torch.inference_mode():
+                logits = learner.model(test.idx)  # (B, T, LETTERS)
+            losses = F.cross_entropy(logits.transpose(1, 2), test.targets, reduction="none").mean(dim=0)  # (T,)
+            yield Extrapolation(position, trained_length, tuple(losses.tolist()), rule.floor, step)
 
 
 RECIPE = Recipe(n_layer=2, n_head=2, n_embd=32, batch_size=32, muon_lr=0.01, adamw_lr=0.01, warmup=10)

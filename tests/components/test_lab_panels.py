@@ -19,8 +19,9 @@ from components.labels import percent
 from components.palette import DARK_PARTNERS
 from components.session import Session, example
 from gpt import Generation, get_model
+from gpt.experiments import extrapolation, extrapolation_steps
 
-PANELS = ("layer_norm", "shortcuts", "tokenizer", "masks", "initialisation", "tying")
+PANELS = ("layer_norm", "shortcuts", "tokenizer", "masks", "initialisation", "tying", "kernels", "positions")
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +191,26 @@ def test_tying_shows_the_curriculum_s_two_counts_on_either_side_of_the_switch(pl
     assert untied["tying-answer"].startswith("163,009,536 parameters untied; 124,412,160 tied")
     assert "100" in tied["tying-taught"].split("teaches")[1]
     assert percent(32 / 512) in untied["tying-taught"].split("teaches")[1]
+
+
+def test_without_a_cache_the_next_token_costs_more_the_longer_the_text_is(place: Any) -> None:
+    found = shown(place, "kernels")
+    cached, plain = y_of(found["kernels-counted"])
+    ratio = plain / cached
+    assert (np.diff(ratio) > 0).all()
+    config = place.frame.example.loaded.model.config
+    assert f"{config.n_layer * config.n_embd * 2 * 4 / 1024:.2f} KiB for each token" in found["kernels-answer"]
+
+
+def test_equal_vectors_at_one_place_are_as_close_as_can_be(place: Any) -> None:
+    found = shown(place, "positions", position=37, distance=0)
+    query, key = (curve["y"] for curve in json.loads(found["positions-circles"])["figure"]["data"])
+    assert query == key
+    assert "100" in found["positions-answer"]
+
+
+def test_a_longer_training_is_told_as_it_goes_and_ends_as_the_whole() -> None:
+    lengths = {"trained_length": 9, "tested_length": 12, "steps": 4}
+    *early, last = extrapolation_steps("rotary", tests=2, **lengths)
+    assert [found.steps for found in (*early, last)] == [2, 4]
+    assert last == extrapolation("rotary", **lengths)
