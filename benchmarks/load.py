@@ -4,7 +4,7 @@
 
 The app runs in a process of its own; all visitors start together. Printed for each number of visitors, as medians over
 the rounds: tokens a second of all together and as a multiple of one visitor's, the slowest visitor against the median
-one, when the first token came (median and 95th percentile), streams that were lost, and the app's memory after the round.
+one, when the first token came (median and 95th percentile), streams that were lost, the app's memory after the round.
 """
 
 from __future__ import annotations
