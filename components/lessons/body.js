@@ -28,12 +28,12 @@ function draw() {
   part("lesson-question").textContent = content.question;
   summary.textContent = content.show;
   reply.textContent = content.answer;
-  part("open").textContent = `${content.open} →`;
+  part("lesson-go").textContent = `${content.open} →`;
   if (content.index !== index) answer.open = false;
   index = content.index;
 }
 
 answer.addEventListener("toggle", () => answer.open && index >= 0 && keep(props.keys[index], 2));
-part("open").addEventListener("click", () => trigger("select", { open: true }));
+part("lesson-go").addEventListener("click", () => trigger("select", { open: true }));
 watch("value", draw);
 draw();

@@ -36,7 +36,7 @@ _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 <h3 class="gb-code-title"></h3><div class="gb-code"></div>
 <h3 class="gb-try-title"></h3><p class="gb-lesson-question"></p>
 <details><summary></summary><p></p></details>
-<button type="button" class="gb-open"></button>
+<button type="button" class="gb-lesson-go"></button>
 </div>"""
 
 

@@ -16,11 +16,14 @@ import gradio as gr
 
 from components.frame import Frame
 from components.i18n import Language, Words, say
+from components.lab.initialisation import build_initialisation
 from components.lab.layer_norm import build_layer_norm
+from components.lab.masks import build_masks
 from components.lab.panel import Panel
 from components.lab.shapes import ShapeLab
 from components.lab.shortcuts import build_shortcuts
 from components.lab.tokenizer import build_tokenizer
+from components.lab.tying import build_tying
 from components.lessons.course import LESSONS
 from components.lessons.picture import MOST_CHARACTERS, Drawn, Knob, Picture, Scene
 from components.lessons.pictures import PICTURES
@@ -33,12 +36,23 @@ from components.widgets.table import table
 from components.widgets.tokens import tokens
 
 Values = dict[Any, Any]
-PANELS: dict[str, Callable[[Words, Frame, Playground], Panel]] = {
-    "tokenizer": build_tokenizer,
-    "layer_norm": build_layer_norm,
-    "shortcuts": build_shortcuts,
+# The panels of the lab that a lesson shows, below its small picture where it has one.
+PANELS: dict[str, tuple[Callable[[Words, Frame, Playground], Panel], ...]] = {
+    "tokenizer": (build_tokenizer,),
+    "layer_norm": (build_layer_norm,),
+    "shortcuts": (build_shortcuts,),
+    "initialisation": (build_tying, build_initialisation),
+    "small": (build_masks,),
 }
 NOTHING_OPEN = -1
+
+
+@dataclass(frozen=True)
+class Panels:
+    """The panels of one lesson, and the column that they are shown and hidden with."""
+
+    column: gr.Column
+    each: tuple[Panel, ...]
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class Lessons:
     strip: gr.HTML
     chart: gr.HTML
     table: gr.HTML
-    panels: dict[str, tuple[gr.Column, Panel]]
+    panels: dict[str, Panels]
 
     def inputs(self) -> set[Any]:
         """Everything that a small picture is drawn from."""
@@ -117,11 +131,11 @@ def _picture(words: Words) -> dict[str, Any]:
     return parts
 
 
-def _panels(words: Words, frame: Frame, playground: Playground) -> dict[str, tuple[gr.Column, Panel]]:
+def _panels(words: Words, frame: Frame, playground: Playground) -> dict[str, Panels]:
     panels = {}
-    for key, build in PANELS.items():
+    for key, builders in PANELS.items():
         with gr.Column(visible=False) as column:
-            panels[key] = (column, build(words, frame, playground))
+            panels[key] = Panels(column, tuple(build(words, frame, playground) for build in builders))
     return panels
 
 
@@ -133,15 +147,16 @@ def strip_words(language: Language) -> dict[str, str]:
 
 def _wire(ui: Lessons, rooms: Rooms) -> None:
     latest = {"trigger_mode": "always_last"}
-    columns = [ui.card, *(column for column, _ in ui.panels.values())]
+    columns = [ui.card, *(panels.column for panels in ui.panels.values())]
+    every = [panel for panels in ui.panels.values() for panel in panels.each]
     screen = [ui.index, ui.head, ui.body, *columns, *ui.controls(), *ui.shown()]
     turned = ui.head.select(_with_event(partial(turn, ui)), {ui.frame.language}, screen, **latest, **LOOKING)
-    seen = {ui.index, *(each for _, panel in ui.panels.values() for each in panel.inputs)}
-    filled = list({each: None for _, panel in ui.panels.values() for each in panel.outputs})
+    seen = {ui.index, *(component for panel in every for component in panel.inputs)}
+    filled = list({component: None for panel in every for component in panel.outputs})
     turned.then(partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
     turned.then(partial(fill, ui), seen, filled, **latest, **LOOKING)
 
-    moved = [control.input for control in ui.controls()]
+    moved = [ui.text.change, *(control.input for control in (ui.a, ui.b, ui.choice))]  # a paste raises no input
     gr.on(moved, partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
     told = ui.frame.language.change(partial(retell, ui), ui.inputs(), [ui.head, ui.body, *ui.controls()], **LOOKING)
     told.then(partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
@@ -169,8 +184,8 @@ def turn(ui: Lessons, values: Values, sent: Values) -> Values:
     config = ui.frame.example.loaded.model.config
     update: Values = {ui.index: index, **_words(ui, index, language), **_values(ui, Drawn(), language), ui.notice: ""}
     update[ui.card] = gr.update(visible=picture is not None)
-    for key, (column, _) in ui.panels.items():
-        update[column] = gr.update(visible=key == LESSONS[index].key)
+    for key, panels in ui.panels.items():
+        update[panels.column] = gr.update(visible=key == LESSONS[index].key)
     if picture is not None:
         update[ui.text] = gr.update(value=picture.text or "", visible=picture.text is not None)
         for slider, knob in ((ui.a, picture.a), (ui.b, picture.b)):
@@ -237,11 +252,14 @@ def scene_of(ui: Lessons, picture: Picture, values: Values) -> Scene:
 
 
 def fill(ui: Lessons, values: Values) -> Values:
-    """The panel of the lesson that is open, if it has one."""
+    """The panels of the lesson that is open, if it has any."""
     index = values[ui.index]
     if index == NOTHING_OPEN or LESSONS[index].key not in ui.panels:
         return gr.skip()
-    return ui.panels[LESSONS[index].key][1].show(values)
+    update: Values = {}
+    for panel in ui.panels[LESSONS[index].key].each:
+        update |= panel.show(values)
+    return update
 
 
 def retell(ui: Lessons, values: Values) -> Values:
