@@ -13,7 +13,7 @@ from components import figures
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text
 from components.playground.known import Known, statistics_of
-from components.widgets.chart import Row, chart_value, with_rows
+from components.widgets.chart import Rows, chart_value
 from components.widgets.tokens import Kind, header, shade_value, token_line
 from gpt import Generation, GPTConfig, SamplingParams, Step, Tokenizer, distribution
 from gpt.documents.text_statistics import TokenStatistics
@@ -150,8 +150,6 @@ def bars(document: Generation, look: Look, params: SamplingParams, language: Lan
         after_name=say("bars.after", language),
         chosen_name=say("bars.chosen", language),
     )
-    rows = bar_rows(document, position, order, raw[order], final[order], language)
-    with_rows(figure, say("bars.question", language), rows)
     entropy_raw = float(-(raw[raw > 0] * np.log2(raw[raw > 0])).sum())
     best = int(order[0])
     sentence = say(
@@ -169,7 +167,8 @@ def bars(document: Generation, look: Look, params: SamplingParams, language: Lan
     )
     if chosen is not None:
         sentence += say("bars.says.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
-    return chart_value(figure, sentence)
+    rows = _rows(document, position, order, raw[order], final[order], say("bars.row", language))
+    return chart_value(figure, sentence, rows=rows._replace(name=say("bars.question", language)))
 
 
 def place(document: Generation, position: int) -> dict[str, Any]:
@@ -177,17 +176,17 @@ def place(document: Generation, position: int) -> dict[str, Any]:
     return {"document": f"{id(document):x}", "behind": document.path[position]}
 
 
-def bar_rows(
-    document: Generation, position: int, ids: np.ndarray, raw: np.ndarray, final: np.ndarray, language: Language
-) -> list[Row]:
-    """The bars as things to choose: ids (n,), their probabilities before and after the sampling settings."""
-    tokenizer, here = document.loaded.tokenizer, place(document, position)
-    rows = []
-    for token_id, before, after in zip(ids.tolist(), raw.tolist(), final.tolist(), strict=True):
-        name = quoted(tokenizer, token_id)
-        title = say("bars.row", language, token=name, before=f"{before:.3%}", after=f"{after:.3%}")
-        rows.append(Row(title, title, here | {"token": token_id}))
-    return rows
+def _rows(document: Generation, position: int, ids: np.ndarray, raw: np.ndarray, final: np.ndarray, says: str) -> Rows:
+    """The bars as things to choose: ids (n,), their probabilities before and after the sampling settings.
+
+    says: of one of them, to be filled in.
+    """
+    tokenizer, columns = document.loaded.tokenizer, (ids.tolist(), raw.tolist(), final.tolist())
+    names = [
+        says.format(token=quoted(tokenizer, token_id), before=percent(before), after=percent(after))
+        for token_id, before, after in zip(*columns, strict=True)
+    ]
+    return Rows("", names, [{"token": token_id} for token_id in columns[0]], place(document, position))
 
 
 def _best(final: np.ndarray, raw: np.ndarray, count: int) -> np.ndarray:

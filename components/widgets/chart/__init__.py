@@ -6,7 +6,6 @@ gr.Plot draws every update it is sent; here the script keeps the newest and draw
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,19 +31,24 @@ _TEMPLATE = """<figure class="gb-chart">
 </figure>"""
 
 
-class Row(NamedTuple):
-    """A row that can be chosen: its name for screen readers, its tooltip, and what the server gets."""
+class Rows(NamedTuple):
+    """Horizontal bars as buttons, from the top. names: of each, for screen readers and as its tooltip; name: of all.
 
-    label: str
-    title: str
-    sent: dict[str, object]
+    sent: what the server gets of each, together with what it gets of any of them, `common`.
+    """
+
+    name: str
+    names: list[str]
+    sent: list[dict[str, object]]
+    common: dict[str, object]
 
 
 def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
     """A chart whose value is a `chart_value` string; any other string shows an empty place.
 
     A click on a point raises `.select` with an `evt._data` of x, y, pointNumber, curveNumber and customdata;
-    `clickable` makes the pointer say so. A `with_rows` figure raises `.select` with what its row has to say.
+    `clickable` makes the pointer say so. Where its bars are `Rows`, a click or Enter on one raises it with what that
+    row sends.
     """
     return gr.HTML(
         value,
@@ -56,17 +60,14 @@ def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
     )
 
 
-def with_rows(figure: Figure, name: str, rows: Sequence[Row]) -> Figure:
-    """The same horizontal bars, each row of them a button, from the top; name: of all of them together."""
-    return figure.update_layout(meta={"name": name, "rows": [row._asdict() for row in rows]})
-
-
-def chart_value(figure: Figure, text: str, note: str = "") -> str:
+def chart_value(figure: Figure, text: str, note: str = "", *, rows: Rows | None = None) -> str:
     """The string that a chart shows: the figure, the sentence that says the same, and a quieter second one.
 
     Arrays travel as base64 of their own type, so float32 and uint8 arrays make small values. Raises TypeError
     for what JSON cannot hold.
     """
     content = {"figure": figure.to_plotly_json(), "text": text, "note": note}
+    if rows is not None:
+        content["rows"] = rows._asdict()
     encoded = json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":"))
     return encoded.replace("<", "\\u003c")

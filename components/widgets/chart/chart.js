@@ -73,7 +73,7 @@ function draw() {
   plot.setAttribute("aria-label", says.textContent);
   if (!content) return clear();
   root.classList.remove("gb-nothing");
-  rows.draw(content.figure.layout, says.textContent);
+  rows.draw(content.rows, content.figure.layout);
   plot.style.height = `${content.figure.layout.height ?? 320}px`;
   const width = plot.clientWidth;
   if (width < NARROWEST || !window.Plotly) return;

@@ -1,9 +1,9 @@
-// A button over each row of a bar chart whose layout.meta is {rows: [{id, label}], ...}: the whole row is a target, and
-// the arrow keys, Enter and Space do what the pointer does. Clicks survive a redrawing that falls between down and up.
+// A button over each row of a bar chart whose value has rows, {name, names, sent, common}: the whole row is a target, and
+// the arrow keys, Enter and Space do what the pointer does. A click survives a drawing between its down and its up.
 const rows = (() => {
   const list = document.createElement("div");
   list.className = "gb-rows";
-  let [meta, current] = [null, 0];
+  let [value, current] = [null, 0];
   const buttons = list.children;
 
   function turn(to) {
@@ -12,21 +12,23 @@ const rows = (() => {
     buttons[current]?.setAttribute("tabindex", "0");
   }
 
-  function draw(layout, name) {
-    meta = layout?.meta?.rows ? layout.meta : null;
-    list.hidden = !meta;
-    if (!meta) return;
+  function draw(given, layout) {
+    value = given ?? null;
+    list.hidden = !value;
+    if (!value) return;
     if (!list.isConnected) plot.after(list);
     list.setAttribute("role", "group");
-    list.setAttribute("aria-label", meta.name ?? name);
-    while (buttons.length > meta.rows.length) list.lastChild.remove();
-    while (buttons.length < meta.rows.length) {
+    list.setAttribute("aria-label", value.name);
+    while (buttons.length > value.names.length) list.lastChild.remove();
+    while (buttons.length < value.names.length) {
       list.append(Object.assign(document.createElement("button"), { type: "button", tabIndex: -1 }));
     }
-    const tall = (layout.height - layout.margin.t - layout.margin.b) / meta.rows.length;
-    meta.rows.forEach(({ label, title }, i) => {
-      buttons[i].setAttribute("aria-label", label);
-      buttons[i].title = title ?? "";
+    const tall = (layout.height - layout.margin.t - layout.margin.b) / value.names.length;
+    value.names.forEach((name, i) => {
+      if (buttons[i].title !== name) {
+        buttons[i].setAttribute("aria-label", name);
+        buttons[i].title = name;
+      }
       buttons[i].style.top = `${layout.margin.t + i * tall}px`;
       buttons[i].style.height = `${tall}px`;
     });
@@ -35,7 +37,7 @@ const rows = (() => {
 
   list.addEventListener("click", (event) => {
     const row = [].indexOf.call(buttons, event.target.closest("button"));
-    if (row >= 0) trigger("select", { ...meta.rows[row].sent });
+    if (row >= 0) trigger("select", { ...value.common, ...value.sent[row] });
   });
   list.addEventListener("focusin", (event) => turn([].indexOf.call(buttons, event.target)));
   list.addEventListener("keydown", (event) => {
