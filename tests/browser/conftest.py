@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
@@ -25,6 +26,13 @@ FLAGS = [
 ]
 expect.set_options(timeout=20_000)  # a busy machine is slow, and not wrong
 HERE = ("127.0.0.1", "localhost")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A browser on a busy machine may miss a moment: what fails is tried once more, and the report says so."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")
