@@ -6,6 +6,7 @@ import gradio as gr
 
 from components.i18n import Language, Words, say
 from components.inside import views as inside_views
+from components.inside.overview import overview
 from components.inside.part import Part, Scene, Values
 from components.widgets.flow import flow
 from components.widgets.heads import heads
@@ -26,7 +27,7 @@ def build_machine(words: Words) -> Part:
     def show(scene: Scene) -> Values:
         return {
             picture: inside_views.flow(scene.record, scene.look, scene.language),
-            grid: inside_views.overview(scene.record, scene.look, scene.language),
+            grid: overview(scene.record, scene.look, scene.language, scene.kept),
         }
 
     return Part("machine", tab, (picture, grid), show, clickable=(picture, grid))

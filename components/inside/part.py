@@ -19,7 +19,7 @@ Values = dict[Any, Any]
 class Scene:
     """What there is to show. position: the selected one, as far as the record goes; key: the selected token that is
     looked at from there, or None; controls: the values of the part's own controls; kept: what the part remembers of
-    this visitor, its own to change."""
+    this visitor, its own to change; under "sent" what the browser holds, which may turn out to be untrue."""
 
     record: Record
     look: Look
@@ -32,8 +32,11 @@ class Scene:
 
 @dataclass(frozen=True)
 class Part:
-    """name: of the tab, for ids. show: new values for `pictures`. Those in `clickable` raise `.select` with any of
-    {"position", "layer", "head", "key"}; a change of a control shows the part again."""
+    """name: of the tab, for ids. show: new values for `pictures`. A change of a control shows the part again.
+
+    Those in `clickable` raise `.select` with any of {"position", "layer", "head", "key"}, or with {"whole"} where one
+    lacks what it was sent before.
+    """
 
     name: str
     tab: gr.Tab

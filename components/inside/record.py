@@ -135,9 +135,9 @@ class Record:
         return HeadVectors(*(x.cpu().numpy() for x in (q, k, v, weights @ v, scores, weights)))
 
     @torch.inference_mode()
-    def weights(self, layer: int) -> np.ndarray:
-        """(n_head, T, T): the attention weights of every head of a layer."""
-        return self._cache.attn_weights(layer)[0].cpu().numpy()
+    def weights(self, layer: int, start: int = 0) -> np.ndarray:
+        """(n_head, T - start, T): the attention weights of every head of a layer, the queries from `start` on."""
+        return self._cache.attn_weights(layer, start=start)[0].cpu().numpy()
 
     def trace(self) -> Trace:
         """The attention of the whole text as `gpt.analysis.heads` reads it; weights are computed when asked for."""

@@ -59,6 +59,11 @@ class Memory:
         self.record.extend()
         return self.record
 
+    def forget_sent(self) -> None:
+        """The browser does not hold what it was sent: send everything again."""
+        for kept in self.kept.values():
+            kept.pop("sent", None)
+
     def choose(self, key: object, *, moved: bool) -> None:
         """Select a token that is looked at; looking from another one without saying at what selects none."""
         if type(key) is int and key >= 0:
@@ -178,7 +183,10 @@ def _with_event(ui: Inside) -> Callable[..., Values]:
             return {}
         sent = event._data if isinstance(event._data, dict) else {}
         session.look = chosen_look(session.look, session.document, sent)
-        values[ui.memory].choose(sent.get("key"), moved="position" in sent)
+        memory: Memory = values[ui.memory]
+        memory.choose(sent.get("key"), moved="position" in sent)
+        if sent.get("whole"):
+            memory.forget_sent()
         return show(ui, values)
 
     return handle

@@ -13,7 +13,6 @@ from components.inside.words import number, part_words
 from components.labels import percent, quoted, token_text, visible
 from components.playground.views import Look
 from components.widgets.flow import flow_value, packed
-from components.widgets.heads import heads_value, max_pooled, thumbnail_side
 
 ROWS = 64  # tokens that the flow shows at once
 AFTER = 8  # of these stand after the selected one, where the text goes on
@@ -123,30 +122,3 @@ def _says(
         added2=number(record.strip(layer, "mlp_out").norm[position]),
         best=f"{quoted(tokenizer, best[0])} ({percent(best[1])})",
     )
-
-
-def overview(record: Record, look: Look, language: Language) -> str:
-    """Every head of every layer as a thumbnail, with where its look goes on average."""
-    config, T = record.config, record.length
-    side = thumbnail_side(config.n_layer, config.n_head, T)
-    pictures = np.empty((config.n_layer, config.n_head, side, side), np.float32)
-    shares = np.zeros((config.n_layer, config.n_head, 3))  # first token, the one before, itself
-    for layer in range(config.n_layer):
-        weights = record.weights(layer)  # (nh, T, T)
-        pictures[layer] = max_pooled(weights, side)
-        shares[layer, :, 2] = np.trace(weights, axis1=1, axis2=2) / T
-        if T > 1:
-            shares[layer, :, 0] = weights[:, 1:, 0].mean(axis=1)
-            shares[layer, :, 1] = np.trace(weights, offset=-1, axis1=1, axis2=2) / (T - 1)
-    layer, head = (int(i) for i in np.unravel_index(shares[:, :, 1].argmax(), shares.shape[:2]))
-    text = say(
-        "heads.says",
-        language,
-        n=config.n_layer * config.n_head,
-        tokens=T,
-        layer=layer,
-        head=head,
-        share=percent(shares[layer, head, 1]),
-    )
-    written = [[[percent(share) for share in one] for one in row] for row in shares.tolist()]
-    return heads_value(pictures, {"layer": look.layer, "head": shown_head(look), "shares": written, "text": text})

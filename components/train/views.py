@@ -173,9 +173,8 @@ def overview(run: LiveRun, look: Look, moment: Moment, language: Language) -> st
     shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
     (layer, head), share = telling(look, run.material.watched, asked_at(run))
     text = say("train.attention.heads", language, step=look.step, layer=layer, head=head, share=percent(share))
-    written = [[[percent(float(value)) for value in one] for one in row] for row in shares]
     layer, head = moment.place(look, run.material.watched, asked_at(run))
-    return heads_value(pictures, {"layer": layer, "head": head, "shares": written, "text": text})
+    return heads_value(pictures, shares, {"layer": layer, "head": head, "text": text})
 
 
 def heatmap(run: LiveRun, look: Look, moment: Moment, language: Language) -> str:

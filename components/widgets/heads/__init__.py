@@ -1,9 +1,13 @@
-"""All heads at a glance: layers x heads of small attention pictures on one canvas, from base64 bytes."""
+"""All heads at a glance: layers x heads of small attention pictures on one canvas, from base64 bytes.
+
+While a text grows, only new rows of pixels travel: the browser keeps those that are finished.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ _SCRIPT = "".join(
     path.read_text(encoding="utf-8") for path in (_FOLDER.parent / "flow" / "colour.js", _FOLDER / "heads.js")
 )
 CSS = (_FOLDER / "heads.css").read_text(encoding="utf-8")
-LARGEST, SMALLEST, BUDGET = 48, 8, 160_000  # pixels of a thumbnail's side; bytes of all together
+LARGEST, SMALLEST, BUDGET = 64, 8, 160_000  # pixels of a thumbnail's side; bytes of all together
 
 _TEMPLATE = """<figure class="gb-heads">
 <div class="gb-heads-row">
@@ -31,9 +35,10 @@ _TEMPLATE = """<figure class="gb-heads">
 
 
 def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
-    """The overview of a `heads_value`; any other string takes no room.
+    """The overview of a `heads_value` or `growing_value`; any other string takes no room.
 
-    A click, Enter or Space raises `.select` with an `evt._data` of {"layer", "head"}.
+    A click, Enter or Space raises `.select` with an `evt._data` of {"layer", "head"}; a value that builds on rows which
+    the browser does not hold, one of {"whole"}.
     """
     return gr.HTML(
         value,
@@ -46,19 +51,44 @@ def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
     )
 
 
-def heads_value(thumbnails: np.ndarray, content: dict[str, Any]) -> str:
-    """thumbnails: (n_layer, n_head, side, side), weights in 0..1."""
-    n_layer, n_head, side, _ = thumbnails.shape
+def heads_value(thumbnails: np.ndarray, shares: np.ndarray, content: dict[str, Any]) -> str:
+    """What the widget shows of pictures that do not grow: weights in 0..1, (n_layer, n_head, side, side).
+
+    shares: (n_layer, n_head, 3), the mean weight on the first token, on the one before, and on the token itself.
+    content: the selected "layer" and "head", and "text", the sentence that says the same.
+    """
     levels = np.round(255 * thumbnails).astype(np.uint8)
-    data = base64.b64encode(levels.tobytes()).decode()
-    shape = {"n_layer": n_layer, "n_head": n_head, "side": side}
-    return json.dumps({**content, **shape, "data": data}, separators=(",", ":")).replace("<", "\\u003c")
+    rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
+    return growing_value(rows, shares, {**content, "key": "whole", "first": 0}, whole=True)
+
+
+def growing_value(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any], *, whole: bool) -> str:
+    """The same for pictures that grow. rows: of pixels, each (n_layer, n_head, row + 1) of uint8.
+
+    The "first" rows of content are sent only where `whole`, and are known again by its "key".
+    """
+    n_layer, n_head, _ = shares.shape
+    first, levels = content["first"], np.round(65535 * shares).astype("<u2")
+    value = {**content, "n_layer": n_layer, "n_head": n_head, "side": len(rows), "shares": _base64(levels)}
+    value["rows"] = _base64(*rows[first:])
+    if whole:
+        value["base"] = _base64(*rows[:first])
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _base64(*arrays: np.ndarray) -> str:
+    return base64.b64encode(b"".join(array.tobytes() for array in arrays)).decode()
+
+
+def largest_side(n_layer: int, n_head: int) -> int:
+    """Pixels of a picture's side, at most: fewer where there are many heads. What is ahead of a token does not travel."""
+    fitting = int(((1 + 8 * BUDGET / (n_layer * n_head)) ** 0.5 - 1) / 2)  # side (side + 1) / 2 pixels each
+    return max(SMALLEST, min(LARGEST, fitting))
 
 
 def thumbnail_side(n_layer: int, n_head: int, length: int) -> int:
-    """Pixels of a thumbnail's side: as many as the text has tokens, fewer where there are many heads."""
-    fitting = int((BUDGET / (n_layer * n_head)) ** 0.5)
-    return min(length, LARGEST, max(SMALLEST, fitting))
+    """Pixels of the side of a picture of so many tokens."""
+    return min(length, largest_side(n_layer, n_head))
 
 
 def max_pooled(weights: np.ndarray, side: int) -> np.ndarray:

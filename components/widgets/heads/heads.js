@@ -6,38 +6,57 @@ const [selectedMark, spotMark] = grid.querySelectorAll(".gb-heads-mark");
 const large = root.querySelector(".gb-heads-large");
 const [GAP, EDGE, BESIDE, TALLEST] = [4, 26, 360, 560]; // px
 let value = null;
+let base = null; // the rows of pixels that are finished, and the key that they go by
+let asked = ""; // the last key that was missing
+let shares = []; // of each head: on the first token, on the one before, on itself; 65535 for 1
 let images = [];
 let cell = 0;
 let spot = null; // [layer, head] under the pointer or chosen by the keys; null: the selected one
 let [frame, stale] = [0, true];
 const label = (name) => props.labels?.[name] ?? "";
 
-function thumbnail(data, at, map) {
+function thumbnail(levels, map) {
   const { side } = value;
   const made = Object.assign(document.createElement("canvas"), { width: side, height: side });
   const context = made.getContext("2d");
   const pixels = context.createImageData(side, side);
   const out = new Uint32Array(pixels.data.buffer);
-  for (let i = 0; i < side * side; i += 1) out[i] = map[Math.round(Math.sqrt(255 * data[at + i]))]; // faint weights stay visible
+  for (let i = 0; i < side * side; i += 1) out[i] = map[Math.round(Math.sqrt(255 * levels[i]))]; // faint weights stay visible
   context.putImageData(pixels, 0, 0);
   return made;
 }
 
-function build() {
-  value = parsed(props.value);
-  root.classList.toggle("gb-nothing", !value?.data);
-  root.querySelector("figcaption .gb-says").textContent = value?.text ?? "";
-  grid.setAttribute("aria-label", `${label("name")}. ${value?.text ?? ""}`);
-  if (!value?.data) return (value = null);
-  if (spot && (spot[0] >= value.n_layer || spot[1] >= value.n_head)) spot = null;
-  const data = bytes(value.data);
-  const maps = Array.from({ length: value.n_head }, (_, head) => ramp([css("surface"), headColour(head, value.n_head)]));
-  images = [];
-  for (let layer = 0; layer < value.n_layer; layer += 1) {
-    for (let head = 0; head < value.n_head; head += 1) {
-      images.push(thumbnail(data, images.length * value.side ** 2, maps[head]));
+// Puts rows of pixels, each of them row + 1 levels for every head, where they belong in the heads' pictures.
+function spread(pictures, side, data, from) {
+  let at = 0;
+  for (let row = from; at < data.length; row += 1) {
+    for (const levels of pictures) {
+      levels.set(data.subarray(at, at + row + 1), row * side);
+      at += row + 1;
     }
   }
+}
+
+function build() {
+  const next = parsed(props.value);
+  root.classList.toggle("gb-nothing", !next?.key);
+  root.querySelector("figcaption .gb-says").textContent = next?.text ?? "";
+  grid.setAttribute("aria-label", `${label("name")}. ${next?.text ?? ""}`);
+  if (!next?.key) return (value = null);
+  if (next.base !== undefined) base = { key: next.key, data: bytes(next.base) };
+  if (base?.key !== next.key) {
+    if (asked !== next.key) trigger("select", { whole: true });
+    asked = next.key;
+    return;
+  }
+  value = next;
+  shares = new Uint16Array(bytes(value.shares).buffer);
+  if (spot && (spot[0] >= value.n_layer || spot[1] >= value.n_head)) spot = null;
+  const maps = Array.from({ length: value.n_head }, (_, head) => ramp([css("surface"), headColour(head, value.n_head)]));
+  const pictures = Array.from({ length: value.n_layer * value.n_head }, () => new Uint8Array(value.side ** 2));
+  spread(pictures, value.side, base.data, 0);
+  spread(pictures, value.side, bytes(value.rows), value.first);
+  images = pictures.map((levels, i) => thumbnail(levels, maps[i % value.n_head]));
 }
 
 function fit() {
@@ -98,7 +117,8 @@ function enlarge([layer, head]) {
   ctx.drawImage(picture, 0, 0, target.width, target.height);
   large.querySelector("strong").textContent = fill(label("title"), { layer, head });
   large.querySelector(".gb-note").textContent = label("axis");
-  const [first, previous, self] = value.shares[layer][head];
+  const at = 3 * (layer * value.n_head + head);
+  const [first, previous, self] = [...shares.subarray(at, at + 3)].map((share) => percent(share / 65535));
   large.querySelector(".gb-says").textContent = fill(label("share"), { first, previous, self });
 }
 
@@ -125,6 +145,8 @@ function move(to) {
 }
 
 function open([layer, head]) {
+  Object.assign(value, { layer, head });
+  point();
   trigger("select", { layer, head });
 }
 
