@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any, get_args
 
 import gradio as gr
@@ -21,6 +23,17 @@ if TYPE_CHECKING:
 Values = dict[Any, Any]
 STRIP_TOKENS = 600  # of a long prompt, as many are shown while one types
 AVERAGE = -1  # the choice of the head picker that stands for all heads
+
+
+def steady(function: Callable[..., Values]) -> Callable[..., Values]:
+    """A handler during which the text never becomes shorter; it may grow."""
+
+    @wraps(function)
+    def look_on(ui: Playground, values: Values, *sent: Values) -> Values:
+        with values[ui.session].turns.looking():
+            return function(ui, values, *sent)
+
+    return look_on
 
 
 def params_of(ui: Playground, values: Values, *, seeded: bool = True) -> SamplingParams:
@@ -63,11 +76,13 @@ def show_prompt(ui: Playground, values: Values) -> Values:
     }
 
 
+@steady
 def select_token(ui: Playground, values: Values, sent: Values) -> Values:
     """Look from the token that was clicked in the strip."""
     return _select(ui, values, sent.get("index"))
 
 
+@steady
 def select_row(ui: Playground, values: Values, sent: Values) -> Values:
     """Look from the token whose row was clicked in the heatmap."""
     session: Session = values[ui.session]
@@ -89,6 +104,7 @@ def _select(ui: Playground, values: Values, index: object) -> Values:
     return update | {ui.strip: gr.update(selected=selection(index), shade=shade)}
 
 
+@steady
 def select_head(ui: Playground, values: Values) -> Values:
     """Look through another head, or shade the strip by something else."""
     session: Session = values[ui.session]
@@ -124,6 +140,7 @@ def pickers(ui: Playground, session: Session) -> Values:
     return {ui.layer: session.look.layer, ui.head: AVERAGE if head is None else head}
 
 
+@steady
 def show_bars(ui: Playground, values: Values) -> Values:
     """The bars after a slider moved: recomputed from the stored state."""
     session: Session = values[ui.session]
@@ -146,6 +163,7 @@ def fit(ui: Playground, session: Session, loaded: LoadedModel, values: Values) -
     }
 
 
+@steady
 def retell(ui: Playground, values: Values) -> Values:
     """Every sentence again, in the language chosen just now."""
     language = values[ui.frame.language]

@@ -12,7 +12,7 @@ from components.api import checked_text, error
 from components.i18n import Language, say
 from components.labels import quoted, visible
 from components.playground import steer_views, views
-from components.playground.looking import controls, fit, look, params_of, told
+from components.playground.looking import controls, fit, look, params_of, steady, told
 from components.playground.views import Deed
 from components.session import Session
 from components.widgets.tokens import selection
@@ -103,6 +103,7 @@ def switch(ui: Playground, values: Values, sent: Values) -> Values:
     return _changed(ui, values, change)
 
 
+@steady
 def search(ui: Playground, values: Values) -> Values:
     """While one types into the box: what that could be."""
     session: Session = values[ui.session]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +12,7 @@ from components import figures
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text
 from components.playground.known import Known, statistics_of
+from components.playground.meter import Meter
 from components.widgets.chart import Rows, chart_value
 from components.widgets.tokens import Kind, header, shade_value, token_line
 from gpt import Generation, GPTConfig, SamplingParams, Step, Tokenizer, distribution
@@ -272,36 +272,3 @@ def status(meter: Meter, finish_reason: FinishReason | None, language: Language)
         return meter.sentence(language)
     limit = meter.document.loaded.model.config.block_size
     return f"{meter.sentence(language)} · {say('finish.' + finish_reason, language, limit=limit)}"
-
-
-class Meter:
-    """Counts the tokens of one run and the time that the model took for them, waiting left out."""
-
-    def __init__(self, document: Generation, seed: int) -> None:
-        self.document, self.seed = document, seed
-        self.count, self.seconds, self.first = 0, 0.0, 0.0
-
-    def timed(self, steps: Iterator[Step], began: float) -> Iterator[Step]:
-        """The same steps; began: when the person asked, by time.perf_counter()."""
-        while True:
-            asked = time.perf_counter()
-            step = next(steps, None)
-            now = time.perf_counter()
-            if step is None:
-                return
-            self.first = self.first or now - began
-            self.count, self.seconds = self.count + 1, self.seconds + now - asked
-            yield step
-
-    def sentence(self, language: Language) -> str:
-        """Tokens, tokens a second, time to the first, position and context, seed."""
-        return say(
-            "status.running",
-            language,
-            n=self.count,
-            rate=f"{self.count / self.seconds:.0f}" if self.seconds else "–",
-            first=f"{1000 * self.first:.0f}",
-            position=len(self.document.ids),
-            limit=self.document.loaded.model.config.block_size,
-            seed=self.seed,
-        )

@@ -13,7 +13,9 @@ import torch
 from components.inside.record import Record
 from components.playground import steer_views, views
 from components.playground.known import Known
+from components.playground.steering import remark
 from components.playground.views import Look
+from components.session import Session
 from gpt import Generation, SamplingParams, distribution
 from tests.gpt.fake_models import tiny_model
 
@@ -175,6 +177,18 @@ def test_what_was_not_drawn_says_so_and_shows_no_number() -> None:
     assert [value["pieces"] for value in said] == [[], [], []]
     for value, words in zip(said, ("you chose it", "you typed it", "temperature 0"), strict=True):
         assert words in value["text"]
+
+
+def test_what_was_forgotten_is_told_until_it_has_been_read_again() -> None:
+    session = Session(Generation(tiny_model(), "the cat sat", branch_memory=0), prompt="the cat sat")
+    session.document.read()
+    assert remark(session, "en") == ""
+    end = session.document.path[-1]
+    session.document.go_back(1)
+    assert f"{session.document.tree.depths[end] - 1} tokens" in remark(session, "en")
+    session.document.switch(end)
+    session.document.read()
+    assert remark(session, "en") == ""
 
 
 def test_a_search_tells_rank_and_probability_over_the_whole_vocabulary() -> None:
