@@ -21,7 +21,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     "language": ("Language", "语言"),
     "theme": ("◐ Light / dark", "◐ 浅色 / 深色"),
     "tab.playground": ("Playground", "试验台"),
-    "tab.activations": ("Activations", "激活函数"),
     "model.stories": ("Stories · 4.4M, trained for this app", "小故事 · 440 万参数，为本应用训练"),
     "model.untrained": ("Untrained · same shape, random weights", "未训练 · 结构相同，权重随机"),
     "model.distilgpt2": ("DistilGPT2 · 82M, from the hub", "DistilGPT2 · 8200 万参数，从网上获取"),
@@ -157,30 +156,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     ),
     "attention.head.n": ("head {n}", "第 {n} 个头"),
     "attention.window": (" Shown: positions {start} to {end}.", "图中为位置 {start} 到 {end}。"),
-    # activations
-    "activations.question": ("What bends the numbers?", "是什么让数字弯曲？"),
-    "activations.says": (
-        "Between its two feed-forward layers GPT-2 sends every number through GELU: nearly zero on the left, nearly "
-        "unchanged on the right, and smooth between, where ReLU has a corner.",
-        "在两个前馈层之间，GPT-2 让每个数通过 GELU：左边接近零，右边几乎不变，中间是平滑的，而 ReLU 在那里有一个折角。",
-    ),
-    "activations.x": ("x", "x"),
-    "activations.function": ("function", "函数"),
-    "activations.slope": ("slope", "斜率"),
-    "activations.values": (
-        "At x = {x}: GELU (tanh) {gelu_tanh}, GELU (exact) {gelu}, ReLU {relu}; slopes {d_gelu_tanh}, {d_gelu}, {d_relu}. "
-        "GELU's slope is zero only at x = {zero}.",
-        "在 x = {x}：GELU（tanh）{gelu_tanh}，GELU（精确）{gelu}，ReLU {relu}；斜率 {d_gelu_tanh}、{d_gelu}、{d_relu}。"
-        "GELU 的斜率只在 x = {zero} 处为零。",
-    ),
-    "activations.histogram": ("What this model really sends through it", "这个模型真正送进去的数"),
-    "activations.count": ("share of the values", "所占比例"),
-    "activations.pre": ("pre-activation", "激活前的值"),
-    "activations.histogram.says": (
-        "Layer {layer}, {n} values from {tokens} tokens: {negative} are below zero, mean {mean}, standard deviation {std}; "
-        "{outside} lie outside the picture.",
-        "第 {layer} 层，{tokens} 个词元的 {n} 个值：{negative} 小于零，均值 {mean}，标准差 {std}；{outside} 在图外。",
-    ),
     # errors
     "error.title": ("That did not work", "没有成功"),
     "error.seed": ("The seed must be a whole number of at least 0.", "种子必须是不小于 0 的整数。"),
@@ -198,12 +173,12 @@ TEXTS: dict[str, tuple[str, str]] = {
     **INSIDE,
     # why
     **WHY,
+    # compare
+    **COMPARE,
     # change
     **CHANGE,
     # train
     **TRAIN,
     # lessons
     **LESSONS,
-    # compare
-    **COMPARE,
 }

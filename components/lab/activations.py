@@ -1,8 +1,8 @@
-"""The Activations tab: GELU and ReLU with their slopes, and the numbers that the model really sends through."""
+"""The Activations tab: the functions with their slopes, what the model really sends through, and a swap."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from typing import Any
 
@@ -13,42 +13,60 @@ import torch
 from components import figures
 from components.frame import Frame
 from components.i18n import Language, Words, say
-from components.labels import percent
-from components.playground.tab import LOOKING, Playground
-from components.session import Session
+from components.lab.panel import Values, document_of, make_panel
+from components.lab.panel_figures import lines
+from components.labels import percent, quoted, token_text
+from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
-from gpt import Generation
-from gpt.experiments import activation_curve, lowest_point, pre_activations
+from gpt import Edits, Generation
+from gpt.config import Activation
+from gpt.experiments import activation_curve, gelu_difference, lowest_point, pre_activations
+from gpt.experiments.masks import moved
 
-SPAN = 3.0  # both pictures show [-SPAN, SPAN]
+SPAN = 3.0  # all pictures show [-SPAN, SPAN]
 POINTS = 241
 BINS = 60
-SHOWN = {"gelu_tanh": "GELU (tanh)", "gelu": "GELU (erf)", "relu": "ReLU"}
+SHOWN = {"gelu_tanh": "GELU (tanh)", "gelu": "GELU (erf)", "relu": "ReLU", "silu": "SiLU"}
+DRAWN = ("gelu_tanh", "relu", "silu")  # the exact GELU would lie on the first
+BARS = 8
 
 
 @dataclass(frozen=True)
 class Activations:
     """The components of the tab."""
 
+    frame: Frame
+    playground: Playground
     x: gr.Slider
     curves: gr.HTML
+    exact: gr.HTML
     layer: gr.Dropdown
     histogram: gr.HTML
+    activation: gr.Radio
+    swapped: gr.HTML
+    notice: gr.HTML
 
 
 def build_activations(words: Words, frame: Frame, tab: gr.Tab, playground: Playground) -> Activations:
-    """Lay the tab out and wire it; the histogram is of the document in the Playground."""
+    """Lay the tab out and wire it; what is of the model is of the document in the Playground."""
+    parts: dict[str, Any] = {"frame": frame, "playground": playground}
     with gr.Column(elem_classes="gb-card"):
         words.build(sentence, {"value": "activations.question"}, kind="question")
         words.build(sentence, {"value": "activations.says"}, kind="lead")
-        x = gr.Slider(-SPAN, SPAN, value=1.0, step=0.05, label="x", elem_id="activation-x")
-        curves = chart(curves_value(1.0, "en"), elem_id="curves")
+        parts["notice"] = sentence(kind="notice", elem_id="activations-notice")
+        parts["x"] = gr.Slider(-SPAN, SPAN, value=1.0, step=0.05, label="x", elem_id="activation-x")
+        with gr.Row(elem_classes="gb-columns"):
+            with gr.Column(min_width=300, scale=3):
+                parts["curves"] = chart(elem_id="curves")
+            with gr.Column(min_width=280, scale=2):
+                words.build(sentence, {"value": "activations.exact.question"}, kind="question")
+                parts["exact"] = chart(elem_id="exact-gelu")
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
             words.build(sentence, {"value": "activations.histogram"}, kind="question")
             n_layer = frame.example.loaded.model.config.n_layer
-            layer = words.build(
+            parts["layer"] = words.build(
                 gr.Dropdown,
                 {"label": "attention.layer"},
                 choices=list(range(n_layer)),
@@ -56,26 +74,73 @@ def build_activations(words: Words, frame: Frame, tab: gr.Tab, playground: Playg
                 elem_id="activation-layer",
                 min_width=72,
             )
-        histogram = chart(histogram_value(frame.example, 0, "en"), elem_id="pre-activations")
-    ui = Activations(x, curves, layer, histogram)
-
-    latest = {"trigger_mode": "always_last", **LOOKING}
-    gr.on([x.change, frame.language.change], curves_value, [x, frame.language], curves, **latest)
-    looked = [playground.session, layer, frame.language]
-    changed = [layer.input, frame.language.change, tab.select]
-    gr.on(changed, partial(_histogram, ui), looked, [layer, histogram], **latest)
+        parts["histogram"] = chart(elem_id="pre-activations")
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        words.build(sentence, {"value": "activations.swap.question"}, kind="question")
+        with gr.Row(elem_classes="gb-panel-controls"):
+            parts["activation"] = words.build(
+                gr.Radio,
+                {"label": "activations.swap"},
+                choices=[(title, name) for name, title in SHOWN.items()],
+                value="relu",
+                elem_id="activation-swap",
+            )
+        parts["swapped"] = chart(elem_id="activation-swapped")
+    ui = Activations(**{field.name: parts[field.name] for field in fields(Activations)})
+    _wire(ui, tab)
     return ui
 
 
+def _wire(ui: Activations, tab: gr.Tab) -> None:
+    """Three parts, each drawn when the tab opens and when its own control moves."""
+    for draw, control, outputs in (
+        (draw_curves, ui.x, [ui.curves, ui.exact]),
+        (draw_histogram, ui.layer, [ui.layer, ui.histogram]),
+        (draw_swap, ui.activation, [ui.swapped]),
+    ):
+        panel = make_panel(
+            ui.frame, ui.playground, partial(draw, ui), controls=[control], outputs=outputs, notice=ui.notice
+        )
+        panel.show_on(tab.select)
+
+
+def draw_curves(ui: Activations, values: Values, entering: bool) -> Values:
+    """Both pictures of functions."""
+    x, language = float(values[ui.x]), values[ui.frame.language]
+    return {ui.curves: curves_value(x, language), ui.exact: exact_value(x, language)}
+
+
+def draw_histogram(ui: Activations, values: Values, entering: bool) -> Values:
+    """What one layer of the visitor's model sends through; nothing without a text."""
+    document = document_of(values, ui.playground)
+    if document is None:
+        return {ui.histogram: ""}
+    n_layer = document.loaded.model.config.n_layer
+    layer = min(values[ui.layer], n_layer - 1)
+    return {
+        ui.layer: gr.update(choices=list(range(n_layer)), value=layer),
+        ui.histogram: histogram_value(document, layer, values[ui.frame.language]),
+    }
+
+
+def draw_swap(ui: Activations, values: Values, entering: bool) -> Values:
+    """What the model would say after the selected token; nothing without a text."""
+    document = document_of(values, ui.playground)
+    if document is None:
+        return {ui.swapped: ""}
+    position = values[ui.playground.session].look.at(document)
+    return {ui.swapped: swap_value(document, position, values[ui.activation], values[ui.frame.language])}
+
+
 def curves_value(x: float, language: Language) -> str:
-    """The three functions with their slopes, and their values at x."""
+    """The functions with their slopes, and their values at x."""
     grid, at = torch.linspace(-SPAN, SPAN, POINTS), torch.tensor(float(x))
-    curves = {name: activation_curve(name, grid) for name in SHOWN}
-    here = {name: activation_curve(name, at) for name in SHOWN}
+    curves = {name: activation_curve(name, grid) for name in DRAWN}
+    here = {name: activation_curve(name, at) for name in DRAWN}
     figure = figures.activation_curves(
         grid.numpy(),
-        {label: curves[name].y.numpy() for name, label in SHOWN.items()},
-        {label: curves[name].slope.numpy() for name, label in SHOWN.items()},
+        {SHOWN[name]: curve.y.numpy() for name, curve in curves.items()},
+        {SHOWN[name]: curve.slope.numpy() for name, curve in curves.items()},
         at=float(x),
         flat=flattest(),
         function_title=say("activations.function", language),
@@ -91,6 +156,29 @@ def curves_value(x: float, language: Language) -> str:
 def flattest() -> float:
     """Where GPT-2's GELU is flat."""
     return lowest_point("gelu_tanh")
+
+
+def exact_value(x: float, language: Language) -> str:
+    """How far GPT-2's GELU is from the exact one, and how far at x."""
+    grid = torch.linspace(-SPAN, SPAN, POINTS)
+    difference = gelu_difference(grid)
+    figure = lines(
+        grid.numpy(),
+        {say("activations.exact", language): difference.numpy()},
+        x_title="x",
+        y_title=say("activations.exact", language),
+        mark=(f"{x:.2f}", x),
+        height=280,
+    )
+    here = gelu_difference(torch.tensor(float(x))).item()
+    text = say(
+        "activations.exact.says",
+        language,
+        x=f"{x:.2f}",
+        here=f"{here:.1e}" if here else "0",
+        most=f"{difference.abs().max().item():.1e}",
+    )
+    return chart_value(figure, text)
 
 
 def histogram_value(document: Generation, layer: int, language: Language) -> str:
@@ -118,13 +206,27 @@ def histogram_value(document: Generation, layer: int, language: Language) -> str
     return chart_value(figure, text)
 
 
-def _histogram(ui: Activations, session: Session, layer: int, language: Language) -> dict[Any, Any]:
-    document = session.document
-    if document is None:
-        return {ui.histogram: ""}
-    n_layer = document.loaded.model.config.n_layer
-    layer = min(layer, n_layer - 1)
-    return {
-        ui.layer: gr.update(choices=list(range(n_layer)), value=layer),
-        ui.histogram: histogram_value(document, layer, language),
-    }
+@torch.inference_mode()
+def swap_value(document: Generation, position: int, activation: Activation, language: Language) -> str:
+    """The next token after a position, with the activation that the model was trained with and with another one."""
+    model, tokenizer = document.loaded.model, document.loaded.tokenizer
+    idx = torch.tensor([document.ids[: position + 1]], device=model.wte.weight.device)
+    usual, changed = model(idx)[0, -1], model(idx, edits=Edits(activation=activation))[0, -1]
+    before, after = (logits.float().softmax(-1).cpu() for logits in (usual, changed))  # (vocab_size,) each
+    shown = list(dict.fromkeys([*before.topk(BARS - 3).indices.tolist(), *after.topk(3).indices.tolist()]))
+    trained = SHOWN[model.config.activation]
+    figure = figures.next_token_bars(
+        [token_text(tokenizer, token_id) for token_id in shown],
+        before[shown].numpy(),
+        after[shown].numpy(),
+        before_name=say("activations.swap.before", language, name=trained),
+        after_name=say("activations.swap.after", language, name=SHOWN[activation]),
+    )
+    best = shown[0]
+    told = {"token": quoted(tokenizer, document.ids[position]), "best": quoted(tokenizer, best)}
+    told |= {"before": percent(before[best].item()), "name": SHOWN[activation]}
+    if activation == model.config.activation:
+        return chart_value(figure, say("activations.swap.same", language, **told))
+    told |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, after.argmax().item())}
+    share = percent(round(moved(usual[None], changed[None]).item(), 6))
+    return chart_value(figure, say("activations.swap.says", language, moved=share, **told))

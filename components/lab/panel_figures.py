@@ -199,11 +199,11 @@ def grid(values: np.ndarray, *, value_title: str = "value", height: int = 260) -
     """Numbers around zero as cells, (rows, columns), the first row on top; counted from left to right, row by row."""
     values = np.asarray(values, dtype=np.float32)
     rows, columns = values.shape
-    largest = float(np.abs(values).max(initial=1e-9))
+    largest = float(np.nanmax(np.abs(values), initial=1e-9))
     number = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     bar = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "len": 0.5, "thickness": 8}
     ends = {"tickvals": [-largest, 0, largest], "ticktext": [f"−{largest:.2g}", "0", f"{largest:.2g}"]}
-    cells = {"type": "heatmap", "z": values, "zmin": -largest, "zmax": largest, "xgap": 1, "ygap": 1}
+    cells = {"type": "heatmap", "z": values, "zmin": -largest, "zmax": largest, "hoverongaps": False}
     cells |= {"colorscale": colorscale(DIVERGING), "colorbar": bar | ends | {"outlinewidth": 0}}
     cells |= {
         "customdata": number,

@@ -1,5 +1,7 @@
 """The words of the Shapes and Loss tabs and of every panel, as in components.texts."""
 
+from components.lab.activation_texts import ACTIVATIONS
+from components.lab.block_texts import BLOCKS
 from components.lab.mask_texts import MASKS
 from components.lab.norm_texts import NORMS
 from components.lab.speed_texts import SPEED
@@ -215,5 +217,8 @@ LABS: dict[str, tuple[str, str]] = {
     **MASKS,
     **STARTS,
     **SPEED,
+    **BLOCKS,
+    # activations
+    **ACTIVATIONS,
     **TOKENIZER,
 }

@@ -11,17 +11,34 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
+import torch
 
 from components.frame import build_frame
 from components.i18n import Words
+from components.lab.activations import exact_value, swap_value
+from components.lab.feed_forward import hidden
 from components.lab.panel import Panel
+from components.lab.skeleton import TEXT, small_pair
 from components.labels import percent
 from components.palette import DARK_PARTNERS
 from components.session import Session, example
 from gpt import Generation, get_model
-from gpt.experiments import extrapolation, extrapolation_steps
+from gpt.experiments import extrapolation, extrapolation_steps, pre_activations
+from gpt.model import ACTIVATIONS
+from gpt.threads import threads_for
 
-PANELS = ("layer_norm", "shortcuts", "tokenizer", "masks", "initialisation", "tying", "kernels", "positions")
+PANELS = (
+    "layer_norm",
+    "shortcuts",
+    "tokenizer",
+    "masks",
+    "initialisation",
+    "tying",
+    "kernels",
+    "positions",
+    "skeleton",
+    "feed_forward",
+)
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +228,36 @@ def test_equal_vectors_at_one_place_are_as_close_as_can_be(place: Any) -> None:
 
 def test_a_longer_training_is_told_as_it_goes_and_ends_as_the_whole() -> None:
     lengths = {"trained_length": 9, "tested_length": 12, "steps": 4}
-    *early, last = extrapolation_steps("rotary", tests=2, **lengths)
-    assert [found.steps for found in (*early, last)] == [2, 4]
-    assert last == extrapolation("rotary", **lengths)
+    with threads_for(0):
+        *early, last = extrapolation_steps("rotary", tests=2, **lengths)
+        assert [found.steps for found in (*early, last)] == [2, 4]
+        assert last == extrapolation("rotary", **lengths)
+
+
+def test_the_skeleton_has_the_shapes_of_the_whole_and_sees_no_earlier_token() -> None:
+    pair = small_pair()
+    assert pair.bare_moved == 0 < pair.whole_moved
+    assert pair.whole[-1].shape == pair.bare[-1].shape == (1, len(TEXT), 10_000)
+    assert [stage for stage in pair.whole if stage in pair.bare] == pair.bare
+
+
+def test_the_feed_forward_part_shows_the_hidden_numbers_of_one_token(place: Any) -> None:
+    document: Generation = place.frame.example
+    ids, layer = document.ids[:6], 3
+    before, after = hidden(document.loaded.model, ids, layer)
+    assert len(before) == document.loaded.model.config.ff_size
+    np.testing.assert_allclose(ACTIVATIONS["gelu_tanh"](torch.from_numpy(before)).numpy(), after, atol=1e-5)
+    np.testing.assert_allclose(pre_activations(document.loaded.model, ids, layer)[-1].numpy(), before, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["gelu_tanh", "gelu", "relu", "silu"])
+def test_only_another_activation_moves_the_prediction(place: Any, activation: Any) -> None:
+    document: Generation = place.frame.example
+    figure = json.loads(swap_value(document, 10, activation, "en"))["figure"]["data"]
+    before, after = (np.frombuffer(base64.b64decode(bars["x"]["bdata"]), bars["x"]["dtype"]) for bars in figure[:2])
+    assert (before == after).all() == (activation == "gelu_tanh")
+
+
+def test_the_two_gelus_differ_by_less_than_the_width_of_a_line() -> None:
+    (difference,) = y_of(exact_value(1.0, "en"))
+    assert 1e-4 < np.abs(difference).max() < 5e-4
