@@ -8,7 +8,7 @@ from components.playground.known import Known
 from components.playground.turns import Turns
 from components.playground.views import Deed, Look, Meter, sharpest_head
 from components.settings import LIMITS, sampling_params
-from gpt import Generation, LoadedModel
+from gpt import Edits, Generation, LoadedModel
 from gpt.generate import FinishReason
 
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
@@ -21,7 +21,8 @@ class Session:
     """Mutable on purpose: a running stream sees a new selection at its next token.
 
     prompt: the text that the document started from. meter: of the last run. deed: what a person did since then.
-    query: what is searched for in the vocabulary. Whoever changes the document holds a turn.
+    query: what is searched for in the vocabulary. edits: what the Change tab does to the model, for a text of its own;
+    the document knows nothing of them. Whoever changes the document holds a turn.
     """
 
     document: Generation | None
@@ -31,6 +32,7 @@ class Session:
     finish_reason: FinishReason | None = None
     deed: Deed | None = None
     query: str = ""
+    edits: Edits = field(default_factory=Edits)
     known: Known = field(default_factory=Known)
     turns: Turns = field(default_factory=Turns)
 

@@ -11,7 +11,7 @@ import gradio as gr
 from components.change import views as change_views
 from components.change.effect import head_costs, measure, text_of
 from components.change.experiments import EXPERIMENTS, summary
-from components.change.memory import Memory
+from components.change.memory import Memory, Patched
 from components.change.program import program
 from components.change.work import watched
 from components.i18n import Language, say
@@ -38,20 +38,24 @@ def follow(ui: Change, values: Values, *, only_changed: bool = False, only_opene
     memory: Memory = values[ui.memory]
     language, document = values[ui.playground.frame.language], session.document
     state = _state(document)
-    if (only_changed and state == memory.seen) or (only_opened and memory.seen is None):
+    asked = session.edits is not memory.edits  # by a link
+    if (only_changed and state == memory.seen and not asked) or (only_opened and memory.seen is None):
         return {ui.status: gr.skip()}
     if only_changed and _grows(session):
         return {ui.status: say("change.waits", language)}
+    if asked:
+        memory.edits, memory.patched = session.edits, None
     if document is None or document.n_read == 0:
         memory.look_at(None, own=False)
         memory.seen, memory.written = state, None
         return nothing(ui, language)
     notice = ""
-    if state != memory.seen:
+    if asked or state != memory.seen:
         notice = _take(memory, document, session, language)
         memory.seen = state
     elif not memory.own:
         memory.position = session.look.position
+    session.edits = memory.edits
     return everything(ui, memory, language) | {ui.notice: notice}
 
 
@@ -70,20 +74,22 @@ def _grows(session: Session) -> bool:
 
 def _take(memory: Memory, document: Generation, session: Session, language: Language) -> str:
     """Look at the Playground's text; what is said where changes do not fit its model."""
-    said, old, text = "", memory.text, text_of(document)
-    if old is not None and old.loaded.model is not text.loaded.model:
-        kept = replace(memory.edits.fitting(text.config), patches=())
-        dropped = Edits(
-            {at: x for at, x in memory.edits.head_scale.items() if at not in kept.head_scale},
-            {layer: x for layer, x in memory.edits.attn_scale.items() if layer not in kept.attn_scale},
-            {layer: x for layer, x in memory.edits.mlp_scale.items() if layer not in kept.mlp_scale},
-        )
-        lost = summary(dropped, memory.patched, old.config, language)
-        said = say("change.dropped", language, changes=lost) if lost else ""
-        memory.edits, memory.patched, memory.pair, memory.cell = kept, None, None, None
+    said, text = "", text_of(document)
+    kept, before, old = memory.edits.fitting(text.config), memory.edits, memory.text
+    if old is None or old.loaded.model is not text.loaded.model:
+        kept = replace(kept, patches=())
+        memory.pair = memory.cell = None
         memory.sweeps.clear()
-    if document.edits is not None and document.edits != Edits():
-        memory.edits, memory.patched = replace(document.edits, patches=()), None
+    dropped = Edits(
+        {at: x for at, x in before.head_scale.items() if at not in kept.head_scale},
+        {layer: x for layer, x in before.attn_scale.items() if layer not in kept.attn_scale},
+        {layer: x for layer, x in before.mlp_scale.items() if layer not in kept.mlp_scale},
+    )
+    patched = memory.patched if len(kept.patches) < len(before.patches) else None
+    if dropped != Edits() or patched is not None:
+        lost = summary(dropped, patched, (old or text).config, language)
+        said = say("change.dropped", language, changes=lost)
+        memory.edits, memory.patched = kept, memory.patched if kept.patches else None
     memory.look_at(text, own=False, position=session.look.position)
     memory.written = None
     return said
@@ -130,6 +136,13 @@ def effects(ui: Change, memory: Memory, language: Language) -> Values:
     }
 
 
+def edit(ui: Change, values: Values, edits: Edits, patched: Patched | None = None) -> None:
+    """Other edits, for this tab and for a link. patched: where the patch among them comes from."""
+    memory: Memory = values[ui.memory]
+    memory.edits = values[ui.playground.session].edits = edits
+    memory.patched = patched
+
+
 def switch(ui: Change, values: Values, sent: Values) -> Values:
     """After a click on the switches: all their factors anew. The browser may have sent anything."""
     memory, language = values[ui.memory], values[ui.playground.frame.language]
@@ -145,7 +158,7 @@ def switch(ui: Change, values: Values, sent: Values) -> Values:
         said = say("change.not_edits", language, problem=problem)
         return {ui.notice: said, ui.switches: change_views.switch_state(memory)}
     scales = {name: getattr(factors, name) for name in ("head_scale", "attn_scale", "mlp_scale")}
-    memory.edits = replace(memory.edits, **scales)
+    edit(ui, values, replace(memory.edits, **scales), memory.patched)
     return effects(ui, memory, language)
 
 
@@ -155,7 +168,8 @@ def choose_activation(ui: Change, values: Values) -> Values:
     chosen = values[ui.activation]
     if memory.text is None or chosen not in get_args(Activation):
         return {}
-    memory.edits = replace(memory.edits, activation=None if chosen == memory.text.config.activation else chosen)
+    own = chosen == memory.text.config.activation
+    edit(ui, values, replace(memory.edits, activation=None if own else chosen), memory.patched)
     return effects(ui, memory, values[ui.playground.frame.language])
 
 
@@ -164,7 +178,7 @@ def drop_positions(ui: Change, values: Values) -> Values:
     memory: Memory = values[ui.memory]
     if memory.text is None:
         return {}
-    memory.edits = replace(memory.edits, drop_positions=values[ui.positions] is True)
+    edit(ui, values, replace(memory.edits, drop_positions=values[ui.positions] is True), memory.patched)
     return effects(ui, memory, values[ui.playground.frame.language])
 
 
@@ -173,8 +187,9 @@ def experiment(ui: Change, values: Values, name: str) -> Values:
     memory: Memory = values[ui.memory]
     if memory.text is None:
         return {}
-    memory.edits, memory.patched = EXPERIMENTS[name](memory.text.config), None
-    return everything(ui, memory, values[ui.playground.frame.language])
+    language = values[ui.playground.frame.language]
+    edit(ui, values, EXPERIMENTS[name](memory.text.config))
+    return everything(ui, memory, language) | {ui.status: say(f"change.try.{name}.says", language)}
 
 
 def costliest(ui: Change, values: Values) -> Iterator[Values]:
@@ -194,7 +209,7 @@ def costliest(ui: Change, values: Values) -> Iterator[Values]:
             return
         memory.costs = costs
     layer, head = divmod(int(memory.costs.argmax()), text.config.n_head)
-    memory.edits, memory.patched = Edits(head_scale={(layer, head): 0.0}), None
+    edit(ui, values, Edits(head_scale={(layer, head): 0.0}))
     yield everything(ui, memory, language)
 
 
@@ -206,7 +221,7 @@ def measured(ui: Change, values: Values) -> Values:
 def reset(ui: Change, values: Values) -> Values:
     """The model as it is, and the text of the Playground."""
     memory: Memory = values[ui.memory]
-    memory.edits, memory.patched = Edits(), None
+    edit(ui, values, Edits())
     memory.seen = None
     return follow(ui, values)
 

@@ -33,7 +33,7 @@ def in_words(edits: Edits, patched: Patched | None, config: GPTConfig, language:
         if config.n_layer > 1 and len(scales) == config.n_layer and len(set(scales.values())) == 1:
             found.append(scaled(key, scales.popitem()[1]))
             scales.clear()
-    for layer in range(config.n_layer):
+    for layer in sorted({*attention, *feed, *(where for where, _ in heads)}):
         if layer in attention and attention[layer] == feed.get(layer):
             found.append(scaled("layer", attention.pop(layer), layer=layer))
             del feed[layer]

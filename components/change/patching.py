@@ -11,7 +11,7 @@ import torch
 
 from components.api import MAX_CHARACTERS
 from components.change import patch_views as change_patch_views
-from components.change.answers import everything
+from components.change.answers import edit, everything
 from components.change.effect import read, text_of_ids
 from components.change.memory import Memory, Pair, Patched
 from components.change.work import watched
@@ -119,8 +119,9 @@ def keep(ui: Change, values: Values) -> Values:
         return {}
     (layer, position), loaded = memory.cell, memory.text.loaded
     value = getattr(trace_text(loaded.model, memory.pair.clean).layers[layer], name)[0, position]
-    memory.edits = replace(memory.edits, patches=(Patch(name, layer, position, value),))
-    memory.patched, memory.written = Patched(memory.pair.clean, name, layer, position), None
+    patched = Patched(memory.pair.clean, name, layer, position)
+    edit(ui, values, replace(memory.edits, patches=(Patch(name, layer, position, value),)), patched)
+    memory.written = None
     memory.look_at(text_of_ids(loaded, list(memory.pair.corrupted)), own=True)
     return everything(ui, memory, values[ui.playground.frame.language])
 

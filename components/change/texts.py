@@ -70,6 +70,30 @@ CHANGE: dict[str, tuple[str, str]] = {
     "change.try.no_positions": ("No positions", "没有位置"),
     "change.try.relu": ("ReLU for GELU", "用 ReLU 代替 GELU"),
     "change.try.other_gelu": ("The other GELU", "另一种 GELU"),
+    "change.try.attention_0.says": (
+        "The first layer no longer mixes tokens; the later ones must do without.",
+        "第一层不再混合各个词元，后面的层只能自己应付。",
+    ),
+    "change.try.feed_0.says": (
+        "Every later layer reads what this part makes of each token.",
+        "后面的每一层读到的，都是这一部分对各词元加工后的结果。",
+    ),
+    "change.try.attention_all.says": (
+        "Each token stands alone: what comes next depends on this token and its position only.",
+        "每个词元都孤立无援：接下来是什么只取决于这个词元和它的位置。",
+    ),
+    "change.try.no_positions.says": (
+        "Only the causal mask still tells the model anything about order.",
+        "只有因果掩码还能让模型了解一点顺序。",
+    ),
+    "change.try.relu.says": (
+        "ReLU cuts off what GELU lets through a little below zero; the weights were trained with the other.",
+        "GELU 在零以下还会放过一点，ReLU 全部截掉；而权重是用前者训练的。",
+    ),
+    "change.try.other_gelu.says": (
+        "The exact formula and the tanh approximation differ by less than 0.0005 anywhere.",
+        "精确公式和 tanh 近似在任何地方都相差不到 0.0005。",
+    ),
     "change.try.costliest": ("The head it needs most", "它最需要的头"),
     "change.costs.doing": (
         "Switching off one head after the other: {n} of {total} …",

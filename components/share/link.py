@@ -161,7 +161,7 @@ def _write_run(run: Run) -> str:
 
 PARAMETERS: dict[str, Parameter] = {
     "model": Parameter(partial(_words, 400)),
-    # What a pass does differently, in words of its own: opaque here, to be checked by whoever applies it.
+    # What the Change tab does to the model, as in gpt.documents.edit_text; whoever applies it checks it.
     "edits": Parameter(partial(_words, 2000)),
     "prompt": Parameter(partial(_words, _MAX_READ)),
     "prompt_ids": Parameter(_ids, _write_ids),  # instead of a prompt that is not the tokens of its own text
@@ -175,4 +175,4 @@ PARAMETERS: dict[str, Parameter] = {
     "head": Parameter(_whole),  # left out: the average
     "lang": Parameter(lambda text: "zh" if text == "zh" else "en"),
 }
-VIEW = ("tab", "position", "layer", "head", "lang")  # a link with no other parameters leaves the text as it is
+VIEW = ("tab", "position", "layer", "head", "lang", "edits")  # a link with no other parameters leaves the text as it is

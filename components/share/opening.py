@@ -16,7 +16,8 @@ from components.settings import LIMITS, sampling_params
 from components.share.link import VIEW, decode
 from components.share.telling import prompt_text, replay
 from components.widgets.tokens import selection
-from gpt import Generation, LoadedModel, SamplingParams, list_models, with_seed
+from gpt import Edits, Generation, GPTConfig, LoadedModel, SamplingParams, list_models, with_seed
+from gpt.documents.edit_text import parse_edits
 
 if TYPE_CHECKING:
     from components.playground.tab import Playground
@@ -140,6 +141,17 @@ def _prompt(loaded: LoadedModel, asked: Asked) -> tuple[str, str | list[int]]:
     return EXAMPLE_PROMPT, EXAMPLE_PROMPT
 
 
+def _edits(asked: Asked, config: GPTConfig) -> Edits:
+    """What is changed in the model; nothing where the model has no such parts."""
+    try:
+        edits = parse_edits(asked.given.get("edits", ""))
+        edits.check(config)
+    except ValueError:
+        asked.refuse("edits")
+        return Edits()
+    return edits
+
+
 def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked: Asked) -> Values:
     """Look at the same place, in the same tab."""
     document, given = session.document, asked.given
@@ -149,6 +161,7 @@ def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked
     known = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
     if given.get("tab") not in known:
         asked.refuse("tab")
+    session.edits = _edits(asked, config)
     session.look = views.Look(
         position=given.get("position", views.NEWEST), layer=given.get("layer", 0), head=given.get("head")
     )

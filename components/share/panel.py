@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -20,6 +21,7 @@ from components.share.opening import open_link
 from components.share.telling import prompt_text
 from components.share.telling import told as text_values
 from gpt import Generation, list_models
+from gpt.documents.edit_text import format_edits
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
@@ -77,6 +79,8 @@ def page_values(ui: Playground, values: Values, tab: object) -> dict[str, Any]:
     look = session.look
     told = text_values(session.document, looking.params_of(ui, values))
     told |= {"length": int(values[ui.length]), "layer": look.layer, "lang": values[ui.frame.language]}
+    if edits := format_edits(replace(session.edits, patches=())):
+        told["edits"] = edits
     if tab != "playground" and isinstance(tab, str) and tab.isidentifier():
         told["tab"] = tab
     if look.position != views.NEWEST:

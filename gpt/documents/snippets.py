@@ -6,6 +6,7 @@ from dataclasses import fields
 from itertools import groupby
 
 from gpt.documents.branches import Origin
+from gpt.documents.edit_text import edits_as_python
 from gpt.edits import Edits
 from gpt.generate import Generation
 from gpt.registry import MODELS
@@ -16,22 +17,26 @@ def python_snippet(document: Generation) -> str:
     """The program that makes the current text: same model, prompt, settings, seeds, and choices by hand.
 
     It prints the text. A model that is no name of the list is loaded by its path. On the same kind of machine the
-    text is the same. Raises ValueError for a document of an edited model.
+    text is the same. Raises ValueError for a document of a model with patched activations.
     """
-    if document.edits is not None and document.edits != Edits():
-        raise ValueError("a document written by an edited model cannot be told as a program")
+    edits = document.edits or Edits()
+    if edits.patches:
+        raise ValueError("a document written with patched activations cannot be told as a program")
+    changed = edits != Edits()
     n_prompt = document.n_prompt
     positions = range(n_prompt, len(document.ids))
     runs = [(origin, list(run)) for origin, run in groupby(positions, key=document.origin)]
-    names = {"Generation"} | ({"SamplingParams"} if any(origin.params for origin, _ in runs) else set())
+    needed = {"Edits": changed, "SamplingParams": any(origin.params for origin, _ in runs)}
+    names = {"Generation", *(name for name in needed if needed[name])}
     loaded = document.loaded
     load = "get_model" if loaded.name in MODELS and loaded.precision == "fp32" else "load_model"
     precision = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
+    told_edits = f", edits={edits_as_python(edits)}" if changed else ""
     lines = [
         f"from gpt import {', '.join(sorted({*names, load}))}",
         "",
         f"loaded = {load}({loaded.name!r}{precision})",
-        f"document = Generation(loaded, {source(document, range(n_prompt), prompt=True)})",
+        f"document = Generation(loaded, {source(document, range(n_prompt), prompt=True)}{told_edits})",
     ]
     written = None
     for origin, run in runs:

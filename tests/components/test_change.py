@@ -52,8 +52,9 @@ def ui():
 
 
 def values(document, memory=None, **given):
-    session = Session(document)
-    return {"session": session, "memory": memory or Memory(), "language": "en", **given}
+    memory = memory or Memory()
+    session = Session(document, edits=memory.edits)
+    return {"session": session, "memory": memory, "language": "en", **given}
 
 
 def some_edits(config):
@@ -159,6 +160,18 @@ def test_a_new_model_keeps_what_fits_and_says_what_it_dropped(ui, document):
     empty = answers.follow(ui, values(None, memory))
     assert empty["bars"] == empty["switches"] == ""
     assert answers.switch(ui, values(None, memory), {"edits": "a0=0"}) == {}
+
+
+def test_the_edits_of_a_link_are_taken_over_and_those_made_here_go_into_one(ui, document):
+    memory, asked = Memory(), Edits({(1, 0): 0.0}, {9: 0.0})
+    given = values(document, memory)
+    answers.follow(ui, given)
+    given["session"].edits = asked
+    update = answers.follow(ui, given, only_changed=True)
+    assert "layer 1 head 0 off" in update["lead"]
+    assert "attention of layer 9 off" in update["notice"]
+    answers.switch(ui, given, {"edits": "f0=0"})
+    assert given["session"].edits == Edits(mlp_scale={0: 0.0})
 
 
 def run(source, loaded):

@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import gpt
 from gpt import Edits, Generation, SamplingParams, get_model
 from gpt.documents.snippets import python_snippet
+from gpt.edits import Patch
 from tests.gpt.fake_models import tiny_model
 
 NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
@@ -84,6 +86,15 @@ def test_only_names_of_the_package_are_imported():
     assert set(first.removeprefix("from gpt import ").split(", ")) <= set(gpt.__all__)
 
 
-def test_a_document_of_an_edited_model_is_refused():
-    with pytest.raises(ValueError, match="edited model"):
-        python_snippet(Generation(tiny_model(), "the", edits=Edits(drop_positions=True)))
+def test_the_program_of_an_edited_model_edits_it_again():
+    edits = Edits({(0, 1): 0.0}, mlp_scale={1: 0.5}, activation="relu", drop_positions=True)
+    document = Generation(tiny_model(), "the cat", edits=edits)
+    list(document.steps(SamplingParams(temperature=3.0, seed=5), 4))
+    again = run(python_snippet(document))
+    assert (again.ids, again.edits) == (document.ids, edits)
+
+
+def test_a_document_with_patched_activations_is_refused():
+    patched = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(16)),))
+    with pytest.raises(ValueError, match="patched activations"):
+        python_snippet(Generation(tiny_model(), "the", edits=patched))
