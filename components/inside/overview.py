@@ -33,7 +33,8 @@ class Overview:
 
     def holds(self, record: Record) -> bool:
         """Whether it is of that record, and of a text which the record's text goes on from."""
-        return self.record is record and record.document.ids[: len(self.ids)] == self.ids[: record.length]
+        shared = record.document.ids[: record.length][: len(self.ids)]
+        return self.record is record and shared == self.ids
 
     @torch.inference_mode()
     def extend(self) -> None:

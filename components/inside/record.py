@@ -18,6 +18,7 @@ from gpt.model import causal_mask
 BINS = 16  # pixels of a vector as wide as the model
 WIDE = 48  # pixels of a vector inside the feed-forward part
 KEPT = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # of each layer
+MEMORY = 2**29  # bytes of queries, keys and values for one visitor, unless told otherwise
 OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
 
 
@@ -79,13 +80,18 @@ class HeadVectors:
 class Record:
     """The activations of a document as far as the model has read it; `extend` reads on from where it stopped.
 
-    Nothing depends on what is selected, so another layer, head or position is a look-up.
+    Nothing depends on what is selected, so another layer, head or position is a look-up. memory: bytes that queries,
+    keys and values may take; of a text that needs more, only the first `limit` positions are recorded.
     """
 
-    def __init__(self, document: Generation) -> None:
+    def __init__(self, document: Generation, memory: int = MEMORY) -> None:
         self.document, self.config = document, document.loaded.model.config
         weight = document.loaded.model.wte.weight
-        self._cache = KVCache(self.config, dtype=weight.dtype, device=weight.device, keep_queries=True)
+        self.memory = memory
+        each = 3 * self.config.n_layer * self.config.n_embd * weight.element_size()
+        self.limit = max(1, min(self.config.block_size, memory // each))
+        options = {"dtype": weight.dtype, "device": weight.device, "keep_queries": True}
+        self._cache = KVCache(self.config, max_length=self.limit, **options)
         self._path: list[int] = []  # the tokens of the document's tree that are recorded
         self._strips: dict[tuple[int | None, str], Strip] = {}
         self._neurons: dict[int, Neurons] = {}
@@ -101,7 +107,8 @@ class Record:
 
         False where there was nothing to do.
         """
-        ids, path = self.document.ids[: self.document.n_read], self.document.path[: self.document.n_read]
+        end = min(self.document.n_read, self.limit)
+        ids, path = self.document.ids[:end], self.document.path[:end]
         start = common_length(self._path, path)
         if start == len(self._path) == len(path):
             return False
@@ -145,14 +152,14 @@ class Record:
 
     def keep(self, layer: int | None, name: str, start: int, vectors: np.ndarray) -> None:
         """Store what a pass has just computed, (n, width)."""
-        size, width = self.config.block_size, vectors.shape[1]
+        size, width = self.limit, vectors.shape[1]
         bins = min(width, WIDE if name == "mlp_post" else BINS)
         strip = self._strips.setdefault((layer, name), Strip.empty(size, bins, width))
         strip.put(start, vectors, strongest if name == "mlp_post" else pooled)
 
     def keep_neurons(self, layer: int, start: int, pre: np.ndarray, post: np.ndarray) -> None:
         """Store what is said of the neurons, both (n, n_ff)."""
-        size = self.config.block_size
+        size = self.limit
         made = Neurons(np.zeros(size, int), np.zeros(size, int), np.zeros(size), np.zeros(size))
         kept, at = self._neurons.setdefault(layer, made), slice(start, start + len(pre))
         kept.active[at] = (post > 0).sum(axis=1)

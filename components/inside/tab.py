@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.i18n import Words
+from components.i18n import Language, Words, say
 from components.inside.machine import build_machine
 from components.inside.one_head import build_one_head
 from components.inside.part import Part, Scene, Values
@@ -21,8 +21,10 @@ from components.playground.tab import LOOKING, SESSION_SECONDS, Playground
 from components.playground.views import Look, shading
 from components.session import Session
 from components.texts import TEXTS
+from components.widgets.sentence import sentence
 from components.widgets.tokens import selection
 from gpt import Generation
+from gpt.memory import gigabytes
 
 PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head)
 TICK_SECONDS = 0.4  # between two looks for new tokens, while the tab is open
@@ -78,21 +80,23 @@ class Inside:
 
     playground: Playground
     memory: gr.State
+    notice: gr.HTML
     timer: gr.Timer
     parts: tuple[Part, ...]
 
     @property
-    def pictures(self) -> list[gr.HTML]:
-        """Of all parts."""
-        return [picture for part in self.parts for picture in part.pictures]
+    def shown(self) -> list[gr.HTML]:
+        """What changes with the text: the pictures of all parts, and the notice."""
+        return [self.notice, *(picture for part in self.parts for picture in part.pictures)]
 
 
 def build_inside(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
     """Lay the tab out and wire it; what it shows is the document of the Playground. Only the open part is computed."""
+    notice = sentence(kind="notice", elem_id="inside-notice")
     with gr.Tabs(elem_id="inside-parts"):
         parts = tuple(build(words) for build in PARTS)
     memory = gr.State(Memory(), time_to_live=SESSION_SECONDS)
-    _wire(Inside(playground, memory, gr.Timer(TICK_SECONDS, active=False), parts), tabs, tab)
+    _wire(Inside(playground, memory, notice, gr.Timer(TICK_SECONDS, active=False), parts), tabs, tab)
 
 
 def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
@@ -100,16 +104,16 @@ def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
     everything = {ui.memory, *controls, *ui.playground.inputs()}
     latest = {"trigger_mode": "always_last", **LOOKING}
     opened = partial(show, ui)
-    tab.select(opened, everything, ui.pictures, **LOOKING)
+    tab.select(opened, everything, ui.shown, **LOOKING)
     tabs.select(_only_while_open, None, ui.timer, **LOOKING)
-    ui.timer.tick(partial(follow, ui), everything, [*ui.pictures, ui.timer], **LOOKING)
-    ui.playground.frame.language.change(opened, everything, ui.pictures, **LOOKING)
+    ui.timer.tick(partial(follow, ui), everything, [*ui.shown, ui.timer], **LOOKING)
+    ui.playground.frame.language.change(opened, everything, ui.shown, **LOOKING)
     for number, part in enumerate(ui.parts):
-        part.tab.select(partial(open_part, ui, number), everything, ui.pictures, **LOOKING)
+        part.tab.select(partial(open_part, ui, number), everything, ui.shown, **LOOKING)
         for control in part.controls:
-            control.input(opened, everything, list(part.pictures), **latest)
+            control.input(opened, everything, [ui.notice, *part.pictures], **latest)
         for widget in part.clickable:
-            chosen = widget.select(_with_event(ui), everything, list(part.pictures), **latest)
+            chosen = widget.select(_with_event(ui), everything, [ui.notice, *part.pictures], **latest)
             chosen.then(partial(agree, ui), everything, _shared(ui.playground), **latest)
 
 
@@ -141,8 +145,8 @@ def _show(ui: Inside, values: Values) -> Values:
     document, part = session.document, ui.parts[memory.part]
     if document is None or document.n_read == 0:
         memory.shown = (0, 0)
-        return part.empty()
-    began = time.perf_counter()
+        return {**part.empty(), ui.notice: ""}
+    began, read = time.perf_counter(), document.n_read
     record = memory.read(document)
     look = session.look = session.look.fitting(record.config, position=session.look.position)
     position = min(look.at(document), record.length - 1)
@@ -150,10 +154,19 @@ def _show(ui: Inside, values: Values) -> Values:
     controls = {control: values[control] for control in part.controls}
     kept = memory.kept.setdefault(part.name, {})
     update = part.show(Scene(record, look, position, key, language, controls, kept))
-    memory.shown = (id(document), record.length)
+    update[ui.notice] = too_long(record, language)
+    memory.shown = (id(document), read)
     now = time.perf_counter()
     memory.rests_until = now + REST * (now - began)
     return update
+
+
+def too_long(record: Record, language: Language) -> str:
+    """What is said where the text is longer than what may be kept of it."""
+    total = record.document.n_read
+    if total <= record.limit:
+        return ""
+    return say("inside.too_long", language, n=record.length, total=total, memory=gigabytes(record.memory))
 
 
 def follow(ui: Inside, values: Values) -> Values:

@@ -5,6 +5,11 @@ from components.inside.head_texts import HEAD
 INSIDE: dict[str, tuple[str, str]] = {
     "tab.inside": ("Inside", "内部"),
     "inside.machine": ("The machine", "整台机器"),
+    "inside.too_long": (
+        "The first {n} of {total} tokens can be looked into: queries, keys and values of more would not fit the {memory} that one "
+        "visitor may use.",
+        "可以查看 {total} 个词元中的前 {n} 个：再多的查询、键和值就超出每位访客可用的 {memory} 内存。",
+    ),
     "inside.question": ("How does a token become the next one?", "一个词元怎样变成下一个？"),
     "inside.lead": (
         "Every strip of colour is a real vector of this model, for the text in the Playground. Left to right is the way "

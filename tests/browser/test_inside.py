@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -43,6 +44,7 @@ def opened(shared: Page) -> Page:
     shared.get_by_role("tab", name="Playground").click()
     shared.locator(CHIPS).last.click()
     shared.get_by_role("tab", name="Inside").click()
+    shared.get_by_role("tab", name="The machine").click()
     shared.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
     expect(flow(shared)).to_contain_text(f"position {shared.locator(CHIPS).count() - 1} of")
     expect(flow(shared)).to_contain_text("layer 0, head 0")
@@ -143,6 +145,43 @@ def test_the_overview_opens_a_head_by_click_and_by_arrow_keys(opened: Page) -> N
     expect(flow(opened)).to_contain_text("layer 1, head 1")
     opened.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
     expect(flow(opened)).to_contain_text("layer 0, head 0")
+
+
+def test_one_cell_is_worked_out_with_numbers_that_follow_from_each_other(opened: Page) -> None:
+    opened.get_by_role("tab", name="One head").click()
+    worked = opened.locator("#stages .gb-stages-sum")
+    expect(worked).to_contain_text("(53) looks at")
+    opened.get_by_role("button", name="÷ √32").click()
+    expect(opened.locator("#stages .gb-stages-what")).to_contain_text("Scaled")
+    expect(worked.locator(".gb-now")).to_contain_text("/ √32 =")
+    opened.locator("#stages .gb-stages-large").focus()
+    opened.keyboard.press("ArrowUp")
+    expect(worked).to_contain_text("(52) looks at")
+    text = (worked.text_content() or "").replace("−", "-")
+    raw, score = (float(x) for x in re.search(r"(-?[\d.]+) / √32 = (-?[\d.]+)", text).groups())
+    total, weight = re.search(r"exp\(-?[\d.]+ - \(?(-?[\d.]+)\)?\) = ([\d.]+)", text).groups()
+    assert score == pytest.approx(raw / 32**0.5, abs=0.01)
+    assert float(weight) == pytest.approx(math.exp(score - float(total)), rel=0.02, abs=0.01)
+    expect(opened.locator("#stages figcaption .gb-says")).to_contain_text("position 52")
+    opened.get_by_role("tab", name="Playground").click()
+    expect(opened.locator(CHIPS).nth(52)).to_have_attribute("aria-selected", "true")
+
+
+def test_who_looks_at_whom_in_lines_and_in_other_views(opened: Page) -> None:
+    opened.get_by_role("tab", name="One head").click()
+    says = opened.locator("#lines figcaption .gb-says")
+    expect(says).to_contain_text("Layer 0, head 0: ")
+    assert opened.locator("#lines canvas").first.evaluate(INK) > 50
+    first = opened.locator("#lines .gb-lines-heads button").first
+    first.click()
+    expect(first).to_have_attribute("aria-pressed", "false")
+    opened.locator("#lines-view input").click()
+    opened.get_by_role("option", name="attention rollout").click()
+    expect(says).to_contain_text("After all layers, position 53")
+    expect(first).to_be_hidden()
+    opened.locator("#lines .gb-lines-picture").focus()
+    opened.keyboard.press("ArrowUp")
+    expect(says).to_contain_text("position 52")
 
 
 def test_in_chinese_its_words_are_chinese(opened: Page) -> None:

@@ -14,7 +14,7 @@ import torch
 from components.inside import views as inside_views
 from components.inside.overview import overview
 from components.inside.record import BINS, KEPT, WIDE, Record, pooled, strongest
-from components.inside.tab import Memory, chosen_look
+from components.inside.tab import Memory, chosen_look, too_long
 from components.playground.views import Look
 from components.widgets.flow import PARTS, packed
 from components.widgets.heads import BUDGET, max_pooled, thumbnail_side
@@ -234,3 +234,18 @@ def test_another_document_gets_another_record(document: Generation) -> None:
     first = memory.read(document)
     assert memory.read(document) is first
     assert memory.read(document.copy()) is not first
+
+
+def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(document: Generation) -> None:
+    config = document.loaded.model.config
+    record = Record(document, memory=3 * 4 * config.n_layer * config.n_embd * 10 + 5)
+    record.extend()
+    assert record.length == 10 < document.n_read
+    content = shown(record, Look(layer=1, head=0))
+    assert (content["selected"], content["total"]) == (9, 10)
+    np.testing.assert_allclose(content["row"], trace_of(document).layers[1].attn_weights[0, 0, 9, :10], atol=1e-4)
+    assert f"first 10 of {document.n_read} tokens" in too_long(record, "en")
+    assert not record.extend()
+    whole = Record(document)
+    whole.extend()
+    assert too_long(whole, "en") == ""

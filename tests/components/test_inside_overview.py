@@ -126,3 +126,18 @@ def test_a_text_that_went_another_way_starts_afresh(document: Generation) -> Non
     record.extend()
     pictures = browser.pictures(overview(record, LOOK, "en", kept))
     np.testing.assert_allclose(pictures, expected(other, pictures.shape[-1]), atol=1)
+
+
+def test_a_text_that_was_shortened_shows_what_is_left(document: Generation) -> None:
+    record, kept, browser = Record(document), {}, Browser()
+    record.extend()
+    before = browser.pictures(overview(record, LOOK, "en", kept))
+    for number in range(5):
+        document.append(5 + number)
+    document.read()
+    record.extend()
+    browser.pictures(overview(record, LOOK, "en", kept))
+    for _ in range(5):
+        document.undo()
+    record.extend()
+    np.testing.assert_allclose(browser.pictures(overview(record, LOOK, "en", kept)), before, atol=1)

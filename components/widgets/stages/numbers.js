@@ -64,7 +64,7 @@ function workedOut(value, numbers, i, j, label) {
   if (later(i, j)) lines.push(["masked", fill(label("hidden"), given)], ["weights", fill(label("none"), given)]);
   else {
     const weight = stages.weights.at(i, j);
-    const shares = { weight: written(weight, weight < 0.1 ? 4 : 2), total: written(sums[i]), score: given.score };
+    const shares = { weight: written(weight, weight < 0.1 ? 4 : 2), total: sums[i] < 0 ? `(${written(sums[i])})` : written(sums[i]), score: given.score };
     lines.push(["masked", fill(label("kept"), given)], ["weights", fill(label("weight"), shares)]);
     lines.push(["v", fill(label("part"), { ...shares, norm: written(weight * length(v)) })]);
   }
