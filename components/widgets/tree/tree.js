@@ -55,11 +55,11 @@ function lines() {
 function draw() {
   const content = parsed();
   root.hidden = !content;
-  if (!content) return;
+  lanes = content?.lanes ?? [];
+  if (!content) return list.replaceChildren(svg);
   const focused = [...rows].indexOf(document.activeElement);
   root.querySelector("figcaption").textContent = content.text;
   list.setAttribute("aria-label", content.text);
-  lanes = content.lanes;
   list.replaceChildren(svg, ...lanes.map(row));
   if (focused >= 0) [...rows].find((each) => each.tabIndex === 0)?.focus();
   lines();
