@@ -161,9 +161,9 @@ def lines(
         x_axis |= {"tickangle": -90, "tickfont": SMALL | {"color": LIGHT["text"]}}
     if log_x:
         x_axis |= {"type": "log", "tickvals": list(x), "ticktext": [f"{value:g}" for value in x]}
-    y_axis = GRID | {"title": {"text": escape(y_title)}, "rangemode": "tozero"}
+    y_axis = GRID | {"title": {"text": escape(y_title)}, "rangemode": "tozero", "exponentformat": "power"}
     if log_y:
-        y_axis |= {"type": "log", "exponentformat": "power", **_decades(list(series.values()))}
+        y_axis |= {"type": "log", **_decades(list(series.values()))}
     shapes, notes = [], []
     thin = {"color": LIGHT["muted"], "width": 1.5, "dash": "dot"}
     word = {"showarrow": False, "font": {"size": 11, "color": LIGHT["muted"]}}
