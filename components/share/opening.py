@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -75,7 +75,7 @@ def _write(
     params, turn = with_seed(params), session.turns.begin()
     written = replay(document, given["text"], params) if "text" in given else document.steps(params, length)
     session.document, session.prompt, session.finish_reason = document, prompt, None
-    session.look = views.Look().fitting(loaded.model.config, position=views.NEWEST)
+    session.look = session.look.fitting(loaded.model.config, position=views.NEWEST)
     meter = session.meter = views.Meter(document, params.seed)
     sliders = sampling_values(params) | {"seed": str(params.seed) if "seed" in given else "", "prompt": prompt}
     values |= {getattr(ui, name): value for name, value in sliders.items()}
@@ -89,7 +89,8 @@ def _write(
     }
     shown = time.perf_counter()
     try:
-        for _ in session.turns.steps(turn, meter.timed(written, shown)):
+        for made in session.turns.steps(turn, meter.timed(written, shown)):
+            session.finish_reason = made.finish_reason or "max_new_tokens"
             if time.perf_counter() - shown > UPDATE_SECONDS:
                 shown = time.perf_counter()
                 yield {ui.strip: views.strip(document), ui.status: meter.sentence(language)}
@@ -162,8 +163,12 @@ def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked
     if given.get("tab") not in known:
         asked.refuse("tab")
     session.edits = _edits(asked, config)
-    session.look = views.Look(
-        position=given.get("position", views.NEWEST), layer=given.get("layer", 0), head=given.get("head")
+    look = session.look
+    session.look = replace(
+        look,
+        position=given.get("position", views.NEWEST),
+        layer=given.get("layer", look.layer),
+        head=given.get("head", None if "layer" in given else look.head),
     )
     language = given.get("lang", values[ui.frame.language])
     shade = views.shading(document, session.look)

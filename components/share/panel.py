@@ -64,7 +64,11 @@ def answer_link(ui: Playground, values: Values, sent: Values) -> Iterator[Values
     if document is None:
         yield {ui.frame.link: menu.told(say("error.no_text", language))}
         return
-    query = encode(page_values(ui, values, sent.get("tab")))
+    try:
+        query = encode(page_values(ui, values, sent.get("tab")))
+    except ValueError as problem:  # a seed that is no number
+        yield {ui.frame.link: menu.told(str(problem))}
+        return
     if len(query) > MAX_LINK:
         says = say("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
         yield {ui.frame.link: menu.told(says)}

@@ -15,20 +15,21 @@ from plotly.utils import PlotlyJSONEncoder
 
 from components.i18n import say
 from components.palette import DARK_PARTNERS
+from components.widgets.script import given, sent_once
 
 _FOLDER = Path(__file__).parent
 # What never changes is part of the script: of properties the browser may forget those that an update does not name.
 _FILES = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("rows.js", "chart.js", "save.js"))
 _WORDS = {language: say("chart.save", language, kind="{kind}") for language in ("en", "zh")}
-_SCRIPT = f"const DARK = {json.dumps(DARK_PARTNERS)}, SAVE = {json.dumps(_WORDS)};\n{_FILES}"
+_SCRIPT = f"const CLICKABLE = given, DARK = {json.dumps(DARK_PARTNERS)}, SAVE = {json.dumps(_WORDS)};\n{_FILES}"
 CSS = (_FOLDER / "chart.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-chart">
 <div class="gb-plot" role="img"></div>
-<figcaption>
 <span class="gb-save" role="group"><button type="button">PNG</button><button type="button">SVG</button></span>
-<p class="gb-says"></p><p class="gb-note"></p></figcaption>
+<figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
+_CALL = sent_once("chart", _SCRIPT)
 
 
 class Rows(NamedTuple):
@@ -53,7 +54,7 @@ def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=f"const CLICKABLE = {json.dumps(clickable)};\n{_SCRIPT}",
+        js_on_load=given(_CALL, clickable),
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],
