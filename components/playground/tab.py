@@ -21,7 +21,8 @@ from components.settings import LIMITS
 
 SESSION_SECONDS = 3600  # without a change, until a visitor's document is forgotten
 # Looking must not wait behind writing: two queues.
-_QUIET = {"show_progress": "hidden", "concurrency_limit": SLOTS, "api_visibility": "private"}
+# Progress is shown on nothing: else the browser copies the state of every output, and of all in it, at every message.
+_QUIET = {"show_progress": "hidden", "show_progress_on": [], "concurrency_limit": SLOTS, "api_visibility": "private"}
 LOOKING = {**_QUIET, "concurrency_id": "look"}
 RUNNING = {**_QUIET, "concurrency_id": "model"}
 
