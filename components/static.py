@@ -1,7 +1,7 @@
-"""What the page's head brings along: the styles, and plotly.js as plotly.py ships it, served by the app itself.
+"""What the page's head brings along: the styles, the widgets' scripts, and plotly.js as plotly.py ships it.
 
-The address is relative, so it holds behind a proxy's path too; it carries the version, so a browser may keep the
-file for good; and it names no path of the server. Pass both to launch:
+The app serves them itself. Addresses are relative, so they hold behind a proxy's path too; they carry the version, so a
+browser may keep the files for good; and they name no path of the server. Pass both to launch:
 `launch(head=HEAD, app_kwargs={"routes": ROUTES})`.
 """
 
@@ -17,24 +17,44 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from components import theme
-from components.widgets import beams, chart, choices, draw, flow, heads, lines, stages, tokens, tree
+from components.widgets import (
+    beams,
+    chart,
+    choices,
+    draw,
+    flow,
+    heads,
+    lines,
+    sentence,
+    stages,
+    switches,
+    table,
+    tokens,
+    tree,
+)
+from components.widgets.script import fingerprint, scripts
 
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
-_STYLED = (theme, chart, tokens, tree, draw, choices, flow, heads, stages, lines, beams)
+_UNSTYLED = (sentence, table)  # their scripts come along with the others'
+_STYLED = (theme, chart, tokens, tree, draw, choices, flow, heads, switches, stages, lines, beams)
 _STYLE = f"<style>{''.join(part.CSS for part in _STYLED)}</style>"
-_SCRIPT = f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
-HEAD = _STYLE + _SCRIPT
+_PLOTLY = f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
+WIDGETS_URL = f"glassbox/widgets-{fingerprint()}.js"
+_WIDGETS = f'<script src="{WIDGETS_URL}"></script>'
+HEAD = _STYLE + _WIDGETS + _PLOTLY
 
 
-@lru_cache(maxsize=1)
-def _packed() -> bytes:
+@lru_cache
+def _packed(url: str) -> bytes:
+    if url == WIDGETS_URL:
+        return gzip.compress(scripts().encode(), 6)
     return gzip.compress(files("plotly").joinpath("package_data", "plotly.min.js").read_bytes(), 6)
 
 
-def _plotly_js(request: Request) -> Response:
+def _javascript(request: Request) -> Response:
     headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
-    body = _packed()
+    body = _packed(f"glassbox/{request.url.path.rpartition('/')[2]}")
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
     else:
@@ -42,4 +62,4 @@ def _plotly_js(request: Request) -> Response:
     return Response(body, media_type="text/javascript", headers=headers)
 
 
-ROUTES = [Route(f"/{PLOTLY_URL}", _plotly_js, methods=["GET", "HEAD"])]
+ROUTES = [Route(f"/{url}", _javascript, methods=["GET", "HEAD"]) for url in (PLOTLY_URL, WIDGETS_URL)]

@@ -6,6 +6,8 @@ from typing import Literal
 
 import gradio as gr
 
+from components.widgets.script import sent_once
+
 Kind = Literal["question", "lead", "caption", "status", "notice"]
 
 _TAGS = {
@@ -21,6 +23,7 @@ const draw = () => { line.textContent = props.value || ""; line.hidden = !props.
 watch("value", draw);
 draw();
 """
+_CALL = sent_once("sentence", _SCRIPT)
 
 
 def sentence(value: str = "", *, kind: Kind = "lead", elem_id: str | None = None) -> gr.HTML:
@@ -28,7 +31,7 @@ def sentence(value: str = "", *, kind: Kind = "lead", elem_id: str | None = None
     return gr.HTML(
         value,
         html_template=_TAGS[kind],
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget", "gb-sentence", f"gb-{kind}"],

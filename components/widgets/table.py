@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import gradio as gr
 
+from components.widgets.script import sent_once
+
 _SCRIPT = """
 const table = element.querySelector("table");
 const cell = (text, row, column) => {
@@ -26,6 +28,7 @@ const draw = () => {
 watch("value", draw);
 draw();
 """
+_CALL = sent_once("table", _SCRIPT)
 
 
 def table(value: str = "", *, elem_id: str) -> gr.HTML:
@@ -33,7 +36,7 @@ def table(value: str = "", *, elem_id: str) -> gr.HTML:
     return gr.HTML(
         value,
         html_template='<table class="gb-table"></table>',
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

@@ -12,6 +12,8 @@ from typing import Literal
 
 import gradio as gr
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "beams.js").read_text(encoding="utf-8")
 CSS = (_FOLDER / "beams.css").read_text(encoding="utf-8")
@@ -24,6 +26,7 @@ _TEMPLATE = """<figure class="gb-beams">
 </figure>"""
 
 Fate = Literal["kept", "pruned", "finished"]
+_CALL = sent_once("beams", _SCRIPT)
 
 
 def beams(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
@@ -34,7 +37,7 @@ def beams(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 import gradio as gr
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "choices.js").read_text(encoding="utf-8")
 CSS = (_FOLDER / "choices.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<div class="gb-choices" role="group" hidden></div>"""
+_CALL = sent_once("choices", _SCRIPT)
 
 
 class Choice(NamedTuple):
@@ -29,7 +32,7 @@ def choices(value: str = "", *, elem_id: str) -> gr.HTML:
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

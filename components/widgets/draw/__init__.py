@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import gradio as gr
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "draw.js").read_text(encoding="utf-8")
 CSS = (_FOLDER / "draw.css").read_text(encoding="utf-8")
@@ -19,6 +21,7 @@ _TEMPLATE = """<figure class="gb-draw">
 <div class="gb-pieces" tabindex="0" role="group"></div>
 <div class="gb-ends" aria-hidden="true"><span>0</span><p aria-live="polite"></p><span>1</span></div>
 </figure>"""
+_CALL = sent_once("draw", _SCRIPT)
 
 
 class Piece(NamedTuple):
@@ -33,7 +36,7 @@ def draw(value: str = "", *, elem_id: str) -> gr.HTML:
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

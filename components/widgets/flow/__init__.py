@@ -14,6 +14,8 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("colour.js", "picks.js", "place.js", "paint.js", "flow.js")
 _SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
@@ -37,6 +39,7 @@ PARTS = (
     *("tokens", "tok", "pos", "stack", "pre", "norm1", "q", "k", "weights", "v", "mix", "z", "att", "plus1", "mid"),
     *("norm2", "ff", "out", "plus2", "post", "fin", "next"),
 )  # from left to right; `stack` stands for the layers that are not opened
+_CALL = sent_once("flow", _SCRIPT)
 
 
 def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
@@ -47,7 +50,7 @@ def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None)
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

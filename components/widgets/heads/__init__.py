@@ -14,6 +14,8 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPT = "".join(
     path.read_text(encoding="utf-8") for path in (_FOLDER.parent / "flow" / "colour.js", _FOLDER / "heads.js")
@@ -32,6 +34,7 @@ _TEMPLATE = """<figure class="gb-heads">
 </div>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
+_CALL = sent_once("heads", _SCRIPT)
 
 
 def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
@@ -43,7 +46,7 @@ def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],
@@ -81,7 +84,7 @@ def _base64(*arrays: np.ndarray) -> str:
 
 
 def largest_side(n_layer: int, n_head: int) -> int:
-    """Pixels of a picture's side, at most: fewer where there are many heads. What is ahead of a token does not travel."""
+    """Pixels of a picture's side, at most: fewer where there are many heads. What lies ahead does not travel."""
     fitting = int(((1 + 8 * BUDGET / (n_layer * n_head)) ** 0.5 - 1) / 2)  # side (side + 1) / 2 pixels each
     return max(SMALLEST, min(LARGEST, fitting))
 

@@ -14,6 +14,8 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("flow/colour.js", "flow/picks.js", "stages/matrix.js", "lines/lines.js")
 _SCRIPT = "".join((_FOLDER.parent / name).read_text(encoding="utf-8") for name in _SCRIPTS)
@@ -33,6 +35,7 @@ _TEMPLATE = """<figure class="gb-lines">
 <figcaption><p class="gb-says" aria-live="polite"></p><p class="gb-note"></p></figcaption>
 <div class="gb-tip gb-stages-tip" role="tooltip" hidden></div>
 </figure>"""
+_CALL = sent_once("lines", _SCRIPT)
 
 
 def lines(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
@@ -43,7 +46,7 @@ def lines(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

@@ -8,6 +8,8 @@ from pathlib import Path
 import gradio as gr
 import numpy as np
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "switches.js").read_text(encoding="utf-8")
 CSS = (_FOLDER / "switches.css").read_text(encoding="utf-8")
@@ -21,6 +23,7 @@ _TEMPLATE = """<div class="gb-switches">
 </div>
 <p class="gb-note"></p>
 </div>"""
+_CALL = sent_once("switches", _SCRIPT)
 
 
 def switches(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
@@ -33,7 +36,7 @@ def switches(value: str = "", *, elem_id: str, labels: dict[str, str] | None = N
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

@@ -16,6 +16,8 @@ from typing import Literal
 import gradio as gr
 import numpy as np
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tints.js", "curve.js", "tokens.js"))
 CSS = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tokens.css", "curve.css"))
@@ -50,6 +52,7 @@ TOKEN_LABELS: dict[str, str] = {
 }
 
 Kind = Literal["p", "g", "h"]
+_CALL = sent_once("tokens", _SCRIPT)
 
 
 def tokens(
@@ -78,7 +81,7 @@ def tokens(
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

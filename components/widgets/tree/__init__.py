@@ -10,6 +10,8 @@ from typing import Any
 
 import gradio as gr
 
+from components.widgets.script import sent_once
+
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "tree.js").read_text(encoding="utf-8")
 CSS = (_FOLDER / "tree.css").read_text(encoding="utf-8")
@@ -18,6 +20,7 @@ _TEMPLATE = """<figure class="gb-tree">
 <figcaption></figcaption>
 <div class="gb-branches" role="listbox"><svg aria-hidden="true"></svg></div>
 </figure>"""
+_CALL = sent_once("tree", _SCRIPT)
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def tree(value: str = "", *, elem_id: str) -> gr.HTML:
     return gr.HTML(
         value,
         html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
+        js_on_load=_CALL,
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],
