@@ -74,7 +74,7 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
             with words.build(gr.Tab, {"label": "tab.train"}, id="train") as tab:
                 build_train(words, app, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
-                build_lessons(words, frame, tabs, playground, shapes)
+                build_lessons(words, app, frame, tabs, playground, shapes)
         wire_share(_language_events(app, words, frame), tabs, playground)
         Endpoints(name).register()
     return app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)

@@ -67,7 +67,7 @@ document.addEventListener("glassbox-lessons", mark);
 document.addEventListener("keydown", (event) => {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!step || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || !root.offsetParent) return;
-  if (event.target.closest("input, textarea, select, pre, [contenteditable], [role=tab], [role=listbox], [role=slider]")) return;
+  if (event.target.closest("input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]")) return;
   go(index + step);
 });
 

@@ -72,7 +72,7 @@ class Scene:
         text = self.text[: MOST_CHARACTERS + 1]
         ids = self.loaded.tokenizer.encode(text)
         if len(ids) < least:
-            raise ValueError(self.say("short"))
+            raise ValueError(self.say("short" if least > 1 else "empty"))
         limit = min(MOST_TOKENS, self.loaded.model.config.block_size)
         if len(ids) > limit or len(text) > MOST_CHARACTERS:
             raise ValueError(self.say("long", limit=limit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gradio as gr
@@ -12,7 +12,6 @@ from components.lab.shape_settings import RANGES, SWITCHES, values_of
 from components.lessons.course import Place
 from components.playground import looking
 from components.playground.tab import Playground
-from components.playground.views import Look
 
 Values = dict[Any, Any]
 
@@ -40,7 +39,7 @@ def select_head(rooms: Rooms, place: Place, layer: int, head: int, values: Value
     """Look at the lesson's layer and head, where the place wants it and the visitor's model has them."""
     session = values[rooms.playground.session]
     if place.look and session.document is not None:
-        look = Look(session.look.position, layer, head, session.look.by_attention)
+        look = replace(session.look, layer=layer, head=head)
         session.look = look.fitting(session.document.loaded.model.config, position=look.position)
 
 

@@ -88,8 +88,10 @@ class Lessons:
         return [self.notice, self.says, self.strip, self.chart, self.table]
 
 
-def build_lessons(words: Words, frame: Frame, tabs: gr.Tabs, playground: Playground, shapes: ShapeLab) -> None:
-    """Lay the tab out and wire it; its widgets ask for the first lesson when they appear."""
+def build_lessons(
+    words: Words, app: gr.Blocks, frame: Frame, tabs: gr.Tabs, playground: Playground, shapes: ShapeLab
+) -> None:
+    """Lay the tab out and wire it; its widgets ask for the first lesson when they appear. `?lesson=7` opens the tab."""
     parts: dict[str, Any] = {"frame": frame, "index": gr.State(NOTHING_OPEN, time_to_live=SESSION_SECONDS)}
     with gr.Column(elem_classes="gb-card"):
         parts["head"] = lesson_head(elem_id="lesson-head")
@@ -101,6 +103,13 @@ def build_lessons(words: Words, frame: Frame, tabs: gr.Tabs, playground: Playgro
             parts["body"] = lesson_body(elem_id="lesson-body")
     ui = Lessons(**{field.name: parts[field.name] for field in fields(Lessons)})
     _wire(ui, Rooms(tabs, playground, shapes))
+    app.load(None, None, tabs, js=_OPEN_BY_LINK, api_visibility="private")
+
+
+_OPEN_BY_LINK = """() => {
+  const asked = new URLSearchParams(location.search).get("lesson");
+  return asked ? { __type__: "update", selected: "lessons" } : { __type__: "update" };
+}"""
 
 
 def _picture(words: Words) -> dict[str, Any]:
@@ -156,7 +165,7 @@ def _wire(ui: Lessons, rooms: Rooms) -> None:
     turned.then(partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
     turned.then(partial(fill, ui), seen, filled, **latest, **LOOKING)
 
-    moved = [ui.text.change, *(control.input for control in (ui.a, ui.b, ui.choice))]  # a paste raises no input
+    moved = [ui.text.submit, *(control.input for control in ui.controls())]
     gr.on(moved, partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
     told = ui.frame.language.change(partial(retell, ui), ui.inputs(), [ui.head, ui.body, *ui.controls()], **LOOKING)
     told.then(partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)

@@ -1,0 +1,173 @@
+"""The course: its order and words, its code as it stands in the source, its pictures against the model itself."""
+
+import importlib
+import inspect
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from components.i18n import say
+from components.lessons import code_view, figures, shape_pictures, text_pictures
+from components.lessons.code_view import Code, excerpt
+from components.lessons.course import LESSONS
+from components.lessons.picture import EXAMPLE, Knob, Scene
+from components.lessons.pictures import PICTURES
+from components.lessons.screen import body_value, facts, head_value, told
+from components.lessons.tab import PANELS
+from gpt import GPTConfig, get_model
+from gpt.meta import meta_model
+
+CODES = [code for lesson in LESSONS for code in lesson.code]
+ROOT = Path(__file__).parents[2]
+LANGUAGES = ("en", "zh")
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return Scene(get_model(), "en", EXAMPLE)
+
+
+def drawn(scene, key, **changes):
+    return PICTURES[key].draw(replace(scene, choice=(PICTURES[key].choices or ("",))[0], **changes))
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: f"{code.module}.{code.name}")
+def test_each_excerpt_is_what_python_finds_under_that_name(code):
+    found = importlib.import_module(code.module)
+    for part in code.name.split("."):
+        found = getattr(found, part)
+    shown = excerpt(code)
+    file = (ROOT / shown.file).read_text(encoding="utf-8")
+    source = inspect.getsource(inspect.unwrap(found)) if callable(found) else file
+    lines = [line.strip() for line in shown.text.split("\n") if line]
+    assert lines
+    assert set(lines) <= {line.strip() for line in source.split("\n")} | {"@contextmanager", "@dataclass(frozen=True)"}
+    assert file.split("\n")[shown.line - 1].strip() == lines[0]
+    assert '"""' not in shown.text
+
+
+def test_an_excerpt_stays_on_a_screen():
+    for lesson in LESSONS:
+        assert sum(len(excerpt(code).lines) for code in lesson.code) <= 20, lesson.key
+
+
+def test_colours_change_no_letter():
+    text = inspect.getsource(code_view)
+    assert ["".join(piece for _, piece in line) for line in code_view.colour(text)] == text.split("\n")
+    kinds = dict(code_view.colour("def f(x):  # why")[0])
+    assert kinds == {"k": "def", "d": "f", "c": "# why", "": "(x):  "}
+
+
+@pytest.mark.parametrize(
+    "code", [Code("gpt.nothing", "GPT"), Code("gpt.model", "GPT.nothing"), Code("gpt.model", "GPT.loss", ("x =",))]
+)
+def test_what_is_not_there_is_not_shown(code):
+    with pytest.raises(LookupError):
+        excerpt(code)
+
+
+def test_every_lesson_is_whole_in_both_languages():
+    config = get_model().model.config
+    assert len(LESSONS) == len({lesson.key for lesson in LESSONS}) == 20
+    for index, lesson in enumerate(LESSONS):
+        assert lesson.key in PICTURES or lesson.key in PANELS
+        for language in LANGUAGES:
+            assert say(f"lesson.{lesson.key}.title", language)
+            words = "".join(told(lesson, part, language, config) for part in ("says", "question", "answer"))
+            assert "{" not in words
+            assert head_value(index, language, config)
+            assert body_value(index, language, config)
+    assert PICTURES.keys() | PANELS.keys() <= {lesson.key for lesson in LESSONS}
+
+
+@pytest.mark.parametrize("key", sorted(PICTURES.keys() - {"training"}))
+def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(scene, key):
+    picture, config = PICTURES[key], scene.loaded.model.config
+    for end in ("low", "high"):
+        a, b = (
+            0 if knob is None else knob.low if end == "low" else knob.top(config) for knob in (picture.a, picture.b)
+        )
+        for choice in picture.choices or ("",):
+            if key == "configuration":
+                a, b = (64, 1) if end == "low" else (1600, 25)
+            result = picture.draw(replace(scene, language="zh", a=a, b=b, choice=choice))
+            assert result.chart or result.strip or result.table
+
+
+def test_a_slider_keeps_anything_within_its_ends():
+    config = GPTConfig(n_layer=3)
+    knob = Knob("attention.layer", 0, lambda config: config.n_layer - 1, 1, 1)
+    for sent, kept in ((7, 2), (-1, 0), (1.6, 1), ("2", 1), (None, 1), (True, 1), (math.nan, 1), (math.inf, 2)):
+        assert knob.clamped(sent, config) == kept
+
+
+def test_wrong_heads_and_wrong_texts_are_explained(scene):
+    with pytest.raises(ValueError, match="768"):
+        drawn(scene, "configuration", a=768, b=10)
+    for text, key in (("", "empty"), ("word " * 60, "long"), ("x" * 401, "long")):
+        with pytest.raises(ValueError, match=r"\w") as problem:
+            drawn(scene, "attention", text=text)
+        assert str(problem.value) == scene.say(key, limit=40)
+    with pytest.raises(ValueError, match="two tokens"):
+        drawn(scene, "loss", text="a")
+
+
+def test_the_parameters_are_those_of_the_curriculum(scene):
+    counts = [PICTURES["parameters"].draw(replace(scene, choice=choice)) for choice in ("untied", "tied")]
+    assert counts[0].says.startswith("163,009,536")
+    assert counts[1].says.startswith("124,412,160")
+    assert "621.83 MiB" in counts[0].table
+
+
+def test_the_loss_is_the_models_own(scene):
+    ids = torch.tensor([scene.ids()])
+    loss = scene.loaded.model.loss(ids[:, :-1], ids[:, 1:]).item()
+    assert f"{loss:.2f} nats" in drawn(scene, "loss").chart
+
+
+def test_stopped_after_every_layer_the_model_says_what_it_says(scene):
+    config, ids = scene.loaded.model.config, torch.tensor([scene.ids()])
+    with torch.inference_mode():
+        best = scene.loaded.model(ids)[0, -1].softmax(0).max().item()
+    assert f"with {100 * best:.0f}" in drawn(scene, "model", a=config.n_layer).chart
+
+
+def test_the_skeleton_does_not_look_back(scene):
+    scenes = [replace(scene, text=f"{who} saw a big red ball") for who in ("Tom", "She")]
+    assert len(scenes[0].ids()) == len(scenes[1].ids())
+    for choice, same in (("skeleton", True), ("real", False)):
+        one, other = (PICTURES["skeleton"].draw(replace(each, choice=choice)).chart for each in scenes)
+        assert (one == other) is same
+
+
+@pytest.mark.parametrize("layout", ["hugging_face", "nanogpt", "book"])
+def test_no_number_is_lost_between_layouts(layout):
+    rows = shape_pictures.name_rows(layout)
+    weights = meta_model(GPTConfig(n_layer=1)).state_dict()
+    there = sum(math.prod(map(int, shape[1:-1].split(","))) for _, shape, _, _ in rows)
+    assert there == sum(tensor.numel() for tensor in weights.values())
+    assert {here for _, _, here, _ in rows} == weights.keys()
+    assert len({name for name, *_ in rows}) == len(rows)
+
+
+def test_the_pupil_begins_at_chance_and_learns():
+    run = text_pictures.run()
+    assert abs(run.losses[0] - math.log(run.n_characters)) < 0.2
+    assert np.mean(run.losses[-10:]) < run.losses[0] / 2
+    assert len(run.samples) == len(run.losses) // text_pictures.EVERY + 1
+
+
+def test_the_facts_are_of_the_model(scene):
+    config = scene.loaded.model.config
+    assert facts(config)["uniform"] == f"{math.log(config.vocab_size):.2f}"
+
+
+def test_figures_take_any_names_and_refuse_what_does_not_fit():
+    with pytest.raises(ValueError, match="2 names"):
+        figures.bar_groups(["a", "b"], {"x": np.ones(3)}, y_title="y")
+    figure = figures.bar_groups(["<b>"], {"x": np.ones(1)}, y_title="y")
+    assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)
