@@ -16,6 +16,7 @@ from components.layout import build_app, launch_options
 
 CHIPS = "#strip .gb-strip [role=option]"
 DARK = "rgb(55, 87, 126)"  # of the first bars
+SLOW = 60_000  # milliseconds for a page that is opened and for the text that is written in it
 LINK = "?prompt=The%20dog&temperature=0.8&seed=3&text=6&length=6&lang=en"
 
 
@@ -27,11 +28,15 @@ def url(serve):
 @pytest.fixture(scope="module")
 def opened(module_page, url):
     """A short text of known settings, written because a link asked for it."""
-    module_page.goto(url + LINK)
-    expect(module_page.locator(CHIPS)).to_have_count(8, timeout=60_000)
-    expect(module_page.locator("#status")).to_contain_text("6 tokens")
-    expect(module_page.locator("#generate")).to_be_enabled()
-    return module_page
+    return follow(module_page, url + LINK, 8)
+
+
+def follow(page, link, length):
+    page.goto(link)
+    expect(page.locator(CHIPS)).to_have_count(length, timeout=SLOW)
+    expect(page.locator("#status")).to_contain_text("length reached", timeout=SLOW)
+    expect(page.locator("#generate")).to_be_enabled()
+    return page
 
 
 def text(page):
@@ -74,7 +79,7 @@ def saved(page, what):
 )
 def test_what_a_link_cannot_have_is_named_and_the_rest_is_followed(page, url, query, names):
     page.goto(f"{url}?prompt=%3Cimg%20src=x%20onerror=alert(1)%3E&seed=1&length=2&{query}")
-    expect(page.locator("#notice")).to_contain_text(f": {names}.", timeout=60_000)
+    expect(page.locator("#notice")).to_contain_text(f": {names}.", timeout=SLOW)
     assert text(page).startswith("<img")
     expect(page.locator("#seed input, #seed textarea").first).to_have_value("1")
     assert page.locator("#strip img, #notice script").count() == 0
@@ -165,7 +170,8 @@ def test_a_chart_is_saved_as_it_looks(opened, theme):
         page.locator("#theme").click()
 
 
-def test_a_link_opens_the_same_text_place_and_tab(opened, browser):
+def test_a_link_opens_the_same_text_place_and_tab(page, browser, url):
+    opened = follow(page, url + LINK, 8)
     opened.locator("#bars .gb-rows button").nth(1).click()  # a choice by hand
     expect(opened.locator(CHIPS)).to_have_count(9)
     opened.locator("#temperature input[type=number]").fill("1.5")
@@ -187,7 +193,7 @@ def test_a_link_opens_the_same_text_place_and_tab(opened, browser):
 
     other = browser.new_context().new_page()
     other.goto(link)
-    expect(other.get_by_role("tab", name="Why?")).to_have_attribute("aria-selected", "true")
+    expect(other.get_by_role("tab", name="Why?")).to_have_attribute("aria-selected", "true", timeout=SLOW)
     other.get_by_role("tab", name="Playground").click()
     expect(other.locator(CHIPS)).to_have_count(10)
     assert text(other) == text(opened)
