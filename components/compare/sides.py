@@ -121,7 +121,8 @@ def _controls(words: Words, frame: Frame, side: str) -> dict[str, Any]:
     with gr.Column(min_width=280, elem_classes="gb-compare-side"):
         parts["model"] = words.build(
             gr.Dropdown,
-            {"label": f"compare.{side}", "choices": model_choices},
+            {"label": f"compare.{side}"},
+            choices=model_choices("en"),
             value=frame.example.loaded.name,
             elem_id=f"compare-{side}-model",
         )
@@ -195,6 +196,13 @@ def _wire(ui: Sides) -> None:
     ):
         widget.select(_with_event(select), everything, outputs, trigger_mode="always_last", **LOOKING)
     ui.frame.language.change(handler(compare_writing.retell), everything, outputs, **LOOKING)
+    models = [column.model for column in ui.columns]
+    ui.frame.language.change(_choices, [ui.frame.language, ui.frame.own], models, **LOOKING)
+
+
+def _choices(language: Language, own: list[str]) -> list[dict[str, Any]]:
+    """The models to choose from, the visitor's own among them, for both columns."""
+    return [gr.update(choices=model_choices(language, own)) for _ in SIDES]
 
 
 def _with_event(function: Callable[..., Any]) -> Callable[..., Any]:

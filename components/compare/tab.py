@@ -28,7 +28,7 @@ def build_compare(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playgrou
             sides = build_sides(words, frame, memory, prompt)
         with words.build(gr.Tab, {"label": "compare.beams"}, id="compare-beams") as beams_tab:
             beams = build_beams(words, tabs, playground, memory, prompt)
-    given = {memory, prompt, playground.prompt, frame.model, frame.language}
+    given = {memory, prompt, playground.prompt, frame.model, frame.own, frame.language}
     models = [column.model for column in sides.columns]
 
     def opened(values: dict[Any, Any]) -> dict[Any, Any]:
@@ -46,5 +46,5 @@ def open_tab(memory: Memory, sides: Sides, playground: Playground, values: dict[
         memory.taken = update[sides.prompt] = values[playground.prompt] or ""
     picked = {"value": values[playground.frame.model]} if memory.pair is None else {}
     for column in sides.columns:
-        update[column.model] = gr.update(choices=model_choices(language), **picked)
+        update[column.model] = gr.update(choices=model_choices(language, values[playground.frame.own]), **picked)
     return update

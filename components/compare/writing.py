@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Values = dict[Any, Any]
 PACE = 30  # tokens a second and column, so that one can follow
+UPDATE_SECONDS = 0.03  # between two updates of the texts, at least
 CHART_SECONDS = 0.3  # between two charts while the texts stream
 USUAL = {"temperature": LIMITS["temperature"].default, "top_k": 0, "top_p": 1.0, "seed": "1"}
 PRESETS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -110,16 +111,19 @@ def _write(ui: Sides, pair: Pair, length: int, language: Language) -> Iterator[V
             return
         yield {ui.parting: say("compare.measuring", language, n=n, total=pair.comparison.measurable)}
     yield {ui.parting: "", ui.divergence: compare_views.divergence(pair, language)}
-    began, drawn = time.perf_counter(), 0.0
+    began, shown, drawn = time.perf_counter(), 0.0, 0.0
     for count, steps in enumerate(pair.steps(length), start=1):
         for side, step in enumerate(steps):
             if step is not None:
                 strips[side] += views.strip_step(pair.documents[side], step)
+        now = time.perf_counter()
+        if now - shown < UPDATE_SECONDS:
+            continue
+        shown = now
         parted = _parted(pair)
         update: Values = {
             column.strip: gr.update(value=strips[side], parted=parted) for side, column in enumerate(ui.columns)
         }
-        now = time.perf_counter()
         if now - drawn >= CHART_SECONDS:
             drawn = now
             update |= {ui.divergence: compare_views.divergence(pair, language), **_told(ui, pair, language)}

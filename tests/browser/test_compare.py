@@ -15,6 +15,7 @@ CHIPS = ".gb-strip [role=option]"
 def compare(module_page, serve):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "PACE", 1e9)
+        patch.setattr(writing, "UPDATE_SECONDS", 0.3)
         patch.setattr(searching, "STEP_SECONDS", 0)
         yield opened(module_page, serve(build_app(), **launch_options()))
 

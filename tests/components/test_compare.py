@@ -123,6 +123,7 @@ def test_two_vocabularies_are_shown_and_not_compared():
 @pytest.fixture
 def sides(monkeypatch):
     monkeypatch.setattr(writing, "PACE", 1e9)
+    monkeypatch.setattr(writing, "UPDATE_SECONDS", 0)
     names = ("model", "temperature", "top_k", "top_p", "seed", "status", "strip", "bars")
     columns = tuple(SimpleNamespace(**{name: f"{side} {name}" for name in names}) for side in ("left", "right"))
     own = ("memory", "prompt", "length", "generate", "stop", "notice", "parting", "divergence")
