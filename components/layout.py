@@ -39,6 +39,7 @@ STYLES = (
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 SCRIPT = Path(__file__).with_name("layout.js").read_text(encoding="utf-8")
+CACHED_SECONDS = (600, 3600)  # how often files made for somebody are looked through, and when they go
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
 
 
@@ -52,7 +53,7 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
     name = add_model(model, n_head)
     loaded = get_model(name)
     words = Words()
-    with gr.Blocks(title="Glassbox GPT", analytics_enabled=False) as app:
+    with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
         frame = build_frame(words, example(loaded))
         with gr.Tabs(elem_id="tabs") as tabs:
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,6 +146,16 @@ class Record:
     def weights(self, layer: int, start: int = 0) -> np.ndarray:
         """(n_head, T - start, T): the attention weights of every head of a layer, the queries from `start` on."""
         return self._cache.attn_weights(layer, start=start)[0].cpu().numpy()
+
+    @torch.inference_mode()
+    def trace_at(self, position: int) -> Trace:
+        """Every value of one position, (1, 1, ...): a pass over one token, with what is stored of those before it."""
+        cache = copy(self._cache)  # the same memory: what is stored for this position is stored again
+        cache.crop(position)
+        trace = Trace()
+        idx = torch.tensor([[self.document.ids[position]]], device=cache.k.device)
+        self.document.loaded.model.hidden_states(idx, cache=cache, trace=trace, edits=self.document.edits)
+        return trace
 
     def trace(self) -> Trace:
         """The attention of the whole text as `gpt.analysis.heads` reads it; weights are computed when asked for."""

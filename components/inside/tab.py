@@ -12,10 +12,13 @@ from typing import Any
 import gradio as gr
 
 from components.i18n import Language, Words, say
+from components.inside.embeddings import build_embeddings
 from components.inside.machine import build_machine
 from components.inside.one_head import build_one_head
 from components.inside.part import Part, Scene, Values
 from components.inside.record import Record
+from components.inside.stream import build_stream
+from components.inside.trace_file import build_trace_file
 from components.playground import looking
 from components.playground.tab import LOOKING, SESSION_SECONDS, Playground
 from components.playground.views import Look, shading
@@ -26,7 +29,7 @@ from components.widgets.tokens import selection
 from gpt import Generation
 from gpt.memory import gigabytes
 
-PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head)
+PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head, build_stream, build_embeddings)
 TICK_SECONDS = 0.4  # between two looks for new tokens, while the tab is open
 REST = 3  # after an update, so many times its own duration goes by before the next, which leaves the stream its time
 
@@ -95,6 +98,7 @@ def build_inside(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playgroun
     notice = sentence(kind="notice", elem_id="inside-notice")
     with gr.Tabs(elem_id="inside-parts"):
         parts = tuple(build(words) for build in PARTS)
+    build_trace_file(words, playground)
     memory = gr.State(Memory(), time_to_live=SESSION_SECONDS)
     _wire(Inside(playground, memory, notice, gr.Timer(TICK_SECONDS, active=False), parts), tabs, tab)
 

@@ -1,6 +1,7 @@
 """The words of the Inside tab, as in `texts`. A part's words are three lines: its name, what it is, its formula."""
 
 from components.inside.head_texts import HEAD
+from components.inside.stream_texts import STREAM
 
 INSIDE: dict[str, tuple[str, str]] = {
     "tab.inside": ("Inside", "内部"),
@@ -191,4 +192,5 @@ INSIDE: dict[str, tuple[str, str]] = {
         "{n} 个头，{tokens} 个词元。最常看前一个词元的是第 {layer} 层第 {head} 个头（{share}）。",
     ),
     **HEAD,
+    **STREAM,
 }

@@ -1,0 +1,136 @@
+"""The residual stream and the neurons: how a token's vector grows, and who writes into it."""
+
+from __future__ import annotations
+
+import gradio as gr
+import numpy as np
+
+from components.i18n import Words, say
+from components.inside.part import Part, Scene, Values
+from components.inside.stream_figures import share_bars
+from components.lab.panel_figures import lines, pair_bars
+from components.labels import quoted, token_text, visible
+from components.widgets.chart import chart, chart_value
+from components.widgets.sentence import sentence
+from components.widgets.table import table, table_value
+from gpt.analysis.residual import Neurons, Stream, stream_lengths, strongest_neurons
+
+NEURONS, TOKENS = 10, 5
+ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
+
+
+def build_stream(words: Words) -> Part:
+    """Lay the part out."""
+    with words.build(gr.Tab, {"label": "inside.stream"}, id="inside-stream") as tab:
+        with gr.Row(elem_classes="gb-cards"):
+            with gr.Column(elem_classes="gb-card", min_width=300):
+                words.build(sentence, {"value": "stream.question"}, kind="question")
+                lengths = chart(elem_id="stream-lengths")
+            with gr.Column(elem_classes="gb-card", min_width=300):
+                words.build(sentence, {"value": "stream.shares.question"}, kind="question")
+                shares = chart(elem_id="stream-shares")
+        with gr.Column(elem_classes="gb-card"):
+            words.build(sentence, {"value": "neurons.question"}, kind="question")
+            bars = chart(elem_id="neurons")
+            rows = table(elem_id="neurons-table")
+
+    def show(scene: Scene) -> Values:
+        trace = scene.record.trace_at(scene.position)
+        stream = stream_lengths(trace)
+        model = scene.record.document.loaded.model
+        found = strongest_neurons(model, trace, scene.look.layer, 0, k=NEURONS, n_tokens=TOKENS)
+        return {
+            lengths: lengths_value(scene, stream),
+            shares: shares_value(scene, stream),
+            bars: neurons_value(scene, found),
+            rows: neurons_table(scene, found),
+        }
+
+    return Part("stream", tab, (lengths, shares, bars, rows), show)
+
+
+def lengths_value(scene: Scene, stream: Stream) -> str:
+    """Lengths of the stream and of what is added to it at the selected position."""
+    language, post = scene.language, stream.resid_post[:, 0].numpy()
+    added = stream.attn_out[:, 0] + stream.mlp_out[:, 0]
+    series = {"post": post, "attn": stream.attn_out[:, 0].numpy(), "mlp": stream.mlp_out[:, 0].numpy()}
+    figure = lines(
+        np.arange(len(post)),
+        {say(f"stream.{name}", language): values for name, values in series.items()},
+        x_title=say("stream.layer", language),
+        y_title=say("stream.length", language),
+        markers=True,
+    )
+    told = {"first": f"{stream.resid_pre[0, 0]:.2f}", "last": f"{post[-1]:.2f}", "most": int(added.argmax())}
+    says = say("stream.says", language, token=_token(scene), **told)
+    return chart_value(figure, says, say("stream.note", language))
+
+
+def shares_value(scene: Scene, stream: Stream) -> str:
+    """What the stream after each layer consists of."""
+    language, layer = scene.language, scene.look.layer
+    parts = {"kept": stream.kept_share[:, 0], "attn": stream.attn_share[:, 0], "mlp": stream.mlp_share[:, 0]}
+    figure = share_bars(
+        {say(f"stream.{name}", language): values.numpy() for name, values in parts.items()},
+        layer_title=say("stream.layer", language),
+        share_title=say("stream.share", language),
+    )
+    told = {name: f"{values[layer]:.0%}" for name, values in parts.items()}
+    says = say("stream.shares.says", language, layer=layer, **told)
+    return chart_value(figure, says, say("stream.shares.note", language))
+
+
+def neurons_value(scene: Scene, found: Neurons) -> str:
+    """The strongest neurons of the selected layer, before and after the activation function."""
+    language = scene.language
+    activation = ACTIVATIONS[_activation(scene)]
+    figure = pair_bars(
+        [str(index) for index in found.index.tolist()],
+        {
+            say("neurons.before", language, activation=activation): found.pre.numpy(),
+            say("neurons.after", language): found.post.numpy(),
+        },
+        name_title=say("neurons.neuron", language),
+        digits=".2f",
+        tip=".4f",
+    )
+    says = say(
+        "neurons.says",
+        language,
+        token=_token(scene),
+        layer=scene.look.layer,
+        first=int(found.index[0]),
+        pre=f"{found.pre[0]:.2f}",
+        post=f"{found.post[0]:.2f}",
+        activation=activation,
+        up=_tokens(scene, found.up[0].tolist()[:2]),
+        down=_tokens(scene, found.down[0].tolist()[:2]),
+    )
+    return chart_value(figure, says, say("neurons.note", language))
+
+
+def neurons_table(scene: Scene, found: Neurons) -> str:
+    """The same as rows, with the tokens that each neuron pushes."""
+    names = ("neuron", "pre", "post", "length", "up", "down")
+    rows = [[say(f"neurons.{name}", scene.language) for name in names]]
+    for i, index in enumerate(found.index.tolist()):
+        numbers = [f"{values[i]:.2f}" for values in (found.pre, found.post, found.length)]
+        pushed = [_tokens(scene, ids[i].tolist()) for ids in (found.up, found.down)]
+        rows.append([str(index), *numbers, *pushed])
+    return table_value(rows)
+
+
+def _activation(scene: Scene) -> str:
+    document = scene.record.document
+    swapped = None if document.edits is None else document.edits.activation
+    return swapped or document.loaded.model.config.activation
+
+
+def _token(scene: Scene) -> str:
+    document = scene.record.document
+    return visible(token_text(document.loaded.tokenizer, document.ids[scene.position]))
+
+
+def _tokens(scene: Scene, ids: list[int]) -> str:
+    tokenizer = scene.record.document.loaded.tokenizer
+    return " ".join(quoted(tokenizer, token_id) for token_id in ids)
