@@ -112,7 +112,6 @@ def everything(ui: Change, memory: Memory, language: Language) -> Values:
     config = memory.text.config
     return {
         **effects(ui, memory, language),
-        ui.status: "",
         ui.switches: change_views.switch_state(memory),
         ui.activation: memory.edits.activation or config.activation,
         ui.positions: memory.edits.drop_positions,
@@ -130,6 +129,7 @@ def effects(ui: Change, memory: Memory, language: Language) -> Values:
     return {
         ui.lead: change_views.changed(memory, language),
         ui.notice: "",
+        ui.status: "",
         ui.bars: change_views.bars(memory.effect, memory.patched, position, language),
         ui.divergence: change_views.divergence(memory.effect, position, language),
         ui.code: program(memory),

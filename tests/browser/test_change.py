@@ -1,0 +1,94 @@
+"""The Change tab in a browser: switches, both texts in step, patching; the link opens with its edits."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from components.layout import build_app, launch_options
+
+CHIPS = ".gb-strip .gb-chip"
+
+
+@pytest.fixture(scope="module")
+def url(serve):
+    return serve(build_app(), **launch_options())
+
+
+@pytest.fixture(scope="module")
+def change(module_page, url):
+    """The tab as a link with edits opens it."""
+    module_page.goto(f"{url}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
+    expect(says(module_page, "bars")).to_contain_text("layer 0 head 5 off; ReLU in place of GELU (tanh)", timeout=60_000)
+    return module_page
+
+
+def says(page, name):
+    return page.locator(f"#change-{name} .gb-says")
+
+
+def lead(page):
+    return page.locator("#change-lead")
+
+
+def switch(page, layer, place):
+    """The switches of a layer: its number, attention, the heads, feed-forward."""
+    return page.locator("#change-switches .gb-switch-row").nth(layer + 1).locator(".gb-switch").nth(place)
+
+
+def test_a_link_opens_with_its_edits_and_reset_takes_them_back(change):
+    expect(switch(change, 0, 7)).to_have_class(re.compile("gb-off"))
+    expect(change.locator("#change-activation input[value=relu]")).to_be_checked()
+    change.locator("#change-reset").click()
+    expect(lead(change)).to_contain_text("Nothing is changed")
+    expect(switch(change, 0, 7)).not_to_have_class(re.compile("gb-off"))
+    expect(says(change, "divergence")).to_contain_text("the same at every position")
+
+
+def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(change):
+    switch(change, 1, 1).click()
+    expect(lead(change)).to_contain_text("attention of layer 1 off")
+    expect(says(change, "bars")).to_contain_text(re.compile(r"this took .* from .* to .*: attention of layer 1 off"))
+    grid = change.locator("#change-switches [role=grid]")
+    grid.press("ArrowRight")
+    grid.press("ArrowRight")
+    grid.press("Space")
+    expect(lead(change)).to_contain_text("attention of layer 1 off; layer 1 head 1 off")
+    change.locator("#change-switches input[type=range]").fill("0.5")
+    expect(lead(change)).to_contain_text("layer 1 head 1 × 0.5")
+    switch(change, 3, 0).click()
+    expect(lead(change)).to_contain_text("layer 3 off")
+    change.locator(f"#change-original {CHIPS}").nth(5).click()
+    expect(says(change, "bars")).to_contain_text("After “·there”")
+
+
+def test_an_experiment_and_both_texts_in_step(change):
+    change.locator("#change-try-attention-all").click()
+    expect(lead(change)).to_contain_text("attention of every layer off")
+    expect(change.locator("#change-edited")).to_contain_text("Generate both")
+    change.locator("#change-both").click()
+    expect(change.locator("#change-parted")).to_contain_text(re.compile(r"attention of every layer off.*Seed 10"))
+    expect(change.locator("#change-both")).to_be_enabled()
+    expect(change.locator("#change-edited .gb-parted")).to_have_count(1)
+    expect(change.locator("#change-own")).to_contain_text("Reset goes back")
+    change.locator("#change-python button").first.press("Enter")
+    expect(change.locator("#change-code textarea")).to_have_value(re.compile(r"attn_scale=\{0: 0\.0, 1: 0\.0"))
+
+
+def test_the_patch_of_a_cell_becomes_an_edit(change):
+    change.locator("#change-patch-animals").click()
+    expect(says(change, "map")).to_contain_text("“·dog” less “·cat”")
+    change.locator("#change-map .nsewdrag").last.click(position={"x": 20, "y": 30})
+    expect(change.locator("#change-cell")).to_contain_text("of the way to")
+    change.locator("#change-keep").click()
+    expect(lead(change)).to_contain_text("taken from prompt A")
+    expect(change.locator(f"#change-original {CHIPS}").nth(4)).to_have_text("cat")
+    change.locator("#change-clean textarea").fill("One more token here than there.")
+    change.locator("#change-measure").click()
+    expect(change.locator("#change-trouble")).to_contain_text("must have the same number")
+
+
+def test_nothing_scrolls_sideways_on_a_phone(change):
+    change.set_viewport_size({"width": 390, "height": 844})
+    expect(change.locator("#change-switches .gb-switch-row").first).to_be_visible()
+    assert change.evaluate("document.documentElement.scrollWidth") <= 390
