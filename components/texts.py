@@ -173,6 +173,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     **INSIDE,
     # why
     **WHY,
+    # train
+    **TRAIN,
     # compare
     **COMPARE,
     # change

@@ -62,11 +62,22 @@ class Parts:
     def of(cls, found: Scaling) -> Parts:
         return cls(found.curves[:-1], found.curves[-1])
 
+    @property
+    def last(self) -> int:
+        """The last moment at which all of them were measured."""
+        return min(len(curve.points) for curve in self.curves) - 1
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """How many tokens they have read, the fewest and the most."""
+        ends = [curve.points[-1].tokens for curve in self.curves]
+        return min(ends), max(ends)
+
 
 def by_tokens(found: Scaling, language: Language) -> str:
     """Each model as it reads on."""
     parts = Parts.of(found)
-    small, large = parts.curves[0].points[-1], parts.curves[-1].points[-1]
+    small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
     text = say("scaling.by.tokens", language, tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
     return _along(parts, "tokens", lambda point: point.tokens, text, language)
 
@@ -90,8 +101,7 @@ def by_parameters(found: Scaling, language: Language) -> str:
     """A line for each of a few moments, over the sizes."""
     parts = Parts.of(found)
     sizes = np.array([curve.block_parameters for curve in parts.curves])
-    last = len(parts.curves[0].points) - 1
-    moments = np.unique(np.linspace(FIRST, last, MOMENTS, dtype=int))
+    moments = np.unique(np.linspace(FIRST, parts.last, MOMENTS, dtype=int))
     lines = [
         ScalingLine(
             say("scaling.after", language, n=short(parts.curves[0].points[i].tokens)),
@@ -133,15 +143,15 @@ def _drawn(lines: list[ScalingLine], parts: Parts, axis: str, x: float, text: st
 def honest(found: Scaling, language: Language) -> str:
     """What is the same and what is not."""
     parts = Parts.of(found)
-    end, tokens = parts.bundled.points[-1], parts.curves[0].points[-1].tokens
+    end, (fewest, most) = parts.bundled.points[-1], parts.tokens
     return say(
         "scaling.honest",
         language,
         vocabulary="4,096",
-        tokens=short(tokens),
+        tokens=short(most) if fewest == most else f"{short(fewest)}–{short(most)}",
         name=say("scaling.bundled", language),
         parameters=short(parts.bundled.block_parameters),
-        more=f"{end.tokens / tokens:.0f}",
+        more=f"{end.tokens / most:.0f}",
         loss=f"{end.loss:.2f}",
         bits=f"{end.bits_per_byte:.3f}",
         command=found.command,

@@ -23,7 +23,7 @@ MOST_CHARACTERS = 512  # different ones
 HELD_BACK = 0.1  # share of the text that is not trained on
 TEST_ROWS = 32
 SAMPLE_TOKENS = 120
-TEXT_RECIPE = replace(RECIPE, block_size=64, batch_size=32, steps=1000)
+TEXT_RECIPE = replace(RECIPE, block_size=64, batch_size=16, steps=1500)
 
 
 def read_upload(data: bytes, name: str = "this file") -> str:

@@ -1,0 +1,162 @@
+"""What the Train tab draws: the numbers in the pictures are those of the run."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from components.train import scaling, views
+from components.train.figures import grouped, learning_curve, stairs
+from components.train.views import Moment
+from gpt.config import GPTConfig
+from gpt.experiments.scaling import SIZES, load_scaling, training_flops
+from gpt.experiments.shapes import count_parameters
+from gpt.live.tasks import TASKS, TaskMaterial
+from gpt.live.training import LiveRun, Look
+from gpt.train.recipe import Recipe
+
+
+@pytest.fixture(scope="module")
+def run() -> LiveRun:
+    recipe = Recipe(n_layer=2, n_head=2, n_embd=16, steps=6, batch_size=4, warmup=2)
+    run = LiveRun(TaskMaterial(TASKS["reverse"]), recipe)
+    run.start()
+    assert run.wait(120)
+    return run
+
+
+def look_of(weights: np.ndarray) -> Look:
+    return Look(0, 1.0, 0.0, (), weights)
+
+
+@pytest.mark.parametrize("n", [1, 7, 300, 301, 4999])
+def test_groups_keep_the_mean_and_the_ends_in_order(n: int) -> None:
+    values = np.random.default_rng(0).normal(size=n)
+    means = grouped(values, 300)
+    assert len(means) == min(n, 300)
+    sizes = np.diff([*(np.arange(len(means)) * n // len(means)), n])
+    assert sizes.max() - sizes.min() <= 1
+    assert np.average(means, weights=sizes) == pytest.approx(values.mean(), abs=1e-5)
+
+
+def test_a_line_through_the_stairs_has_every_jump() -> None:
+    rates = np.repeat([1.0, 3.0, 0.3, 1.0], [731, 3, 1, 900])
+    kept = stairs(rates)
+    assert np.allclose(np.interp(np.arange(len(rates)), kept, rates[kept]), rates)
+    assert len(kept) < 120
+
+
+def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
+    progress = run.progress
+    content = json.loads(views.curve(run, progress, Moment(), "en"))
+    assert f"{progress.looks[-1].val_loss:.3f} nats" in content["text"]
+    assert f"{math.log(run.material.vocabulary.n_vocab):.2f}" in content["text"]
+    assert "of 500 unseen examples" in content["text"]
+    early = json.loads(views.curve(run, progress, Moment(step=0), "en"))
+    assert f"{progress.looks[0].val_loss:.3f} nats" in early["text"]
+    marks = [shape for shape in early["figure"]["layout"]["shapes"] if shape["x0"] == shape["x1"]]
+    assert [mark["x0"] for mark in marks] == [0]
+
+
+def test_a_text_has_no_panel_of_right_answers() -> None:
+    some = np.array([1.0, 0.5])
+    with_answers = learning_curve(some, some, some, some, some, steps=2, guessing=1.0)
+    without = learning_curve(some, some, some, some, None, steps=2, guessing=1.0)
+    assert len(without.data) == len(with_answers.data) - 1
+    assert "yaxis2" not in without.layout
+    assert list(with_answers.data[2].y) == [100, 50]
+
+
+def test_every_evaluation_needs_its_values() -> None:
+    two, three = np.ones(2), np.ones(3)
+    for given in ((two, three, two, two, two), (two, two, two, three, two), (two, two, two, two, three)):
+        with pytest.raises(ValueError, match="every update has a loss and a rate"):
+            learning_curve(*given, steps=2, guessing=1.0)
+
+
+def test_the_telling_head_is_the_one_that_looks_at_what_comes_next() -> None:
+    ids, first = [5, 6, 7, 0, 7, 6, 5], 3  # 0 asks for the rest backwards
+    weights = np.zeros((2, 3, 7, 7), np.float16)
+    weights[:, :, range(7), range(7)] = 1  # all look at themselves
+    for row, column in ((3, 2), (4, 1), (5, 0)):
+        weights[1, 2, row] = 0
+        weights[1, 2, row, column] = 1
+    assert views.telling(look_of(weights), ids, first) == ((1, 2), 1.0)
+    assert Moment().place(look_of(weights), ids, first) == (1, 2)
+    assert Moment(layer=0, head=1).place(look_of(weights), ids, first) == (0, 1)
+    assert Moment(layer=3, head=0).place(look_of(weights), ids, first) == (1, 2)  # of a larger model before
+
+
+def test_a_moment_shows_the_last_evaluation_until_then(run: LiveRun) -> None:
+    progress = run.progress
+    steps = [look.step for look in progress.looks]
+    assert Moment().look(progress).step == steps[-1]
+    for step in range(progress.steps + 1):
+        assert Moment(step=step).look(progress).step == max(each for each in steps if each <= step)
+
+
+def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
+    look, moment = run.progress.looks[0], Moment(step=0, layer=1, head=0)
+    weights = look.attn_weights[1, 0].astype(np.float32)
+    row = views.asked_at(run)
+    assert run.material.tested[0].prompt[row] == ">"
+    best = views.labels(run)[int(weights[row, : row + 1].argmax())]
+    text = json.loads(views.heatmap(run, look, moment, "en"))["text"]
+    assert f"layer 1 head 0: about to write “{run.material.tested[0].answer[0]}”, it looks most at “{best}”" in text
+
+
+def test_samples_say_what_is_right(run: LiveRun) -> None:
+    look = run.progress.looks[-1]
+    rows = json.loads(views.samples_table(look, "en"))[1:]
+    for row, sample in zip(rows, look.samples, strict=True):
+        assert row[0] == sample.prompt
+        assert row[2] == sample.expected.removesuffix("\n")
+        assert row[3] == ("✓ right" if sample.text == sample.expected else "✗ wrong")
+
+
+def test_every_state_of_a_run_has_its_sentence(run: LiveRun) -> None:
+    waiting = LiveRun(TaskMaterial(TASKS["add"]), Recipe(n_layer=1, n_head=1, n_embd=8, steps=9))
+    for language in ("en", "zh"):
+        told = {views.status(waiting, waiting.progress, language), views.status(run, run.progress, language)}
+        assert len(told) == 2
+    waiting.cancel()
+    assert views.status(waiting, waiting.progress, "en") == "Cancelled at step 0."
+
+
+def test_the_recorded_sizes_are_those_of_their_models() -> None:
+    found = load_scaling()
+    assert [curve.name for curve in found.curves[:-1]] == list(SIZES)
+    for curve, (n_layer, n_head, n_embd) in zip(found.curves, SIZES.values(), strict=False):
+        config = GPTConfig(vocab_size=4096, block_size=256, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
+        assert curve.parameters == count_parameters(config)
+        assert curve.block_parameters == curve.parameters - (4096 + 256) * n_embd
+        for point in curve.points:
+            assert point.flops == pytest.approx(point.tokens * training_flops(config))
+    bundled = found.curves[-1]
+    assert (bundled.points[-1].tokens, bundled.parameters) == (20_480_000, 4_394_880)
+    assert bundled.points[-1].bits_per_byte == pytest.approx(0.6481, abs=2e-4)  # as its card says
+
+
+def test_the_scaling_pictures_say_what_was_measured() -> None:
+    found = load_scaling()
+    common = min(len(curve.points) for curve in found.curves[:-1]) - 1
+    small, large = found.curves[0].points[common], found.curves[-2].points[common]
+    assert small.tokens == large.tokens
+    text = json.loads(scaling.by_tokens(found, "en"))["text"]
+    assert f"{small.loss - large.loss:.2f} nats ahead" in text
+    budget = min(curve.points[-1].flops for curve in found.curves[:-1])
+    best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
+    assert scaling.named(best, "en") in json.loads(scaling.by_flops(found, "en"))["text"]
+    for draw in (scaling.by_tokens, scaling.by_flops, scaling.by_parameters):
+        *lines, star = json.loads(draw(found, "zh"))["figure"]["data"]
+        assert len(lines) >= 3
+        assert star["marker"]["symbol"] == "star"
+    assert "0.648 bits per byte" in scaling.honest(found, "en")
+
+
+@pytest.mark.parametrize(("number", "said"), [(98_432, "98\u00a0k"), (2_097_152, "2.1\u00a0M"), (6.3e12, "6.3e12")])
+def test_large_numbers_are_short(number: float, said: str) -> None:
+    assert scaling.short(number) == said
