@@ -173,8 +173,6 @@ TEXTS: dict[str, tuple[str, str]] = {
     **INSIDE,
     # why
     **WHY,
-    # train
-    **TRAIN,
     # compare
     **COMPARE,
     # change
