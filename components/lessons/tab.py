@@ -16,12 +16,16 @@ import gradio as gr
 
 from components.frame import Frame
 from components.i18n import Language, Words, say
+from components.lab.feed_forward import build_feed_forward
 from components.lab.initialisation import build_initialisation
+from components.lab.kernels import build_kernels
 from components.lab.layer_norm import build_layer_norm
 from components.lab.masks import build_masks
 from components.lab.panel import Panel
+from components.lab.positions import build_positions
 from components.lab.shapes import ShapeLab
 from components.lab.shortcuts import build_shortcuts
+from components.lab.skeleton import build_skeleton
 from components.lab.tokenizer import build_tokenizer
 from components.lab.tying import build_tying
 from components.lessons.course import LESSONS
@@ -39,10 +43,13 @@ Values = dict[Any, Any]
 # The panels of the lab that a lesson shows, below its small picture where it has one.
 PANELS: dict[str, tuple[Callable[[Words, Frame, Playground], Panel], ...]] = {
     "tokenizer": (build_tokenizer,),
+    "skeleton": (build_skeleton,),
     "layer_norm": (build_layer_norm,),
+    "feed_forward": (build_feed_forward,),
     "shortcuts": (build_shortcuts,),
     "initialisation": (build_tying, build_initialisation),
     "small": (build_masks,),
+    "next": (build_kernels, build_positions),
 }
 NOTHING_OPEN = -1
 
@@ -57,10 +64,11 @@ class Panels:
 
 @dataclass(frozen=True)
 class Lessons:
-    """The components of the tab. index: which lesson is open, from 0."""
+    """The components of the tab. index: which lesson is open, from 0; kept: what its controls said last, by name."""
 
     frame: Frame
     index: gr.State
+    kept: gr.State
     head: gr.HTML
     body: gr.HTML
     card: gr.Column
@@ -77,7 +85,7 @@ class Lessons:
 
     def inputs(self) -> set[Any]:
         """Everything that a small picture is drawn from."""
-        return {self.index, self.text, self.a, self.b, self.choice, self.frame.language}
+        return {self.index, self.kept, *self.controls(), self.frame.language}
 
     def controls(self) -> list[Any]:
         """What a person moves."""
@@ -93,6 +101,7 @@ def build_lessons(
 ) -> None:
     """Lay the tab out and wire it; its widgets ask for the first lesson when they appear. `?lesson=7` opens the tab."""
     parts: dict[str, Any] = {"frame": frame, "index": gr.State(NOTHING_OPEN, time_to_live=SESSION_SECONDS)}
+    parts["kept"] = gr.State({}, time_to_live=SESSION_SECONDS)
     with gr.Column(elem_classes="gb-card"):
         parts["head"] = lesson_head(elem_id="lesson-head")
     with gr.Row(elem_classes="gb-lesson-columns"):
@@ -159,14 +168,17 @@ def _wire(ui: Lessons, rooms: Rooms) -> None:
     columns = [ui.card, *(panels.column for panels in ui.panels.values())]
     every = [panel for panels in ui.panels.values() for panel in panels.each]
     screen = [ui.index, ui.head, ui.body, *columns, *ui.controls(), *ui.shown()]
-    turned = ui.head.select(_with_event(partial(turn, ui)), {ui.frame.language}, screen, **latest, **LOOKING)
+    turned = ui.head.select(_with_event(partial(turn, ui)), {ui.kept, ui.frame.language}, screen, **latest, **LOOKING)
     seen = {ui.index, *(component for panel in every for component in panel.inputs)}
     filled = list({component: None for panel in every for component in panel.outputs})
     turned.then(partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
     turned.then(partial(fill, ui), seen, filled, **latest, **LOOKING)
 
-    moved = [ui.text.submit, *(control.input for control in ui.controls())]
+    moved = [control.input for control in (ui.a, ui.b, ui.choice)]
     gr.on(moved, partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
+    # A paste raises no input, and a change comes while the other controls still say what the last lesson left there.
+    typed = {ui.index, ui.kept, ui.text, ui.frame.language}
+    ui.text.change(partial(draw, ui), typed, ui.shown(), **latest, **RUNNING)
     told = ui.frame.language.change(partial(retell, ui), ui.inputs(), [ui.head, ui.body, *ui.controls()], **LOOKING)
     told.then(partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
 
@@ -191,6 +203,7 @@ def turn(ui: Lessons, values: Values, sent: Values) -> Values:
         return {ui.index: gr.skip()}
     picture = PICTURES.get(LESSONS[index].key)
     config = ui.frame.example.loaded.model.config
+    values[ui.kept].clear()
     update: Values = {ui.index: index, **_words(ui, index, language), **_values(ui, Drawn(), language), ui.notice: ""}
     update[ui.card] = gr.update(visible=picture is not None)
     for key, panels in ui.panels.items():
@@ -248,14 +261,16 @@ def _values(ui: Lessons, drawn: Drawn, language: Language) -> Values:
 def scene_of(ui: Lessons, picture: Picture, values: Values) -> Scene:
     """What the controls say, each brought into its limits: what arrives may be of another lesson, or anything."""
     loaded = ui.frame.example.loaded
-    config = loaded.model.config
-    text, choice = values[ui.text], values[ui.choice]
+    config, text = loaded.model.config, values[ui.text]
+    kept = values[ui.kept]
+    kept |= {name: values[getattr(ui, name)] for name in ("a", "b", "choice") if getattr(ui, name) in values}
+    choice = kept.get("choice")
     return Scene(
         loaded,
         values[ui.frame.language],
         text if isinstance(text, str) else "",
-        picture.a.clamped(values[ui.a], config) if picture.a else 0,
-        picture.b.clamped(values[ui.b], config) if picture.b else 0,
+        picture.a.clamped(kept.get("a"), config) if picture.a else 0,
+        picture.b.clamped(kept.get("b"), config) if picture.b else 0,
         choice if choice in picture.choices else (picture.choices or ("",))[0],
     )
 
