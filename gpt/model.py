@@ -123,9 +123,9 @@ class CausalSelfAttention(nn.Module):
 
     def in_the_open(self, q: Tensor, k: Tensor, v: Tensor, run: Pass) -> Tensor:
         """softmax(q k^T / sqrt(hs) + mask) v, step by step; the weights go into the trace."""
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, nh, T, S)
+        scores = (q @ k.transpose(-2, -1)).div_(math.sqrt(q.shape[-1]))  # (B, nh, T, S); in place, as it is large
         mask = causal_mask(*scores.shape[-2:], q.device) if run.mask is None else run.mask
-        weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+        weights = scores.masked_fill_(~mask, -math.inf).softmax(dim=-1)
         if run.padded:  # a row that may look nowhere
             weights = weights.masked_fill(~mask, 0.0)
         for name, value in (("attn_q", q), ("attn_k", k), ("attn_v", v), ("attn_weights", weights)):
