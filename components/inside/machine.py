@@ -25,9 +25,13 @@ def build_machine(words: Words) -> Part:
             grid = words.build(heads, {"labels": heads_labels}, elem_id="heads")
 
     def show(scene: Scene) -> Values:
+        language = scene.language
+        grown = overview(scene.record, scene.look, language, scene.kept)
         return {
-            picture: inside_views.flow(scene.record, scene.look, scene.language),
-            grid: overview(scene.record, scene.look, scene.language, scene.kept),
+            picture: gr.update(
+                value=inside_views.flow(scene.record, scene.look, language), labels=flow_labels(language)
+            ),
+            grid: gr.update(value=grown, labels=heads_labels(language)),
         }
 
     return Part("machine", tab, (picture, grid), show, clickable=(picture, grid))
