@@ -10,14 +10,14 @@ from components.widgets import beams as tree
 from components.widgets.table import table_value
 from gpt.documents.beam import BeamSearch, Candidate
 
-ROOT_TOKENS = 3  # of the text before it, that stand at the root of the tree
+ROOT = 9  # characters at the root of the tree: the end of the text that it goes on from
 
 
 def begin(search: BeamSearch) -> str:
     """The tree before the first step."""
     tokenizer = search.document.loaded.tokenizer
-    root = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-ROOT_TOKENS:])
-    return tree.header(f"{id(search):x}", root)
+    before = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-ROOT:])
+    return tree.header(f"{id(search):x}", before if len(before) <= ROOT else f"…{before[1 - ROOT :]}")
 
 
 def whole(search: BeamSearch) -> str:
