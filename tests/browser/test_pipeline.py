@@ -16,7 +16,7 @@ def url(serve):
 
 
 @pytest.fixture(scope="module")
-def opened(module_page, url):
+def opened(url, module_page):
     module_page.goto(url)
     expect(module_page.locator("#bars .main-svg").first).to_be_visible(timeout=60_000)
     module_page.locator("#pipeline > button").first.click()
@@ -38,7 +38,7 @@ def test_sliders_move_the_stages_without_running_the_model(opened, monkeypatch):
     expect(cell(opened, 2, 0)).to_have_text("Top-k 7")
     expect(cell(opened, 2, 1)).to_contain_text("4,089")
     expect(opened.locator("#pipeline-lines .gb-says")).to_contain_text("7 of 4,096 tokens can be drawn")
-    assert opened.locator("#preset input:checked").count() == 0
+    expect(opened.locator("#preset input:checked")).to_have_count(0)
 
 
 def test_presets_set_the_sliders_and_know_themselves_again(opened):

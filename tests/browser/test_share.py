@@ -26,7 +26,7 @@ def url(serve):
 
 
 @pytest.fixture(scope="module")
-def opened(module_page, url):
+def opened(url, module_page):
     """A short text of known settings, written because a link asked for it."""
     return follow(module_page, url + LINK, 8)
 
