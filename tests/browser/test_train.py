@@ -1,0 +1,97 @@
+"""The Train tab in a browser: a run from its start to the Playground, and what is refused."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from components.layout import build_app, launch_options
+from gpt.live.tasks import TASKS, TaskMaterial
+
+PATIENT = 120_000  # ms
+CHIPS = "#strip .gb-strip [role=option]"
+EXAMPLE = TaskMaterial(TASKS["reverse"]).tested[0]
+
+
+@pytest.fixture(scope="module")
+def url(serve):
+    with pytest.MonkeyPatch.context() as patch:  # here a training need not wait for all else on the machine
+        patch.setattr("gpt.live.training.step_aside", lambda: None)
+        patch.setattr("gpt.live.training.LOOKS", 5)
+        yield serve(build_app(), **launch_options())
+
+
+@pytest.fixture
+def train(page, url):
+    page.goto(url)
+    page.get_by_role("tab", name="Train", exact=True).click()
+    expect(page.locator("#scaling-tokens .main-svg").first).to_be_visible()
+    return page
+
+
+def choose(page, name, value):
+    page.locator(f"#train-{name}").get_by_text(value, exact=True).click()
+
+
+def set_number(page, name, value):
+    box = page.locator(f"#train-{name} input[type=number]")
+    box.fill(str(value))
+    box.press("Tab")
+
+
+def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
+    choose(train, "task", "Reverse")
+    expect(train.locator("#train-about")).to_contain_text("backwards")
+    train.locator("#train-settings > button").click()
+    choose(train, "n-embd", "32")
+    set_number(train, "steps", 50)
+    train.locator("#train-start").click()
+    expect(train.locator("#train-status")).to_contain_text("Finished after 50 steps", timeout=PATIENT)
+    says, samples = train.locator("#train-curve .gb-says"), train.locator("#train-samples tr")
+    expect(says).to_contain_text("Step 50: ")
+    expect(samples).to_have_count(5)
+    expect(samples.nth(1)).to_contain_text(re.compile(f"{EXAMPLE.prompt}.*{EXAMPLE.answer.strip()}.*(✓ right|✗ wrong)"))
+    expect(train.locator("#train-heatmap .gb-says")).to_contain_text("Step 50, ")
+    train.locator("#train-moment input[type=range]").press("Home")
+    expect(says).to_contain_text("Step 0: ")
+    expect(train.locator("#train-samples-says")).to_contain_text("At step 0: 0 of these 4")
+    train.locator("#train-heads .gb-heads-grid").press("End")  # a key that is none of its own
+    train.locator("#train-heads .gb-heads-grid").press("Enter")
+    expect(train.locator("#train-heatmap .gb-says")).to_contain_text("Step 0, ")
+    with train.expect_download() as download:
+        train.locator("#train-download").click()
+    assert download.value.suggested_filename == "reverse.zip"
+    train.locator("#train-open").click()
+    expect(train.locator("#model input")).to_have_value("Reverse · trained by you")
+    expect(train.locator("#status")).to_contain_text(re.compile("length reached|context is full"))
+    assert "".join(train.locator(CHIPS).all_text_contents()).startswith(EXAMPLE.prompt)
+
+
+def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
+    notice = train.locator("#train-notice")
+    choose(train, "task", "Your text")
+    train.locator("#train-start").click()
+    expect(notice).to_contain_text("There is no text to learn from")
+    (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" * 100)
+    with train.expect_file_chooser() as chooser:
+        train.locator("#train-file").click()
+    chooser.value.set_files(tmp_path / "picture.txt")
+    expect(notice).to_contain_text("picture.txt is not a text")
+    train.locator("#train-code").click()
+    expect(train.locator("#train-source")).to_contain_text("To be learned: the code of this model")
+    train.locator("#train-settings > button").click()
+    set_number(train, "rate", 100)
+    train.locator("#train-start").click()
+    expect(train.locator("#train-status")).to_contain_text("The loss became infinite at step", timeout=PATIENT)
+    expect(train.locator("#train-start")).to_be_enabled()
+    expect(train.locator("#train-open")).to_be_hidden()
+
+
+def test_nothing_scrolls_sideways_on_a_phone(page, url):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{url}?__theme=dark&lang=en")
+    expect(page.locator("#generate")).to_be_visible()
+    page.locator(".overflow-menu > button").click()
+    page.locator(".overflow-dropdown").get_by_text("Train", exact=True).click()
+    expect(page.locator("#scaling-parameters .main-svg").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
