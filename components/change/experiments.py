@@ -21,7 +21,8 @@ MOST = 6  # changes are named one by one, then counted
 
 
 def in_words(edits: Edits, patched: Patched | None, config: GPTConfig, language: Language) -> list[str]:
-    """Each change as a few words: "layer 3 head 2 off"; whole layers and all layers together where it is so."""
+    """Each change as a few words: "layer 3 head 2 off"; what holds for the whole model first, whole
+    layers and all layers together where it is so."""
     heads, attention, feed = dict(edits.head_scale), dict(edits.attn_scale), dict(edits.mlp_scale)
     found = []
 
@@ -29,6 +30,16 @@ def in_words(edits: Edits, patched: Patched | None, config: GPTConfig, language:
         end = say("change.off", language) if factor == 0 else say("change.times", language, factor=f"{factor:g}")
         return say(f"change.part.{key}", language, **values) + end
 
+    if edits.activation is not None and edits.activation != config.activation:
+        swap = {"new": say(f"change.activation.{edits.activation}", language)}
+        found.append(
+            say("change.swapped", language, old=say(f"change.activation.{config.activation}", language), **swap)
+        )
+    if edits.drop_positions:
+        found.append(say("change.no_positions", language))
+    if patched is not None:
+        name = say(f"change.patch.{patched.name}", language)
+        found.append(say("change.patched", language, name=name, layer=patched.layer, position=patched.position))
     for scales, key in ((attention, "attentions"), (feed, "feeds")):
         if config.n_layer > 1 and len(scales) == config.n_layer and len(set(scales.values())) == 1:
             found.append(scaled(key, scales.popitem()[1]))
@@ -46,16 +57,6 @@ def in_words(edits: Edits, patched: Patched | None, config: GPTConfig, language:
             found += [scaled("head", factor, layer=layer, head=head) for head, factor in sorted(of_layer.items())]
         if layer in feed:
             found.append(scaled("feed", feed[layer], layer=layer))
-    if edits.activation is not None and edits.activation != config.activation:
-        swap = {"new": say(f"change.activation.{edits.activation}", language)}
-        found.append(
-            say("change.swapped", language, old=say(f"change.activation.{config.activation}", language), **swap)
-        )
-    if edits.drop_positions:
-        found.append(say("change.no_positions", language))
-    if patched is not None:
-        name = say(f"change.patch.{patched.name}", language)
-        found.append(say("change.patched", language, name=name, layer=patched.layer, position=patched.position))
     return found
 
 

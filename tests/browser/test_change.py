@@ -20,7 +20,7 @@ def change(module_page, url):
     """The tab as a link with edits opens it."""
     module_page.goto(f"{url}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
     expect(says(module_page, "bars")).to_contain_text(
-        "layer 0 head 5 off; ReLU in place of GELU (tanh)", timeout=60_000
+        "ReLU in place of GELU (tanh); layer 0 head 5 off", timeout=60_000
     )
     return module_page
 
