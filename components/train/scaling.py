@@ -87,7 +87,8 @@ def by_flops(found: Scaling, language: Language) -> str:
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
     best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
-    text = say("scaling.by.flops", language, flops=short(budget), best=named(best, language))
+    times = f"{parts.bundled.points[-1].flops / budget:.0f}"
+    text = say("scaling.by.flops", language, flops=short(budget), best=named(best, language), times=times)
     return _along(parts, "flops", lambda point: point.flops, text, language)
 
 
