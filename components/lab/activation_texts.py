@@ -11,6 +11,7 @@ ACTIVATIONS: dict[str, tuple[str, str]] = {
     "activations.x": ("x", "x"),
     "activations.function": ("function", "函数"),
     "activations.slope": ("slope", "斜率"),
+    "activations.flat": ("slope 0", "斜率为 0"),
     "activations.values": (
         "At x = {x}: GELU (tanh) {gelu_tanh}, ReLU {relu}, SiLU {silu}; slopes {d_gelu_tanh}, {d_relu}, {d_silu}. GELU's "
         "slope is zero only at x = {zero}.",

@@ -145,6 +145,7 @@ def curves_value(x: float, language: Language) -> str:
         flat=flattest(),
         function_title=say("activations.function", language),
         slope_title=say("activations.slope", language),
+        flat_name=say("activations.flat", language),
     )
     values = {name: f"{curve.y.item():.4f}" for name, curve in here.items()}
     slopes = {f"d_{name}": f"{curve.slope.item():.4f}" for name, curve in here.items()}
@@ -221,6 +222,7 @@ def swap_value(document: Generation, position: int, activation: Activation, lang
         after[shown].numpy(),
         before_name=say("activations.swap.before", language, name=trained),
         after_name=say("activations.swap.after", language, name=SHOWN[activation]),
+        chosen_name=say("bars.chosen", language),
     )
     best = shown[0]
     told = {"token": quoted(tokenizer, document.ids[position]), "best": quoted(tokenizer, best)}

@@ -94,6 +94,7 @@ def draw(ui: SkeletonPanel, values: Values, entering: bool) -> Values:
         shares[1, shown].numpy(),
         before_name=say("skeleton.full", language),
         after_name=say("skeleton.bare", language),
+        chosen_name=say("bars.chosen", language),
     )
     token = quoted(tokenizer, ids[-1])
     pair = small_pair()
