@@ -13,6 +13,13 @@ from gpt.documents.beam import BeamSearch, Candidate
 ROOT = 9  # characters at the root of the tree: the end of the text that it goes on from
 
 
+def tree_words(language: Language) -> dict[str, str]:
+    """The words in the tree."""
+    named = {key: say(f"beams.{key}", language) for key in ("empty", "keys", "step", "fate", "token", "total", "score")}
+    fates = {key: say(f"beams.fate.{key}", language) for key in ("kept", "pruned", "finished", "best")}
+    return named | fates | {"name": say("beams.tree.name", language)}
+
+
 def begin(search: BeamSearch) -> str:
     """The tree before the first step."""
     tokenizer = search.document.loaded.tokenizer

@@ -10,9 +10,10 @@ from typing import Any
 import gradio as gr
 
 from components.compare import searching as compare_searching
+from components.compare.beam_views import tree_words
 from components.compare.searching import WIDEST
 from components.frame import Frame
-from components.i18n import Language, Words, say
+from components.i18n import Words
 from components.playground.tab import LOOKING, RUNNING, Playground
 from components.widgets.beams import beams
 from components.widgets.sentence import sentence
@@ -104,13 +105,6 @@ def _slider(words: Words, name: str, low: float, high: float, step: float, value
         min_width=180,
         elem_id=f"beams-{name}",
     )
-
-
-def tree_words(language: Language) -> dict[str, str]:
-    """The words in the tree."""
-    named = {key: say(f"beams.{key}", language) for key in ("empty", "keys", "step", "fate", "token", "total", "score")}
-    fates = {key: say(f"beams.fate.{key}", language) for key in ("kept", "pruned", "finished", "best")}
-    return named | fates | {"name": say("beams.tree.name", language)}
 
 
 def _wire(ui: Beams, tabs: gr.Tabs, playground: Playground) -> None:

@@ -49,7 +49,7 @@ def search(ui: Beams, values: Values) -> Iterator[Values]:
     memory.search, memory.chosen, memory.halted = found, None, False
     tree = beam_views.begin(found)
     yield {
-        ui.tree: tree,
+        ui.tree: gr.update(value=tree, labels=beam_views.tree_words(language)),
         **dict.fromkeys((ui.says, ui.table, ui.chosen), ""),
         ui.notice: "" if prompt else say("prompt.started_empty", language),
     }

@@ -10,9 +10,9 @@ from typing import Any
 import gradio as gr
 
 from components.compare import writing as compare_writing
-from components.compare.views import SIDES
+from components.compare.views import SIDES, strip_words
 from components.frame import Frame, model_choices
-from components.i18n import Language, Words, say
+from components.i18n import Language, Words
 from components.playground.tab import LOOKING, RUNNING
 from components.settings import LIMITS
 from components.widgets.chart import chart
@@ -155,16 +155,6 @@ def _strip(words: Words, side: str) -> dict[str, Any]:
         strip = words.build(tokens, {"labels": partial(strip_words, side)}, elem_id=f"compare-{side}-strip")
         status = sentence(kind="status", elem_id=f"compare-{side}-status")
     return {"strip": strip, "status": status}
-
-
-def strip_words(side: str, language: Language) -> dict[str, str]:
-    """The words of one column's strip."""
-    keys = ("name", "token", "id", "probability", "rank", "attention", "marks")
-    named = {key: say(f"strip.{key}", language) for key in keys}
-    return named | {
-        "name": f"{say(f'compare.{side}', language)}: {named['name']}",
-        "empty": say("compare.empty", language),
-    }
 
 
 def _button(words: Words, name: str, **options: Any) -> gr.Button:

@@ -21,6 +21,16 @@ SIDES: tuple[Side, Side] = ("left", "right")
 TOP = 10  # bars
 
 
+def strip_words(side: Side, language: Language) -> dict[str, str]:
+    """The words of one column's strip."""
+    keys = ("name", "token", "id", "probability", "rank", "attention", "marks")
+    named = {key: say(f"strip.{key}", language) for key in keys}
+    return named | {
+        "name": f"{say(f'compare.{side}', language)}: {named['name']}",
+        "empty": say("compare.empty", language),
+    }
+
+
 def status(pair: Pair, side: int, language: Language) -> str:
     """Which model wrote how much with which seed, and how it ended."""
     document, reason = pair.documents[side], pair.finish_reasons[side]

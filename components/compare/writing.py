@@ -103,7 +103,12 @@ def _write(ui: Sides, pair: Pair, length: int, language: Language) -> Iterator[V
         ui.notice: "" if pair.prompt else say("prompt.started_empty", language),
         ui.parting: "",
         ui.divergence: "",
-        **{column.strip: gr.update(value=strips[side], **newest) for side, column in enumerate(ui.columns)},
+        **{
+            column.strip: gr.update(
+                value=strips[side], labels=compare_views.strip_words(SIDES[side], language), **newest
+            )
+            for side, column in enumerate(ui.columns)
+        },
         **{part: "" for column in ui.columns for part in (column.status, column.bars)},
     }
     for n in pair.measure():
