@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 from gpt.live.tasks import RECIPES, TASKS, TaskMaterial
 from gpt.live.training import LiveRun, Progress
 

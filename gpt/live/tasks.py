@@ -177,4 +177,7 @@ TASKS: dict[str, Task] = {
         Task("copy", ascii_lowercase + ".", 21, draw_copy),
     )
 }
-RECIPES: dict[str, Recipe] = dict.fromkeys(TASKS, RECIPE) | {"add": replace(RECIPE, steps=1000)}
+RECIPES: dict[str, Recipe] = {
+    name: replace(RECIPE, steps=steps)
+    for name, steps in {"sort": 1000, "reverse": 400, "add": 1000, "copy": 800}.items()
+}
