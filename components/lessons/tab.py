@@ -164,11 +164,11 @@ def strip_words(language: Language) -> dict[str, str]:
 
 
 def _wire(ui: Lessons, rooms: Rooms) -> None:
-    latest = {"trigger_mode": "always_last"}
+    latest, each = {"trigger_mode": "always_last"}, {"trigger_mode": "multiple"}  # a late one would lose what was sent
     columns = [ui.card, *(panels.column for panels in ui.panels.values())]
     every = [panel for panels in ui.panels.values() for panel in panels.each]
     screen = [ui.index, ui.head, ui.body, *columns, *ui.controls(), *ui.shown()]
-    turned = ui.head.select(_with_event(partial(turn, ui)), {ui.kept, ui.frame.language}, screen, **latest, **LOOKING)
+    turned = ui.head.select(_with_event(partial(turn, ui)), {ui.kept, ui.frame.language}, screen, **each, **LOOKING)
     seen = {ui.index, *(component for panel in every for component in panel.inputs)}
     filled = list({component: None for panel in every for component in panel.outputs})
     turned.then(partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
