@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from components.settings import LIMITS
+from components.settings import LIMITS, sampling_params
 from components.share.link import MAX_LINK, PARAMETERS, Run, decode, encode
 from components.share.telling import prompt_text, replay, told
 from gpt import Generation, SamplingParams
@@ -40,13 +39,15 @@ sliders = {
     name: st.integers(int(limit.low), int(limit.high)) if name == "top_k" else st.floats(limit.low, limit.high)
     for name, limit in LIMITS.items()
 }
+sliders = {name: values.filter(lambda x: x == 0 or x > 1e-9) for name, values in sliders.items()}
+screens = st.builds(lambda seed, of: sampling_params(**of, seed=seed), seeds, st.fixed_dictionaries(sliders))
 pages = st.fixed_dictionaries(
     {},
     optional={
         "model": st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace").decode()),
         "prompt": st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
         "prompt_ids": ids,
-        **{name: values.filter(lambda x: x == 0 or x > 1e-9) for name, values in sliders.items()},
+        **sliders,
         "seed": seeds,
         "length": st.integers(1, 2**16),
         "text": st.lists(runs, max_size=5).map(tuple),
@@ -121,9 +122,7 @@ def written(data):
             document.append_text(data.draw(st.sampled_from([" a", "the & ", [0x9F]])))
         else:
             document.go_back(data.draw(st.integers(0, len(document.ids) - 1)))
-    # what the sliders can show
-    now = data.draw(st.sampled_from([p for p in drawn if p.repetition_penalty is None and p.temperature <= 2] or [NOW]))
-    return document, replace(now, top_k=None)
+    return document, data.draw(st.just(NOW) | screens)
 
 
 @given(st.data())
