@@ -15,7 +15,7 @@ from components.settings import number, sampling_params
 from gpt import Generation, LoadedModel, distribution, generate, get_model, list_models
 
 F = TypeVar("F", bound=Callable[..., Any])
-SLOTS = 16  # generations that run at once; whoever comes later waits in the queue
+SLOTS = 96  # visitors who may want something of a model at once; who writes has a seat, see `gpt.seats`
 MAX_CHARACTERS = 100_000
 
 
@@ -78,9 +78,12 @@ class Endpoints:
         steps = generate(loaded, checked_text("prompt", prompt), params, count)
         text = ""
         yield text
-        for step in steps:
-            text += step.text
-            yield text
+        with loaded.engine.seats.taken() as places:
+            for _ in places:
+                pass
+            for step in steps:
+                text += step.text
+                yield text
 
     def next_token(
         self,

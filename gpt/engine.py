@@ -23,8 +23,10 @@ from gpt.cache import KVCache
 from gpt.decode import Decoder, is_plain, matrix_numbers
 from gpt.edits import Edits
 from gpt.model import GPT
+from gpt.seats import Seats
 from gpt.threads import threads_for
 
+SEATS = 32  # texts that are written at once
 PIECE = 32  # tokens of a prompt that are read in one round when others write
 MAX_ROWS = 64  # texts in one step
 PATIENCE = 0.25  # of a round's time: how long to wait for those who were in the last one
@@ -66,6 +68,7 @@ class Engine:
         self.model = model
         self.decoder = Decoder(model) if is_plain(model) else None
         self.size = matrix_numbers(model)
+        self.seats = Seats(SEATS)
         self.last_rows = 0  # texts in the last round
         self._asked: list[Asked] = []
         self._busy = False

@@ -107,7 +107,20 @@ def _asked(ui: Playground, values: Values) -> tuple[SamplingParams, int]:
 def _write(
     ui: Playground, values: Values, document: Generation, params: SamplingParams, length: int, turn: int
 ) -> Iterator[Values]:
-    """Go on with this document while it is this stream's turn."""
+    """Go on with this document as soon as there is a seat, and while it is this stream's turn."""
+    turns, language = values[ui.session].turns, values[ui.frame.language]
+    with document.loaded.engine.seats.taken() as places:
+        for before in places:
+            yield {ui.status: say("status.waiting", language, before=before)}
+            with turns.writing(turn) as mine:
+                if not mine:
+                    return
+        yield from _seated(ui, values, document, params, length, turn)
+
+
+def _seated(
+    ui: Playground, values: Values, document: Generation, params: SamplingParams, length: int, turn: int
+) -> Iterator[Values]:
     session: Session = values[ui.session]
     language: Language = values[ui.frame.language]
     pace = values[ui.pace]
