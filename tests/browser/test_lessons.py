@@ -14,7 +14,7 @@ def url(serve):
 
 
 @pytest.fixture(scope="module")
-def lessons(module_page, url):
+def lessons(url, module_page):  # in this order: the page is closed before the app
     module_page.goto(f"{url}?lesson=8")
     expect_lesson(module_page, 8)
     return module_page
@@ -63,3 +63,13 @@ def test_what_was_seen_and_answered_is_kept_by_the_browser(lessons, url):
     for n, level in ((7, "0"), (8, "2"), (9, "1"), (10, "1")):
         expect(step(again, n)).to_have_attribute("data-level", level)
     expect(step(again, 10)).to_have_attribute("aria-current", "step")
+
+
+def test_a_panel_of_the_lab_is_shown_and_everything_speaks_chinese(lessons):
+    step(lessons, 7).click()
+    expect_lesson(lessons, 7)
+    expect(lessons.locator("#shortcuts-answer")).not_to_be_empty()
+    expect(lessons.locator("#lesson-chart")).not_to_be_visible()
+    lessons.locator("#language").get_by_text("中文").click()
+    expect(lessons.locator("#lesson-head h2")).to_have_text("7 · 残差连接")
+    expect(lessons.locator("#lesson-body summary")).to_have_text("看答案")
