@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Values = dict[Any, Any]
 HEATMAP_SECONDS = 0.3  # between two heatmaps while the text streams
+DRAW_SECONDS = 1.0  # between two draws laid out
 UPDATE_SECONDS = 0.02  # between two updates at full speed
 LOADING_SECONDS = 0.3  # until a person is told that a model is on its way, and between two words of it
 
@@ -141,7 +142,7 @@ def _seated(
             ui.notice: remark(session, language),
         }
     yield update
-    drawn = shown = 0.0
+    drawn = shown = laid_out = 0.0
     steps = meter.timed(document.steps(params, length), began)
     while True:
         with session.turns.writing(turn) as mine:
@@ -163,6 +164,8 @@ def _seated(
             if now - drawn >= HEATMAP_SECONDS:
                 drawn = now
                 update[ui.heatmap] = views.heatmap(document, session.look, language)
+            if now - laid_out >= DRAW_SECONDS:
+                laid_out = now
                 update[ui.draw] = steer_views.draw(document, session.look, language)
         yield update
         if pace:
@@ -181,7 +184,7 @@ def finish(ui: Playground, values: Values) -> Values:
     language = values[ui.frame.language]
     with session.turns.settling():
         if session.turns.streaming:  # another one has begun, or what stopped this one will show all of it
-            return {}
+            return gr.skip()
         update = controls(ui, session)
         document = session.document
         if document is None or session.meter is None:

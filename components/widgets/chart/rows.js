@@ -3,7 +3,7 @@
 const rows = (() => {
   const list = document.createElement("div");
   list.className = "gb-rows";
-  let [value, current] = [null, 0];
+  let [value, current, placed] = [null, 0, ""];
   const buttons = list.children;
 
   function turn(to) {
@@ -24,14 +24,15 @@ const rows = (() => {
       list.append(Object.assign(document.createElement("button"), { type: "button", tabIndex: -1 }));
     }
     const tall = (layout.height - layout.margin.t - layout.margin.b) / value.names.length;
-    value.names.forEach((name, i) => {
-      if (buttons[i].title !== name) {
-        buttons[i].setAttribute("aria-label", name);
-        buttons[i].title = name;
-      }
-      buttons[i].style.top = `${layout.margin.t + i * tall}px`;
-      buttons[i].style.height = `${tall}px`;
-    });
+    value.names.forEach((name, i) => buttons[i].setAttribute("aria-label", name));
+    const shape = `${layout.margin.t} ${tall} ${buttons.length}`;
+    if (shape !== placed) {
+      [...buttons].forEach((button, i) => {
+        button.style.top = `${layout.margin.t + i * tall}px`;
+        button.style.height = `${tall}px`;
+      });
+    }
+    placed = shape;
     turn(current);
   }
 
@@ -39,6 +40,7 @@ const rows = (() => {
     const row = [].indexOf.call(buttons, event.target.closest("button"));
     if (row >= 0) trigger("select", { ...value.common, ...value.sent[row] });
   });
+  list.addEventListener("pointerover", ({ target }) => (target.title = target.getAttribute("aria-label") ?? ""));
   list.addEventListener("focusin", (event) => turn([].indexOf.call(buttons, event.target)));
   list.addEventListener("keydown", (event) => {
     const to = { ArrowUp: current - 1, ArrowDown: current + 1, Home: 0, End: buttons.length - 1 }[event.key];
