@@ -147,7 +147,7 @@ def switch(ui: Change, values: Values, sent: Values) -> Values:
     """After a click on the switches: all their factors anew. The browser may have sent anything."""
     memory, language = values[ui.memory], values[ui.playground.frame.language]
     if memory.text is None:
-        return {}
+        return gr.skip()
     try:
         asked = sent.get("edits")
         factors = parse_edits(asked if isinstance(asked, str) else "?")
@@ -167,7 +167,7 @@ def choose_activation(ui: Change, values: Values) -> Values:
     memory: Memory = values[ui.memory]
     chosen = values[ui.activation]
     if memory.text is None or chosen not in get_args(Activation):
-        return {}
+        return gr.skip()
     own = chosen == memory.text.config.activation
     edit(ui, values, replace(memory.edits, activation=None if own else chosen), memory.patched)
     return effects(ui, memory, values[ui.playground.frame.language])
@@ -177,7 +177,7 @@ def drop_positions(ui: Change, values: Values) -> Values:
     """With positions or without."""
     memory: Memory = values[ui.memory]
     if memory.text is None:
-        return {}
+        return gr.skip()
     edit(ui, values, replace(memory.edits, drop_positions=values[ui.positions] is True), memory.patched)
     return effects(ui, memory, values[ui.playground.frame.language])
 
@@ -186,7 +186,7 @@ def experiment(ui: Change, values: Values, name: str) -> Values:
     """One of the experiments in place of all that was changed."""
     memory: Memory = values[ui.memory]
     if memory.text is None:
-        return {}
+        return gr.skip()
     language = values[ui.playground.frame.language]
     edit(ui, values, EXPERIMENTS[name](memory.text.config))
     return everything(ui, memory, language) | {ui.status: say(f"change.try.{name}.says", language)}
@@ -230,7 +230,7 @@ def select(ui: Change, values: Values, index: object) -> Values:
     """Look from another position; where the text is the Playground's, in every tab. index may be anything."""
     memory, session = values[ui.memory], values[ui.playground.session]
     if memory.text is None or type(index) is not int or not 0 <= index < memory.text.n_read:
-        return {}
+        return gr.skip()
     memory.position = index
     if not memory.own:
         session.look = replace(session.look, position=index)
@@ -247,5 +247,5 @@ def select_bar(ui: Change, values: Values, sent: Values) -> Values:
     """The token whose bar was clicked; a long text is shown by a part."""
     memory, x = values[ui.memory], sent.get("x")
     if memory.text is None or type(x) is not int:
-        return {}
+        return gr.skip()
     return select(ui, values, x + change_views.window(memory.text.n_read, memory.at())[0])

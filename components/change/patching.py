@@ -104,10 +104,10 @@ def choose_cell(ui: Change, values: Values, sent: Values) -> Values:
     memory, name = values[ui.memory], values[ui.name]
     position, layer = sent.get("x"), sent.get("y")
     if memory.text is None or name not in memory.sweeps or type(position) is not int or type(layer) is not int:
-        return {}
+        return gr.skip()
     n_layer, n = memory.sweeps[name].recovered.shape
     if not (0 <= layer < n_layer and 0 <= position < n):
-        return {}
+        return gr.skip()
     memory.cell = layer, position
     return show(ui, memory, name, values[ui.playground.frame.language])
 
@@ -116,7 +116,7 @@ def keep(ui: Change, values: Values) -> Values:
     """The patch of the chosen cell among the edits, with prompt B as the text."""
     memory, name = values[ui.memory], values[ui.name]
     if memory.text is None or memory.cell is None or memory.pair is None or name not in NAMES:
-        return {}
+        return gr.skip()
     (layer, position), loaded = memory.cell, memory.text.loaded
     value = getattr(trace_text(loaded.model, memory.pair.clean).layers[layer], name)[0, position]
     patched = Patched(memory.pair.clean, name, layer, position)

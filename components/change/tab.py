@@ -168,7 +168,7 @@ def _named(function: Callable[..., Values], name: str, ui: Change, values: Value
 
 def _agree(ui: Change, values: Values) -> Values:
     """Let the Playground show what was selected here, unless this is another text."""
-    return {} if values[ui.memory].own else why_clicks.agree(ui, values)
+    return gr.skip() if values[ui.memory].own else why_clicks.agree(ui, values)
 
 
 def _only_while_open(event: gr.SelectData) -> gr.Timer:

@@ -133,7 +133,7 @@ def _shared(playground: Playground) -> list[Any]:
 def open_part(ui: Inside, number: int, values: Values) -> Values:
     """Go on with another part of the tab."""
     if values[ui.memory].part == number:
-        return {}
+        return gr.skip()
     values[ui.memory].part = number
     return show(ui, values)
 
@@ -197,7 +197,7 @@ def _with_event(ui: Inside) -> Callable[..., Values]:
     def handle(values: Values, event: gr.EventData) -> Values:
         session: Session = values[ui.playground.session]
         if session.document is None:
-            return {}
+            return gr.skip()
         sent = event._data if isinstance(event._data, dict) else {}
         session.look = chosen_look(session.look, session.document, sent)
         memory: Memory = values[ui.memory]
@@ -214,7 +214,7 @@ def agree(ui: Inside, values: Values) -> Values:
     playground, session = ui.playground, values[ui.playground.session]
     document, look = session.document, session.look
     if document is None:
-        return {}
+        return gr.skip()
     head = looking.AVERAGE if look.head is None else look.head
     params = looking.params_of(playground, values)
     return {

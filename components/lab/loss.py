@@ -205,7 +205,7 @@ def select(ui: TextLoss, values: Values, event: gr.EventData) -> Values:
     reading: Reading | None = values[ui.session]
     index = event._data.get("index") if isinstance(event._data, dict) else None
     if reading is None or type(index) is not int or not 0 <= index < len(reading.result.ids):
-        return {}
+        return gr.skip()
     reading = replace(reading, selected=index)
     return {ui.session: reading, ui.token: loss_views.token(reading, values[ui.frame.language])}
 

@@ -233,7 +233,7 @@ def choose(ui: ShapeLab, values: Values) -> Values:
     """A preset: its values in the controls, and every number of it."""
     name = values[ui.preset]
     if name not in SHAPES and name != PICKED:
-        return {}
+        return gr.skip()
     config = SHAPES[name] if name in SHAPES else get_model(values[ui.frame.model]).model.config
     given = values_of(config)
     update: Values = {getattr(ui, key): given[key] for key in SWITCHES}

@@ -88,7 +88,7 @@ def select_row(ui: Playground, values: Values, sent: Values) -> Values:
     session: Session = values[ui.session]
     row = sent.get("y")
     if session.document is None or type(row) is not int:
-        return {}
+        return gr.skip()
     return _select(ui, values, views.window(session.document, session.look)[0] + row)
 
 
@@ -97,7 +97,7 @@ def _select(ui: Playground, values: Values, index: object) -> Values:
     session: Session = values[ui.session]
     document = session.document
     if document is None or type(index) is not int or not 0 <= index < len(document.ids):
-        return {}
+        return gr.skip()
     session.look = replace(session.look, position=index)
     update = look(ui, session, params_of(ui, values, seeded=False), values[ui.frame.language])
     shade = views.shading(document, session.look)
@@ -112,7 +112,7 @@ def select_head(ui: Playground, values: Values) -> Values:
     shading = values[ui.shading]
     session.look = replace(session.look, shading=shading if shading in get_args(views.Shading) else "probability")
     if document is None:
-        return {}
+        return gr.skip()
     config = document.loaded.model.config
     layer, head = _whole_number(values[ui.layer]), _whole_number(values[ui.head])
     if layer in range(config.n_layer):
@@ -146,7 +146,7 @@ def show_bars(ui: Playground, values: Values) -> Values:
     session: Session = values[ui.session]
     document = session.document
     if document is None:
-        return {}
+        return gr.skip()
     params = params_of(ui, values, seeded=False)
     return {ui.bars: views.bars(document, session.look, params, values[ui.frame.language])}
 

@@ -66,7 +66,7 @@ def agree(ui: Why, values: Values) -> Values:
     playground, session = ui.playground, values[ui.playground.session]
     document, look = session.document, session.look
     if document is None:
-        return {}
+        return gr.skip()
     params = looking.params_of(playground, values)
     return {
         **looking.look(playground, session, params, values[playground.frame.language]),
