@@ -28,7 +28,7 @@ def build_embeddings(words: Words) -> Part:
             words.build(sentence, {"value": "embeddings.question"}, kind="question")
             tokens = chart(elem_id="nearest-tokens")
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.build(sentence, {"value": "positions.question"}, kind="question")
+            words.build(sentence, {"value": "places.question"}, kind="question")
             places = chart(elem_id="position-similarity")
             none = sentence(kind="caption", elem_id="no-positions")
 
@@ -37,7 +37,7 @@ def build_embeddings(words: Words) -> Part:
         return {
             tokens: nearest_value(scene),
             places: "" if model.wpe is None else positions_value(model, scene.language),
-            none: say("positions.rotary", scene.language) if model.wpe is None else "",
+            none: say("places.rotary", scene.language) if model.wpe is None else "",
         }
 
     return Part("embeddings", tab, (tokens, places, none), show)
@@ -64,9 +64,9 @@ def positions_value(model: GPT, language: Language) -> str:
     figure = similarity_heatmap(
         cosines[np.ix_(places, places)],
         places,
-        title=say("positions.position", language),
+        title=say("places.position", language),
         value=say("embeddings.cosine", language),
     )
     near, far = (float(np.diagonal(cosines, k).mean()) if k < n else 1.0 for k in (1, n // 2))
-    says = say("positions.says", language, near=f"{near:.2f}", far=f"{far:.2f}")
-    return chart_value(figure, says, say("positions.note", language, shown=len(places), all=n))
+    says = say("places.says", language, near=f"{near:.2f}", far=f"{far:.2f}")
+    return chart_value(figure, says, say("places.note", language, shown=len(places), all=n))

@@ -65,18 +65,18 @@ STREAM: dict[str, tuple[str, str]] = {
         "进入任何一层之前，词元只是 wte 中的一行；余弦表示两行的方向有多一致。",
     ),
     "embeddings.cosine": ("cosine", "余弦"),
-    "positions.question": ("How alike are the positions?", "各个位置有多相像？"),
-    "positions.says": (
+    "places.question": ("How alike are the positions?", "各个位置有多相像？"),
+    "places.says": (
         "Neighbouring positions have a cosine of {near} on average, positions half the context apart {far}.",
         "相邻位置的余弦平均为 {near}，相隔半个上下文的位置为 {far}。",
     ),
-    "positions.note": (
+    "places.note": (
         "Each cell: the cosine of two rows of wpe, the learned vector of each position; {shown} of {all} positions are shown.",
         "每一格是 wpe 中两行（每个位置学到的向量）的余弦；共 {all} 个位置，显示 {shown} 个。",
     ),
-    "positions.rotary": (
+    "places.rotary": (
         "This model has no position embeddings: its positions are rotary, turned into queries and keys.",
         "这个模型没有位置嵌入：它用旋转位置编码，直接作用于查询和键。",
     ),
-    "positions.position": ("position", "位置"),
+    "places.position": ("position", "位置"),
 }

@@ -8,6 +8,7 @@ import json
 from dataclasses import fields, replace
 from types import SimpleNamespace
 
+import gradio as gr
 import numpy as np
 import pytest
 import torch
@@ -159,7 +160,7 @@ def test_a_new_model_keeps_what_fits_and_says_what_it_dropped(ui, document):
     assert answers.follow(ui, values(shallow, memory), only_changed=True).keys() == {"status"}
     empty = answers.follow(ui, values(None, memory))
     assert empty["bars"] == empty["switches"] == ""
-    assert answers.switch(ui, values(None, memory), {"edits": "a0=0"}) == {}
+    assert answers.switch(ui, values(None, memory), {"edits": "a0=0"}) == gr.skip()
 
 
 def test_the_edits_of_a_link_are_taken_over_and_those_made_here_go_into_one(ui, document):
@@ -222,7 +223,7 @@ def test_a_kept_patch_does_what_its_cell_of_the_map_says(ui, document):
     sweep = memory.sweeps[name] = patch_sweep(loaded.model, clean, corrupted, 7, 9, name=name)
     layer, position = 1, len(clean) - 1
     given = values(document, memory, name=name)
-    assert patching.choose_cell(ui, given, {"x": position, "y": 99}) == {}
+    assert patching.choose_cell(ui, given, {"x": position, "y": 99}) == gr.skip()
     patching.choose_cell(ui, given, {"x": position, "y": layer})
     update = patching.keep(ui, given)
     assert memory.text.ids == corrupted

@@ -1,3 +1,5 @@
+import importlib
+import pkgutil
 import re
 import string
 from pathlib import Path
@@ -46,3 +48,13 @@ def test_a_component_gets_its_words_again_in_the_other_language():
     assert words.components == [button, radio]
     assert updates[0]["value"] == "生成"
     assert updates[1]["choices"] == [("停止", 1)]
+
+
+def test_no_two_parts_of_the_page_use_one_key():
+    said: dict[str, tuple[str, str]] = {}
+    for module in pkgutil.walk_packages(components.__path__, "components."):
+        if not module.name.endswith("texts"):
+            continue
+        for name, table in vars(importlib.import_module(module.name)).items():
+            for key, texts in table.items() if name.isupper() and isinstance(table, dict) else ():
+                assert said.setdefault(key, texts) == texts, f"{key} in {module.name}"
