@@ -124,10 +124,11 @@ def test_moving_the_temperature_redraws_the_bars_without_running_the_model(opene
 
 def test_layer_and_head_choose_the_heatmap(opened):
     generate(opened, "Once upon a time", length=4)
-    pick(opened, "layer", "3")
-    expect(says(opened, "heatmap")).to_contain_text("Layer 3, average of heads")
-    pick(opened, "head", "2")
-    expect(says(opened, "heatmap")).to_contain_text("Layer 3, head 2")
+    expect(says(opened, "heatmap")).to_contain_text("Layer 3, head 2")  # a head that shows something
+    pick(opened, "layer", "2")
+    expect(says(opened, "heatmap")).to_contain_text("Layer 2, head 2")
+    pick(opened, "head", "average")
+    expect(says(opened, "heatmap")).to_contain_text("Layer 2, average of heads")
 
 
 def test_the_language_switch_changes_words_sentences_and_is_remembered(opened, url):
