@@ -25,13 +25,15 @@ _TOGGLE_THEME = """() => {
 class Frame:
     """What every tab reads: the model and the language.
 
-    example: a finished text on the default model. own: names of the models that this visitor has trained.
+    example: a finished text on the default model. own: names of the models that this visitor has trained. language:
+    the one that the page speaks; it follows `switch` as soon as the first screen speaks it.
     """
 
     example: Generation
     own: gr.State
     model: gr.Dropdown
-    language: gr.Radio
+    switch: gr.Radio
+    language: gr.State
     theme: gr.Button
     link: gr.HTML
 
@@ -50,7 +52,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
             elem_id="model",
             container=False,
         )
-        language = words.build(
+        switch = words.build(
             gr.Radio,
             {"label": "language"},
             choices=LANGUAGES,
@@ -62,7 +64,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
         link = link_menu(words)
         theme = words.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     theme.click(None, js=_TOGGLE_THEME)
-    return Frame(example, own, model, language, theme, link)
+    return Frame(example, own, model, switch, gr.State("en"), theme, link)
 
 
 def short_name(model: str, language: Language) -> str:

@@ -58,6 +58,7 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
         with gr.Tabs(elem_id="tabs") as tabs:
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
                 playground = build_playground(words, frame, uploads=uploads)
+            words.end_first_screen()
             with words.build(gr.Tab, {"label": "tab.inside"}, id="inside") as tab:
                 build_inside(words, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.why"}, id="why") as tab:
@@ -84,11 +85,11 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
 def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:
     """The switch changes every word; a new visitor gets the language of the link, of last time, or of the browser:
     the event that is returned."""
-    frame.language.change(words.updates, frame.language, words.components, **LOOKING)
+    words.wire(frame.switch, frame.language, **LOOKING)
     frame.language.change(model_picker, [frame.language, frame.own], frame.model, **LOOKING)
-    frame.language.input(None, frame.language, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
-    frame.language.change(None, frame.language, None, js="(lang) => { document.documentElement.lang = lang; }")
-    return app.load(None, None, frame.language, js=_FIRST_LANGUAGE, api_visibility="private")
+    frame.switch.input(None, frame.switch, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
+    frame.switch.change(None, frame.switch, None, js="(lang) => { document.documentElement.lang = lang; }")
+    return app.load(None, None, frame.switch, js=_FIRST_LANGUAGE, api_visibility="private")
 
 
 _FIRST_LANGUAGE = """() => {

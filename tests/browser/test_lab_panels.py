@@ -39,7 +39,7 @@ def url(serve):
                 with gr.Tab(name) as tab:
                     build = getattr(import_module(f"components.lab.{name}"), f"build_{name}")
                     build(words, frame, playground).show_on(tab.select)
-        frame.language.change(words.updates, frame.language, words.components)
+        words.wire(frame.switch, frame.language)
     return serve(page, **launch_options())
 
 
