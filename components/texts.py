@@ -159,7 +159,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     # errors
     "error.title": ("That did not work", "没有成功"),
     "error.seed": ("The seed must be a whole number of at least 0.", "种子必须是不小于 0 的整数。"),
-    "status.waiting": ("{before} before you: everybody's turn comes in order", "前面还有 {before} 位：按顺序轮到每个人"),
+    "status.waiting": (
+        "{before} before you: everybody's turn comes in order",
+        "前面还有 {before} 位：按顺序轮到每个人",
+    ),
     "error.no_text": ("There is no text to look at yet.", "还没有可以查看的文本。"),
     "error.full": ("The context of {limit} tokens is full.", "{limit} 个词元的上下文已满。"),
     # shapes and loss
