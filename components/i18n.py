@@ -48,8 +48,8 @@ class Words:
         first = [bound for i, bound in enumerate(self._bound) if i < self._first or isinstance(bound[0], gr.Tab)]
         later = [bound for bound in self._bound if bound not in first]
 
-        def at_once(chosen: Language) -> list[Any]:
-            return [chosen, *self._updates(first, chosen)]
+        def at_once(chosen: Language) -> Any:
+            return [chosen, *self._updates(first, chosen)] if first else chosen
 
         switch.change(at_once, switch, [language, *(component for component, _ in first)], **options)
         language.change(partial(self._updates, later), language, [component for component, _ in later], **options)

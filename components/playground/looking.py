@@ -152,13 +152,12 @@ def show_bars(ui: Playground, values: Values) -> Values:
 
 
 def fit(ui: Playground, session: Session, loaded: LoadedModel, values: Values) -> Values:
-    """What depends on the model: its layers and heads to choose from, its context as the longest length."""
+    """What depends on the model: its layers and heads to choose from."""
     config, head = loaded.model.config, session.look.head
     choices = head_choices(config.n_head, values[ui.frame.language])
     return {
         ui.layer: gr.update(choices=list(range(config.n_layer)), value=session.look.layer),
         ui.head: gr.update(choices=choices, value=AVERAGE if head is None else head),
-        ui.length: gr.update(maximum=config.block_size, value=min(values[ui.length], config.block_size)),
         **show_prompt(ui, values),
     }
 

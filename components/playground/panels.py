@@ -29,6 +29,7 @@ EXAMPLES = {
 }
 PACES = (5, 20, 50, 0)
 DEFAULT_LENGTH = 100
+LONGEST = 1024  # whatever the model: gradio refuses what the browser sends between a new limit and its arrival there
 
 
 def prompt(words: Words, document: Generation) -> dict[str, Any]:
@@ -94,14 +95,13 @@ def settings(words: Words, document: Generation) -> dict[str, Any]:
                 value=limit.default,
                 elem_id=name.replace("_", "-"),
             )
-        block_size = document.loaded.model.config.block_size
         parts["length"] = words.build(
             gr.Slider,
             {"label": "length", "info": "length.info"},
             minimum=1,
-            maximum=block_size,
+            maximum=LONGEST,
             step=1,
-            value=min(DEFAULT_LENGTH, block_size),
+            value=DEFAULT_LENGTH,
             elem_id="length",
         )
         with gr.Row():

@@ -11,6 +11,7 @@ import gradio as gr
 
 from components.i18n import Language, say
 from components.playground import looking, views, writing
+from components.playground.panels import LONGEST
 from components.session import EXAMPLE_PROMPT, Session
 from components.settings import LIMITS, sampling_params
 from components.share.link import VIEW, decode
@@ -71,7 +72,7 @@ def _write(
     loaded = yield from _model(ui, values, asked, language)
     prompt, ids = _prompt(loaded, asked)
     document = Generation(loaded, ids)
-    length = min(given.get("length", values[ui.length]), loaded.model.config.block_size)
+    length = min(given.get("length", values[ui.length]), LONGEST)
     params, turn = with_seed(params), session.turns.begin()
     written = replay(document, given["text"], params) if "text" in given else document.steps(params, length)
     session.document, session.prompt, session.finish_reason = document, prompt, None
@@ -84,6 +85,7 @@ def _write(
         **{getattr(ui, name): value for name, value in sliders.items()},
         **looking.fit(ui, session, loaded, values),
         ui.frame.model: loaded.name,
+        ui.length: length,
         ui.status: say("status.reading", language),
         ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade=""),
     }

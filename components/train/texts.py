@@ -204,8 +204,8 @@ TRAIN: dict[str, tuple[str, str]] = {
         "每条线是同一时刻：越往下，读得越多；线越陡，模型大小越重要。",
     ),
     "scaling.honest": (
-        "The same for all: vocabulary of {vocabulary} tokens, context of 256, recipe, held-back stories. Different: the three read {tokens} tokens each; {name} ({parameters} parameters without embeddings) read at least {more} times as many, in larger batches, and stands at {loss} nats per token, {bits} bits per byte, by its card. Embeddings are left out because the vocabulary decides most of their size. In the second half of a training the learning rate falls, which lowers the last points of the two smaller models. Losses per token compare only between models of one vocabulary. Made with: {command}",
-        "相同的：{vocabulary} 个词元的词表、256 的上下文、训练方法、留作检验的故事。不同的：三个模型各读了 {tokens} 个词元；{name}（不含嵌入 {parameters} 个参数）读了至少 {more} 倍，每批也更大，达到每词元 {loss} 纳特、每字节 {bits} 比特（见其模型卡）。不计嵌入，是因为嵌入的大小主要由词表决定。训练后半程学习率逐渐下降，这会压低两个较小模型最后几个点。每词元的损失只能在词表相同的模型之间比较。生成命令：{command}",
+        "The same for all: vocabulary of {vocabulary} tokens, context of 256, recipe, held-back stories. Different: the three read {tokens} tokens each; {name} ({parameters} parameters without embeddings) read at least {more} times as many, in larger batches, and stands at {loss} nats per token, {bits} bits per byte. Embeddings are left out because the vocabulary decides most of their size. In the second half of a training the learning rate falls, which lowers the last points. Losses per token compare only between models of one vocabulary. Made with: {command}",
+        "相同的：{vocabulary} 个词元的词表、256 的上下文、训练方法、留作检验的故事。不同的：三个模型各读了 {tokens} 个词元；{name}（不含嵌入 {parameters} 个参数）读了至少 {more} 倍，每批也更大，达到每词元 {loss} 纳特、每字节 {bits} 比特。不计嵌入，是因为嵌入的大小主要由词表决定。训练后半程学习率逐渐下降，这会压低最后几个点。每词元的损失只能在词表相同的模型之间比较。生成命令：{command}",
     ),
     "scaling.missing": ("The recorded run is not there: {message}", "没有找到训练记录：{message}"),
 }

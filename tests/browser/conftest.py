@@ -56,8 +56,11 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def module_page(browser: Browser) -> Iterator[Page]:
-    """The same, for all tests of a module; the last one fails if anything went wrong in any of them."""
+def module_page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
+    """The same, for all tests of a module; the last one fails if anything went wrong in any of them.
+
+    It names the server so that the page is closed before it.
+    """
     with _watched(browser) as shared:
         yield shared
 
