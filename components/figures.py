@@ -48,6 +48,21 @@ def next_token_bars(
     is drawn from, slim and strong. `chosen` is the row of the token that was taken, or None. Raises ValueError
     where the lengths differ.
     """
+    names = {"before_name": before_name, "after_name": after_name, "chosen_name": chosen_name}
+    return Figure(next_token_bars_content(labels, before, after, chosen=chosen, **names))
+
+
+def next_token_bars_content(
+    labels: Sequence[str],
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    chosen: int | None,
+    before_name: str,
+    after_name: str,
+    chosen_name: str,
+) -> dict[str, Any]:
+    """What `next_token_bars` is made of; checking a Figure and copying it out again takes longer than a token may."""
     before, after = np.asarray(before, dtype=np.float32), np.asarray(after, dtype=np.float32)
     if not len(labels) == len(before) == len(after):
         raise ValueError(f"{len(labels)} labels need as many bars, not {len(before)} and {len(after)}")
@@ -62,36 +77,33 @@ def next_token_bars(
     bars = {"type": "bar", "orientation": "h", "y": rows, "hovertemplate": "%{x:.3%}"}
     marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
     arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": _LIGHT["accent"]}
-    return Figure(
-        {
-            "data": [
-                bars
-                | {"x": before, "name": _escape(before_name), "width": 0.76, "marker": {"color": _LIGHT["before"]}},
-                bars | {"x": after, "name": _escape(after_name), "width": 0.36, "marker": {"color": _LIGHT["after"]}},
-                marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": _escape(chosen_name)},
-                marks
-                | {"mode": "text", "x": tips, "y": rows, "text": ends, "textposition": "middle right"}
-                | {"textfont": {"size": 11, "color": colours}, "showlegend": False},
-            ],
-            "layout": {
-                "template": {},
-                "height": _ROW * len(labels) + 36,
-                "barmode": "overlay",
-                "margin": {"l": _NAMES, "r": 8, "t": 28, "b": 4},
-                "xaxis": _QUIET | {"range": [0, 1.65 * float(tips.max(initial=1e-9))], "showticklabels": False},
-                "yaxis": _tokens_axis(names) | {"range": [len(labels) - 0.5, -0.5], "ticklabelstandoff": 14},
-                "legend": _LEGEND
-                | {
-                    "xref": "container",
-                    "yref": "container",
-                    "yanchor": "top",
-                    "font": {"size": 11},
-                    "indentation": -10,
-                },
-                "hovermode": "y unified",
+    return {
+        "data": [
+            bars | {"x": before, "name": _escape(before_name), "width": 0.76, "marker": {"color": _LIGHT["before"]}},
+            bars | {"x": after, "name": _escape(after_name), "width": 0.36, "marker": {"color": _LIGHT["after"]}},
+            marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": _escape(chosen_name)},
+            marks
+            | {"mode": "text", "x": tips, "y": rows, "text": ends, "textposition": "middle right"}
+            | {"textfont": {"size": 11, "color": colours}, "showlegend": False},
+        ],
+        "layout": {
+            "template": {},
+            "height": _ROW * len(labels) + 36,
+            "barmode": "overlay",
+            "margin": {"l": _NAMES, "r": 8, "t": 28, "b": 4},
+            "xaxis": _QUIET | {"range": [0, 1.65 * float(tips.max(initial=1e-9))], "showticklabels": False},
+            "yaxis": _tokens_axis(names) | {"range": [len(labels) - 0.5, -0.5], "ticklabelstandoff": 14},
+            "legend": _LEGEND
+            | {
+                "xref": "container",
+                "yref": "container",
+                "yanchor": "top",
+                "font": {"size": 11},
+                "indentation": -10,
             },
-        }
-    )
+            "hovermode": "y unified",
+        },
+    }
 
 
 def attention_heatmap(

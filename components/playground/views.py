@@ -141,7 +141,7 @@ def bars(document: Generation, look: Look, params: SamplingParams, language: Lan
     order = np.lexsort((-raw, -final))[:count] if len(raw) <= TOP else _best(final, raw, count)
     if chosen is not None and chosen not in order:
         order[-1] = chosen
-    figure = figures.next_token_bars(
+    figure = figures.next_token_bars_content(
         [token_text(tokenizer, int(i)) for i in order],
         raw[order],
         final[order],

@@ -61,13 +61,13 @@ def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
     )
 
 
-def chart_value(figure: Figure, text: str, note: str = "", *, rows: Rows | None = None) -> str:
+def chart_value(figure: Figure | dict[str, object], text: str, note: str = "", *, rows: Rows | None = None) -> str:
     """The string that a chart shows: the figure, the sentence that says the same, and a quieter second one.
 
-    Arrays travel as base64 of their own type, so float32 and uint8 arrays make small values. Raises TypeError
-    for what JSON cannot hold.
+    Arrays of a Figure travel as base64 of their own type, so float32 and uint8 arrays make small values; what is not a
+    Figure yet goes unchecked. Raises TypeError for what JSON cannot hold.
     """
-    content = {"figure": figure.to_plotly_json(), "text": text, "note": note}
+    content = {"figure": figure if isinstance(figure, dict) else figure.to_plotly_json(), "text": text, "note": note}
     if rows is not None:
         content["rows"] = rows._asdict()
     encoded = json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":"))
