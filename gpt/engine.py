@@ -29,8 +29,8 @@ from gpt.threads import threads_for
 SEATS = 32  # texts that are written at once
 PIECE = 32  # tokens of a prompt that are read in one round when others write
 MAX_ROWS = 64  # texts in one step
-PATIENCE = 0.25  # of a round's time: how long to wait for those who were in the last one
-LONGEST_WAIT = 0.005  # seconds
+PATIENCE = 0.5  # of a round's time: how long to wait for those who were in the last one
+LONGEST_WAIT = 0.02  # seconds
 LEAST = -1e30  # of a logarithm: a probability of 0 has no information, and 0 times minus infinity is no number
 
 
