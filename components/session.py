@@ -8,7 +8,7 @@ from components.playground.known import Known
 from components.playground.turns import Turns
 from components.playground.views import Deed, Look, Meter, sharpest_head
 from components.settings import LIMITS, sampling_params
-from gpt import Edits, Generation, LoadedModel
+from gpt import Edits, Generation, LoadedModel, SamplingParams
 from gpt.generate import FinishReason
 
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
@@ -16,11 +16,26 @@ EXAMPLE_LENGTH = 40
 EXAMPLE_SEED = 10
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A text that one event has made ready and the next one writes.
+
+    length: new tokens, at most. pace: tokens a second, 0 for full speed. when: by time.perf_counter().
+    """
+
+    document: Generation
+    params: SamplingParams
+    length: int
+    pace: float
+    turn: int
+    when: float
+
+
 @dataclass
 class Session:
     """Mutable on purpose: a running stream sees a new selection at its next token.
 
-    prompt: the text that the document started from. meter: of the last run. deed: what a person did since then.
+    prompt: the text that the document started from. begun: what waits to be written. meter: of the last run. deed: what a person did since then.
     query: what is searched for in the vocabulary. edits: what the Change tab does to the model, for a text of its own;
     the document knows nothing of them. Whoever changes the document holds a turn.
     """
@@ -33,6 +48,7 @@ class Session:
     deed: Deed | None = None
     query: str = ""
     edits: Edits = field(default_factory=Edits)
+    begun: Begun | None = None
     known: Known = field(default_factory=Known)
     turns: Turns = field(default_factory=Turns)
 

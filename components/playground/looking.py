@@ -49,6 +49,11 @@ def params_of(ui: Playground, values: Values, *, seeded: bool = True) -> Samplin
 
 
 def look(ui: Playground, session: Session, params: SamplingParams, language: Language) -> Values:
+    """Every picture of the selected position, and the buttons that depend on it."""
+    return {**pictures(ui, session, params, language), **_selection_controls(ui, session)}
+
+
+def pictures(ui: Playground, session: Session, params: SamplingParams, language: Language) -> Values:
     """Every picture of the selected position."""
     document = session.document
     return {
@@ -58,7 +63,6 @@ def look(ui: Playground, session: Session, params: SamplingParams, language: Lan
         ui.hint: views.hint(document, session.look, language),
         ui.draw: steer_views.draw(document, session.look, language),
         ui.hits: steer_views.found(document, session.look, session.query, language),
-        **_selection_controls(ui, session),
     }
 
 

@@ -78,6 +78,10 @@ class Playground:
         """Everything that shows what is selected."""
         return [getattr(self, name) for name in ("strip", "hint", "bars", "heatmap", "draw", "hits", "back", "go_on")]
 
+    def live(self) -> list[Any]:
+        """Everything that changes while a text is written."""
+        return [getattr(self, name) for name in ("strip", "hint", "bars", "heatmap", "draw", "hits", "status")]
+
     def outputs(self) -> list[Any]:
         """Everything that a run of the model changes."""
         others = ("status", "notice", "use_tail", "tree", "prompt_strip", "prompt_count", "layer", "head", "length")
@@ -121,26 +125,24 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     typed = [ui.prompt_strip, ui.prompt_count]
     ui.prompt.change(handler(looking.show_prompt), everything, typed, trigger_mode="always_last", **LOOKING)
 
-    stream = {"fn": handler(writing.stream), "inputs": everything, "outputs": outputs, **RUNNING}
-    streams = [gr.on([ui.generate.click, ui.prompt.submit], **stream)]
+    begin = {"fn": handler(writing.begin), "inputs": everything, "outputs": outputs, **RUNNING}
+    begun = [gr.on([ui.generate.click, ui.prompt.submit], **begin)]
     for button, key in zip(ui.examples, EXAMPLES, strict=True):
         filled = button.click(partial(str, EXAMPLES[key]), None, ui.prompt, **LOOKING)
-        streams.append(filled.then(**stream))
+        begun.append(filled.then(**begin))
     shortened = ui.use_tail.click(handler(writing.use_tail), everything, ui.prompt, **LOOKING)
-    streams.append(shortened.then(**stream))
-    streams.append(ui.frame.model.input(**stream))
-    streams.append(ui.go_on.click(**stream | {"fn": handler(writing.go_on)}))
+    begun.append(shortened.then(**begin))
+    begun.append(ui.frame.model.input(**begin))
+    begun.append(ui.go_on.click(**begin | {"fn": handler(writing.go_on)}))
     if upload is not None:
         given = [upload.files, upload.n_head, ui.frame.language, ui.frame.own]
         changed = [upload.n_head, upload.message, ui.frame.model]
         opened = upload.open.click(partial(open_upload, upload, ui.frame), given, changed, **RUNNING)
-        streams.append(opened.success(**stream))
-    for event in streams:
-        for ended in (event.then, event.failure):
-            ended(handler(writing.finish), everything, outputs, **LOOKING)
+        begun.append(opened.success(**begin))
+    written = [follow(ui, event) for event in begun]
 
     ui.step.click(handler(writing.step), everything, outputs, **RUNNING)
-    stopping = {"inputs": everything, "outputs": outputs, "cancels": streams}
+    stopping = {"inputs": everything, "outputs": outputs, "cancels": [*begun, *written]}
     ui.stop.click(handler(writing.stop), **stopping, **LOOKING)
     ui.clear.click(handler(writing.clear), **stopping | {"outputs": [*outputs, ui.prompt]}, **LOOKING)
     changing = {**stopping, **RUNNING}
@@ -166,6 +168,16 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     gr.on(sliders, handler(looking.show_bars), everything, ui.bars, **latest)
     retold = [*seen, *typed, ui.head, ui.status, ui.tree]
     ui.frame.language.change(handler(looking.retell), everything, retold, **LOOKING)
+
+
+def follow(ui: Playground, begun: Any) -> Any:
+    """Let the text be written once the event `begun` has made it ready; the event that writes it."""
+    live = {ui.session, ui.frame.language}
+    # A new text may be ready before the last one has seen that its turn is over: that event must not be dropped.
+    written = begun.success(partial(writing.write, ui), live, ui.live(), trigger_mode="multiple", **RUNNING)
+    for ended in (begun.failure, written.then, written.failure):
+        ended(partial(writing.finish, ui), ui.inputs(), ui.outputs(), **LOOKING)
+    return written
 
 
 def _with_event(ui: Playground, function: Callable[..., Any]) -> Callable[..., Any]:

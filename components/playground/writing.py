@@ -14,10 +14,10 @@ import gradio as gr
 from components.api import checked_text, error
 from components.i18n import Language, say
 from components.playground import steer_views, views
-from components.playground.looking import controls, fit, look, params_of, told
+from components.playground.looking import controls, fit, look, params_of, pictures, told
 from components.playground.steering import remark, whole
 from components.playground.views import Deed
-from components.session import Session
+from components.session import Begun, Session
 from components.settings import number
 from components.widgets.tokens import selection
 from gpt import Generation, LoadedModel, SamplingParams, get_model, with_seed
@@ -32,10 +32,10 @@ UPDATE_SECONDS = 0.02  # between two updates at full speed
 LOADING_SECONDS = 0.3  # until a person is told that a model is on its way, and between two words of it
 
 
-def stream(ui: Playground, values: Values) -> Iterator[Values]:
-    """Write a new text: strip and bars with every token, the other pictures a few times a second."""
+def begin(ui: Playground, values: Values) -> Iterator[Values]:
+    """Make ready for a new text, which `write` goes on with."""
     session: Session = values[ui.session]
-    turn = session.turns.begin()
+    turn, when = session.turns.begin(), time.perf_counter()
     try:
         yield _begun(ui, values)
         try:
@@ -52,19 +52,20 @@ def stream(ui: Playground, values: Values) -> Iterator[Values]:
         if document is None:
             yield _too_long(ui, values, loaded)
             return
-        yield from _write(ui, values, document, params, length, turn)
+        session.begun = Begun(document, params, length, values[ui.pace], turn, when)
+        yield _ready(ui, values)
     finally:
-        session.turns.end(turn)
+        _unless_ready(session, turn)
 
 
 def go_on(ui: Playground, values: Values) -> Iterator[Values]:
-    """Write on behind the selected token; what stood there stays as a branch."""
+    """Make ready to write on behind the selected token; what stood there stays as a branch."""
     session: Session = values[ui.session]
     language, document = values[ui.frame.language], session.document
     if document is None:
         yield {ui.notice: say("error.no_text", language)}
         return
-    turn = session.turns.begin()
+    turn, when = session.turns.begin(), time.perf_counter()
     try:
         yield _begun(ui, values)
         try:
@@ -81,16 +82,17 @@ def go_on(ui: Playground, values: Values) -> Iterator[Values]:
             session.look = replace(session.look, position=views.NEWEST)
         if full:
             yield {ui.notice: say("error.full", language, limit=document.block_size)}
-        else:
-            yield from _write(ui, values, document, params, length, turn)
+            return
+        session.begun = Begun(document, params, length, values[ui.pace], turn, when)
+        yield _ready(ui, values)
     finally:
-        session.turns.end(turn)
+        _unless_ready(session, turn)
 
 
 def _begun(ui: Playground, values: Values) -> Values:
     """At once, before anything is known."""
     session: Session = values[ui.session]
-    session.finish_reason = session.meter = None
+    session.finish_reason = session.meter = session.begun = None
     session.deed = Deed("status.ready", {})
     return {
         **controls(ui, session),
@@ -105,28 +107,50 @@ def _asked(ui: Playground, values: Values) -> tuple[SamplingParams, int]:
     return with_seed(params_of(ui, values)), int(number("max_new_tokens", values[ui.length], 1))
 
 
-def _write(
-    ui: Playground, values: Values, document: Generation, params: SamplingParams, length: int, turn: int
-) -> Iterator[Values]:
-    """Go on with this document as soon as there is a seat, and while it is this stream's turn."""
-    turns, language = values[ui.session].turns, values[ui.frame.language]
-    with document.loaded.engine.seats.taken() as places:
-        for before in places:
-            yield {ui.status: say("status.waiting", language, before=before)}
-            with turns.writing(turn) as mine:
-                if not mine:
-                    return
-        yield from _seated(ui, values, document, params, length, turn)
-
-
-def _seated(
-    ui: Playground, values: Values, document: Generation, params: SamplingParams, length: int, turn: int
-) -> Iterator[Values]:
+def _ready(ui: Playground, values: Values) -> Values:
+    """What stays as it is while the text is written."""
     session: Session = values[ui.session]
-    language: Language = values[ui.frame.language]
-    pace = values[ui.pace]
-    began = time.perf_counter()
-    with session.turns.writing(turn) as mine:
+    language, document = values[ui.frame.language], session.document
+    return {
+        **fit(ui, session, document.loaded, values),
+        **controls(ui, session),
+        ui.tree: steer_views.tree(document, language),
+        ui.notice: remark(session, language),
+    }
+
+
+def _unless_ready(session: Session, turn: int) -> None:
+    """A stream that will not be written has ended."""
+    if session.begun is None or session.begun.turn != turn:
+        session.turns.end(turn)
+
+
+def write(ui: Playground, values: Values) -> Iterator[Values]:
+    """Write what was made ready, as soon as there is a seat: strip and bars with every token, the other pictures a few
+    times a second.
+
+    An event of its own, because every output of an event costs time at every update, whether it changes or not.
+    """
+    session: Session = values[ui.session]
+    begun, session.begun = session.begun, None
+    if begun is None:
+        yield {ui.status: gr.skip()}
+        return
+    try:
+        with begun.document.loaded.engine.seats.taken() as places:
+            for before in places:
+                yield {ui.status: say("status.waiting", values[ui.frame.language], before=before)}
+                with session.turns.writing(begun.turn) as mine:
+                    if not mine:
+                        return
+            yield from _seated(ui, session, begun, values[ui.frame.language])
+    finally:
+        session.turns.end(begun.turn)
+
+
+def _seated(ui: Playground, session: Session, begun: Begun, language: Language) -> Iterator[Values]:
+    document, params, pace = begun.document, begun.params, begun.pace
+    with session.turns.writing(begun.turn) as mine:
         if not mine:
             return
         document.read()
@@ -134,27 +158,24 @@ def _seated(
         strip = views.strip(document, session.known)
         shade = views.shading(document, session.look)
         update = {
-            **look(ui, session, params, language),
-            **fit(ui, session, document.loaded, values),
-            **controls(ui, session),
+            **pictures(ui, session, params, language),
             ui.strip: gr.update(value=strip, selected=selection(views.NEWEST), shade=shade),
-            ui.tree: steer_views.tree(document, language),
-            ui.notice: remark(session, language),
         }
     yield update
-    drawn = shown = laid_out = 0.0
-    steps = meter.timed(document.steps(params, length), began)
+    began, drawn, shown, laid_out = time.perf_counter(), 0.0, 0.0, 0.0
+    steps = meter.timed(document.steps(params, begun.length), begun.when)
     while True:
-        with session.turns.writing(turn) as mine:
+        with session.turns.writing(begun.turn) as mine:
             made = next(steps, None) if mine else None
             if made is None:
                 return
             strip += views.strip_step(document, made, session.known)
-            session.finish_reason = made.finish_reason
             now = time.perf_counter()
             if not pace and now - shown < UPDATE_SECONDS and made.finish_reason is None:
                 continue
             shown = now
+            if made.finish_reason is not None:
+                document.read()  # so that the bars say at once what could come next
             shade = views.shading(document, session.look)
             update = {
                 ui.strip: gr.update(value=strip, shade=shade) if shade else strip,
@@ -167,6 +188,7 @@ def _seated(
             if now - laid_out >= DRAW_SECONDS:
                 laid_out = now
                 update[ui.draw] = steer_views.draw(document, session.look, language)
+            session.finish_reason = made.finish_reason
         yield update
         if pace:
             time.sleep(max(0.0, began + meter.count / pace - time.perf_counter()))
