@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from components.layout import build_app, launch_options
-from gpt.live.tasks import TASKS, TaskMaterial
+from gpt.live.own_text import TEXT_RECIPE
+from gpt.live.tasks import RECIPES, TASKS, TaskMaterial
 
 PATIENT = 120_000  # ms
 CHIPS = "#strip .gb-strip [role=option]"
@@ -29,6 +30,12 @@ def train(page, url):
     return page
 
 
+def open_settings(page, recipe):
+    """Fold the settings out, and wait until they are those of the task: what is typed before then is lost."""
+    page.locator("#train-settings > button").click()
+    expect(page.locator("#train-steps input[type=number]")).to_have_value(str(recipe.steps))
+
+
 def choose(page, name, value):
     page.locator(f"#train-{name}").get_by_text(value, exact=True).click()
 
@@ -42,7 +49,7 @@ def set_number(page, name, value):
 def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     choose(train, "task", "Reverse")
     expect(train.locator("#train-about")).to_contain_text("backwards")
-    train.locator("#train-settings > button").click()
+    open_settings(train, RECIPES["reverse"])
     choose(train, "n-embd", "32")
     set_number(train, "steps", 50)
     train.locator("#train-start").click()
@@ -79,7 +86,7 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     expect(notice).to_contain_text("picture.txt is not a text")
     train.locator("#train-code").click()
     expect(train.locator("#train-source")).to_contain_text("To be learned: the code of this model")
-    train.locator("#train-settings > button").click()
+    open_settings(train, TEXT_RECIPE)
     set_number(train, "rate", 100)
     train.locator("#train-start").click()
     expect(train.locator("#train-status")).to_contain_text("The loss became infinite at step", timeout=PATIENT)
