@@ -74,6 +74,9 @@ ACTIVATIONS: dict[str, nn.Module] = {
 }
 
 
+QUERIES = 128  # so many are looked at together where attention is computed in the open
+
+
 @dataclass(frozen=True)
 class Pass:
     """What one call of the model hands down to every layer."""
@@ -122,10 +125,17 @@ class CausalSelfAttention(nn.Module):
         return self.resid_dropout(self.c_proj(y))
 
     def in_the_open(self, q: Tensor, k: Tensor, v: Tensor, run: Pass) -> Tensor:
-        """softmax(q k^T / sqrt(hs) + mask) v, step by step; the weights go into the trace."""
-        scores = (q @ k.transpose(-2, -1)).div_(math.sqrt(q.shape[-1]))  # (B, nh, T, S); in place, as it is large
-        mask = causal_mask(*scores.shape[-2:], q.device) if run.mask is None else run.mask
-        weights = scores.masked_fill_(~mask, -math.inf).softmax(dim=-1)
+        """softmax(q k^T / sqrt(hs) + mask) v, step by step; the weights go into the trace.
+
+        Some queries at a time, as none looks past itself: what lies to the right of them is zero, and not computed.
+        """
+        (B, nh, T, hs), S = q.shape, k.shape[2]
+        mask = causal_mask(T, S, q.device) if run.mask is None else run.mask
+        weights = q.new_zeros(B, nh, T, S)
+        for first in range(0, T, QUERIES):
+            rows, seen = slice(first, first + QUERIES), slice(S - T + first + QUERIES)
+            scores = (q[:, :, rows] @ k[:, :, seen].transpose(-2, -1)).div_(math.sqrt(hs))  # (B, nh, rows, seen)
+            weights[:, :, rows, seen] = scores.masked_fill_(~mask[..., rows, seen], -math.inf).softmax(dim=-1)
         if run.padded:  # a row that may look nowhere
             weights = weights.masked_fill(~mask, 0.0)
         for name, value in (("attn_q", q), ("attn_k", k), ("attn_v", v), ("attn_weights", weights)):
