@@ -49,7 +49,7 @@ class GPTConfig:
             raise ValueError(
                 f"n_embd ({self.n_embd}) must divide by n_head ({self.n_head}): each head gets an equal share"
             )
-        if not 0.0 <= self.dropout < 1.0:
+        if not isinstance(self.dropout, (int, float)) or not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"dropout must lie in [0, 1), not {self.dropout!r}")
         if self.activation not in get_args(Activation):
             raise ValueError(f"activation must be one of {get_args(Activation)}, not {self.activation!r}")

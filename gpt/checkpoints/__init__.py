@@ -94,7 +94,7 @@ def open_checkpoint(path: Path | str, *, n_head: int | None = None) -> Checkpoin
     Raises ValueError, with a sentence for a person, for everything that cannot be shown as it was meant.
     """
     path = Path(path)
-    if not path.exists():
+    if not (path.is_file() or path.is_dir()):
         raise ValueError(f"there is no file or folder {path}")
     try:
         return open_files(weight_files(path) if path.is_dir() else [path], n_head)

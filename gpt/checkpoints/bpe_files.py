@@ -1,8 +1,9 @@
-"""GPT-2's vocabulary as Hugging Face keeps it, vocab.json and merges.txt, for tiktoken and back."""
+"""GPT-2's vocabulary as Hugging Face keeps it, vocab.json and merges.txt or tokenizer.json, for tiktoken and back."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gpt.checkpoints.untrusted import read_json, read_text
 from gpt.tokenizer import GPT2_PATTERN, Tokenizer
 
 WORDS, MERGES = "vocab.json", "merges.txt"
+TOGETHER = "tokenizer.json"
 
 
 def byte_letters() -> dict[str, int]:
@@ -22,30 +24,56 @@ def byte_letters() -> dict[str, int]:
 
 
 def read_gpt2_files(words: Path, merges: Path) -> Tokenizer:
-    """The vocabulary of a Hugging Face GPT-2 snapshot, vocab.json and merges.txt, for tiktoken.
-
-    Both encode alike if ids rise in the order of the merges, as in every vocabulary trained this way; others
-    are refused. Words that the merges do not make are special tokens.
-    """
+    """The vocabulary of a Hugging Face GPT-2 snapshot, vocab.json and merges.txt, for tiktoken: as `from_merges`."""
     ids = read_json(words, dict)
-    if not ids or not all(type(i) is int and 0 <= i < 2 * len(ids) for i in ids.values()):
-        raise ValueError(f"{words.name} is no vocabulary: it must give each token an id")
-    letters = byte_letters()
     lines = read_text(merges).splitlines()
     if lines and lines[0].startswith("#version"):
         del lines[0]
-    pairs = [line.split(" ") for line in lines if line]
+    return from_merges(ids, [line.split(" ") for line in lines if line], words.name, merges.name)
+
+
+def read_tokenizer_file(path: Path) -> Tokenizer:
+    """The same from the one file tokenizer.json, which is all that transformers writes since its version 5.
+
+    Raises ValueError for a vocabulary of another kind than GPT-2's.
+    """
+    said = read_json(path, dict)
+    model, before = ({} if not isinstance(said.get(key), dict) else said[key] for key in ("model", "pre_tokenizer"))
+    kind = (model.get("type", "BPE"), before.get("type"), before.get("use_regex", True), before.get("add_prefix_space"))
+    if kind != ("BPE", "ByteLevel", True, False) or said.get("normalizer") is not None:
+        raise ValueError(
+            f"{path.name} is no byte-level BPE like GPT-2's, the kind that is read here: leave it out to write token "
+            "ids instead of text"
+        )
+    ids, merges, added = model.get("vocab"), model.get("merges"), said.get("added_tokens") or []
+    if not isinstance(ids, dict) or not isinstance(merges, list) or not isinstance(added, list):
+        raise ValueError(f"{path.name} is no vocabulary: it must hold tokens and merges")
+    try:
+        pairs = [pair.split(" ") if isinstance(pair, str) else [str(part) for part in pair] for pair in merges]
+        ids = ids | {str(token["content"]): token["id"] for token in added}
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{path.name} is no vocabulary: {error}") from None
+    return from_merges(ids, pairs, path.name, path.name)
+
+
+def from_merges(ids: Mapping[str, int], pairs: Sequence[Sequence[str]], words: str, merges: str) -> Tokenizer:
+    """A vocabulary from the id of each token and the pairs that are merged, in order; read from files of these names.
+
+    tiktoken encodes alike if ids rise in the order of the merges, as in every vocabulary trained this way; others
+    are refused. Words that the merges do not make are special tokens.
+    """
+    if not ids or not all(type(i) is int and 0 <= i < 2 * len(ids) for i in ids.values()):
+        raise ValueError(f"{words} is no vocabulary: it must give each token an id")
+    letters = byte_letters()
     try:
         made = [ids[a + b] for a, b in pairs]
         spelled = [*letters, *(a + b for a, b in pairs)]
         to_latin1 = str.maketrans(letters)
         ranks = {word.translate(to_latin1).encode("latin-1"): ids[word] for word in spelled}
     except (KeyError, ValueError) as error:
-        raise ValueError(f"{words.name} and {merges.name} do not belong together: {error}") from None
+        raise ValueError(f"the tokens of {words} and the merges of {merges} do not belong together: {error}") from None
     if any(a >= b for a, b in pairwise(made)) or len(set(ranks.values())) != len(ranks):
-        raise ValueError(
-            f"{merges.name} is not in the order of the ids of {words.name}: tiktoken would encode differently"
-        )
+        raise ValueError(f"{merges} is not in the order of the ids of {words}: tiktoken would encode differently")
     ordinary = set(ranks.values())
     special_tokens = {word: i for word, i in ids.items() if i not in ordinary}
     return encoding(ranks, special_tokens, max(ids.values()) + 1)

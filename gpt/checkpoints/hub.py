@@ -21,8 +21,11 @@ from huggingface_hub.file_download import http_get, repo_folder_name
 from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
+from gpt.checkpoints.bpe_files import MERGES, TOGETHER, WORDS
+
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-FILES = (CONFIG, WEIGHTS, "vocab.json", "merges.txt")
+FILES = (CONFIG, WEIGHTS, WORDS, MERGES)
+COMPLETE = (FILES, (CONFIG, WEIGHTS, TOGETHER))  # what a model consists of, either way
 # OpenAI's models have moved to longer names; people have them in their caches under either.
 MOVED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
@@ -44,7 +47,10 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
             return folder
     try:
         fetch_weights(repo_id, progress)
-        return Path(snapshot_download(repo_id, allow_patterns=list(FILES)))
+        folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES)))
+        if not (folder / WORDS).is_file():  # transformers writes one file since its version 5
+            snapshot_download(repo_id, allow_patterns=[TOGETHER])
+        return folder
     except (GatedRepoError, RepositoryNotFoundError, HFValidationError):
         raise ValueError(f"there is no public model {repo_id!r} on the Hugging Face hub") from None
     except EntryNotFoundError as error:
@@ -67,7 +73,7 @@ def cached(repo_id: str) -> Path | None:
         folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES), local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    return folder if all((folder / file).is_file() for file in FILES) else None
+    return folder if any(all((folder / file).is_file() for file in files) for files in COMPLETE) else None
 
 
 def fetch_weights(repo_id: str, progress: Progress | None) -> None:

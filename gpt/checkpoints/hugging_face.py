@@ -53,7 +53,7 @@ def read_options(config: Mapping[str, object]) -> dict[str, object]:
         if config.get(option, value) not in (value, None):
             raise ValueError(f"{option}={config[option]!r} changes the mathematics: only {value!r} is implemented")
     activation = config.get("activation_function", "gelu_new")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ValueError(f"activation_function={activation!r} is not implemented: known are {', '.join(ACTIVATIONS)}")
     said = {ours: config[theirs] for theirs, ours in NAMES.items() if config.get(theirs) is not None}
     return {"activation": ACTIVATIONS[activation], "n_head": 12, **said}

@@ -191,7 +191,7 @@ def settle(
 
 def read_off(parts: Mapping[str, tuple[Tensor, ...]]) -> dict[str, object]:
     """Every field of the configuration that shapes and names of the weights decide."""
-    for name in ("wte.weight", "h.0.mlp.c_fc.weight"):
+    for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(parts))):
         if name not in parts or parts[name][0].dim() != 2:
             raise ValueError(f"the weights do not fit: {name} is missing or no matrix")
     vocab_size, n_embd = parts["wte.weight"][0].shape

@@ -103,7 +103,7 @@ def check_archive(path: Path) -> None:
             if pickles[0].file_size > MAX_PICKLE:
                 raise ValueError(f"{path.name} has {pickles[0].file_size:,} bytes beside its tensors: too much")
             check_pickle(path.name, archive.read(pickles[0]), TENSOR_OPCODES)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name} is damaged or cut short: {error}") from None
 
 
@@ -114,7 +114,10 @@ def check_pickle(name: str, data: bytes, opcodes: re.Pattern[str] = PLAIN_OPCODE
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name == "GLOBAL" and opcodes is TENSOR_OPCODES:
                 if not TENSOR_GLOBALS.fullmatch(argument):
-                    raise ValueError(f"{name} would run code ({argument.replace(' ', '.')}) and was not opened")
+                    raise ValueError(
+                        f"{name} would run code ({argument.replace(' ', '.')}) and was not opened: "
+                        "save model.state_dict() alone"
+                    )
             elif not opcodes.fullmatch(opcode.name):
                 called = {"STACK_GLOBAL": ".".join(texts[-2:]), "GLOBAL": str(argument).replace(" ", ".")}
                 raise ValueError(f"{name} would run code ({called.get(opcode.name, opcode.name)}) and was not opened")

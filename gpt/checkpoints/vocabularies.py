@@ -1,4 +1,4 @@
-"""The vocabularies that checkpoints come with: GPT-2's pair of files, single characters, or none at all."""
+"""The vocabularies that checkpoints come with: GPT-2's files, single characters, or none at all."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ import pickle
 from pathlib import Path
 from typing import Protocol
 
-from gpt.checkpoints.bpe_files import MERGES, WORDS, encoding, read_gpt2_files, specials, write_gpt2_files
+from gpt.checkpoints.bpe_files import (
+    MERGES,
+    TOGETHER,
+    WORDS,
+    encoding,
+    read_gpt2_files,
+    read_tokenizer_file,
+    specials,
+    write_gpt2_files,
+)
 from gpt.checkpoints.untrusted import check_pickle, read_bytes, read_json
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
 
 BPE, CHARACTERS, NANOGPT = "vocab.tiktoken", "characters.json", "meta.pkl"
-FILES = (BPE, WORDS, MERGES, CHARACTERS, NANOGPT)
+FILES = (BPE, WORDS, MERGES, TOGETHER, CHARACTERS, NANOGPT)
 GPT2_SIZES = (50257, 50304)  # 50,304 is nanoGPT's: rounded up to a multiple of 64
 
 
@@ -101,6 +110,8 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
         found: Vocabulary = load_vocabulary(folder / BPE)
     elif (folder / WORDS).is_file() and (folder / MERGES).is_file():
         found = read_gpt2_files(folder / WORDS, folder / MERGES)
+    elif (folder / TOGETHER).is_file():
+        found = read_tokenizer_file(folder / TOGETHER)
     elif (folder / CHARACTERS).is_file():
         found = Characters(read_json(folder / CHARACTERS, list))
     elif (folder / NANOGPT).is_file():

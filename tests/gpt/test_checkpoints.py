@@ -165,6 +165,53 @@ def test_written_vocabulary_encodes_alike_in_transformers(tmp_path: Path, byte_t
     assert theirs.eos_token_id == byte_tokenizer.eot_id
 
 
+@pytest.mark.parametrize("more", [[], ["<pad>", "<|end|>"]], ids=["own", "with-added-tokens"])
+def test_vocabulary_in_one_file_encodes_like_its_library(tmp_path: Path, more: list[str]) -> None:
+    from tokenizers import ByteLevelBPETokenizer
+
+    trained = ByteLevelBPETokenizer()
+    trained.train_from_iterator(["the tree thought of the three"] * 3, 300, special_tokens=["<|endoftext|>"])
+    trained.add_special_tokens(more)
+    trained.save(str(tmp_path / "tokenizer.json"))
+    found = find_vocabulary(tmp_path, 310)
+    for text in TEXTS:
+        if "<|" not in text:
+            assert found.encode(text) == trained.encode(text).ids
+    assert found.eot_id == trained.token_to_id("<|endoftext|>")
+    assert [found.token_bytes(trained.token_to_id(word)) for word in more] == [word.encode() for word in more]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("model", "type"), "Unigram", "no byte-level BPE"),
+        (("pre_tokenizer", "type"), "Whitespace", "no byte-level BPE"),
+        (("pre_tokenizer", "add_prefix_space"), True, "no byte-level BPE"),
+        (("pre_tokenizer",), [1], "no byte-level BPE"),
+        (("normalizer",), {"type": "Lowercase"}, "no byte-level BPE"),
+        (("model", "vocab"), [], "must hold tokens and merges"),
+        (("model", "vocab"), {"a": "b"}, "give each token an id"),
+        (("model", "merges"), [["x"]], "do not belong together"),
+        (("model", "merges"), [7], "is no vocabulary"),
+        (("added_tokens",), [[]], "is no vocabulary"),
+    ],
+)
+def test_vocabulary_of_another_kind_is_refused(
+    tmp_path: Path, place: tuple[str, ...], value: object, said: str
+) -> None:
+    from tokenizers import ByteLevelBPETokenizer
+
+    trained = ByteLevelBPETokenizer()
+    trained.train_from_iterator(["the tree thought"], 260)
+    whole = part = json.loads(trained.to_str())
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
+    with pytest.raises(ValueError, match=rf"tokenizer\.json.*{said}"):
+        find_vocabulary(tmp_path, 300)
+
+
 def test_special_tokens_before_the_bytes_keep_their_ids(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from gpt import checkpoints
-from gpt.checkpoints import open_checkpoint, save_model
+from gpt.checkpoints import open_checkpoint, save_hugging_face, save_model
 from gpt.checkpoints.vocabularies import Characters, read_nanogpt_meta
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -70,7 +70,7 @@ def test_checkpoint_that_would_run_a_program_is_refused_unrun(tmp_path: Path) ->
 
 def test_whole_pickled_module_is_refused_by_the_name_of_its_class(tmp_path: Path) -> None:
     torch.save(torch.nn.Linear(2, 2), tmp_path / "module.pt")
-    with pytest.raises(ValueError, match=r"torch\.nn\.modules\.linear\.Linear"):
+    with pytest.raises(ValueError, match=r"torch\.nn\.modules\.linear\.Linear\).*save model\.state_dict\(\) alone"):
         load_model(tmp_path / "module.pt")
 
 
@@ -96,6 +96,12 @@ def test_zip_entries_that_overlap_to_seem_larger_are_refused(tmp_path: Path, tor
     data = bytearray(torch_file.read_bytes())
     at = data.rindex(b"PK\x01\x02")  # the last entry of the directory: say that it has two gigabytes
     data[at + 20 : at + 28] = struct.pack("<II", 2**31, 2**31)
+    (tmp_path / "large.pt").write_bytes(data)
+    with pytest.raises(ValueError, match=r"large\.pt is damaged"):
+        load_model(tmp_path / "large.pt")
+    data = bytearray(torch_file.read_bytes())
+    data[data.rindex(b"PK\x01\x02") + 46] = 0xBB  # the first letter of its name, which is no letter then
+    data[data.rindex(b"PK\x01\x02") + 9] |= 8  # names in UTF-8
     (tmp_path / "large.pt").write_bytes(data)
     with pytest.raises(ValueError, match=r"large\.pt is damaged"):
         load_model(tmp_path / "large.pt")
@@ -232,6 +238,35 @@ def test_torch_file_of_before_2020_is_said_to_be_one(tmp_path: Path) -> None:
     torch.save({"w": torch.zeros(2)}, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
     with pytest.raises(ValueError, match="save it again with a newer torch"):
         load_model(tmp_path / "old.pt")
+
+
+@pytest.mark.parametrize("kind", ["ours", "theirs"])
+def test_configuration_that_says_anything_is_read_or_refused_with_a_sentence(
+    tmp_path: Path, folder: Path, byte_tokenizer: Tokenizer, kind: str
+) -> None:
+    if kind == "theirs":
+        save_hugging_face(folder, GPT(CONFIG), byte_tokenizer)
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("sha256", None)
+    refused = 0
+    for name in config:
+        for value in (None, -1, 2.5, 10**40, float("nan"), True, "", "x", [], [1], {}, {"a": 1}):
+            (folder / "config.json").write_text(json.dumps({**config, name: value}))
+            try:
+                load_model(folder)
+            except ValueError:
+                refused += 1
+    assert refused > 5 * len(config)
+
+
+def test_weights_of_any_shape_are_refused_with_a_sentence(tmp_path: Path, folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({"tie_weights": True, "n_head": 2}))
+    for name in weights:
+        for shape in ((), (0,), (0, 8), (8, 0), (3, 3, 3)):
+            save_file({**weights, name: torch.zeros(shape)}, folder / "model.safetensors")
+            with pytest.raises(ValueError, match=r"the weights do not fit|must be a whole number|own layout"):
+                load_model(folder)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, "\xff\xfe"])

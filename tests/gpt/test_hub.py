@@ -130,6 +130,21 @@ def test_only_the_four_files_are_fetched_and_only_once(served: Hub) -> None:
     assert served.gets == []
 
 
+def test_vocabulary_in_one_file_is_fetched_only_where_there_is_no_pair(served: Hub, tmp_path: Path) -> None:
+    from transformers import GPT2Tokenizer
+
+    (tmp_path / "pair").mkdir()
+    for name in ("vocab.json", "merges.txt"):
+        (tmp_path / "pair" / name).write_bytes(served.files.pop(name))
+    GPT2Tokenizer.from_pretrained(tmp_path / "pair").save_pretrained(tmp_path / "one")
+    served.files["tokenizer.json"] = (tmp_path / "one" / "tokenizer.json").read_bytes()
+    loaded = load_model(REPO)
+    assert sorted(name for name, _ in served.gets) == ["config.json", hub.WEIGHTS, "tokenizer.json"]
+    assert loaded.tokenizer.encode("the 你") == GPT2Tokenizer.from_pretrained(tmp_path / "one").encode("the 你")
+    served.down = True
+    assert load_model(REPO).tokenizer.n_vocab == loaded.tokenizer.n_vocab
+
+
 def test_progress_rises_to_the_size_of_the_weights(served: Hub) -> None:
     seen: list[tuple[int, int]] = []
     hub.download(REPO, lambda done, total: seen.append((done, total)))
