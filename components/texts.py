@@ -36,10 +36,11 @@ TEXTS: dict[str, tuple[str, str]] = {
     "upload": ("Open your own checkpoint", "打开你自己的检查点"),
     "upload.says": (
         "The weights and what lies beside them: a Hugging Face GPT-2 (config.json, model.safetensors, and "
-        "vocab.json with merges.txt or tokenizer.json), nanoGPT's ckpt.pt with meta.pkl, minGPT's or the book's state dict, or this app's own three files. "
-        "Nothing in a file is ever run.",
+        "vocab.json with merges.txt or tokenizer.json), nanoGPT's ckpt.pt with meta.pkl, minGPT's or the book's state "
+        "dict, or this app's own three files. Nothing in a file is ever run.",
         "权重和它旁边的文件：Hugging Face 的 GPT-2（config.json、model.safetensors，以及 vocab.json 加 "
-        "merges.txt 或 tokenizer.json），nanoGPT 的 ckpt.pt 和 meta.pkl，minGPT 或书中的 state dict，或本应用自己的三个文件。文件中的任何代码都不会被执行。",
+        "merges.txt 或 tokenizer.json），nanoGPT 的 ckpt.pt 和 meta.pkl，minGPT 或书中的 state dict，或本应用自己的三个"
+        "文件。文件中的任何代码都不会被执行。",
     ),
     "upload.files": ("Files", "文件"),
     "upload.heads": ("Heads", "头数"),
