@@ -35,9 +35,28 @@ class Begun:
 class Session:
     """Mutable on purpose: a running stream sees a new selection at its next token.
 
+    prompt: the text that the document started from. begun: what waits to be written. meter: of the last run. deed:
+    what a person did since then. query: what is searched for in the vocabulary. edits: what the Change tab does to the
+    model, for a text of its own; the document knows nothing of them. edits_on: the prompt that they are tried on, where
+    it is not the document's. Whoever changes the document holds a turn.
+    """
+
+    document: Generation
+    params: SamplingParams
+    length: int
+    pace: float
+    turn: int
+    when: float
+
+
+@dataclass
+class Session:
+    """Mutable on purpose: a running stream sees a new selection at its next token.
+
     prompt: the text that the document started from. begun: what waits to be written. meter: of the last run. deed: what a person did since then.
     query: what is searched for in the vocabulary. edits: what the Change tab does to the model, for a text of its own;
-    the document knows nothing of them. Whoever changes the document holds a turn.
+    the document knows nothing of them. edits_on: the prompt that they are tried on, where it is not the document's.
+    Whoever changes the document holds a turn.
     """
 
     document: Generation | None
@@ -48,6 +67,7 @@ class Session:
     deed: Deed | None = None
     query: str = ""
     edits: Edits = field(default_factory=Edits)
+    edits_on: tuple[int, ...] = ()
     begun: Begun | None = None
     known: Known = field(default_factory=Known)
     turns: Turns = field(default_factory=Turns)

@@ -18,13 +18,14 @@ class Patch:
     """Put `value` in place of the named activation of one layer at one absolute position.
 
     name is one of PATCHABLE; the names are those of `LayerTrace`. value: (C,) for every text of the batch, or
-    (B, C), one for each.
+    (B, C), one for each. ids: the text in whose pass the value stood in the same place; None: it is from elsewhere.
     """
 
     name: str
     layer: int
     position: int
     value: Tensor
+    ids: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         check_patchable(self.name)

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, get_args
 import gradio as gr
 
 from components.change import views as change_views
-from components.change.effect import head_costs, measure, text_of
+from components.change.effect import head_costs, measure, text_of, text_of_ids
 from components.change.experiments import EXPERIMENTS, summary
-from components.change.memory import Memory, Patched
+from components.change.memory import Memory
 from components.change.program import program
 from components.change.work import watched
 from components.i18n import Language, say
 from components.session import Session
 from components.widgets.tokens import selection
-from gpt import Edits, Generation
+from gpt import Edits, Generation, encode_prompt
+from gpt.analysis.patching import is_from
 from gpt.config import Activation
 from gpt.documents.compare import parting
 from gpt.documents.edit_text import parse_edits
@@ -44,19 +45,36 @@ def follow(ui: Change, values: Values, *, only_changed: bool = False, only_opene
     if only_changed and _grows(session):
         return {ui.status: say("change.waits", language)}
     if asked:
-        memory.edits, memory.patched = session.edits, None
+        memory.edits = session.edits
     if document is None or document.n_read == 0:
         memory.look_at(None, own=False)
         memory.seen, memory.written = state, None
         return nothing(ui, language)
-    notice = ""
+    notice, prompts = "", {}
     if asked or state != memory.seen:
         notice = _take(memory, document, session, language)
         memory.seen = state
+        session.edits_on = session.edits_on if asked else ()
+        if session.edits_on:
+            prompts = _try_on(ui, memory, session)
     elif not memory.own:
         memory.position = session.look.position
     session.edits = memory.edits
-    return everything(ui, memory, language) | {ui.notice: notice}
+    return everything(ui, memory, language) | {ui.notice: notice, **prompts}
+
+
+def _try_on(ui: Change, memory: Memory, session: Session) -> Values:
+    """Look at the prompt of a link instead of the document; it is prompt B where a patch is from another text."""
+    loaded = memory.text.loaded
+    try:
+        ids = encode_prompt(loaded, list(session.edits_on))
+    except ValueError:  # of another vocabulary
+        session.edits_on = ()
+        return {}
+    memory.look_at(text_of_ids(loaded, ids), own=True)
+    texts = [patch.ids for patch in memory.edits.patches[:1]] + [session.edits_on]
+    boxes = zip((ui.clean, ui.corrupted), (loaded.tokenizer.decode(list(text)) for text in texts), strict=False)
+    return dict(boxes) if len(texts) == 2 else {}
 
 
 def _state(document: Generation | None) -> tuple[int, ...]:
@@ -76,20 +94,20 @@ def _take(memory: Memory, document: Generation, session: Session, language: Lang
     """Look at the Playground's text; what is said where changes do not fit its model."""
     said, text = "", text_of(document)
     kept, before, old = memory.edits.fitting(text.config), memory.edits, memory.text
+    patches = tuple(patch for patch in kept.patches if is_from(text.loaded.model, patch))
+    kept = replace(kept, patches=patches)
     if old is None or old.loaded.model is not text.loaded.model:
-        kept = replace(kept, patches=())
         memory.pair = memory.cell = None
         memory.sweeps.clear()
     dropped = Edits(
         {at: x for at, x in before.head_scale.items() if at not in kept.head_scale},
         {layer: x for layer, x in before.attn_scale.items() if layer not in kept.attn_scale},
         {layer: x for layer, x in before.mlp_scale.items() if layer not in kept.mlp_scale},
+        patches=tuple(patch for patch in before.patches if not any(patch is other for other in patches)),
     )
-    patched = memory.patched if len(kept.patches) < len(before.patches) else None
-    if dropped != Edits() or patched is not None:
-        lost = summary(dropped, patched, (old or text).config, language)
-        said = say("change.dropped", language, changes=lost)
-        memory.edits, memory.patched = kept, memory.patched if kept.patches else None
+    if dropped != Edits():
+        said = say("change.dropped", language, changes=summary(dropped, (old or text).config, language))
+        memory.edits = kept
     memory.look_at(text, own=False, position=session.look.position)
     memory.written = None
     return said
@@ -130,17 +148,15 @@ def effects(ui: Change, memory: Memory, language: Language) -> Values:
         ui.lead: change_views.changed(memory, language),
         ui.notice: "",
         ui.status: "",
-        ui.bars: change_views.bars(memory.effect, memory.patched, position, language),
+        ui.bars: change_views.bars(memory.effect, position, language),
         ui.divergence: change_views.divergence(memory.effect, position, language),
         ui.code: program(memory),
     }
 
 
-def edit(ui: Change, values: Values, edits: Edits, patched: Patched | None = None) -> None:
-    """Other edits, for this tab and for a link. patched: where the patch among them comes from."""
-    memory: Memory = values[ui.memory]
-    memory.edits = values[ui.playground.session].edits = edits
-    memory.patched = patched
+def edit(ui: Change, values: Values, edits: Edits) -> None:
+    """Other edits, for this tab and for a link."""
+    values[ui.memory].edits = values[ui.playground.session].edits = edits
 
 
 def switch(ui: Change, values: Values, sent: Values) -> Values:
@@ -158,7 +174,7 @@ def switch(ui: Change, values: Values, sent: Values) -> Values:
         said = say("change.not_edits", language, problem=problem)
         return {ui.notice: said, ui.switches: change_views.switch_state(memory)}
     scales = {name: getattr(factors, name) for name in ("head_scale", "attn_scale", "mlp_scale")}
-    edit(ui, values, replace(memory.edits, **scales), memory.patched)
+    edit(ui, values, replace(memory.edits, **scales))
     return effects(ui, memory, language)
 
 
@@ -169,7 +185,7 @@ def choose_activation(ui: Change, values: Values) -> Values:
     if memory.text is None or chosen not in get_args(Activation):
         return gr.skip()
     own = chosen == memory.text.config.activation
-    edit(ui, values, replace(memory.edits, activation=None if own else chosen), memory.patched)
+    edit(ui, values, replace(memory.edits, activation=None if own else chosen))
     return effects(ui, memory, values[ui.playground.frame.language])
 
 
@@ -178,7 +194,7 @@ def drop_positions(ui: Change, values: Values) -> Values:
     memory: Memory = values[ui.memory]
     if memory.text is None:
         return gr.skip()
-    edit(ui, values, replace(memory.edits, drop_positions=values[ui.positions] is True), memory.patched)
+    edit(ui, values, replace(memory.edits, drop_positions=values[ui.positions] is True))
     return effects(ui, memory, values[ui.playground.frame.language])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from components.change.memory import Patched
 from components.i18n import Language, say
 from gpt import Edits, GPTConfig
 
@@ -20,7 +19,7 @@ SEPARATOR: dict[Language, str] = {"en": "; ", "zh": "；"}
 MOST = 6  # changes are named one by one, then counted
 
 
-def in_words(edits: Edits, patched: Patched | None, config: GPTConfig, language: Language) -> list[str]:
+def in_words(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
     """Each change as a few words: "layer 3 head 2 off"; what holds for the whole model first, whole
     layers and all layers together where it is so."""
     heads, attention, feed = dict(edits.head_scale), dict(edits.attn_scale), dict(edits.mlp_scale)
@@ -37,9 +36,9 @@ def in_words(edits: Edits, patched: Patched | None, config: GPTConfig, language:
         )
     if edits.drop_positions:
         found.append(say("change.no_positions", language))
-    if patched is not None:
-        name = say(f"change.patch.{patched.name}", language)
-        found.append(say("change.patched", language, name=name, layer=patched.layer, position=patched.position))
+    for patch in edits.patches:
+        name = say(f"change.patch.{patch.name}", language)
+        found.append(say("change.patched", language, name=name, layer=patch.layer, position=patch.position))
     for scales, key in ((attention, "attentions"), (feed, "feeds")):
         if config.n_layer > 1 and len(scales) == config.n_layer and len(set(scales.values())) == 1:
             found.append(scaled(key, scales.popitem()[1]))
@@ -60,8 +59,8 @@ def in_words(edits: Edits, patched: Patched | None, config: GPTConfig, language:
     return found
 
 
-def summary(edits: Edits, patched: Patched | None, config: GPTConfig, language: Language) -> str:
+def summary(edits: Edits, config: GPTConfig, language: Language) -> str:
     """All changes as one phrase, "" for none."""
-    found = in_words(edits, patched, config, language)
+    found = in_words(edits, config, language)
     more = [say("change.more", language, n=len(found) - MOST)] if len(found) > MOST else []
     return SEPARATOR[language].join([*found[:MOST], *more])

@@ -12,16 +12,6 @@ from gpt.analysis.patching import PatchSweep
 
 
 @dataclass(frozen=True)
-class Patched:
-    """Where the patch among the edits comes from: an activation of a pass over these ids."""
-
-    ids: tuple[int, ...]
-    name: str
-    layer: int
-    position: int
-
-
-@dataclass(frozen=True)
 class Written:
     """What both models wrote from one prompt: the ids of either, prompt included, with which settings and edits."""
 
@@ -30,7 +20,6 @@ class Written:
     params: SamplingParams
     length: int
     edits: Edits
-    patched: Patched | None
 
 
 @dataclass(frozen=True)
@@ -52,7 +41,6 @@ class Running:
     params: SamplingParams
     length: int
     edits: Edits
-    patched: Patched | None
 
 
 @dataclass
@@ -64,7 +52,6 @@ class Memory:
     """
 
     edits: Edits = field(default_factory=Edits)
-    patched: Patched | None = None
     text: Text | None = None
     seen: tuple[int, ...] | None = None
     own: bool = False

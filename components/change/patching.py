@@ -13,14 +13,12 @@ from components.api import MAX_CHARACTERS
 from components.change import patch_views as change_patch_views
 from components.change.answers import edit, everything
 from components.change.effect import read, text_of_ids
-from components.change.memory import Memory, Pair, Patched
+from components.change.memory import Memory, Pair
 from components.change.work import watched
 from components.i18n import Language, say
 from components.labels import quoted
 from gpt import LoadedModel
-from gpt.analysis import trace_text
-from gpt.analysis.patching import patch_sweep
-from gpt.edits import Patch
+from gpt.analysis.patching import patch_from, patch_sweep
 
 if TYPE_CHECKING:
     from components.change.tab import Change
@@ -118,9 +116,9 @@ def keep(ui: Change, values: Values) -> Values:
     if memory.text is None or memory.cell is None or memory.pair is None or name not in NAMES:
         return gr.skip()
     (layer, position), loaded = memory.cell, memory.text.loaded
-    value = getattr(trace_text(loaded.model, memory.pair.clean).layers[layer], name)[0, position]
-    patched = Patched(memory.pair.clean, name, layer, position)
-    edit(ui, values, replace(memory.edits, patches=(Patch(name, layer, position, value),)), patched)
+    patch = patch_from(loaded.model, memory.pair.clean, name, layer, position)
+    edit(ui, values, replace(memory.edits, patches=(patch,)))
+    values[ui.playground.session].edits_on = memory.pair.corrupted
     memory.written = None
     memory.look_at(text_of_ids(loaded, list(memory.pair.corrupted)), own=True)
     return everything(ui, memory, values[ui.playground.frame.language])

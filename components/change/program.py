@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from components.change.memory import Memory
 from gpt import SamplingParams, Tokenizer
 from gpt.documents.edit_text import edits_as_python
@@ -18,31 +16,23 @@ def program(memory: Memory) -> str:
     """It writes the text with the original and with the changed model, and prints how far their predictions of the
     original's text lie apart. On the same kind of machine the texts are those on the screen."""
     text, written = memory.text, memory.written
-    loaded, patched = text.loaded, memory.patched
+    loaded, edits = text.loaded, memory.edits
     known = loaded.name in MODELS and loaded.precision == "fp32"
     load = "get_model" if known else "load_model"
     precision = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
     params, length = (written.params, written.length) if written else (DEFAULT, LENGTH)
-    edits = edits_as_python(replace(memory.edits, patches=()))
     lines = [
         "import torch",
         "",
         f"from gpt import Edits, Generation, SamplingParams, {load}",
-        "from gpt.analysis import kl_bits" + (", trace_text" if patched else ""),
+        "from gpt.analysis import kl_bits",
     ]
-    lines += ["from gpt.edits import Patch"] if patched else []
+    lines += ["from gpt.analysis.patching import patch_from"] if edits.patches else []
     lines += ["", f"loaded = {load}({loaded.name!r}{precision})"]
     lines += [f"prompt = {quoted_ids(loaded.tokenizer, text.ids[: text.n_prompt])}", f"params = {settings(params)}"]
-    if patched:
-        lines += [
-            f"clean = {list(patched.ids)!r}  # {loaded.tokenizer.decode(list(patched.ids))!r}",
-            f"value = trace_text(loaded.model, clean).layers[{patched.layer}].{patched.name}[0, {patched.position}]",
-            f"patch = Patch({patched.name!r}, {patched.layer}, {patched.position}, value)",
-        ]
-        inside = edits.removeprefix("Edits(").removesuffix(")")
-        edits = f"Edits({inside}{', ' if inside else ''}patches=(patch,))"
     lines += [
-        f"edits = {edits}",
+        *(f"# patched from the text {loaded.tokenizer.decode(list(patch.ids))!r}" for patch in edits.patches),
+        f"edits = {edits_as_python(edits)}",
         "",
         "original, edited = Generation(loaded, prompt), Generation(loaded, prompt, edits=edits)",
         "for document in (original, edited):",

@@ -74,7 +74,8 @@ class Change:
     def shown(self) -> list[Any]:
         """Everything about the text and the edits."""
         controls = (self.lead, self.notice, self.status, self.switches, self.activation, self.positions)
-        return [*controls, self.own, self.original, self.edited, self.parted, self.code, self.bars, self.divergence]
+        texts = (self.own, self.original, self.edited, self.parted, self.code, self.bars, self.divergence)
+        return [*controls, *texts, self.clean, self.corrupted]
 
     def swept(self) -> list[Any]:
         """Everything about the patching."""

@@ -176,6 +176,8 @@ CHANGE: dict[str, tuple[str, str]] = {
     "change.patch.other": ("Answer of B", "B 的答案"),
     "change.patch.name": ("What is put in", "放进去的"),
     "change.patch.resid_pre": ("residual stream", "残差流"),
+    "change.patch.resid_mid": ("residual stream between attention and feed-forward", "注意力与前馈之间的残差流"),
+    "change.patch.resid_post": ("residual stream at the end", "末尾的残差流"),
     "change.patch.attn_out": ("attention output", "注意力输出"),
     "change.patch.mlp_out": ("feed-forward output", "前馈输出"),
     "change.patch.measure": ("Measure", "测量"),

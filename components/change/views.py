@@ -8,7 +8,7 @@ from components import figures
 from components.change import figures as change_figures
 from components.change.effect import Effect, Text
 from components.change.experiments import summary
-from components.change.memory import Memory, Patched, Written
+from components.change.memory import Memory, Written
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text
 from components.playground import views
@@ -38,7 +38,7 @@ def switch_state(memory: Memory) -> str:
 
 def changed(memory: Memory, language: Language) -> str:
     """What is changed now, in words."""
-    said = summary(memory.edits, memory.patched, memory.text.config, language)
+    said = summary(memory.edits, memory.text.config, language)
     return say("change.now", language, changes=said) if said else say("change.nothing", language)
 
 
@@ -56,7 +56,7 @@ def _known(text: Text) -> list[tuple[float | None, int | None]]:
     return known + [(None, None)] * (len(text.ids) - len(known))
 
 
-def bars(effect: Effect, patched: Patched | None, position: int, language: Language) -> str:
+def bars(effect: Effect, position: int, language: Language) -> str:
     """The most likely next tokens before and after, with the one that changed most in the sentence."""
     tokenizer, ids = effect.text.loaded.tokenizer, effect.text.ids
     before, after = (p.numpy() for p in effect.probabilities(position))
@@ -74,7 +74,7 @@ def bars(effect: Effect, patched: Patched | None, position: int, language: Langu
         chosen_name=say("change.bars.chosen", language),
     )
     here = quoted(tokenizer, ids[position])
-    said = summary(effect.edits, patched, effect.text.config, language)
+    said = summary(effect.edits, effect.text.config, language)
     if not said:
         best = int(before.argmax())
         plain = say("change.bars.same", language, token=here, best=quoted(tokenizer, best), p=percent(before[best]))
@@ -144,7 +144,7 @@ def parted(memory: Memory, language: Language) -> str:
     """Where both texts part, once they are written."""
     written: Written = memory.written
     at = parting(written.original, written.edited)
-    said = summary(written.edits, written.patched, memory.text.config, language) or say("change.no_edit", language)
+    said = summary(written.edits, memory.text.config, language) or say("change.no_edit", language)
     if at is None:
         return say("change.parted.never", language, changes=said, seed=written.params.seed)
     tokenizer = memory.text.loaded.tokenizer

@@ -44,7 +44,7 @@ def write(ui: Change, values: Values) -> Iterator[Values]:
             document.read()
     except ValueError as problem:
         raise error(problem) from None
-    memory.running = Running(*pair, params, length, memory.edits, memory.patched)
+    memory.running = Running(*pair, params, length, memory.edits)
     strips, pace, began, shown = (
         [views.strip(document) for document in pair],
         values[playground.pace],
@@ -79,7 +79,7 @@ def finish(ui: Change, values: Values) -> Values:
     ids = tuple(running.original.ids), tuple(running.edited.ids)
     at = parting(*ids)
     memory.look_at(text_of(running.original), own=True, position=-1 if at is None else at - 1)
-    memory.written = Written(*ids, running.params, running.length, running.edits, running.patched)
+    memory.written = Written(*ids, running.params, running.length, running.edits)
     place = str(NOWHERE if at is None else at)
     edited = gr.update(value=views.strip(running.edited), parted=place)
     return update | everything(ui, memory, language) | {ui.edited: edited}

@@ -163,6 +163,7 @@ PARAMETERS: dict[str, Parameter] = {
     "model": Parameter(partial(_words, 400)),
     # What the Change tab does to the model, as in gpt.documents.edit_text; whoever applies it checks it.
     "edits": Parameter(partial(_words, 2000)),
+    "edits_on": Parameter(_ids, _write_ids),  # the prompt that they are tried on; left out: the text itself
     "prompt": Parameter(partial(_words, _MAX_READ)),
     "prompt_ids": Parameter(_ids, _write_ids),  # instead of a prompt that is not the tokens of its own text
     **{name: Parameter(partial(_setting, name), repr) for name in LIMITS},
@@ -175,4 +176,5 @@ PARAMETERS: dict[str, Parameter] = {
     "head": Parameter(_whole),  # left out: the average
     "lang": Parameter(lambda text: "zh" if text == "zh" else "en"),
 }
-VIEW = ("tab", "position", "layer", "head", "lang", "edits")  # a link with no other parameters leaves the text as it is
+# A link with no other parameters leaves the text as it is.
+VIEW = ("tab", "position", "layer", "head", "lang", "edits", "edits_on")

@@ -17,7 +17,7 @@ from components.settings import LIMITS, sampling_params
 from components.share.link import VIEW, decode
 from components.share.telling import prompt_text, replay
 from components.widgets.tokens import selection
-from gpt import Edits, Generation, GPTConfig, LoadedModel, SamplingParams, list_models, with_seed
+from gpt import Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
 from gpt.documents.edit_text import parse_edits
 
 if TYPE_CHECKING:
@@ -144,15 +144,20 @@ def _prompt(loaded: LoadedModel, asked: Asked) -> tuple[str, str | list[int]]:
     return EXAMPLE_PROMPT, EXAMPLE_PROMPT
 
 
-def _edits(asked: Asked, config: GPTConfig) -> Edits:
-    """What is changed in the model; nothing where the model has no such parts."""
+def _edits(asked: Asked, loaded: LoadedModel) -> tuple[Edits, tuple[int, ...]]:
+    """What is changed in the model, and the prompt to try it on; nothing where the model has no such parts."""
+    edits, ids = Edits(), asked.given.get("edits_on", ())
     try:
-        edits = parse_edits(asked.given.get("edits", ""))
-        edits.check(config)
+        edits = parse_edits(asked.given.get("edits", ""), loaded.model)
+        edits.check(loaded.model.config)
     except ValueError:
-        asked.refuse("edits")
-        return Edits()
-    return edits
+        asked.refuse("edits", "edits_on")
+        return Edits(), ()
+    try:
+        return edits, tuple(encode_prompt(loaded, list(ids))) if ids else ()
+    except ValueError:
+        asked.refuse("edits_on")
+        return edits, ()
 
 
 def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked: Asked) -> Values:
@@ -164,7 +169,7 @@ def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked
     known = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
     if given.get("tab") not in known:
         asked.refuse("tab")
-    session.edits = _edits(asked, config)
+    session.edits, session.edits_on = _edits(asked, document.loaded)
     look = session.look
     session.look = replace(
         look,

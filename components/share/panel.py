@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -83,8 +82,10 @@ def page_values(ui: Playground, values: Values, tab: object) -> dict[str, Any]:
     look = session.look
     told = text_values(session.document, looking.params_of(ui, values))
     told |= {"length": int(values[ui.length]), "layer": look.layer, "lang": values[ui.frame.language]}
-    if edits := format_edits(replace(session.edits, patches=())):
+    if edits := format_edits(session.edits):
         told["edits"] = edits
+        if session.edits_on:
+            told["edits_on"] = session.edits_on
     if tab != "playground" and isinstance(tab, str) and tab.isidentifier():
         told["tab"] = tab
     if look.position != views.NEWEST:
@@ -103,7 +104,7 @@ def answer_files(ui: Playground, values: Values, sent: Values) -> Iterator[Value
         elif session.document is None:
             yield {ui.files: menu.told(say("error.no_text", language))}
         elif sent.get("what") == "python":
-            program = python_snippet(session.document)
+            program = python_snippet(session.document, session.edits, session.edits_on)
             copied, manual = say("share.python.copied", language), say("share.manual", language)
             yield {ui.files: menu.copied(program, copied, manual)}
         else:

@@ -15,6 +15,7 @@ from torch import Tensor
 from gpt.analysis import BATCH_TOKENS, Progress, check_token, only_text, trace_text, widened
 from gpt.edits import Edits, Patch, check_patchable
 from gpt.model import GPT
+from gpt.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,47 @@ class PatchSweep:
     recovered: Tensor
     clean: float
     corrupted: float
+
+
+def patch_from(model: GPT, ids: Sequence[int], name: str, layer: int, position: int) -> Patch:
+    """What stands at one place in a pass over another text, to be put into the same place of this one.
+
+    Raises ValueError for a name, token, layer or position that does not exist.
+    """
+    check_patchable(name)
+    if not 0 < len(ids) <= model.config.block_size:
+        raise ValueError(f"a patch comes from a text of 1 to {model.config.block_size} tokens, not {len(ids)}")
+    if not 0 <= position < len(ids):
+        raise ValueError(f"position {position} does not exist: the text has positions 0 to {len(ids) - 1}")
+    if not 0 <= layer < model.config.n_layer:
+        raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {model.config.n_layer - 1}")
+    for token in ids:
+        check_token(model, token)
+    trace = _One(layer, name)
+    with torch.inference_mode():
+        model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
+    return Patch(name, layer, position, trace.value[0, position].clone(), tuple(ids))
+
+
+class _One(Trace):
+    """A trace that keeps one value, so that a long text needs no memory."""
+
+    def __init__(self, layer: int, name: str) -> None:
+        super().__init__()
+        self.wanted, self.value = (layer, name), torch.empty(0)
+
+    def record(self, layer: int | None, name: str, value: Tensor) -> None:
+        if (layer, name) == self.wanted:
+            self.value = value.detach()
+
+
+def is_from(model: GPT, patch: Patch) -> bool:
+    """Whether the patch is what `patch_from` makes of its text in this model."""
+    try:
+        value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position).value
+    except ValueError:
+        return False
+    return value.shape == patch.value.shape and torch.allclose(value, patch.value, rtol=1e-3, atol=1e-3)
 
 
 @torch.inference_mode()

@@ -5,6 +5,8 @@ a1=0.5     what the attention of layer 1 adds, times 0.5
 f4=0       what the feed-forward part of layer 4 adds, times 0: skipped
 act=relu   another activation in every layer
 nopos      no positions
+resid_pre2.5=17-4-99-4-21-7
+           a patch: what goes into layer 2 at position 5 is taken from a pass over the tokens 17, 4, 99 ...
 """
 
 from __future__ import annotations
@@ -14,34 +16,40 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
+from gpt.analysis.patching import patch_from
 from gpt.config import Activation
-from gpt.edits import Edits
+from gpt.edits import PATCHABLE, Edits, Patch
+from gpt.model import GPT
 
 LARGEST = 10.0  # factor, either way: what a text from anywhere may ask for
 LONGEST = 40_000  # characters: every head of the largest GPT-2 scaled fits
 _SCALE = re.compile(r"(?:h(\d{1,4})\.(\d{1,4})|([af])(\d{1,4}))=(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)", re.ASCII)
+_PATCH = re.compile(rf"({'|'.join(PATCHABLE)})(\d{{1,4}})\.(\d{{1,7}})=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
+MOST_PATCHES = 16  # each is a pass over its text
 
 
 def format_edits(edits: Edits) -> str:
-    """The text, "" for no edits; heads first, then attention, feed-forward, activation, positions.
+    """The text, "" for no edits; heads first, then attention, feed-forward, activation, positions, patches.
 
-    Raises ValueError for patches, whose values do not fit a text, and factors that `parse_edits` would refuse.
+    Raises ValueError for what `parse_edits` would refuse: patches that are from no text, which are nothing but numbers,
+    and factors beyond LARGEST.
     """
-    if edits.patches:
-        raise ValueError("a patched activation is a vector of numbers and has no short text")
     parts = [f"h{layer}.{head}={_number(x)}" for (layer, head), x in sorted(edits.head_scale.items())]
     parts += [f"a{layer}={_number(x)}" for layer, x in sorted(edits.attn_scale.items())]
     parts += [f"f{layer}={_number(x)}" for layer, x in sorted(edits.mlp_scale.items())]
     parts += [f"act={edits.activation}"] if edits.activation is not None else []
     parts += ["nopos"] if edits.drop_positions else []
+    parts += [f"{p.name}{p.layer}.{p.position}={'-'.join(map(str, _source(p)))}" for p in edits.patches]
     return ",".join(parts)
 
 
-def parse_edits(text: str) -> Edits:
+def parse_edits(text: str, model: GPT | None = None) -> Edits:
     """The edits of a text that anybody may have written, in any order.
 
-    Raises ValueError, naming the part, for what is no edit, a factor beyond LARGEST, or the same part twice.
-    Whether a model has these layers and heads is for `Edits.check` or `Edits.fitting` to say.
+    model: computes the values of patches; without one there may be none.
+    Raises ValueError, naming the part, for what is no edit, a factor beyond LARGEST, the same part twice, more than
+    MOST_PATCHES, or a patch that the model does not have.
+    Whether a model has the other layers and heads is for `Edits.check` or `Edits.fitting` to say.
     """
     if len(text) > LONGEST:
         raise ValueError(f"a text of edits has at most {LONGEST:,} characters, not {len(text):,}")
@@ -49,6 +57,7 @@ def parse_edits(text: str) -> Edits:
     branches: dict[str, dict[int, float]] = {"a": {}, "f": {}}
     activation: Activation | None = None
     drop_positions = False
+    patches: dict[tuple[str, int, int], Patch] = {}
     for part in filter(None, text.split(",")):
         scale = _SCALE.fullmatch(part)
         if scale is not None:
@@ -59,6 +68,11 @@ def parse_edits(text: str) -> Edits:
             place[key] = float(factor)
             if abs(place[key]) > LARGEST:
                 raise _refused(part, f"has a factor beyond {LARGEST:g}")
+        elif model is not None and (patch := _PATCH.fullmatch(part)) is not None:
+            place = patch[1], int(patch[2]), int(patch[3])
+            if place in patches or len(patches) == MOST_PATCHES:
+                raise _refused(part, "is there twice" if place in patches else f"is one of more than {MOST_PATCHES}")
+            patches[place] = patch_from(model, [int(token) for token in patch[4].split("-")], *place)
         elif part == "nopos" and not drop_positions:
             drop_positions = True
         elif part.startswith("act=") and activation is None:
@@ -67,13 +81,12 @@ def parse_edits(text: str) -> Edits:
                 raise _refused(part, f"is not one of {', '.join(get_args(Activation))}")
         else:
             raise _refused(part, "is no edit, or is there twice")
-    return Edits(heads, branches["a"], branches["f"], activation, drop_positions)
+    return Edits(heads, branches["a"], branches["f"], activation, drop_positions, tuple(patches.values()))
 
 
 def edits_as_python(edits: Edits) -> str:
-    """The call that makes these edits, such as `Edits(head_scale={(3, 2): 0.0})`. Raises ValueError for patches."""
-    if edits.patches:
-        raise ValueError("a patched activation is a vector of numbers: tell where it comes from instead")
+    """The call that makes these edits, such as `Edits(head_scale={(3, 2): 0.0})`; patches by `patch_from`, from the
+    model of `loaded`. Raises ValueError for patches that are from no text."""
     scales: dict[str, Mapping[object, float]] = {
         "head_scale": edits.head_scale,
         "attn_scale": edits.attn_scale,
@@ -82,7 +95,19 @@ def edits_as_python(edits: Edits) -> str:
     parts = [f"{name}={dict(sorted(scale.items()))!r}" for name, scale in scales.items() if scale]
     parts += [f"activation={edits.activation!r}"] if edits.activation is not None else []
     parts += ["drop_positions=True"] if edits.drop_positions else []
+    patches = [
+        f"patch_from(loaded.model, {list(_source(p))}, {p.name!r}, layer={p.layer}, position={p.position})"
+        for p in edits.patches
+    ]
+    parts += [f"patches=({', '.join(patches)},)"] if patches else []
     return f"Edits({', '.join(parts)})"
+
+
+def _source(patch: Patch) -> tuple[int, ...]:
+    """The text that a patch is from."""
+    if not patch.ids:
+        raise ValueError("a patch that is from no text is a vector of numbers, which has no short text")
+    return patch.ids
 
 
 def _number(factor: float) -> str:

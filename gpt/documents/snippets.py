@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from itertools import groupby
 
@@ -13,20 +14,19 @@ from gpt.registry import MODELS
 from gpt.sampling import SamplingParams
 
 
-def python_snippet(document: Generation) -> str:
+def python_snippet(document: Generation, tried: Edits | None = None, tried_on: Sequence[int] = ()) -> str:
     """The program that makes the current text: same model, prompt, settings, seeds, and choices by hand.
 
     It prints the text. A model that is no name of the list is loaded by its path. On the same kind of machine the
-    text is the same. Raises ValueError for a document of a model with patched activations.
+    text is the same. tried: edits with which the program then writes on from the prompt, or from the tokens `tried_on`.
+    Raises ValueError for patched activations that are from no text.
     """
-    edits = document.edits or Edits()
-    if edits.patches:
-        raise ValueError("a document written with patched activations cannot be told as a program")
-    changed = edits != Edits()
+    edits, tried = document.edits or Edits(), tried or Edits()
+    changed, trying = edits != Edits(), tried != Edits()
     n_prompt = document.n_prompt
     positions = range(n_prompt, len(document.ids))
     runs = [(origin, list(run)) for origin, run in groupby(positions, key=document.origin)]
-    needed = {"Edits": changed, "SamplingParams": any(origin.params for origin, _ in runs)}
+    needed = {"Edits": changed or trying, "SamplingParams": trying or any(origin.params for origin, _ in runs)}
     names = {"Generation", *(name for name in needed if needed[name])}
     loaded = document.loaded
     load = "get_model" if loaded.name in MODELS and loaded.precision == "fp32" else "load_model"
@@ -34,6 +34,7 @@ def python_snippet(document: Generation) -> str:
     told_edits = f", edits={edits_as_python(edits)}" if changed else ""
     lines = [
         f"from gpt import {', '.join(sorted({*names, load}))}",
+        *(["from gpt.analysis.patching import patch_from"] if edits.patches or tried.patches else []),
         "",
         f"loaded = {load}({loaded.name!r}{precision})",
         f"document = Generation(loaded, {source(document, range(n_prompt), prompt=True)}{told_edits})",
@@ -44,7 +45,14 @@ def python_snippet(document: Generation) -> str:
             lines.append(f"params = {settings(origin.params)}")
             written = origin.params
         lines += told(document, origin, run)
-    return "\n".join([*lines, "print(document.text)", ""])
+    lines += ["print(document.text)"]
+    if trying:
+        prompt = source(document, range(n_prompt), prompt=True) if not tried_on else repr(list(tried_on))
+        lines += ["", "# The model changed for this text alone.", f"edits = {edits_as_python(tried)}"]
+        lines += [f"edited = Generation(loaded, {prompt}, edits=edits)"]
+        lines += [] if written else [f"params = {settings(SamplingParams(temperature=0.8, seed=1))}"]
+        lines += [f"for step in edited.steps(params, {max(20, len(positions))}):", "    pass", "print(edited.text)"]
+    return "\n".join([*lines, ""])
 
 
 def told(document: Generation, origin: Origin, run: list[int]) -> list[str]:

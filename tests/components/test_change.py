@@ -17,15 +17,18 @@ from components.change import answers, patching
 from components.change import figures as change_figures
 from components.change.effect import head_costs, measure, text_of, text_of_ids
 from components.change.experiments import EXPERIMENTS, in_words, summary
-from components.change.memory import Memory, Pair, Patched, Written
+from components.change.memory import Memory, Pair, Written
 from components.change.program import program
 from components.change.tab import Change
 from components.session import Session
+from components.settings import LIMITS
+from components.share.link import decode, encode
+from components.share.opening import Asked, _edits
+from components.share.panel import page_values
 from components.widgets.switches import switches_value
 from gpt import Edits, Generation, SamplingParams
-from gpt.analysis.patching import patch_sweep
+from gpt.analysis.patching import patch_from, patch_sweep
 from gpt.documents.compare import relative_entropy
-from gpt.edits import Patch
 from tests.gpt.fake_models import tiny_model
 
 PARAMS = SamplingParams(temperature=2.0, seed=3)
@@ -107,24 +110,24 @@ def test_the_cost_of_a_head_is_what_switching_it_off_alone_changes(text):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_different_edits_are_said_differently_and_none_is_silent(text, language):
-    said = [summary(edits, None, text.config, language) for edits in some_edits(text.config)]
+    said = [summary(edits, text.config, language) for edits in some_edits(text.config)]
     assert all(said)
     assert len(set(said)) == len(said)
-    assert summary(Edits(), None, text.config, language) == ""
-    assert summary(Edits(activation=text.config.activation), None, text.config, language) == ""
+    assert summary(Edits(), text.config, language) == ""
+    assert summary(Edits(activation=text.config.activation), text.config, language) == ""
 
 
 def test_what_belongs_together_is_said_together_and_much_is_counted(text):
     config = text.config
     every = range(config.n_layer)
-    assert in_words(Edits({}, {1: 0.0}, {1: 0.0}), None, config, "en") == ["layer 1 off"]
-    assert in_words(Edits({}, dict.fromkeys(every, 0.0)), None, config, "en") == ["attention of every layer off"]
+    assert in_words(Edits({}, {1: 0.0}, {1: 0.0}), config, "en") == ["layer 1 off"]
+    assert in_words(Edits({}, dict.fromkeys(every, 0.0)), config, "en") == ["attention of every layer off"]
     heads = {(0, head): 0.5 for head in range(config.n_head)}
-    assert in_words(Edits(heads), None, config, "en") == ["all heads of layer 0 × 0.5"]
+    assert in_words(Edits(heads), config, "en") == ["all heads of layer 0 × 0.5"]
     many = Edits({(layer, 0): 0.1 * layer for layer in range(20)})
     big = replace(config, n_layer=20)
-    assert len(in_words(many, None, big, "en")) == 20
-    assert summary(many, None, big, "en").endswith("; 14 more")
+    assert len(in_words(many, big, "en")) == 20
+    assert summary(many, big, "en").endswith("; 14 more")
 
 
 @pytest.mark.parametrize(
@@ -175,6 +178,42 @@ def test_the_edits_of_a_link_are_taken_over_and_those_made_here_go_into_one(ui, 
     assert given["session"].edits == Edits(mlp_scale={0: 0.0})
 
 
+def test_a_link_with_a_patch_opens_on_its_prompt_and_shows_both_prompts(ui, document):
+    loaded = document.loaded
+    clean, corrupted = (tuple(loaded.tokenizer.encode(words)) for words in ("the cat", "the dog"))
+    memory = Memory()
+    given = values(document, memory, name="attn_out")
+    answers.follow(ui, given)
+    memory.pair, memory.cell = Pair(clean, corrupted, 7, 9), (1, 2)
+    patching.keep(ui, given)
+    sent = decode(encode(page_values(share_page(), link_values(given["session"]), "change")))[0]
+
+    opened = Memory()
+    other = values(document, opened)
+    other["session"].edits, other["session"].edits_on = _edits(Asked(sent), loaded)
+    update = answers.follow(ui, other)
+    assert (update["clean"], update["corrupted"]) == ("the cat", "the dog")
+    assert opened.text.ids == memory.text.ids == corrupted
+    torch.testing.assert_close(opened.effect.states, memory.effect.states)
+    shallow = Generation(tiny_model(n_layer=1, seed=9), "the dog")
+    shallow.read()
+    update = answers.follow(ui, values(shallow, opened), only_changed=True)
+    assert "attention output of layer 1" in update["notice"]
+    assert opened.edits.patches == ()
+    assert not opened.own
+
+
+def share_page():
+    """The Playground with names in place of components, as far as a link asks for it."""
+    names = {name: name for name in (*LIMITS, "seed", "length", "session")}
+    return SimpleNamespace(**names, frame=SimpleNamespace(language="language"))
+
+
+def link_values(session):
+    settings = {name: limit.default for name, limit in LIMITS.items()}
+    return {"session": session, "language": "en", "length": 8, "seed": "", **settings}
+
+
 def run(source, loaded):
     """The program with this model in place of the named one."""
     out, space = io.StringIO(), {}
@@ -189,29 +228,19 @@ def run(source, loaded):
 def test_the_program_writes_both_texts_and_measures_the_same(patched):
     loaded = tiny_model()
     prompt, clean = (loaded.tokenizer.encode(words) for words in ("the cat", "the dog"))
-    edits, patch = Edits({(0, 1): 0.0}, activation="relu"), None
+    edits = Edits({(0, 1): 0.0}, activation="relu")
     if patched:
-        value = trace_value(loaded, clean, "resid_pre", 1, 4)
-        edits, patch = (
-            replace(edits, patches=(Patch("resid_pre", 1, 4, value),)),
-            Patched(tuple(clean), "resid_pre", 1, 4),
-        )
+        edits = replace(edits, patches=(patch_from(loaded.model, clean, "resid_pre", 1, 4),))
     pair = Generation(loaded, prompt), Generation(loaded, prompt, edits=edits)
     for each in pair:
         list(each.steps(PARAMS, 5))
     pair[0].read()
-    memory = Memory(edits=edits, patched=patch, text=text_of(pair[0]))
-    memory.written = Written(*(tuple(each.ids) for each in pair), PARAMS, 5, edits, patch)
+    memory = Memory(edits=edits, text=text_of(pair[0]))
+    memory.written = Written(*(tuple(each.ids) for each in pair), PARAMS, 5, edits)
     space, printed = run(program(memory), loaded)
     assert [space["original"].ids, space["edited"].ids] == [each.ids for each in pair]
     assert all(each.text in printed for each in pair)
     torch.testing.assert_close(space["states"], measure(memory.text, edits).states, atol=1e-5, rtol=1e-4)
-
-
-def trace_value(loaded, ids, name, layer, position):
-    from gpt.analysis import trace_text
-
-    return getattr(trace_text(loaded.model, ids).layers[layer], name)[0, position]
 
 
 def test_a_kept_patch_does_what_its_cell_of_the_map_says(ui, document):

@@ -57,6 +57,7 @@ pages = st.fixed_dictionaries(
         "head": st.integers(0, 99),
         "lang": st.sampled_from(["en", "zh"]),
         "edits": st.text("ahf0123456789.=,", max_size=30),
+        "edits_on": ids,
     },
 )
 

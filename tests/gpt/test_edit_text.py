@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 
 import gpt
 from gpt import Edits, GPTConfig
+from gpt.analysis.patching import is_from, patch_from
 from gpt.config import Activation
 from gpt.documents.edit_text import LARGEST, edits_as_python, format_edits, parse_edits
-from gpt.edits import Patch
+from gpt.edits import PATCHABLE, Patch
+from tests.gpt.fake_models import tiny_model
 
 numbers = st.integers(0, 99)
 factors = st.floats(-LARGEST, LARGEST)
@@ -63,7 +66,48 @@ def test_what_is_no_edit_is_named(text):
         parse_edits(text)
 
 
-def test_a_patch_and_a_factor_that_is_no_number_have_no_text():
+TINY = tiny_model()
+places = st.tuples(st.sampled_from(PATCHABLE), st.integers(0, 1), st.integers(0, 3))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(places, max_size=3, unique=True), st.lists(st.integers(0, 255), min_size=4, max_size=6))
+def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
+    patches = tuple(patch_from(TINY.model, ids, *place) for place in chosen)
+    edits = Edits({(0, 1): 0.5}, drop_positions=True, patches=patches)
+    text = format_edits(edits)
+    space = {"Edits": gpt.Edits, "patch_from": patch_from, "loaded": TINY}
+    for again in (parse_edits(text, TINY.model), eval(edits_as_python(edits), space)):
+        assert replace(again, patches=()) == replace(edits, patches=())
+        for ours, theirs, place in zip(again.patches, patches, chosen, strict=True):
+            assert (ours.name, ours.layer, ours.position, ours.ids) == (*place, tuple(ids))
+            assert torch.equal(ours.value, theirs.value)
+            assert is_from(TINY.model, ours)
+            assert not is_from(tiny_model(seed=9).model, ours)
+    if patches:
+        with pytest.raises(ValueError, match="no edit"):
+            parse_edits(text)  # nobody to compute it
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("resid_pre2.0=1", "layer 2 does not exist"),
+        ("resid_pre0.2=1-2", "position 2 does not exist"),
+        ("attn_out0.0=99999", "token 99999 does not exist"),
+        ("attn_out0.0=" + "-".join(["1"] * 200), "200"),
+        ("mlp_out0.0=1,mlp_out0.0=2", "twice"),
+        (",".join(f"mlp_out0.{n}=" + "-".join(["1"] * 20) for n in range(17)), "more than 16"),
+        ("attn_weights0.0=1", "no edit"),
+        ("resid_pre0.0=", "no edit"),
+    ],
+)
+def test_a_patch_that_cannot_be_is_refused_with_the_reason(text, why):
+    with pytest.raises(ValueError, match=why):
+        parse_edits(text, TINY.model)
+
+
+def test_a_patch_from_no_text_and_a_factor_that_is_no_number_have_no_text():
     with pytest.raises(ValueError, match="vector of numbers"):
         format_edits(Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(4)),)))
     with pytest.raises(ValueError, match="inf"):

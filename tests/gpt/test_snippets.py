@@ -10,6 +10,7 @@ import torch
 
 import gpt
 from gpt import Edits, Generation, SamplingParams, get_model
+from gpt.analysis.patching import patch_from
 from gpt.documents.snippets import python_snippet
 from gpt.edits import Patch
 from tests.gpt.fake_models import tiny_model
@@ -17,13 +18,13 @@ from tests.gpt.fake_models import tiny_model
 NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
 
 
-def run(snippet):
+def run(snippet, of="document"):
     """What the program made, in this process, with the tiny model in place of a named one."""
     names = {name: getattr(gpt, name) for name in gpt.__all__}
     program = snippet.split("\n", 1)[1]  # the import names what is in `gpt` alone: see below
     names |= {"get_model": lambda name: tiny_model(), "load_model": lambda name: tiny_model(), "print": lambda _: None}
     exec(program, names)
-    return names["document"]
+    return names if of is None else names[of]
 
 
 def written():
@@ -94,7 +95,20 @@ def test_the_program_of_an_edited_model_edits_it_again():
     assert (again.ids, again.edits) == (document.ids, edits)
 
 
-def test_a_document_with_patched_activations_is_refused():
+@pytest.mark.parametrize("tried_on", [[], [259, 97, 98, 99]])
+def test_edits_that_were_tried_are_tried_again_after_the_text(tried_on):
+    loaded, document = tiny_model(), written()
+    patch = patch_from(loaded.model, loaded.tokenizer.encode("the dog"), "attn_out", 1, 2)
+    edits = Edits({(0, 1): 0.0}, patches=(patch,))
+    space = run(python_snippet(document, edits, tried_on), of=None)
+    assert space["document"].ids == document.ids
+    edited = Generation(loaded, tried_on or document.prompt_ids, edits=edits)
+    list(edited.steps(space["params"], 20))
+    assert space["edited"].ids == edited.ids
+    assert torch.equal(space["edits"].patches[0].value, patch.value)
+
+
+def test_a_patch_that_is_from_no_text_is_refused():
     patched = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(16)),))
-    with pytest.raises(ValueError, match="patched activations"):
+    with pytest.raises(ValueError, match="from no text"):
         python_snippet(Generation(tiny_model(), "the", edits=patched))
