@@ -41,24 +41,6 @@ class Session:
     it is not the document's. Whoever changes the document holds a turn.
     """
 
-    document: Generation
-    params: SamplingParams
-    length: int
-    pace: float
-    turn: int
-    when: float
-
-
-@dataclass
-class Session:
-    """Mutable on purpose: a running stream sees a new selection at its next token.
-
-    prompt: the text that the document started from. begun: what waits to be written. meter: of the last run. deed: what a person did since then.
-    query: what is searched for in the vocabulary. edits: what the Change tab does to the model, for a text of its own;
-    the document knows nothing of them. edits_on: the prompt that they are tried on, where it is not the document's.
-    Whoever changes the document holds a turn.
-    """
-
     document: Generation | None
     prompt: str = EXAMPLE_PROMPT
     look: Look = field(default_factory=Look)
