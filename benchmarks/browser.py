@@ -34,16 +34,20 @@ WATCH = """() => {
 
 
 def measure(page: Page, made: list[float]) -> tuple[float, float, float]:
-    """(tokens a second on the screen, lag of the last chip, lag of the last bars, in ms) of one text."""
+    """(tokens a second on the screen, lag of the last chip, lag of the last bars, in ms) of one text.
+
+    The rate is that from the first new chip on the screen to the last.
+    """
     made.clear()
     page.evaluate(WATCH)
     page.locator("#generate").click()
     page.wait_for_function("document.querySelector('#stop').disabled === false")
     page.wait_for_function("document.querySelector('#stop').disabled === true", timeout=120_000)
     chips, bars = page.evaluate("[window.chips, window.bars]")
-    last = next(when for when, count in chips if count == chips[-1][1])
-    shown = (len(made) - 1) / ((last - 1000 * made[0]) / 1000)
-    return shown, last - 1000 * made[-1], bars - 1000 * made[-1]
+    total = chips[-1][1]
+    first, there = next((when, count) for when, count in chips if total - len(made) < count)
+    last = next(when for when, count in chips if count == total)
+    return (total - there) / ((last - first) / 1000), last - 1000 * made[-1], bars - 1000 * made[-1]
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unicodedata import east_asian_width
 
 import numpy as np
 from plotly.graph_objects import Figure
@@ -20,6 +21,8 @@ _LABEL = {"family": MONO, "size": 12, "color": _LIGHT["text"]}
 _QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
 _GRID = {"gridcolor": _LIGHT["line"], "zerolinecolor": _LIGHT["line"], "zerolinewidth": 1, "fixedrange": True}
 _LEGEND = {"orientation": "h", "x": 0, "y": 1, "itemclick": False, "itemdoubleclick": False}
+_SMALL = 10  # pixels, of the labels below a heatmap
+_OUTSIDE = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "middle", "showarrow": False}
 _ROW = 22  # pixels of one bar
 _NAMES = 100  # pixels for the names of bars, always: they may change at every token, the axis should not move
 _CELL = 17  # pixels of one row of a heatmap that is large enough for them
@@ -138,21 +141,15 @@ def attention_heatmap(
         "y": [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)],
     }
     # x and y hold every label, for the hover text; x2 and y2 lie over them and show as many as can be read.
-    columns = {
-        "overlaying": "x",
-        "matches": "x",
-        "side": "bottom",
-        "tickangle": -90,
-        "title": {"text": _escape(key_title)},
-    }
-    columns |= {"tickfont": _LABEL | {"size": 10}, "automargin": True}
-    rows = {
-        "overlaying": "y",
-        "matches": "y",
-        "side": "left",
-        "title": {"text": _escape(query_title)},
-        "automargin": True,
-    }
+    columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": -90}
+    columns |= {"tickfont": _LABEL | {"size": _SMALL}}
+    rows = {"overlaying": "y", "matches": "y", "side": "left"}
+    # Room for the labels by their length, and titles that are no part of the axes: plotly would measure every label.
+    left, below = _room(query_labels, _LABEL["size"]), _room(key_labels, _SMALL)
+    titles = [
+        {"text": _escape(query_title), "x": 0, "y": 0.5, "xshift": 9 - left, "textangle": -90},
+        {"text": _escape(key_title), "x": 0.5, "y": 0, "yshift": 9 - below},
+    ]
     own = None if selected is None else n_key - n_query + selected
     return Figure(
         {
@@ -175,7 +172,8 @@ def attention_heatmap(
             "layout": {
                 "template": {},
                 "height": int(np.clip(_CELL * n_query + 150, 220, 560)),
-                "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+                "margin": {"l": left, "r": 8, "t": 8, "b": below},
+                "annotations": [title | _OUTSIDE for title in titles],
                 "xaxis": _tokens_axis(numbered["x"]) | {"showticklabels": False, "range": [-0.5, n_key - 0.5]},
                 "yaxis": _tokens_axis(numbered["y"]) | {"showticklabels": False, "range": [n_query - 0.5, -0.5]},
                 "xaxis2": _tokens_axis(keys, most=26, keep=own) | columns,
@@ -296,7 +294,16 @@ def _tokens_axis(labels: Sequence[str], most: int | None = None, keep: int | Non
     them."""
     step = 1 if most is None else max(1, -(-len(labels) // most))
     places = list(range((keep or 0) % step, len(labels), step))
-    return _QUIET | {"tickvals": places, "ticktext": [labels[i] for i in places], "tickfont": _LABEL}
+    # Else plotly measures every label on the screen to hide those that reach over the edge: half of a chart's time.
+    ticks = {"tickvals": places, "ticktext": [labels[i] for i in places], "ticklabeloverflow": "allow"}
+    return _QUIET | ticks | {"tickfont": _LABEL}
+
+
+def _room(labels: Sequence[str], size: int, longest: int = 14) -> int:
+    """Pixels between the edge and an axis: its title, and the longest label in monospaced letters of that size."""
+    letters = (visible(label)[:longest] for label in labels)
+    widest = max((sum(1.0 if east_asian_width(c) in "WF" else 0.61 for c in text) for text in letters), default=0)
+    return 26 + round(size * widest)
 
 
 def _colorbar(title: str, largest: float, *, clipped: bool) -> dict[str, Any]:
