@@ -1,4 +1,4 @@
-"""What the browser tests share: one Chromium, pages that fail on errors and on requests that leave the machine."""
+"""What the browser tests share: one Chromium, one app, pages that fail on errors and on requests to other machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from urllib.parse import urlparse
 
 import gradio as gr
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, ViewportSize, expect, sync_playwright
+
+from components.layout import build_app, launch_options
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
@@ -27,6 +29,8 @@ FLAGS = [
 expect.set_options(timeout=20_000)  # a busy machine is slow, and not wrong
 LEFT = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
 HERE = ("127.0.0.1", "localhost")
+SIZE: ViewportSize = {"width": 1280, "height": 900}
+FAILED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,6 +38,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Fixtures may look up whether their test has failed."""
+    report = yield
+    item.stash[FAILED] = report.failed or (call.when != "setup" and item.stash.get(FAILED, False))
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -49,50 +61,127 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def tabs(browser: Browser) -> Iterator[dict[str, Tab]]:
+    """The open tabs by what they are for. They outlive their tests: a page loads twice as fast where one was before."""
+    open_tabs: dict[str, Tab] = {}
+    yield open_tabs
+    for tab in open_tabs.values():
+        tab.close()
+
+
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A fresh page of 1280 x 900. The test fails if it logs an error, opens a dialog or asks another machine."""
-    with _watched(browser) as fresh:
-        yield fresh
+def page(tabs: dict[str, Tab], request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A new visitor's empty page of 1280 x 900. The test fails if it logs an error, opens a dialog or asks another
+    machine."""
+    with _watched(tabs, "page", request) as tab:
+        yield tab.page
+    if "page" in tabs:  # nothing went wrong
+        tab.leave()
+
+
+@pytest.fixture
+def stay(
+    tabs: dict[str, Tab], left_with_the_module: None, request: pytest.FixtureRequest
+) -> Iterator[Callable[[Callable[[Page], object]], Page]]:
+    """`stay(begin)` is a page, watched in the same way, on which the tests of a module work one after another.
+
+    For the first of them, and after one that failed, it is a new visitor's, and `begin(page)` opens the address.
+    """
+    with _watched(tabs, "stay", request) as tab:
+
+        def enter(begin: Callable[[Page], object]) -> Page:
+            if not tab.entered:
+                begin(tab.page)
+                tab.entered = True
+            return tab.page
+
+        yield enter
 
 
 @pytest.fixture(scope="module")
 def module_page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
-    """The same, for all tests of a module; the last one fails if anything went wrong in any of them.
+    """A page for all tests of a module; the last one fails if anything went wrong in any of them."""
+    tab = Tab(browser)
+    yield tab.page
+    tab.close()
+    assert tab.problems() == []
 
-    It names the server so that the page is closed before it.
-    """
-    with _watched(browser) as shared:
-        yield shared
+
+@pytest.fixture(scope="module")
+def left_with_the_module(tabs: dict[str, Tab], serve: Callable[..., str]) -> Iterator[None]:
+    """It names the server so that the page is left before it is closed."""
+    yield
+    if "stay" in tabs:
+        tabs["stay"].leave()
 
 
 @contextmanager
-def _watched(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
-    context.set_default_timeout(20_000)
-    page = context.new_page()
-    problems: list[str] = []
-
-    def dismiss(dialog: Dialog) -> None:
-        problems.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
-    page.on("dialog", dismiss)
-    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
-    page.on("request", lambda request: problems.extend(_elsewhere(request.url)))
-    page.on("websocket", lambda socket: problems.extend(_elsewhere(socket.url)))
-    page.on("console", lambda said: problems.append(f"{said.text} {said.location}") if said.type == "error" else None)
-    yield page
-    context.close()
-    if any(said.startswith(LEFT[0]) for said in problems):  # the page was left while an answer was on its way
-        problems = [said for said in problems if not said.startswith(LEFT)]
+def _watched(tabs: dict[str, Tab], name: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
+    if name not in tabs:
+        tabs[name] = Tab(request.getfixturevalue("browser"))
+    yield tabs[name]
+    problems = tabs[name].problems()
+    if problems or request.node.stash.get(FAILED, False):
+        tabs.pop(name).close()
     assert problems == []
 
 
-def _elsewhere(url: str) -> list[str]:
-    place = urlparse(url)
-    inside = place.scheme in ("data", "blob", "about") or place.hostname in HERE
-    return [] if inside else [f"left the machine: {url}"]
+class Tab:
+    """A page in a context of its own, and what has gone wrong in it."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.context = browser.new_context(viewport=SIZE, locale="en-US")
+        self.context.set_default_timeout(20_000)
+        self.page = self.context.new_page()
+        self.entered = False  # whether a module's tests are at work on it
+        self._problems: list[str] = []
+        say = self._problems.append
+        self.page.on("dialog", self._dismiss)
+        self.page.on("pageerror", lambda error: say(f"error: {error}"))
+        self.page.on("request", lambda request: self._elsewhere(request.url))
+        self.page.on("websocket", lambda socket: self._elsewhere(socket.url))
+        self.page.on("console", lambda said: say(f"{said.text} {said.location}") if said.type == "error" else None)
+
+    def problems(self) -> list[str]:
+        """What went wrong since they were last asked for."""
+        found = self._problems[:]
+        self._problems.clear()
+        if any(said.startswith(LEFT[0]) for said in found):  # the page was left while an answer was on its way
+            found = [said for said in found if not said.startswith(LEFT)]
+        return found
+
+    def leave(self) -> None:
+        """Make room for a new visitor: nothing is open, stored or held any more."""
+        self.entered = False
+        self.page.unroute_all()
+        if self.page.url.startswith("http"):
+            self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.page.goto("about:blank")
+        self.context.clear_cookies()
+        self.page.set_viewport_size(SIZE)
+        self._problems.clear()
+
+    def close(self) -> None:
+        self.context.close()
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self._problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _elsewhere(self, url: str) -> None:
+        place = urlparse(url)
+        if place.scheme not in ("data", "blob", "about") and place.hostname not in HERE:
+            self._problems.append(f"left the machine: {url}")
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[str]:
+    """The address of the whole app, one for all modules that ask for nothing else."""
+    app = build_app()
+    _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    yield url
+    app.close(verbose=False)
 
 
 @pytest.fixture(scope="module")

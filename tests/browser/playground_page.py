@@ -8,6 +8,12 @@ CHIPS = "#strip .gb-strip [role=option]"
 FINISHED = re.compile("length reached|ended the text|context is full|stopped")
 
 
+def open_playground(page, address):
+    page.goto(address)
+    expect(page.locator("#bars .main-svg").first).to_be_visible()
+    expect(says(page, "heatmap")).not_to_be_empty()
+
+
 def set_slider(page, name, value):
     box = page.locator(f"#{name} input[type=number]")
     box.fill(str(value))
@@ -24,14 +30,25 @@ def says(page, elem_id):
     return page.locator(f"#{elem_id} .gb-says")
 
 
+def forget_status(page):
+    """Whatever the status says from now on is new."""
+    page.locator("#status p").evaluate("line => line.textContent = ''")
+
+
+def written(page):
+    """Wait until the text has ended and the buttons are back."""
+    expect(page.locator("#status")).to_contain_text(FINISHED)
+    expect(page.locator("#generate")).to_be_enabled()
+    expect(page.locator("#stop")).to_be_disabled()
+
+
 def generate(page, prompt, length=12, seed="3"):
     page.locator("#prompt textarea").fill(prompt)
     set_slider(page, "length", length)
     page.locator("#seed input, #seed textarea").first.fill(seed)
-    page.locator("#status p").evaluate("line => line.textContent = ''")
+    forget_status(page)
     page.locator("#generate").click()
-    expect(page.locator("#status")).to_contain_text(FINISHED)
-    expect(page.locator("#generate")).to_be_enabled()
+    written(page)
 
 
 def text(page):

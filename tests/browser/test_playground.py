@@ -4,33 +4,65 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from components.layout import build_app, launch_options
-from tests.browser.playground_page import CHIPS, FINISHED, generate, pick, says, set_slider, text
-
-
-@pytest.fixture(scope="module")
-def url(serve):
-    return serve(build_app(), **launch_options())
+from tests.browser.playground_page import (
+    CHIPS,
+    forget_status,
+    generate,
+    open_playground,
+    pick,
+    says,
+    set_slider,
+    text,
+    written,
+)
 
 
 @pytest.fixture
-def opened(page, url):
-    page.goto(url)
-    expect(page.locator("#bars .main-svg").first).to_be_visible()
-    return page
+def opened(stay, site):
+    """One page for most tests: each begins with a text of its own and leaves the settings as they were."""
+    return stay(lambda page: open_playground(page, site))
 
 
-def test_the_first_screen_shows_a_finished_example(opened):
-    assert opened.locator(CHIPS).count() > 20
-    expect(says(opened, "bars")).to_contain_text("Entropy")
-    expect(says(opened, "heatmap")).to_contain_text("looked most at")
+def test_the_first_screen_shows_a_finished_example_and_language_and_theme_are_remembered(page, site):
+    open_playground(page, site)
+    assert page.locator(CHIPS).count() > 20
+    expect(says(page, "bars")).to_contain_text("Entropy")
+    expect(says(page, "heatmap")).to_contain_text("looked most at")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.locator("#theme").click()
+    expect(page.locator("body")).to_have_class(re.compile("dark"))
+    assert page.evaluate(ground) != light
+    page.locator("#language label", has_text="中文").click()
+    expect(page.locator("#generate")).to_have_text("生成")
+    expect(page.get_by_role("tab", name="试验台")).to_be_visible()
+    expect(says(page, "bars")).to_contain_text("熵")
+    expect(says(page, "heatmap")).to_contain_text("主要看向")
+    page.goto(site)
+    expect(page.locator("#generate")).to_have_text("生成")
+    expect(page.locator("body")).to_have_class(re.compile("dark"))
+    page.locator("#language label", has_text="EN").click()
+    expect(page.locator("#generate")).to_have_text("Generate")
+
+
+def test_a_link_may_choose_the_language_and_a_phone_scrolls_only_downwards(page, site):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_playground(page, site + "?lang=zh")
+    expect(page.locator("#generate")).to_have_text("生成")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator("#language label", has_text="EN").click()
+    expect(page.locator("#generate")).to_have_text("Generate")
+    expect(says(page, "heatmap")).to_contain_text("looked most at")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#strip", "#bars", "#heatmap", "#temperature")]
+    assert tops == sorted(tops)  # the text before the settings
 
 
 def test_generate_streams_the_text_with_bars_and_heatmap_to_the_same_end_for_the_same_seed(opened):
     generate(opened, "Once upon a time", length=12, seed="3")
     first = text(opened)
     assert first.startswith("Once upon a time")
-    assert opened.locator(CHIPS).count() == 4 + 12
+    expect(opened.locator(CHIPS)).to_have_count(4 + 12)
     expect(opened.locator("#status")).to_contain_text("seed 3")
     generate(opened, "Once upon a time", length=12, seed="4")
     assert text(opened) != first
@@ -41,9 +73,10 @@ def test_generate_streams_the_text_with_bars_and_heatmap_to_the_same_end_for_the
 def test_control_enter_generates(opened):
     set_slider(opened, "length", 3)
     opened.locator("#prompt textarea").fill("The dog")
+    forget_status(opened)
     opened.locator("#prompt textarea").press("Control+Enter")
-    expect(opened.locator("#status")).to_contain_text(FINISHED)
-    assert opened.locator(CHIPS).count() == 2 + 3
+    written(opened)
+    expect(opened.locator(CHIPS)).to_have_count(2 + 3)
 
 
 def test_step_adds_one_token_and_shows_what_could_follow_it(opened):
@@ -68,6 +101,7 @@ def test_stop_ends_the_text_and_gives_the_buttons_back(opened):
     opened.locator("#prompt textarea").fill("Once upon a time")
     pick(opened, "pace", "5")
     set_slider(opened, "length", 200)
+    forget_status(opened)
     opened.locator("#generate").click()
     expect(opened.locator("#stop")).to_be_enabled()
     expect(opened.locator("#status")).to_contain_text("tokens/s")
@@ -77,6 +111,7 @@ def test_stop_ends_the_text_and_gives_the_buttons_back(opened):
     assert opened.locator(CHIPS).count() < 200
     opened.locator("#step").click()
     expect(opened.locator("#status")).to_contain_text("1 tokens")
+    pick(opened, "pace", "50")
 
 
 def test_clear_empties_everything_and_the_next_text_works(opened):
@@ -85,7 +120,7 @@ def test_clear_empties_everything_and_the_next_text_works(opened):
     expect(opened.locator("#prompt textarea")).to_have_value("")
     expect(opened.locator("#strip")).to_contain_text("Nothing yet")
     generate(opened, "The dog", length=2)
-    assert opened.locator(CHIPS).count() == 4
+    expect(opened.locator(CHIPS)).to_have_count(4)
 
 
 def test_a_click_on_a_token_moves_every_picture_and_marks_what_was_chosen(opened):
@@ -120,6 +155,10 @@ def test_moving_the_temperature_redraws_the_bars_without_running_the_model(opene
     expect(says(opened, "bars")).not_to_have_text(before)
     set_slider(opened, "top-k", 3)
     expect(says(opened, "bars")).to_contain_text("4,093 of 4,096 tokens removed")
+    set_slider(opened, "top-k", 0)
+    expect(says(opened, "bars")).to_contain_text("0 of 4,096 tokens removed")
+    set_slider(opened, "temperature", 0.8)
+    expect(says(opened, "bars")).to_have_text(before)
 
 
 def test_layer_and_head_choose_the_heatmap(opened):
@@ -129,57 +168,30 @@ def test_layer_and_head_choose_the_heatmap(opened):
     expect(says(opened, "heatmap")).to_contain_text("Layer 2, head 2")
     pick(opened, "head", "average")
     expect(says(opened, "heatmap")).to_contain_text("Layer 2, average of heads")
-
-
-def test_the_language_switch_changes_words_sentences_and_is_remembered(opened, url):
-    opened.locator("#language label", has_text="中文").click()
-    expect(opened.locator("#generate")).to_have_text("生成")
-    expect(opened.get_by_role("tab", name="试验台")).to_be_visible()
-    expect(says(opened, "bars")).to_contain_text("熵")
-    expect(says(opened, "heatmap")).to_contain_text("主要看向")
-    opened.goto(url)
-    expect(opened.locator("#generate")).to_have_text("生成")
-    opened.locator("#language label", has_text="EN").click()
-    expect(opened.locator("#generate")).to_have_text("Generate")
-
-
-def test_a_link_may_choose_the_language(page, url):
-    page.goto(url + "?lang=zh")
-    expect(page.locator("#generate")).to_have_text("生成")
-
-
-def test_the_theme_switch_turns_the_page_and_its_charts_dark_and_is_remembered(opened, url):
-    def ground():
-        return opened.evaluate("getComputedStyle(document.body).backgroundColor")
-
-    light = ground()
-    opened.locator("#theme").click()
-    expect(opened.locator("body")).to_have_class(re.compile("dark"))
-    assert ground() != light
-    opened.goto(url)
-    expect(opened.locator("body")).to_have_class(re.compile("dark"))
-
-
-def test_a_phone_scrolls_only_downwards_and_shows_the_text_before_the_settings(page, url):
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(url)
-    expect(page.locator("#bars .main-svg").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#strip", "#bars", "#heatmap", "#temperature")]
-    assert tops == sorted(tops)
+    pick(opened, "layer", "3")
+    pick(opened, "head", "2")
+    expect(says(opened, "heatmap")).to_contain_text("Layer 3, head 2")
 
 
 def test_the_untrained_model_writes_at_once_and_says_what_it_is(opened):
+    generate(opened, "The dog", length=2)
+    trained = opened.locator("#model input").input_value()
     set_slider(opened, "length", 5)
+    forget_status(opened)
     pick(opened, "model", re.compile("Untrained"))
     expect(opened.locator("#notice")).to_contain_text("never been trained")
-    expect(opened.locator("#status")).to_contain_text(FINISHED)
+    written(opened)
+    expect(opened.locator(CHIPS)).to_have_count(2 + 5)
+    forget_status(opened)
+    pick(opened, "model", trained)
+    expect(opened.locator("#notice")).not_to_contain_text("never been trained")
+    written(opened)
 
 
 def test_an_empty_prompt_starts_from_end_of_text_and_says_so(opened):
     generate(opened, "", length=3)
     expect(opened.locator("#notice")).to_contain_text("end-of-text")
-    assert opened.locator(CHIPS).count() == 4
+    expect(opened.locator(CHIPS)).to_have_count(4)
 
 
 def test_a_prompt_that_is_too_long_says_by_how_much_and_offers_its_last_part(opened):
@@ -188,20 +200,24 @@ def test_a_prompt_that_is_too_long_says_by_how_much_and_offers_its_last_part(ope
     expect(opened.locator("#prompt-count")).to_contain_text("more than the 256")
     opened.locator("#generate").click()
     expect(opened.locator("#notice")).to_contain_text("more than the 256")
+    forget_status(opened)
     opened.locator("#use-tail").click()
-    expect(opened.locator("#status")).to_contain_text(FINISHED)
+    written(opened)
     assert opened.locator(CHIPS).count() <= 130
     expect(opened.locator("#use-tail")).to_be_hidden()
 
 
 def test_a_seed_that_is_no_number_is_refused_and_the_next_request_works(opened):
+    generate(opened, "Lily", length=2)
     before = text(opened)
     opened.locator("#seed input, #seed textarea").first.fill("abc")
     opened.locator("#generate").click()
     expect(opened.get_by_text("The seed must be a whole number")).to_be_visible()
     expect(opened.locator("#generate")).to_be_enabled()
     assert text(opened) == before
+    opened.locator(".toast-close").click()
     generate(opened, "The dog", length=2)
+    assert text(opened).startswith("The dog")
 
 
 @pytest.mark.parametrize(
@@ -219,23 +235,22 @@ def test_any_text_is_shown_as_text(opened, prompt):
     assert opened.locator("#strip img, #strip script, #strip b, #bars img, #heatmap img").count() == 0
 
 
-def test_two_visitors_do_not_see_each_others_text(opened, browser, url):
+def test_two_visitors_do_not_see_each_others_text(opened, page, site):
     generate(opened, "The dog", length=2)
-    other = browser.new_context().new_page()
-    other.goto(url)
-    expect(other.locator(CHIPS).first).to_have_text("Once")
-    generate(other, "Lily", length=2)
+    open_playground(page, site)
+    expect(page.locator(CHIPS).first).to_have_text("Once")
+    generate(page, "Lily", length=2)
     assert text(opened).startswith("The dog")
     opened.locator(CHIPS).nth(0).click()
     expect(says(opened, "bars")).to_contain_text("After “The”")
-    other.context.close()
 
 
 def test_an_example_button_fills_the_prompt_and_writes(opened):
     set_slider(opened, "length", 3)
+    forget_status(opened)
     opened.locator("#example-repeat").click()
     expect(opened.locator("#prompt textarea")).to_have_value(re.compile("The cat sat"))
-    expect(opened.locator("#status")).to_contain_text(FINISHED)
+    written(opened)
     expect(opened.locator(CHIPS).first).to_contain_text("The")
 
 
@@ -249,8 +264,9 @@ def test_the_activations_tab_prints_values_at_x_and_the_models_own_numbers(opene
     expect(says(opened, "pre-activations")).to_contain_text("from 5 tokens")
     pick(opened, "activation-layer", "2")
     expect(says(opened, "pre-activations")).to_contain_text("Layer 2")
+    opened.get_by_role("tab", name="Playground").click()
 
 
-def test_the_page_fetches_nothing_from_elsewhere_and_only_the_four_endpoints_are_public(page, url):
-    answer = page.request.get(f"{url}gradio_api/info")
+def test_the_page_fetches_nothing_from_elsewhere_and_only_the_four_endpoints_are_public(opened, site):
+    answer = opened.request.get(f"{site}gradio_api/info")
     assert set(json.loads(answer.text())["named_endpoints"]) == {"/generate", "/next_token", "/attention", "/tokenize"}
