@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
 def main() -> int:
@@ -14,14 +16,23 @@ def main() -> int:
     arguments = parse_arguments()
     # Seconds of imports, after the command line is checked.
     from components.layout import build_app, launch_options
-    from gpt.registry import configure
+    from gpt.checkpoints.hub import Unreachable
+    from gpt.registry import DEFAULT_MODEL, configure, get_model
 
     try:
         configure(
             memory=None if arguments.memory is None else int(arguments.memory * 1e9), precision=arguments.precision
         )
-        options = {"model": arguments.model} if arguments.model else {}
-        app = build_app(**options, n_head=arguments.n_head, uploads=is_private(arguments))
+        model = arguments.model or DEFAULT_MODEL
+        options: dict[str, Any] = {"uploads": is_private(arguments)}
+        if arguments.visitor_memory is not None:
+            options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
+        try:
+            app = build_app(model, n_head=arguments.n_head, **options)
+        except Unreachable as problem:
+            print(problem, file=sys.stderr)
+            model = DEFAULT_MODEL
+            app = build_app(**options)
         app.launch(
             server_name=arguments.host,
             server_port=arguments.port,
@@ -35,9 +46,8 @@ def main() -> int:
         return 1
     if arguments.precision != "fp32":
         from gpt.precision_error import measured
-        from gpt.registry import DEFAULT_MODEL, get_model
 
-        print(f"{arguments.precision}: {measured(get_model(arguments.model or DEFAULT_MODEL))}", flush=True)
+        print(f"{arguments.precision}: {measured(get_model(model))}", flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
     if app.share_url:
         print(f"For others: {app.share_url}", flush=True)
@@ -57,6 +67,8 @@ def parse_arguments() -> argparse.Namespace:
     )
     memory_help = "for all models together; default: half of what is free"
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
+    visitor_help = "for what one visitor sees inside the model; default 0.54; of a longer text its beginning is shown"
+    parser.add_argument("--visitor-memory", type=positive, metavar="GB", help=visitor_help)
     parser.add_argument("--share", action="store_true", help="also make a public link")
     return parser.parse_args()
 

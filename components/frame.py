@@ -12,6 +12,7 @@ from components.share.menu import link_menu
 from components.texts import TEXTS
 from components.widgets.sentence import sentence
 from gpt import Generation, list_models
+from gpt.registry import title
 
 LANGUAGES = [("EN", "en"), ("中文", "zh")]
 # Gradio marks the dark theme by a class on the body; the choice is kept by the browser.
@@ -69,13 +70,15 @@ def build_frame(words: Words, example: Generation) -> Frame:
 
 def short_name(model: str, language: Language) -> str:
     """A model inside a sentence: the name of the picker without what follows it."""
-    known = say(key, language) if (key := f"model.{model}") in TEXTS else _own_name(model, language) or model
+    known = say(key, language) if (key := f"model.{model}") in TEXTS else _own_name(model, language) or title(model)
     return known.partition(" · ")[0]
 
 
 def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str, str]]:
     """(what the picker says, name) of every model, the visitor's own last."""
-    listed = [(say(key, language) if (key := f"model.{name}") in TEXTS else name, name) for name in list_models()]
+    listed = [
+        (say(key, language) if (key := f"model.{name}") in TEXTS else title(name), name) for name in list_models()
+    ]
     named = [_own_name(name, language) or name for name in own]
     told = [
         f"{label} ({named[: i + 1].count(label)})" if named.count(label) > 1 else label for i, label in enumerate(named)

@@ -15,6 +15,7 @@ TEXT = (
     "One day she found a small red ball under a big tree. The ball was old and dirty, but Lily did not mind. She took "
     'it home and washed it. In the evening her father said: "What a nice ball you have! Where did you find it?"'
 )
+ROWS = 128  # random ids, for a vocabulary that cannot spell the text
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,13 @@ class PrecisionError:
 
 @torch.inference_mode()
 def precision_error(loaded: LoadedModel, exact: LoadedModel, text: str = TEXT) -> PrecisionError:
-    """Compare a model with the same one in float32, at every position of a text."""
-    ids = exact.tokenizer.encode(text)[: exact.model.config.block_size]
+    """Compare a model with the same one in float32, at every position of a text; of random ids if it can't spell it."""
+    config = exact.model.config
+    try:
+        ids = exact.tokenizer.encode(text)
+    except ValueError:
+        ids = torch.randint(config.vocab_size, (ROWS,), generator=torch.Generator().manual_seed(0)).tolist()
+    ids = ids[: config.block_size]
     right, wrong = (one.model(torch.tensor([ids], device=one.device))[0].float().cpu() for one in (exact, loaded))
     p, q = right.log_softmax(dim=-1), wrong.log_softmax(dim=-1)  # (T, vocab_size)
     kl = (p.exp() * (p - q)).sum(dim=-1).mean().item() / math.log(2)
@@ -45,4 +51,5 @@ def precision_error(loaded: LoadedModel, exact: LoadedModel, text: str = TEXT) -
 
 def measured(loaded: LoadedModel) -> PrecisionError:
     """`precision_error` of a model against a float32 copy that is loaded for it and let go again."""
-    return precision_error(loaded, load_model(loaded.name, device=loaded.device))
+    exact = load_model(loaded.name, device=loaded.device, n_head=loaded.model.config.n_head)
+    return precision_error(loaded, exact)

@@ -116,6 +116,11 @@ class Registry:
         """Whether this is the shared model of its name."""
         return self._alive.get(loaded.name) is loaded
 
+    def title(self, name: str) -> str:
+        """The end of its path, and its layout if it is loaded."""
+        loaded = self._alive.get(name)
+        return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
+
     def add(self, name_or_path: str | Path, n_head: int | None = None, *, name: str | None = None) -> str:
         """Let a path or a repository of the hub be asked for; returns its name. Nothing is loaded yet."""
         source = find_source(name_or_path, n_head)
@@ -294,9 +299,9 @@ def list_models() -> list[str]:
     return _shared.names()
 
 
-def describe(name: str) -> str:
-    """One sentence about a model of `list_models`."""
-    return MODELS.get(name, f"Your own checkpoint: {name}")
+def title(name: str) -> str:
+    """What somebody's own checkpoint is called in a list: "out/ckpt.pt · nanoGPT"; its layout once it is loaded."""
+    return _shared.title(name)
 
 
 def _reduce(loaded: LoadedModel) -> Any:

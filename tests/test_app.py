@@ -4,9 +4,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
+import huggingface_hub
 import pytest
+
+import app
+from gpt.registry import DEFAULT_MODEL, add_model, get_model, remove_model
 
 ROOT = Path(__file__).parent.parent
 
@@ -69,6 +74,30 @@ def test_an_unknown_model_is_one_clear_line():
     errors = refused("--model", "no-such-model")
     assert errors.count("\n") == 1
     assert "no-such-model" in errors
+
+
+def test_without_a_network_it_says_so_and_goes_on_with_the_bundled_model(monkeypatch, capsys):
+    built = []
+
+    def build_app(model=DEFAULT_MODEL, **options):
+        get_model(add_model(model))
+        built.append(model)
+        return SimpleNamespace(
+            launch=lambda **options: None, local_url="here", share_url=None, block_thread=lambda: None
+        )
+
+    monkeypatch.setattr("components.layout.build_app", build_app)
+    monkeypatch.setattr("gpt.registry.configure", lambda **options: None)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(sys, "argv", ["app.py", "--model", "someone/model"])
+    try:
+        assert app.main() == 0
+    finally:
+        remove_model("someone/model")
+    said = capsys.readouterr()
+    assert built == [DEFAULT_MODEL]
+    assert "connect to the internet" in said.err
+    assert said.out == "Glassbox GPT is ready: here\n"
 
 
 @pytest.mark.parametrize("port", ["http", "0", "70000"])

@@ -19,8 +19,10 @@ def main() -> None:
     chosen = parser.parse_args()
     try:
         layout = convert(chosen.source, chosen.target, n_head=chosen.n_head, to=chosen.to)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{error.filename or chosen.target} cannot be written: {error.strerror or error}")
     print(f"{chosen.source}: {layout} -> {chosen.target}")
 
 

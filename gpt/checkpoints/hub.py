@@ -36,11 +36,15 @@ NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)  # those of its HTTP libra
 Progress = Callable[[int, int], None]  # bytes that are here, bytes there will be
 
 
+class Unreachable(ValueError):
+    """The hub does not answer, and the cache has no copy of the model."""
+
+
 def download(repo_id: str, progress: Progress | None = None) -> Path:
     """The folder of a model's four files, fetched unless the cache has them; a broken download goes on.
 
     progress: called while the weights arrive; without it there is a bar on the terminal.
-    Raises ValueError, with a sentence that says what to do, if there is no such model or no network.
+    Raises ValueError, with a sentence that says what to do, if there is no such model; Unreachable without a network.
     """
     for name in (repo_id, MOVED[repo_id]) if repo_id in MOVED else ():
         if (folder := cached(name)) is not None:
@@ -61,7 +65,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
     if (folder := cached(repo_id)) is not None:
         return folder
-    raise ValueError(
+    raise Unreachable(
         f"{repo_id} could not be fetched from the Hugging Face hub ({reason}): connect to the internet and choose it "
         "again, the download goes on where it stopped. The model that comes with the app needs no network"
     )

@@ -3,6 +3,7 @@ import torch
 
 from gpt import load_model
 from gpt.precision_error import measured, precision_error
+from tests.parity.lookalikes import NanoGPT, randomized
 
 
 def test_the_same_model_has_no_error_and_bf16_a_small_one():
@@ -14,6 +15,12 @@ def test_the_same_model_has_no_error_and_bf16_a_small_one():
     assert 0 < small.logit < 1
     assert small.top_1 > 0.9
     assert "against fp32" in str(small)
+
+
+def test_a_model_that_cannot_spell_the_text_and_does_not_say_its_heads_is_measured_too(tmp_path):
+    torch.save(randomized(NanoGPT()).state_dict(), tmp_path / "weights.pt")
+    error = measured(load_model(tmp_path / "weights.pt", device="cpu", precision="bf16", n_head=3))
+    assert 0 < error.logit < 1
 
 
 def test_the_divergence_is_that_of_two_known_distributions():

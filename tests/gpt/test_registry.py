@@ -257,6 +257,17 @@ def test_uploaded_files_become_a_model_in_the_list(tmp_path: Path, byte_tokenize
     assert registry.names()[-1:] == names[1:]
 
 
+def test_own_checkpoints_are_called_by_the_end_of_their_path_and_their_layout(tmp_path: Path) -> None:
+    registry = Registry(memory=10**9, device=torch.device("cpu"))
+    (tmp_path / "out").mkdir()
+    torch.save(BookGPT().state_dict(), tmp_path / "out" / "model.pth")
+    name = registry.add(tmp_path / "out" / "model.pth", 3)
+    assert registry.title(name) == "out/model.pth"
+    loaded = registry.get(name)
+    assert registry.title(name) == "out/model.pth · GPTModel" != loaded.name
+    assert registry.title(registry.add("someone/model")) == "someone/model"
+
+
 def test_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
     torch.save(BookGPT().state_dict(), tmp_path / "model.pth")
     (tmp_path / "noise.pt").write_bytes(b"PK\x03\x04 noise")
