@@ -12,6 +12,7 @@ from components.change.tab import build_change
 from components.compare.tab import build_compare
 from components.frame import Frame, build_frame, model_picker
 from components.i18n import Words
+from components.inside.record import MEMORY
 from components.inside.tab import build_inside
 from components.lab.activations import build_activations
 from components.lab.loss import build_text_loss
@@ -43,11 +44,14 @@ CACHED_SECONDS = (600, 3600)  # how often files made for somebody are looked thr
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
 
 
-def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads: bool = False) -> gr.Blocks:
+def build_app(
+    model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads: bool = False, visitor_memory: int = MEMORY
+) -> gr.Blocks:
     """The whole page, opening with that model, which writes the example on the first screen.
 
     model: a name of the list, a path, or a repository of the hub; n_head: for a checkpoint that does not say it.
     uploads: whether visitors may open checkpoints of their own; for a page that is open to one person only.
+    visitor_memory: bytes that the recorded pass of one visitor may take.
     Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
     """
     name = add_model(model, n_head)
@@ -60,7 +64,7 @@ def build_app(model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads:
                 playground = build_playground(words, frame, uploads=uploads)
             words.end_first_screen()
             with words.build(gr.Tab, {"label": "tab.inside"}, id="inside") as tab:
-                build_inside(words, tabs, tab, playground)
+                build_inside(words, tabs, tab, playground, visitor_memory)
             with words.build(gr.Tab, {"label": "tab.why"}, id="why") as tab:
                 build_why(words, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.change"}, id="change") as tab:

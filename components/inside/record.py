@@ -19,7 +19,7 @@ from gpt.model import causal_mask
 BINS = 16  # pixels of a vector as wide as the model
 WIDE = 48  # pixels of a vector inside the feed-forward part
 KEPT = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # of each layer
-MEMORY = 2**29  # bytes of queries, keys and values for one visitor, unless told otherwise
+MEMORY = 2**29  # bytes of queries, keys and values for one visitor, unless the command line says otherwise
 OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
 
 

@@ -16,7 +16,7 @@ from components.inside.embeddings import build_embeddings
 from components.inside.machine import build_machine
 from components.inside.one_head import build_one_head
 from components.inside.part import Part, Scene, Values
-from components.inside.record import Record
+from components.inside.record import MEMORY, Record
 from components.inside.stream import build_stream
 from components.inside.trace_file import build_trace_file
 from components.playground import looking
@@ -38,11 +38,12 @@ REST = 3  # after an update, so many times its own duration goes by before the n
 class Memory:
     """What one visitor's tab remembers; changed in place.
 
-    part: which one is open. key: the selected token that is looked at, None where none was selected from here. kept:
-    what each part remembers by itself. shown: the document and how much of it is on the screen. lock: held while a
-    picture is made, as a visitor's events may run side by side.
+    limit: bytes that a record may take, see `Record`. part: which one is open. key: the selected token that is looked
+    at, None where none was selected from here. kept: what each part remembers by itself. shown: the document and how
+    much of it is on the screen. lock: held while a picture is made, as a visitor's events may run side by side.
     """
 
+    limit: int = MEMORY
     record: Record | None = None
     part: int = 0
     key: int | None = None
@@ -55,12 +56,12 @@ class Memory:
 
     def __deepcopy__(self, memo: dict[int, object]) -> Memory:
         """Another visitor starts with nothing."""
-        return Memory()
+        return Memory(self.limit)
 
     def read(self, document: Generation) -> Record:
         """The record of that document, up to what has been read of it."""
         if self.record is None or self.record.document is not document:
-            self.record = Record(document)
+            self.record = Record(document, self.limit)
         self.record.extend()
         return self.record
 
@@ -93,13 +94,16 @@ class Inside:
         return [self.notice, *(picture for part in self.parts for picture in part.pictures)]
 
 
-def build_inside(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
-    """Lay the tab out and wire it; what it shows is the document of the Playground. Only the open part is computed."""
+def build_inside(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground, memory_limit: int = MEMORY) -> None:
+    """Lay the tab out and wire it; what it shows is the document of the Playground. Only the open part is computed.
+
+    memory_limit: bytes that the recorded pass of one visitor may take; of a longer text the beginning is shown.
+    """
     notice = sentence(kind="notice", elem_id="inside-notice")
     with gr.Tabs(elem_id="inside-parts"):
         parts = tuple(build(words) for build in PARTS)
     build_trace_file(words, playground)
-    memory = gr.State(Memory(), time_to_live=SESSION_SECONDS)
+    memory = gr.State(Memory(memory_limit), time_to_live=SESSION_SECONDS)
     _wire(Inside(playground, memory, notice, gr.Timer(TICK_SECONDS, active=False), parts), tabs, tab)
 
 

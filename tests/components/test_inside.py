@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -238,7 +239,8 @@ def test_another_document_gets_another_record(document: Generation) -> None:
 
 def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(document: Generation) -> None:
     config = document.loaded.model.config
-    record = Record(document, memory=3 * 4 * config.n_layer * config.n_embd * 10 + 5)
+    memory = 3 * 4 * config.n_layer * config.n_embd * 10 + 5
+    record = Record(document, memory)
     record.extend()
     assert record.length == 10 < document.n_read
     content = shown(record, Look(layer=1, head=0))
@@ -249,3 +251,4 @@ def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(doc
     whole = Record(document)
     whole.extend()
     assert too_long(whole, "en") == ""
+    assert deepcopy(Memory(memory)).read(document).length == 10  # a visitor gets a copy of the page's
