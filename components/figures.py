@@ -22,6 +22,7 @@ _QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
 _GRID = {"gridcolor": _LIGHT["line"], "zerolinecolor": _LIGHT["line"], "zerolinewidth": 1, "fixedrange": True}
 _LEGEND = {"orientation": "h", "x": 0, "y": 1, "itemclick": False, "itemdoubleclick": False}
 _SMALL = 10  # pixels, of the labels below a heatmap
+_GAP = 4  # pixels, between labels and cells
 _OUTSIDE = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "middle", "showarrow": False}
 _ROW = 22  # pixels of one bar
 _NAMES = 100  # pixels for the names of bars, always: they may change at every token, the axis should not move
@@ -141,9 +142,9 @@ def attention_heatmap(
         "y": [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)],
     }
     # x and y hold every label, for the hover text; x2 and y2 lie over them and show as many as can be read.
-    columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": -90}
+    columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": -90, "ticklabelstandoff": _GAP}
     columns |= {"tickfont": _LABEL | {"size": _SMALL}}
-    rows = {"overlaying": "y", "matches": "y", "side": "left"}
+    rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
     # Room for the labels by their length, and titles that are no part of the axes: plotly would measure every label.
     left, below = _room(query_labels, _LABEL["size"]), _room(key_labels, _SMALL)
     titles = [
@@ -303,7 +304,7 @@ def _room(labels: Sequence[str], size: int, longest: int = 14) -> int:
     """Pixels between the edge and an axis: its title, and the longest label in monospaced letters of that size."""
     letters = (visible(label)[:longest] for label in labels)
     widest = max((sum(1.0 if east_asian_width(c) in "WF" else 0.61 for c in text) for text in letters), default=0)
-    return 26 + round(size * widest)
+    return 26 + _GAP + round(size * widest)
 
 
 def _colorbar(title: str, largest: float, *, clipped: bool) -> dict[str, Any]:
