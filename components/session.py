@@ -14,6 +14,7 @@ from gpt.generate import FinishReason
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
 EXAMPLE_LENGTH = 40
 EXAMPLE_SEED = 10
+FEW = 3  # tokens, where nothing of a text can be spelled
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,37 @@ class Session:
 def opening(document: Generation) -> Session:
     """The session that every visitor starts with: the example, seen through a head that shows something."""
     layer, head = sharpest_head(document)
-    session = Session(document, look=Look(layer=layer, head=head))
+    session = Session(document, given(document), look=Look(layer=layer, head=head))
     session.known.of(document)
     return session
+
+
+def given(document: Generation) -> str:
+    """The text that the document started from."""
+    return document.loaded.tokenizer.decode(document.ids[: document.n_prompt])
+
+
+def spelled(loaded: LoadedModel, text: str) -> str:
+    """A text that the model's vocabulary can spell: this one, or those of its words; else a few of its tokens."""
+    tokenizer = loaded.tokenizer
+
+    def known(part: str) -> bool:
+        try:
+            return bool(tokenizer.encode(part))
+        except ValueError:
+            return False
+
+    if known(text) or (not text and tokenizer.eot_id is not None):
+        return text
+    words = " ".join(word for word in text.split() if known(word))
+    return words if known(words) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FEW)])
+
+
+def first_prompt(loaded: LoadedModel) -> str:
+    """The example's prompt as far as this model can spell it and has room for it."""
+    prompt, block_size = spelled(loaded, EXAMPLE_PROMPT), loaded.model.config.block_size
+    ids = loaded.tokenizer.encode(prompt)
+    return prompt if len(ids) <= block_size else loaded.tokenizer.decode(ids[: max(1, block_size // 2)])
 
 
 def text_state(document: Generation | None) -> tuple[int, int, int]:
@@ -73,7 +102,7 @@ def text_state(document: Generation | None) -> tuple[int, int, int]:
 
 def example(loaded: LoadedModel) -> Generation:
     """A finished text, made once at start-up, so that nobody meets an empty page. Never changed afterwards."""
-    document = Generation(loaded, EXAMPLE_PROMPT)
+    document = Generation(loaded, first_prompt(loaded))
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
     for _ in document.steps(params, EXAMPLE_LENGTH):
         pass

@@ -16,6 +16,7 @@ from components.i18n import Language, Words, say
 from components.lab import loss_views
 from components.lab.loss_views import Reading
 from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS
+from components.session import spelled
 from components.widgets.sentence import sentence
 from components.widgets.tokens import selection, tokens
 from gpt import LoadedModel
@@ -67,7 +68,7 @@ class TextLoss:
 
 def build_text_loss(words: Words, frame: Frame) -> TextLoss:
     """Lay the tab out and wire it; it opens with a text that the page's model has read."""
-    example = next(iter(EXAMPLES.values()))
+    example = spelled(frame.example.loaded, next(iter(EXAMPLES.values())))
     reading = read(frame.example.loaded, example)
     parts: dict[str, Any] = {"frame": frame, "session": gr.State(reading, time_to_live=SESSION_SECONDS)}
     with gr.Column(elem_classes="gb-card gb-loss"):

@@ -9,7 +9,7 @@ import gradio as gr
 from components.i18n import Language, Words, say
 from components.playground import looking, steer_views, views
 from components.playground.pipeline import build_presets
-from components.session import EXAMPLE_PROMPT, Session
+from components.session import EXAMPLE_PROMPT, Session, given
 from components.settings import LIMITS, sampling_params
 from components.share.menu import files_menu
 from components.widgets.chart import chart
@@ -39,7 +39,7 @@ def prompt(words: Words, document: Generation) -> dict[str, Any]:
         prompt = words.build(
             gr.Textbox,
             {"label": "prompt", "placeholder": "prompt.placeholder"},
-            value=EXAMPLE_PROMPT,
+            value=given(document),
             lines=3,
             max_lines=8,
             elem_id="prompt",

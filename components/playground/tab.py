@@ -125,7 +125,7 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     typed = [ui.prompt_strip, ui.prompt_count]
     ui.prompt.change(handler(looking.show_prompt), everything, typed, trigger_mode="always_last", **LOOKING)
 
-    begin = {"fn": handler(writing.begin), "inputs": everything, "outputs": outputs, **RUNNING}
+    begin = {"fn": handler(writing.begin), "inputs": everything, "outputs": [*outputs, ui.prompt], **RUNNING}
     begun = [gr.on([ui.generate.click, ui.prompt.submit], **begin)]
     for button, key in zip(ui.examples, EXAMPLES, strict=True):
         filled = button.click(partial(str, EXAMPLES[key]), None, ui.prompt, **LOOKING)

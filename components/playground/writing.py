@@ -17,7 +17,7 @@ from components.playground import steer_views, views
 from components.playground.looking import controls, fit, look, params_of, pictures, told
 from components.playground.steering import remark, whole
 from components.playground.views import Deed
-from components.session import Begun, Session
+from components.session import Begun, Session, spelled
 from components.settings import number
 from components.widgets.tokens import selection
 from gpt import Generation, LoadedModel, SamplingParams, get_model, with_seed
@@ -41,6 +41,8 @@ def begin(ui: Playground, values: Values) -> Iterator[Values]:
         try:
             params, length = _asked(ui, values)
             loaded = yield from loading(ui.status, values[ui.frame.model], values[ui.frame.language])
+            given = _for_model(ui, values, loaded)
+            values |= given
             with session.turns.beginning(turn) as mine:
                 if not mine:
                     return
@@ -50,12 +52,20 @@ def begin(ui: Playground, values: Values) -> Iterator[Values]:
                 yield {ui.frame.model: session.document.loaded.name}
             raise error(problem) from None
         if document is None:
-            yield _too_long(ui, values, loaded)
+            yield given | _too_long(ui, values, loaded)
             return
         session.begun = Begun(document, params, length, values[ui.pace], turn, when)
-        yield _ready(ui, values)
+        yield given | _ready(ui, values)
     finally:
         _unless_ready(session, turn)
+
+
+def _for_model(ui: Playground, values: Values, loaded: LoadedModel) -> Values:
+    """A prompt that a model picked just now can spell, where it cannot spell the one that stands there."""
+    document, prompt = values[ui.session].document, values[ui.prompt] or ""
+    if document is None or document.loaded is loaded or (new := spelled(loaded, prompt)) == prompt:
+        return {}
+    return {ui.prompt: new}
 
 
 def go_on(ui: Playground, values: Values) -> Iterator[Values]:

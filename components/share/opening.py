@@ -12,7 +12,7 @@ import gradio as gr
 from components.i18n import Language, say
 from components.playground import looking, views, writing
 from components.playground.panels import LONGEST
-from components.session import EXAMPLE_PROMPT, Session
+from components.session import Session, first_prompt
 from components.settings import LIMITS, sampling_params
 from components.share.link import VIEW, decode
 from components.share.telling import prompt_text, replay
@@ -141,7 +141,7 @@ def _prompt(loaded: LoadedModel, asked: Asked) -> tuple[str, str | list[int]]:
                 asked.refuse(name, "text")
             else:
                 return prompt_text(document), prompt
-    return EXAMPLE_PROMPT, EXAMPLE_PROMPT
+    return (prompt := first_prompt(loaded)), prompt
 
 
 def _edits(asked: Asked, loaded: LoadedModel) -> tuple[Edits, tuple[int, ...]]:

@@ -1,0 +1,56 @@
+"""What a page begins with, whatever the model knows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from components.session import EXAMPLE_PROMPT, example, first_prompt, given, opening, spelled
+from gpt import GPT, GPTConfig, LoadedModel, load_model
+from gpt.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
+
+VOCABULARIES = {
+    "letters": Characters(sorted(set(EXAMPLE_PROMPT))),
+    "some-letters": Characters(list(" acegimnoprtu")),
+    "digits": Characters(list("0123456789+=\n")),
+    "one-character": Characters(["x"]),
+    "ids": PlainIds(61),
+}
+
+
+def tiny(vocabulary: Vocabulary, block_size: int = 8) -> LoadedModel:
+    config = GPTConfig(vocabulary.n_vocab, block_size, n_layer=1, n_head=1, n_embd=4)
+    return LoadedModel("mine", GPT(config).eval(), vocabulary, torch.device("cpu"), "fp32")
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
+@pytest.mark.parametrize("block_size", [1, 8, 1024])
+def test_every_model_has_an_example_to_open_with(vocabulary: Vocabulary, block_size: int) -> None:
+    loaded = tiny(vocabulary, block_size)
+    document = example(loaded)
+    assert opening(document).prompt == given(document) == first_prompt(loaded)
+    assert len(document.ids) > document.n_prompt > 0
+
+
+def test_a_model_that_knows_the_example_opens_with_it_and_a_short_one_with_its_beginning() -> None:
+    stories = load_model("stories", device="cpu")
+    assert first_prompt(stories) == spelled(stories, EXAMPLE_PROMPT) == EXAMPLE_PROMPT
+    assert first_prompt(tiny(VOCABULARIES["letters"], 8)) == EXAMPLE_PROMPT[:4]
+
+
+def test_of_a_text_the_words_stay_that_can_be_spelled() -> None:
+    assert spelled(tiny(VOCABULARIES["some-letters"]), "Once upon a time, Tom hid") == "upon a"
+    assert spelled(tiny(VOCABULARIES["ids"]), "give 3 or 60, no 7 99") == "3 7"
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
+@pytest.mark.parametrize("text", ["", "日本", "x", "5 5"])
+def test_what_is_spelled_can_be_read_and_is_left_as_it_is_then(vocabulary: Vocabulary, text: str) -> None:
+    loaded = tiny(vocabulary)
+    known = spelled(loaded, text)
+    assert vocabulary.encode(known)
+    assert spelled(loaded, known) == known
+
+
+def test_no_text_is_one_where_there_is_an_end_of_text_to_start_from() -> None:
+    assert spelled(load_model("stories", device="cpu"), "") == ""
