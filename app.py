@@ -17,7 +17,7 @@ def main() -> int:
     # Seconds of imports, after the command line is checked.
     from components.layout import build_app, launch_options
     from gpt.checkpoints.hub import Unreachable
-    from gpt.registry import DEFAULT_MODEL, configure, get_model
+    from gpt.registry import DEFAULT_MODEL, configure
 
     try:
         configure(
@@ -45,9 +45,9 @@ def main() -> int:
         print(f"Glassbox GPT could not start: {problem}", file=sys.stderr)
         return 1
     if arguments.precision != "fp32":
-        from gpt.precision_error import measured
+        from components.precision import note
 
-        print(f"{arguments.precision}: {measured(get_model(model))}", flush=True)
+        print(note(model, "en"), flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
     if app.share_url:
         print(f"For others: {app.share_url}", flush=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import gradio as gr
 
 from components.i18n import Language, Words, say
+from components.precision import build_precision
 from components.share.menu import link_menu
 from components.texts import TEXTS
 from components.widgets.sentence import sentence
@@ -27,7 +28,8 @@ class Frame:
     """What every tab reads: the model and the language.
 
     example: a finished text on the default model. own: names of the models that this visitor has trained. language:
-    the one that the page speaks; it follows `switch` as soon as the first screen speaks it.
+    the one that the page speaks; it follows `switch` as soon as the first screen speaks it. precision: what that of
+    the weights costs, None where they are exact.
     """
 
     example: Generation
@@ -37,6 +39,7 @@ class Frame:
     language: gr.State
     theme: gr.Button
     link: gr.HTML
+    precision: gr.HTML | None
 
 
 def build_frame(words: Words, example: Generation) -> Frame:
@@ -45,6 +48,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
             words.build(sentence, {"value": "tagline"}, kind="caption", elem_id="tagline")
+            precision = build_precision(example.loaded)
         own = gr.State([])
         model = gr.Dropdown(
             label=say("model", "en"),
@@ -65,7 +69,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
         link = link_menu(words)
         theme = words.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     theme.click(None, js=_TOGGLE_THEME)
-    return Frame(example, own, model, switch, gr.State("en"), theme, link)
+    return Frame(example, own, model, switch, gr.State("en"), theme, link, precision)
 
 
 def short_name(model: str, language: Language) -> str:

@@ -19,6 +19,7 @@ from components.lab.loss import build_text_loss
 from components.lab.shapes import build_shape_lab
 from components.lessons.tab import build_lessons
 from components.playground.tab import LOOKING, build_playground
+from components.precision import note as precision_note
 from components.session import example
 from components.share.panel import wire_share
 from components.static import HEAD, ROUTES
@@ -91,6 +92,9 @@ def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:
     the event that is returned."""
     words.wire(frame.switch, frame.language, **LOOKING)
     frame.language.change(model_picker, [frame.language, frame.own], frame.model, **LOOKING)
+    if frame.precision is not None:
+        changes = [frame.model.change, frame.language.change]
+        gr.on(changes, precision_note, [frame.model, frame.language], frame.precision, **LOOKING)
     frame.switch.input(None, frame.switch, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
     frame.switch.change(None, frame.switch, None, js="(lang) => { document.documentElement.lang = lang; }")
     return app.load(None, None, frame.switch, js=_FIRST_LANGUAGE, api_visibility="private")

@@ -17,6 +17,16 @@ TEXTS: dict[str, tuple[str, str]] = {
         "Type a prompt, watch a GPT write, look at every number on the way.",
         "输入提示词，看 GPT 逐个词元地写，途中的每个数字都看得见。",
     ),
+    "precision": (
+        "Weights in {precision}. On a fixed text, against fp32: {kl} bits lost a token, logits off by up to {logit}, "
+        "{top_1} of the best tokens the same.",
+        "权重精度为 {precision}。在一段固定文本上与 fp32 相比：每个词元损失 {kl} 比特，logit 最多相差 {logit}，"
+        "最可能的词元有 {top_1} 相同。",
+    ),
+    "precision.unknown": (
+        "Weights in {precision}; what that costs against fp32 could not be measured: {problem}.",
+        "权重精度为 {precision}；与 fp32 的差别无法测量：{problem}。",
+    ),
     "model": ("Model", "模型"),
     "language": ("Language", "语言"),
     "theme": ("◐ Light / dark", "◐ 浅色 / 深色"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import torch
 
 from gpt.loading import LoadedModel
-from gpt.registry import load_model
+from gpt.registry import exact_model
 
 TEXT = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside in the park with her friends. "
@@ -25,12 +27,6 @@ class PrecisionError:
     kl: float
     logit: float
     top_1: float
-
-    def __str__(self) -> str:
-        return (
-            f"against fp32 it loses {self.kl:.2g} bits a token, its logits are off by up to {self.logit:.2g}, "
-            f"and {self.top_1:.0%} of its best tokens are the same"
-        )
 
 
 @torch.inference_mode()
@@ -50,6 +46,15 @@ def precision_error(loaded: LoadedModel, exact: LoadedModel, text: str = TEXT) -
 
 
 def measured(loaded: LoadedModel) -> PrecisionError:
-    """`precision_error` of a model against a float32 copy that is loaded for it and let go again."""
-    exact = load_model(loaded.name, device=loaded.device, n_head=loaded.model.config.n_head)
-    return precision_error(loaded, exact)
+    """`precision_error` of a shared model, once: against a float32 copy that is loaded for it and let go again.
+
+    Raises ValueError where there is no room for one.
+    """
+    with _measuring:
+        if loaded not in _known:
+            _known[loaded] = precision_error(loaded, exact_model(loaded.name))
+        return _known[loaded]
+
+
+_measuring = threading.Lock()
+_known: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()

@@ -196,6 +196,15 @@ class Registry:
                 load.start(self._run, name, self._sources[name], load)
         return load.wait(progress)
 
+    def exact(self, name: str) -> LoadedModel:
+        """The same model in float32, shared with nobody. Raises ValueError where that cannot be loaded beside it."""
+        source, device = self._sources[name], self.device or best_device()
+        checkpoint = source.open()
+        n_bytes, free = memory_of(checkpoint, "fp32", device), free_memory(device)
+        if n_bytes > free:
+            raise ValueError(f"{name} in fp32 needs {gigabytes(n_bytes)} of memory, and {gigabytes(free)} are free")
+        return build(name, checkpoint, device, "fp32", untrained=source.untrained)
+
     def _run(self, name: str, source: Source, load: Load) -> None:
         """Load a model in a thread of its own: nobody who stops waiting stops it for the others."""
         try:
@@ -272,6 +281,11 @@ def get_model(name: str = DEFAULT_MODEL, progress: hub.Progress | None = None) -
     Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
     """
     return _shared.get(name, progress)
+
+
+def exact_model(name: str) -> LoadedModel:
+    """A shared model in float32, shared with nobody, as `Registry.exact`."""
+    return _shared.exact(name)
 
 
 def add_model(name_or_path: str | Path, n_head: int | None = None, *, name: str | None = None) -> str:

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from gpt import load_model
+from gpt import add_model, get_model, load_model
 from gpt.precision_error import measured, precision_error
+from gpt.registry import configure
 from tests.parity.lookalikes import NanoGPT, randomized
 
 
@@ -14,13 +15,28 @@ def test_the_same_model_has_no_error_and_bf16_a_small_one():
     assert 0 < small.kl < 0.01
     assert 0 < small.logit < 1
     assert small.top_1 > 0.9
-    assert "against fp32" in str(small)
 
 
-def test_a_model_that_cannot_spell_the_text_and_does_not_say_its_heads_is_measured_too(tmp_path):
+@pytest.fixture
+def reduced():
+    """The shared models in bfloat16."""
+    configure(precision="bf16")
+    yield
+    configure()
+
+
+def test_a_model_that_cannot_spell_the_text_and_does_not_say_its_heads_is_measured_too(tmp_path, reduced):
     torch.save(randomized(NanoGPT()).state_dict(), tmp_path / "weights.pt")
-    error = measured(load_model(tmp_path / "weights.pt", device="cpu", precision="bf16", n_head=3))
-    assert 0 < error.logit < 1
+    loaded = get_model(add_model(tmp_path / "weights.pt", n_head=3))
+    assert 0 < measured(loaded).logit < 1
+    assert measured(loaded) is measured(loaded)
+
+
+def test_where_there_is_no_room_for_an_exact_copy_a_sentence_says_so(reduced, monkeypatch):
+    loaded = get_model("stories")
+    monkeypatch.setattr("gpt.registry.free_memory", lambda device: 1000)
+    with pytest.raises(ValueError, match=r"stories in fp32 needs .* of memory"):
+        measured(loaded)
 
 
 def test_the_divergence_is_that_of_two_known_distributions():
