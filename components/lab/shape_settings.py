@@ -12,11 +12,19 @@ from gpt import GPTConfig
 
 @dataclass(frozen=True)
 class Range:
-    """What a slider offers; both ends included."""
+    """What a slider offers, both ends included; it reaches as far as a model that is shown.
+
+    least: what a model can have.
+    """
 
     low: int
     high: int
     step: int
+    least: int = 1
+
+    def around(self, value: int) -> dict[str, int]:
+        """The ends of a slider that shows this value."""
+        return {"minimum": min(self.low, value), "maximum": max(self.high, value)}
 
 
 RANGES = {
@@ -25,7 +33,7 @@ RANGES = {
     "n_head": Range(1, 64, 1),
     "block_size": Range(8, 8192, 8),
     "vocab_size": Range(1, 131072, 1),
-    "n_ff": Range(0, 16384, 8),
+    "n_ff": Range(0, 16384, 8, least=0),
 }
 LABELS = {
     "n_embd": "shapes.n_embd",
@@ -54,9 +62,9 @@ def shape_of(given: dict[str, Any], language: Language) -> GPTConfig:
     for name, limit in RANGES.items():
         value = given[name]
         whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not whole or value != int(value) or value < limit.low:
+        if not whole or value != int(value) or value < limit.least:
             label = say(LABELS[name], language)
-            raise ValueError(say("shapes.error.number", language, name=label, low=limit.low))
+            raise ValueError(say("shapes.error.number", language, name=label, low=limit.least))
     numbers = {name: int(given[name]) for name in RANGES}
     width, heads = numbers["n_embd"], numbers["n_head"]
     if width % heads:

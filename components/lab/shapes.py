@@ -78,7 +78,7 @@ class ShapeLab:
 
     def numbers(self) -> list[Any]:
         """Everything that follows from a shape."""
-        names = ("preset", "headline", "notice", "parts", "sizes", "cost", "room", "build")
+        names = ("preset", "headline", "notice", "parts", "sizes", "cost", "room", "build", "trouble")
         return [getattr(self, name) for name in names]
 
     def results(self) -> list[Any]:
@@ -119,8 +119,7 @@ def _controls(words: Words, config: GPTConfig) -> dict[str, Any]:
             parts[name] = words.build(
                 gr.Slider,
                 {"label": LABELS[name], "info": f"{LABELS[name]}.info"},
-                minimum=limit.low,
-                maximum=max(limit.high, given[name]),
+                **limit.around(given[name]),
                 step=limit.step,
                 value=given[name],
                 elem_id=f"shape-{name.replace('_', '-')}",
@@ -214,13 +213,14 @@ def _show(ui: ShapeLab, given: dict[str, Any], language: Language, preset: str |
     try:
         config = shape_of(given, language)
     except ValueError as problem:
-        return {ui.notice: str(problem), ui.build: gr.update(interactive=False), ui.preset: OWN}
+        return {ui.notice: str(problem), ui.trouble: "", ui.build: gr.update(interactive=False), ui.preset: OWN}
     bare = bool(given["skeleton"])
     preset = preset or next((name for name, shape in SHAPES.items() if shape == config and not bare), OWN)
     return {
         ui.preset: preset,
         ui.headline: shape_views.headline(config, bare, language),
         ui.notice: "",
+        ui.trouble: "",
         ui.parts: shape_views.parts(config, bare, language),
         ui.sizes: shape_views.sizes(config, bare, language),
         ui.cost: shape_views.cost(config, bare, language),
@@ -238,7 +238,7 @@ def choose(ui: ShapeLab, values: Values) -> Values:
     given = values_of(config)
     update: Values = {getattr(ui, key): given[key] for key in SWITCHES}
     for key, limit in RANGES.items():
-        update[getattr(ui, key)] = gr.update(value=given[key], maximum=max(limit.high, given[key]))
+        update[getattr(ui, key)] = gr.update(value=given[key], **limit.around(given[key]))
     return update | _show(ui, given, values[ui.frame.language], name)
 
 

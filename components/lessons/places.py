@@ -58,6 +58,6 @@ def set_place(rooms: Rooms, place: Place, values: Values) -> Values:
         for name in SWITCHES:
             update[getattr(lab, name)] = given[name]
         for name, limit in RANGES.items():
-            update[getattr(lab, name)] = gr.update(value=given[name], maximum=max(limit.high, given[name]))
+            update[getattr(lab, name)] = gr.update(value=given[name], **limit.around(given[name]))
         update |= shapes.show(lab, values | {getattr(lab, name): value for name, value in given.items()})
     return update

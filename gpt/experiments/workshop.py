@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.checkpoints.bpe_files import encoding
-from gpt.checkpoints.vocabularies import Vocabulary, check_id
+from gpt.checkpoints.vocabularies import PlainIds, Vocabulary, check_id
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.loading import LoadedModel
@@ -89,6 +89,8 @@ def vocabulary_of(size: int, known: Vocabulary) -> Vocabulary:
     """
     if size == known.n_vocab:
         return known
+    if isinstance(known, PlainIds):
+        return PlainIds(size)
     if size > known.n_vocab:
         return PaddedVocabulary(known, size)
     if not isinstance(known, Tokenizer):

@@ -86,7 +86,9 @@ def test_the_skeleton_outlines_what_it_leaves_out(language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [UNTIED_124M, TINY, replace(TINY, n_ff=7, position="rotary"), *PRESETS.values()], ids=str
+    "config",
+    [UNTIED_124M, TINY, GPTConfig(2, 3, 1, 1, 4), replace(TINY, n_ff=7, position="rotary"), *PRESETS.values()],
+    ids=str,
 )
 def test_the_controls_say_the_configuration_that_they_show(config: GPTConfig) -> None:
     assert shape_of(values_of(config), "en") == config

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gpt.checkpoints.vocabularies import Characters
+from gpt.checkpoints.vocabularies import Characters, PlainIds
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import count_parameters
 from gpt.experiments.workshop import NoRoom, Workshop, run_bytes, skeleton, stages, vocabulary_of
@@ -107,6 +107,14 @@ def test_a_shorter_vocabulary_has_the_first_tokens_of_the_longer_one() -> None:
     assert max(ids) < 399
     assert b"".join(map(longer.token_bytes, ids)) == text.encode()
     assert len(longer.encode(text)) < len(ids) < len(text)
+
+
+@pytest.mark.parametrize("size", [1, 9, 100])
+def test_plain_ids_are_as_many_as_are_wanted(size: int) -> None:
+    vocabulary = vocabulary_of(size, PlainIds(61))
+    assert vocabulary.encode(f"0 {size - 1}") == [0, size - 1]
+    with pytest.raises(ValueError, match="does not exist"):
+        vocabulary.encode(str(size))
 
 
 def test_what_cannot_be_cut_is_refused(byte_tokenizer: Tokenizer) -> None:
