@@ -6,39 +6,35 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from components.layout import build_app, launch_options
+from tests.browser.playground_page import open_playground
 
 CHIPS = ".gb-strip [role=option]"
 UNTIED = "GPT-2 small, untied, no QKV bias"
 
 
-@pytest.fixture(scope="module")
-def url(serve):
-    return serve(build_app(), **launch_options())
-
-
 def open_tab(page, name):
-    """On the bar; on a phone in the menu of those that do not fit."""
-    if page.viewport_size["width"] > 900:
-        return page.get_by_role("tab", name=name, exact=True).click()
-    page.locator(".overflow-menu > button").click()
-    return page.locator(".overflow-dropdown").get_by_text(name, exact=True).click()
+    page.get_by_role("tab", name=name, exact=True).click()
 
 
 @pytest.fixture
-def shapes(page, url):
-    page.goto(url)
-    open_tab(page, "Shapes")
-    expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
-    return page
+def opened(stay, site):
+    """One page for most tests: each begins with a text or a shape of its own."""
+    return stay(lambda page: open_playground(page, site))
 
 
 @pytest.fixture
-def loss(page, url):
-    page.goto(url)
-    open_tab(page, "Loss")
-    expect(page.locator(f"#loss-strip {CHIPS}").first).to_be_visible()
-    return page
+def shapes(opened):
+    open_tab(opened, "Shapes")
+    expect(opened.locator("#shape-parts .main-svg").first).to_be_visible()
+    pick(opened, "the model picked above", "4,394,880")
+    return opened
+
+
+@pytest.fixture
+def loss(opened):
+    open_tab(opened, "Loss")
+    expect(opened.locator(f"#loss-strip {CHIPS}").first).to_be_visible()
+    return opened
 
 
 def pick(page, name, total):
@@ -54,9 +50,20 @@ def type_number(page, name, value):
 
 
 def measure(page, text):
-    page.locator("#loss-says p").evaluate("line => line.textContent = ''")
     page.locator("#loss-text textarea").fill(text)
     page.locator("#loss-measure").click()
+
+
+def measured(page, text):
+    measure(page, text)
+    expect(page.locator("#loss-strip .gb-strip")).to_have_text(text)
+    expect(page.locator("#loss-measure")).to_be_enabled()
+
+
+def build(page, says):
+    page.locator("#shape-build").click()
+    expect(page.locator("#shape-status")).to_contain_text(says, timeout=60_000)
+    expect(page.locator("#shape-build")).to_be_enabled()
 
 
 def test_a_preset_shows_its_numbers_and_moving_a_slider_makes_it_one_s_own(shapes):
@@ -79,8 +86,6 @@ def test_a_wrong_combination_says_why_and_loses_nothing(shapes):
     expect(shapes.locator("#shape-notice")).to_contain_text("Width 768 must divide by 13 heads")
     expect(shapes.locator("#shape-headline")).to_contain_text("124,439,808 parameters")
     expect(shapes.locator("#shape-build")).to_be_disabled()
-    shapes.get_by_text("中文", exact=True).click()
-    expect(shapes.locator("#shape-notice")).to_contain_text("宽度 768 不能被头数 13 整除")
     type_number(shapes, "n-head", 16)
     expect(shapes.locator("#shape-notice p")).to_be_hidden()
     expect(shapes.locator("#shape-build")).to_be_enabled()
@@ -99,26 +104,31 @@ def test_build_runs_the_playground_s_prompt_through_random_and_trained_weights(s
     type_number(shapes, "n-layer", 2)
     type_number(shapes, "vocab-size", 5000)
     expect(shapes.locator("#shape-headline")).to_contain_text("1,899,264 parameters")
-    shapes.locator("#shape-build").click()
-    expect(shapes.locator("#shape-status")).to_contain_text("1,899,264 random weights drawn", timeout=60_000)
+    build(shapes, "1,899,264 random weights drawn")
     for side in ("random", "trained"):
         written = "".join(shapes.locator(f"#shape-{side} {CHIPS}").all_text_contents())
         assert written.startswith("The <b>dog</b> and")
         assert len(written) > 40
     expect(shapes.locator("#shape-stages .gb-says")).to_contain_text(re.compile(r"\[1, \d+\] .* \[1, \d+, 5000\]"))
-    expect(shapes.locator("#shape-build")).to_be_enabled()
 
 
 def test_the_skeleton_has_the_same_shapes_and_says_that_it_computes_nothing(shapes):
+    note = shapes.locator("#shape-stages .gb-note")
+    build(shapes, "4,394,880 random weights drawn")
+    expect(note).not_to_contain_text("computes nothing")
+    whole = shapes.locator("#shape-stages .gb-says").text_content()
     shapes.locator("#shape-skeleton input").click()
     expect(shapes.locator("#shape-headline")).to_contain_text("835,584 parameters")
-    whole = shapes.locator("#shape-stages .gb-says").text_content()
     shapes.locator("#shape-build").click()
-    expect(shapes.locator("#shape-stages .gb-note")).to_contain_text("computes nothing")
+    expect(note).to_contain_text("computes nothing")
     expect(shapes.locator("#shape-stages .gb-says")).to_have_text(whole)
+    expect(shapes.locator("#shape-build")).to_be_enabled()
+    shapes.locator("#shape-skeleton input").click()
+    expect(shapes.locator("#shape-headline")).to_contain_text("4,394,880 parameters")
 
 
 def test_a_text_has_its_loss_and_the_most_surprising_token_is_selected(loss):
+    measured(loss, "Tom saw a big dog. The dog raised the interest rates.")
     expect(loss.locator("#loss-headline")).to_contain_text(re.compile(r"\d\.\d{4} nats per token"))
     selected = loss.locator("#loss-strip [aria-selected=true]")
     shade = "chip => Number(chip.style.getPropertyValue('--s'))"
@@ -128,8 +138,14 @@ def test_a_text_has_its_loss_and_the_most_surprising_token_is_selected(loss):
     expect(loss.locator("#loss-token")).to_contain_text(selected.text_content().strip())
 
 
-def test_a_page_that_opens_in_chinese_shows_the_same_result(page, url):
-    page.goto(f"{url}?lang=zh")
+def test_the_language_changes_what_is_said_here_and_in_a_tab_that_was_never_opened(page, site):
+    open_playground(page, site)
+    open_tab(page, "Shapes")
+    pick(page, "GPT-2 small", "124,439,808")
+    type_number(page, "n-head", 13)
+    expect(page.locator("#shape-notice")).to_contain_text("Width 768 must divide by 13 heads")
+    page.get_by_text("中文", exact=True).click()
+    expect(page.locator("#shape-notice")).to_contain_text("宽度 768 不能被头数 13 整除")
     open_tab(page, "损失")
     expect(page.locator("#loss-headline")).to_contain_text("每个词元")
     expect(page.locator("#loss-strip .gb-from")).to_have_text("意外程度 0")
@@ -140,7 +156,7 @@ def test_a_page_that_opens_in_chinese_shows_the_same_result(page, url):
 
 def test_the_three_numbers_of_a_text_agree_and_its_tokens_can_be_looked_at_with_the_keyboard(loss):
     text = "Lily <img src=x onerror=alert(1)> ran \x00 home."
-    measure(loss, text)
+    measured(loss, text)
     expect(loss.locator("#loss-says")).to_contain_text("They fit the context of 256")
     nats, perplexity = re.search(
         r"([\d.]+) nats .* perplexity ([\d,.]+) ", loss.locator("#loss-headline").text_content()
@@ -163,6 +179,7 @@ def test_a_text_longer_than_the_context_is_read_in_windows_and_control_enter_mea
     text.press("Control+Enter")
     expect(loss.locator("#loss-says")).to_contain_text("read in 3 windows, each 128 tokens after the one before")
     expect(loss.locator("#loss-says")).to_contain_text("from at least 128 others")
+    expect(loss.locator("#loss-measure")).to_be_enabled()
 
 
 @pytest.mark.parametrize(
@@ -188,13 +205,15 @@ def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(los
     )
     loss.locator("#loss-measure").click()
     expect(loss.locator("#loss-says")).to_contain_text("were read as U+FFFD")
+    expect(loss.locator("#loss-measure")).to_be_enabled()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("tab", ["Shapes", "Loss"])
-def test_nothing_scrolls_sideways_on_a_phone(page, url, tab, theme):
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{url}?__theme={theme}&lang=en")
-    open_tab(page, tab)
-    expect(page.locator("#shape-parts .main-svg" if tab == "Shapes" else f"#loss-strip {CHIPS}").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+def test_nothing_scrolls_sideways_on_a_phone_in_either_theme(opened):
+    for tab, drawn in (("Shapes", "#shape-parts .main-svg"), ("Loss", f"#loss-strip {CHIPS}")):
+        open_tab(opened, tab)
+        expect(opened.locator(drawn).first).to_be_visible()
+        opened.set_viewport_size({"width": 390, "height": 844})
+        for _ in range(2):
+            opened.wait_for_function("document.documentElement.scrollWidth <= 390")
+            opened.locator("#theme").click()
+        opened.set_viewport_size({"width": 1280, "height": 900})
