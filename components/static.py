@@ -24,6 +24,7 @@ from components.widgets import (
     draw,
     flow,
     heads,
+    layers,
     lines,
     sentence,
     stages,
@@ -37,7 +38,7 @@ from components.widgets.script import fingerprint, scripts
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
 _UNSTYLED = (sentence, table)  # their scripts come along with the others'
-_STYLED = (theme, chart, tokens, tree, draw, choices, flow, heads, switches, stages, lines, beams)
+_STYLED = (theme, chart, tokens, tree, draw, choices, flow, layers, heads, switches, stages, lines, beams)
 _STYLE = f"<style>{''.join(part.CSS for part in _STYLED)}</style>"
 _PLOTLY = f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
 WIDGETS_URL = f"glassbox/widgets-{fingerprint()}.js"

@@ -68,5 +68,5 @@ def positions_value(model: GPT, language: Language) -> str:
         value=say("embeddings.cosine", language),
     )
     near, far = (float(np.diagonal(cosines, k).mean()) if k < n else 1.0 for k in (1, n // 2))
-    says = say("places.says", language, near=f"{near:.2f}", far=f"{far:.2f}")
+    says = say("places.says", language, near=f"{near:.2f}", far=f"{far:.2f}".replace("-", "−"))
     return chart_value(figure, says, say("places.note", language, shown=len(places), all=n))

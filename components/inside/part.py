@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,7 @@ class Part:
     """name: of the tab, for ids. show: new values for `pictures`. A change of a control shows the part again.
 
     Those in `clickable` raise `.select` with any of {"position", "layer", "head", "key"}, or with {"whole"} where one
-    lacks what it was sent before.
+    lacks what it was sent before. meaning: of what others of them send, such as {"x": "layer"} of a chart.
     """
 
     name: str
@@ -43,7 +43,8 @@ class Part:
     pictures: tuple[gr.HTML, ...]
     show: Callable[[Scene], Values]
     controls: tuple[Any, ...] = ()
-    clickable: tuple[gr.HTML, ...] = field(default=())
+    clickable: tuple[gr.HTML, ...] = ()
+    meaning: Mapping[gr.HTML, Mapping[str, str]] = field(default_factory=dict)
 
     def empty(self) -> Values:
         """Nothing, where there is no text."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import gradio as gr
 import numpy as np
 
-from components.i18n import Words, say
+from components.i18n import Language, Words, say
 from components.inside.part import Part, Scene, Values
 from components.inside.stream_figures import share_bars
 from components.lab.panel_figures import lines, pair_bars
 from components.labels import quoted, token_text, visible
+from components.playground.views import token_lines
 from components.widgets.chart import chart, chart_value
+from components.widgets.layers import layers, layers_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
+from components.widgets.tokens import header, selection, shade_value, tokens
 from gpt.analysis.residual import Neurons, Stream, stream_lengths, strongest_neurons
 
 NEURONS, TOKENS = 10, 5
@@ -22,31 +25,88 @@ ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiL
 def build_stream(words: Words) -> Part:
     """Lay the part out."""
     with words.build(gr.Tab, {"label": "inside.stream"}, id="inside-stream") as tab:
+        with gr.Column(elem_classes="gb-card"):
+            with gr.Row(elem_classes="gb-card-head"):
+                words.build(sentence, {"value": "stream.tokens.question"}, kind="question")
+                layer = words.build(layers, {"labels": layer_labels}, elem_id="stream-layer")
+            says = sentence(kind="caption", elem_id="stream-tokens-says")
+            text = words.build(tokens, {"labels": strip_labels}, elem_id="stream-tokens")
         with gr.Row(elem_classes="gb-cards"):
             with gr.Column(elem_classes="gb-card", min_width=300):
                 words.build(sentence, {"value": "stream.question"}, kind="question")
-                lengths = chart(elem_id="stream-lengths")
+                lengths = chart(elem_id="stream-lengths", clickable=True)
             with gr.Column(elem_classes="gb-card", min_width=300):
                 words.build(sentence, {"value": "stream.shares.question"}, kind="question")
-                shares = chart(elem_id="stream-shares")
+                shares = chart(elem_id="stream-shares", clickable=True)
         with gr.Column(elem_classes="gb-card"):
             words.build(sentence, {"value": "neurons.question"}, kind="question")
             bars = chart(elem_id="neurons")
-            rows = table(elem_id="neurons-table")
+            rows = table(elem_id="neurons-table", words_from=4)
 
     def show(scene: Scene) -> Values:
         trace = scene.record.trace_at(scene.position)
         stream = stream_lengths(trace)
         model = scene.record.document.loaded.model
         found = strongest_neurons(model, trace, scene.look.layer, 0, k=NEURONS, n_tokens=TOKENS)
+        # An update before the tab was ever open drops what it does not name: labels go with every value.
         return {
+            layer: gr.update(value=layer_value(scene), labels=layer_labels(scene.language)),
+            says: lengths_say(scene),
+            text: strip_update(scene),
             lengths: lengths_value(scene, stream),
             shares: shares_value(scene, stream),
             bars: neurons_value(scene, found),
             rows: neurons_table(scene, found),
         }
 
-    return Part("stream", tab, (lengths, shares, bars, rows), show)
+    clickable, of_layer = (layer, text, lengths, shares), {"x": "layer"}
+    meaning = {text: {"index": "position"}, lengths: of_layer, shares: of_layer}
+    return Part("stream", tab, (*clickable, says, bars, rows), show, clickable=clickable, meaning=meaning)
+
+
+def layer_value(scene: Scene) -> str:
+    """The selected layer among all."""
+    return layers_value(scene.look.layer, scene.record.config.n_layer)
+
+
+def layer_labels(language: Language) -> dict[str, str]:
+    """The words of the buttons."""
+    return {"layer": say("flow.layer", language)}
+
+
+def strip_labels(language: Language) -> dict[str, str]:
+    """The words of the strip, which is shaded by lengths."""
+    keys = ("name", "empty", "token", "id", "probability", "rank", "marks")
+    return {key: say(f"strip.{key}", language) for key in keys} | {"attention": say("stream.tokens.share", language)}
+
+
+def strip_update(scene: Scene) -> Values:
+    """The recorded text as chips, shaded by how long each token's vector is after the selected layer."""
+    record = scene.record
+    document, lengths = record.document, _lengths(scene)
+    ids = document.ids[: record.length]
+    lines = token_lines(document.loaded.tokenizer, ids, [(None, None)] * len(ids), document.n_prompt)
+    return gr.update(
+        value=header(doc=f"{id(document):x}") + lines,
+        labels=strip_labels(scene.language),
+        shade=shade_value(lengths / max(float(lengths.max()), 1e-9)),
+        selected=selection(scene.position),
+    )
+
+
+def lengths_say(scene: Scene) -> str:
+    """The longest and the shortest vector after the selected layer."""
+    lengths, document = _lengths(scene), scene.record.document
+    told = {}
+    for name, at in (("longest", int(lengths.argmax())), ("shortest", int(lengths.argmin()))):
+        told[name] = quoted(document.loaded.tokenizer, document.ids[at])
+        told |= {f"{name}_at": at, f"{name}_is": f"{lengths[at]:.1f}"}
+    return say("stream.tokens.says", scene.language, layer=scene.look.layer, **told)
+
+
+def _lengths(scene: Scene) -> np.ndarray:
+    """(T,): of the stream after the selected layer, as the Record has it."""
+    return scene.record.strip(scene.look.layer, "resid_post").norm
 
 
 def lengths_value(scene: Scene, stream: Stream) -> str:
@@ -60,6 +120,7 @@ def lengths_value(scene: Scene, stream: Stream) -> str:
         x_title=say("stream.layer", language),
         y_title=say("stream.length", language),
         markers=True,
+        mark=(f"{say('stream.layer', language)} {scene.look.layer}", scene.look.layer),
     )
     told = {"first": f"{stream.resid_pre[0, 0]:.2f}", "last": f"{post[-1]:.2f}", "most": int(added.argmax())}
     says = say("stream.says", language, token=_token(scene), **told)
@@ -72,10 +133,11 @@ def shares_value(scene: Scene, stream: Stream) -> str:
     parts = {"kept": stream.kept_share[:, 0], "attn": stream.attn_share[:, 0], "mlp": stream.mlp_share[:, 0]}
     figure = share_bars(
         {say(f"stream.{name}", language): values.numpy() for name, values in parts.items()},
+        layer=layer,
         layer_title=say("stream.layer", language),
         share_title=say("stream.share", language),
     )
-    told = {name: f"{values[layer]:.0%}" for name, values in parts.items()}
+    told = {name: _share(float(values[layer])) for name, values in parts.items()}
     says = say("stream.shares.says", language, layer=layer, **told)
     return chart_value(figure, says, say("stream.shares.note", language))
 
@@ -118,6 +180,10 @@ def neurons_table(scene: Scene, found: Neurons) -> str:
         pushed = [_tokens(scene, ids[i].tolist()) for ids in (found.up, found.down)]
         rows.append([str(index), *numbers, *pushed])
     return table_value(rows)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f}\u00a0%".replace("-", "−")
 
 
 def _activation(scene: Scene) -> str:

@@ -12,21 +12,33 @@ from components.lab.panel_figures import GRID, LEGEND, LIGHT, QUIET, SMALL, esca
 from components.palette import CURVES, DIVERGING, MONO, colorscale
 
 
-def share_bars(shares: Mapping[str, np.ndarray], *, layer_title: str, share_title: str) -> Figure:
-    """Shares of a whole, layer by layer, stacked; {what the legend says: (n_layer,)}, some of them perhaps negative."""
+def share_bars(
+    shares: Mapping[str, np.ndarray],
+    *,
+    layer: int | None = None,
+    layer_title: str = "layer",
+    share_title: str = "share",
+) -> Figure:
+    """Shares of a whole, layer by layer, stacked; {what the legend says: (n_layer,)}, some of them perhaps negative.
+
+    layer: the selected one, framed.
+    """
     hues = (LIGHT["before"], CURVES[0].light, CURVES[1].light)
     data = []
     for (name, values), hue in zip(shares.items(), hues, strict=True):
         bars = {"type": "bar", "name": escape(name), "x": np.arange(len(values)), "y": np.asarray(values, np.float32)}
         tip = f"%{{x}}: %{{y:.1%}}<extra>{escape(name)}</extra>"
         data.append(bars | {"marker": {"color": hue, "line": {"width": 0}}, "hovertemplate": tip})
+    n_layer = len(data[0]["x"])
+    frame = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": LIGHT["accent"], "width": 2}}
     layout = {
+        "shapes": [] if layer is None else [frame | {"x0": layer - 0.45, "x1": layer + 0.45}],
         "template": {},
         "barmode": "relative",
         "bargap": 0.3,
         "height": 300,
         "margin": {"l": 56, "r": 8, "t": 32, "b": 44},
-        "xaxis": QUIET | {"title": {"text": escape(layer_title)}, "tickmode": "linear", "dtick": 1},
+        "xaxis": QUIET | {"title": {"text": escape(layer_title)}, "tickmode": "linear", "dtick": -(-n_layer // 24)},
         "yaxis": GRID | {"title": {"text": escape(share_title)}, "tickformat": ".0%"},
         "legend": LEGEND,
     }

@@ -2,6 +2,14 @@
 
 STREAM: dict[str, tuple[str, str]] = {
     "inside.stream": ("Stream and neurons", "残差流与神经元"),
+    "stream.tokens.question": ("How long is the vector of each token?", "每个词元的向量有多长？"),
+    "stream.tokens.says": (
+        "After layer {layer}: the longest is that of {longest} (position {longest_at}), {longest_is}; the shortest, "
+        "{shortest_is}, that of {shortest} ({shortest_at}). Click a token, or a layer below.",
+        "第 {layer} 层之后，最长的是{longest}（位置 {longest_at}），长 {longest_is}；最短的是{shortest}（位置 "
+        "{shortest_at}），长 {shortest_is}。可以点击词元，或下面图中的层。",
+    ),
+    "stream.tokens.share": ("length, of the longest", "长度（与最长者相比）"),
     "stream.question": ("How does a token's vector grow from layer to layer?", "一个词元的向量怎样一层层长大？"),
     "stream.says": (
         "At “{token}” the stream starts with length {first} and leaves the last layer with {last}; layer {most} adds the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -121,7 +121,8 @@ def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
         for control in part.controls:
             control.input(opened, everything, [ui.notice, *part.pictures], **latest)
         for widget in part.clickable:
-            chosen = widget.select(_with_event(ui), everything, [ui.notice, *part.pictures], **latest)
+            select = _with_event(ui, part.meaning.get(widget, {}))
+            chosen = widget.select(select, everything, [ui.notice, *part.pictures], **latest)
             chosen.then(partial(agree, ui), everything, _shared(ui.playground), **latest)
 
 
@@ -197,12 +198,13 @@ def chosen_look(look: Look, document: Generation, sent: Values) -> Look:
     return replace(look, **sound)
 
 
-def _with_event(ui: Inside) -> Callable[..., Values]:
+def _with_event(ui: Inside, meaning: Mapping[str, str]) -> Callable[..., Values]:
     def handle(values: Values, event: gr.EventData) -> Values:
         session: Session = values[ui.playground.session]
         if session.document is None:
             return gr.skip()
         sent = event._data if isinstance(event._data, dict) else {}
+        sent = {meaning.get(key, key): value for key, value in sent.items()}
         session.look = chosen_look(session.look, session.document, sent)
         memory: Memory = values[ui.memory]
         memory.choose(sent.get("key"), moved="position" in sent)

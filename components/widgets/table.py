@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from components.widgets.script import sent_once
+from components.widgets.script import given, sent_once
 
 _SCRIPT = """
 const table = element.querySelector("table");
@@ -15,6 +15,7 @@ const cell = (text, row, column) => {
   const made = document.createElement(row && column ? "td" : "th");
   if (made.tagName === "TH") made.scope = row ? "row" : "col";
   made.textContent = text;
+  if (given !== null && column >= given) Object.assign(made.style, { textAlign: "start", paddingLeft: "24px" });
   return made;
 };
 const draw = () => {
@@ -31,12 +32,12 @@ draw();
 _CALL = sent_once("table", _SCRIPT)
 
 
-def table(value: str = "", *, elem_id: str) -> gr.HTML:
-    """A table whose value is a `table_value` string."""
+def table(value: str = "", *, elem_id: str, words_from: int | None = None) -> gr.HTML:
+    """A table whose value is a `table_value` string. words_from: the first of the columns that hold words."""
     return gr.HTML(
         value,
         html_template='<table class="gb-table"></table>',
-        js_on_load=_CALL,
+        js_on_load=given(_CALL, words_from),
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget"],

@@ -203,6 +203,18 @@ def test_on_a_phone_the_flow_scrolls_inside_its_card(opened: Page) -> None:
     opened.set_viewport_size({"width": 1280, "height": 900})
 
 
+def test_a_layer_and_a_token_picked_beside_the_stream_hold_in_every_part(opened: Page) -> None:
+    opened.get_by_role("tab", name="Stream and neurons").click()
+    expect(opened.locator("#stream-layer")).to_contain_text("Layer 0")
+    opened.locator("#stream-layer").get_by_role("button", name="Layer +").click()
+    expect(opened.locator("#stream-layer")).to_contain_text("Layer 1")
+    opened.locator("#stream-tokens [role=option]").nth(3).click()
+    expect(opened.locator("#neurons .gb-says")).to_contain_text("At “·time” neuron")
+    opened.get_by_role("tab", name="The machine").click()
+    expect(flow(opened)).to_contain_text("“·time” (position 3 of")
+    expect(flow(opened)).to_contain_text("layer 1, head 0")
+
+
 def test_it_follows_a_text_while_it_is_written(opened: Page) -> None:
     opened.get_by_role("tab", name="Playground").click()
     opened.locator("#prompt textarea").fill("The dog")

@@ -1,3 +1,4 @@
+import base64
 import json
 
 import numpy as np
@@ -58,6 +59,20 @@ def test_the_pictures_say_what_the_model_computed(scene):
     for row in rows[1:]:
         assert float(row[2]) == pytest.approx(post[int(row[0])].item(), abs=0.0051)
     assert "ReLU" in stream.neurons_value(scene, found) or scene.record.document.edits is None
+
+
+def test_the_strip_is_shaded_by_the_length_of_each_vector_after_the_layer(scene):
+    lengths = whole(scene).layers[2].resid_post[0].norm(dim=-1).numpy()
+    update = stream.strip_update(scene)
+    largest, levels = update["shade"].split(":")
+    assert float(largest) == 1
+    levels = np.frombuffer(base64.b64decode(levels), np.uint8)
+    np.testing.assert_allclose(levels / 255, lengths / lengths.max(), atol=0.003)
+    assert update["selected"].startswith("4:")
+    assert update["value"].count("\n") == 1 + len(lengths)
+    says = stream.lengths_say(scene)
+    assert f"(position {lengths.argmax()}), {lengths.max():.1f}" in says
+    assert json.loads(stream.layer_value(scene)) == {"layer": 2, "n_layer": 8}
 
 
 def test_the_file_holds_every_number_and_of_a_long_text_its_end(scene, monkeypatch, tmp_path):
