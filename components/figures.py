@@ -128,6 +128,24 @@ def attention_heatmap(
     large weights: the colours span 0 to the largest weight after the first quarter, and the scale says so. Raises
     ValueError where labels and weights differ in number.
     """
+    titles = {"query_title": query_title, "key_title": key_title, "weight_title": weight_title}
+    return Figure(
+        attention_heatmap_content(weights, query_labels, key_labels, selected=selected, first=first, **titles)
+    )
+
+
+def attention_heatmap_content(
+    weights: np.ndarray,
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    *,
+    selected: int | None,
+    first: int,
+    query_title: str,
+    key_title: str,
+    weight_title: str,
+) -> dict[str, Any]:
+    """What `attention_heatmap` is made of, unchecked, for a picture that follows a stream."""
     n_query, n_key = np.shape(weights)
     if (len(query_labels), len(key_labels)) != (n_query, n_key):
         raise ValueError(
@@ -152,38 +170,36 @@ def attention_heatmap(
         {"text": _escape(key_title), "x": 0.5, "y": 0, "yshift": 9 - below},
     ]
     own = None if selected is None else n_key - n_query + selected
-    return Figure(
-        {
-            "data": [
-                {
-                    "type": "heatmap",
-                    "z": z,
-                    "zmin": 0,
-                    "zmax": strongest,
-                    "colorscale": colorscale(SEQUENTIAL),
-                    "xgap": 1 if n_key <= 48 else 0,
-                    "ygap": 1 if n_query <= 48 else 0,
-                    "hoverongaps": False,
-                    "hovertemplate": f"%{{y}} → %{{x}}<br>{_escape(weight_title)} %{{z:.4f}}<extra></extra>",
-                    "colorbar": _colorbar(weight_title, strongest, clipped=float(np.max(weights)) > strongest),
-                    "showscale": n_key >= 6,
-                },
-                {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},
-            ],
-            "layout": {
-                "template": {},
-                "height": int(np.clip(_CELL * n_query + 150, 220, 560)),
-                "margin": {"l": left, "r": 8, "t": 8, "b": below},
-                "annotations": [title | _OUTSIDE for title in titles],
-                "xaxis": _tokens_axis(numbered["x"]) | {"showticklabels": False, "range": [-0.5, n_key - 0.5]},
-                "yaxis": _tokens_axis(numbered["y"]) | {"showticklabels": False, "range": [n_query - 0.5, -0.5]},
-                "xaxis2": _tokens_axis(keys, most=26, keep=own) | columns,
-                "yaxis2": _tokens_axis(queries, most=26, keep=selected) | rows,
-                "shapes": [] if own is None else [_frame(selected, own)],
-                "hovermode": "closest",
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "z": z,
+                "zmin": 0,
+                "zmax": strongest,
+                "colorscale": colorscale(SEQUENTIAL),
+                "xgap": 1 if n_key <= 48 else 0,
+                "ygap": 1 if n_query <= 48 else 0,
+                "hoverongaps": False,
+                "hovertemplate": f"%{{y}} → %{{x}}<br>{_escape(weight_title)} %{{z:.4f}}<extra></extra>",
+                "colorbar": _colorbar(weight_title, strongest, clipped=float(np.max(weights)) > strongest),
+                "showscale": n_key >= 6,
             },
-        }
-    )
+            {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},
+        ],
+        "layout": {
+            "template": {},
+            "height": int(np.clip(_CELL * n_query + 150, 220, 560)),
+            "margin": {"l": left, "r": 8, "t": 8, "b": below},
+            "annotations": [title | _OUTSIDE for title in titles],
+            "xaxis": _tokens_axis(numbered["x"]) | {"showticklabels": False, "range": [-0.5, n_key - 0.5]},
+            "yaxis": _tokens_axis(numbered["y"]) | {"showticklabels": False, "range": [n_query - 0.5, -0.5]},
+            "xaxis2": _tokens_axis(keys, most=26, keep=own) | columns,
+            "yaxis2": _tokens_axis(queries, most=26, keep=selected) | rows,
+            "shapes": [] if own is None else [_frame(selected, own)],
+            "hovermode": "closest",
+        },
+    }
 
 
 def activation_curves(

@@ -59,6 +59,7 @@ def build_app(
     loaded = get_model(name)
     words = Words()
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
+        app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)  # first: it sets up anew all that is there
         frame = build_frame(words, example(loaded))
         with gr.Tabs(elem_id="tabs") as tabs:
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
@@ -84,7 +85,7 @@ def build_app(
                 build_lessons(words, app, frame, tabs, playground, shapes)
         wire_share(_language_events(app, words, frame), tabs, playground)
         Endpoints(name).register()
-    return app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)
+    return app
 
 
 def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:

@@ -219,7 +219,7 @@ def heatmap(document: Generation, look: Look, language: Language) -> str:
     weights = document.attn_weights(look.layer, look.head).float().cpu().numpy()  # (n_read, n_read)
     start, end = window(document, look)
     labels = [token_text(tokenizer, i) for i in document.ids[start:end]]
-    figure = figures.attention_heatmap(
+    figure = figures.attention_heatmap_content(
         weights[start:end, start:end],
         labels,
         labels,

@@ -5,11 +5,13 @@ gr.Plot draws every update it is sent; here the script keeps the newest and draw
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import NamedTuple
 
 import gradio as gr
+import numpy as np
 from plotly.graph_objects import Figure
 from plotly.utils import PlotlyJSONEncoder
 
@@ -64,11 +66,24 @@ def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
 def chart_value(figure: Figure | dict[str, object], text: str, note: str = "", *, rows: Rows | None = None) -> str:
     """The string that a chart shows: the figure, the sentence that says the same, and a quieter second one.
 
-    Arrays of a Figure travel as base64 of their own type, so float32 and uint8 arrays make small values; what is not a
-    Figure yet goes unchecked. Raises TypeError for what JSON cannot hold.
+    Arrays travel as base64 of their own type, so float32 and uint8 arrays make small values; what is not a Figure yet
+    goes unchecked. Raises TypeError for what JSON cannot hold.
     """
-    content = {"figure": figure if isinstance(figure, dict) else figure.to_plotly_json(), "text": text, "note": note}
+    drawn = _typed(figure) if isinstance(figure, dict) else figure.to_plotly_json()
+    content = {"figure": drawn, "text": text, "note": note}
     if rows is not None:
         content["rows"] = rows._asdict()
     encoded = json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":"))
     return encoded.replace("<", "\\u003c")
+
+
+def _typed(node: object) -> object:
+    """Arrays as plotly.js reads them, like `Figure.to_plotly_json`."""
+    if isinstance(node, dict):
+        return {key: _typed(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_typed(value) for value in node]
+    if not isinstance(node, np.ndarray) or node.dtype != np.float32:
+        return node
+    spec = {"dtype": "f4", "bdata": base64.b64encode(np.ascontiguousarray(node).data).decode("ascii")}
+    return spec | ({"shape": ", ".join(map(str, node.shape))} if node.ndim > 1 else {})
