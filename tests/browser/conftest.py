@@ -83,14 +83,17 @@ def page(tabs: dict[str, Tab], request: pytest.FixtureRequest) -> Iterator[Page]
 @pytest.fixture
 def stay(
     tabs: dict[str, Tab], left_with_the_module: None, request: pytest.FixtureRequest
-) -> Iterator[Callable[[Callable[[Page], object]], Page]]:
+) -> Iterator[Callable[..., Page]]:
     """`stay(begin)` is a page, watched in the same way, on which the tests of a module work one after another.
 
-    For the first of them, and after one that failed, it is a new visitor's, and `begin(page)` opens the address.
+    For the first of them, and after one that failed, it is a new visitor's, and `begin(page)` opens the address; for
+    `stay(begin, anew=True)` it always is.
     """
     with _watched(tabs, "stay", request) as tab:
 
-        def enter(begin: Callable[[Page], object]) -> Page:
+        def enter(begin: Callable[[Page], object], *, anew: bool = False) -> Page:
+            if anew and tab.entered:
+                tab.leave()
             if not tab.entered:
                 begin(tab.page)
                 tab.entered = True

@@ -1,28 +1,37 @@
 """The Change tab in a browser: switches, both texts in step, patching; the link opens with its edits."""
 
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
 
-from components.layout import build_app, launch_options
-
 CHIPS = ".gb-strip .gb-chip"
 
 
-@pytest.fixture(scope="module")
-def url(serve):
-    return serve(build_app(), **launch_options())
+@pytest.fixture
+def follow(stay, site):
+    """follow(anew=True) gives the tab as a link with edits opens it; otherwise it may be as the test before left it."""
+
+    def begin(page):
+        page.goto(f"{site}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
+        expect(says(page, "bars")).to_contain_text("ReLU in place of GELU (tanh); layer 0 head 5 off", timeout=60_000)
+
+    return partial(stay, begin)
 
 
-@pytest.fixture(scope="module")
-def change(module_page, url):
-    """The tab as a link with edits opens it."""
-    module_page.goto(f"{url}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
-    expect(says(module_page, "bars")).to_contain_text(
-        "ReLU in place of GELU (tanh); layer 0 head 5 off", timeout=60_000
-    )
-    return module_page
+@pytest.fixture
+def change(follow):
+    """One page for most tests: the tab without any edit."""
+    page = follow()
+    page.locator("#change-reset").click()
+    unchanged(page)
+    return page
+
+
+def unchanged(page):
+    expect(lead(page)).to_contain_text("Nothing is changed")
+    expect(says(page, "divergence")).to_contain_text("the same at every position")
 
 
 def says(page, name):
@@ -38,13 +47,13 @@ def switch(page, layer, place):
     return page.locator("#change-switches .gb-switch-row").nth(layer + 1).locator(".gb-switch").nth(place)
 
 
-def test_a_link_opens_with_its_edits_and_reset_takes_them_back(change):
+def test_a_link_opens_with_its_edits_and_reset_takes_them_back(follow):
+    change = follow(anew=True)
     expect(switch(change, 0, 7)).to_have_class(re.compile("gb-off"))
     expect(change.locator("#change-activation input[value=relu]")).to_be_checked()
     change.locator("#change-reset").click()
-    expect(lead(change)).to_contain_text("Nothing is changed")
+    unchanged(change)
     expect(switch(change, 0, 7)).not_to_have_class(re.compile("gb-off"))
-    expect(says(change, "divergence")).to_contain_text("the same at every position")
 
 
 def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(change):
@@ -93,4 +102,5 @@ def test_the_patch_of_a_cell_becomes_an_edit(change):
 def test_nothing_scrolls_sideways_on_a_phone(change):
     change.set_viewport_size({"width": 390, "height": 844})
     expect(change.locator("#change-switches .gb-switch-row").first).to_be_visible()
-    assert change.evaluate("document.documentElement.scrollWidth") <= 390
+    change.wait_for_function("document.documentElement.scrollWidth <= 390")
+    change.set_viewport_size({"width": 1280, "height": 900})

@@ -5,23 +5,19 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from components.layout import build_app, launch_options
+from tests.browser.playground_page import open_playground
 
 CHIPS = "#strip .gb-strip [role=option]"
 
 
-@pytest.fixture(scope="module")
-def url(serve):
-    return serve(build_app(), **launch_options())
+@pytest.fixture
+def opened(stay, site):
+    def begin(page):
+        open_playground(page, site)
+        page.locator("#pipeline > button").first.click()
+        expect(page.locator("#pipeline-lines .main-svg").first).to_be_visible()
 
-
-@pytest.fixture(scope="module")
-def opened(url, module_page):
-    module_page.goto(url)
-    expect(module_page.locator("#bars .main-svg").first).to_be_visible(timeout=60_000)
-    module_page.locator("#pipeline > button").first.click()
-    expect(module_page.locator("#pipeline-lines .main-svg").first).to_be_visible()
-    return module_page
+    return stay(begin)
 
 
 def cell(page, row, column):

@@ -12,23 +12,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from components.layout import build_app, launch_options
-
 CHIPS = "#strip .gb-strip [role=option]"
 DARK = "rgb(55, 87, 126)"  # of the first bars
 SLOW = 60_000  # milliseconds for a page that is opened and for the text that is written in it
 LINK = "?prompt=The%20dog&temperature=0.8&seed=3&text=6&length=6&lang=en"
 
 
-@pytest.fixture(scope="module")
-def url(serve):
-    return serve(build_app(), **launch_options())
-
-
-@pytest.fixture(scope="module")
-def opened(url, module_page):
+@pytest.fixture
+def opened(stay, site):
     """A short text of known settings, written because a link asked for it."""
-    return follow(module_page, url + LINK, 8)
+    return stay(lambda page: follow(page, site + LINK, 8))
 
 
 def follow(page, link, length):
@@ -77,8 +70,8 @@ def saved(page, what):
         ("text=2_c99999999", "text"),
     ],
 )
-def test_what_a_link_cannot_have_is_named_and_the_rest_is_followed(page, url, query, names):
-    page.goto(f"{url}?prompt=%3Cimg%20src=x%20onerror=alert(1)%3E&seed=1&length=2&{query}")
+def test_what_a_link_cannot_have_is_named_and_the_rest_is_followed(page, site, query, names):
+    page.goto(f"{site}?prompt=%3Cimg%20src=x%20onerror=alert(1)%3E&seed=1&length=2&{query}")
     expect(page.locator("#notice")).to_contain_text(f": {names}.", timeout=SLOW)
     assert text(page).startswith("<img")
     expect(page.locator("#seed input, #seed textarea").first).to_have_value("1")
@@ -170,8 +163,8 @@ def test_a_chart_is_saved_as_it_looks(opened, theme):
         page.locator("#theme").click()
 
 
-def test_a_link_opens_the_same_text_place_and_tab(page, browser, url):
-    opened = follow(page, url + LINK, 8)
+def test_a_link_opens_the_same_text_place_and_tab(page, site):
+    opened = follow(page, site + LINK, 8)
     opened.locator("#bars .gb-rows button").nth(1).click()  # a choice by hand
     expect(opened.locator(CHIPS)).to_have_count(9)
     opened.locator("#temperature input[type=number]").fill("1.5")
@@ -181,8 +174,8 @@ def test_a_link_opens_the_same_text_place_and_tab(page, browser, url):
     expect(says(opened, "bars")).to_contain_text("After")
     opened.locator(CHIPS).nth(4).click()
     expect(opened.locator(CHIPS).nth(4)).to_have_attribute("aria-selected", "true")
-    sentence = says(opened, "bars")
-    expect(sentence).to_contain_text("Chosen")
+    expect(says(opened, "bars")).to_contain_text("Chosen")
+    written, said = text(opened), says(opened, "bars").text_content()
     opened.get_by_role("tab", name="Why?").click()
     press(opened, "share-link", "link")
     link = shown(opened, "share-link")
@@ -191,14 +184,12 @@ def test_a_link_opens_the_same_text_place_and_tab(page, browser, url):
     assert asked["temperature"] == ["1.5"]
     assert re.fullmatch(r"6t0\.8s3_c\d+_1", asked["text"][0])
 
-    other = browser.new_context().new_page()
-    other.goto(link)
-    expect(other.get_by_role("tab", name="Why?")).to_have_attribute("aria-selected", "true", timeout=SLOW)
-    other.get_by_role("tab", name="Playground").click()
-    expect(other.locator(CHIPS)).to_have_count(10)
-    assert text(other) == text(opened)
-    expect(other.locator(CHIPS).nth(4)).to_have_attribute("aria-selected", "true")
-    expect(says(other, "bars")).to_have_text(sentence.text_content())
-    expect(other.locator("#temperature input[type=number]")).to_have_value("1.5")
-    expect(other.locator("#prompt textarea")).to_have_value("The dog")
-    other.context.close()
+    page.goto(link)  # a visitor of whom the server knows nothing
+    expect(page.get_by_role("tab", name="Why?")).to_have_attribute("aria-selected", "true", timeout=SLOW)
+    page.get_by_role("tab", name="Playground").click()
+    expect(page.locator(CHIPS)).to_have_count(10, timeout=SLOW)
+    assert text(page) == written
+    expect(page.locator(CHIPS).nth(4)).to_have_attribute("aria-selected", "true")
+    expect(says(page, "bars")).to_have_text(said)
+    expect(page.locator("#temperature input[type=number]")).to_have_value("1.5")
+    expect(page.locator("#prompt textarea")).to_have_value("The dog")
