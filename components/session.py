@@ -14,7 +14,16 @@ from gpt.generate import FinishReason
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
 EXAMPLE_LENGTH = 40
 EXAMPLE_SEED = 10
+KEPT = 8  # texts that made room for another, and can be had back
 FEW = 3  # tokens, where nothing of a text can be spelled
+
+
+@dataclass(frozen=True)
+class Left:
+    """A text that made room for another one. prompt: what it started from; file: the document, as JSON."""
+
+    prompt: str
+    file: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,8 @@ class Session:
     prompt: the text that the document started from. begun: what waits to be written. meter: of the last run. deed:
     what a person did since then. query: what is searched for in the vocabulary. edits: what the Change tab does to the
     model, for a text of its own; the document knows nothing of them. edits_on: the prompt that they are tried on, where
-    it is not the document's. Whoever changes the document holds a turn.
+    it is not the document's. earlier, later: texts that another took the place of, the newest last. Whoever changes the
+    document holds a turn.
     """
 
     document: Generation | None
@@ -54,6 +64,28 @@ class Session:
     begun: Begun | None = None
     known: Known = field(default_factory=Known)
     turns: Turns = field(default_factory=Turns)
+    earlier: list[Left] = field(default_factory=list)
+    later: list[Left] = field(default_factory=list)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is something to take back, in this text or by going back to the one before."""
+        return bool(self.earlier) or (self.document is not None and self.document.can_undo)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether something was taken back last."""
+        return bool(self.later) or (self.document is not None and self.document.can_redo)
+
+    def leave(self) -> None:
+        """Before another document takes the place of this one: keep it, so that it can be had back."""
+        self.later.clear()
+        if self.document is not None:
+            self.earlier = [*self.earlier, self.left()][-KEPT:]
+
+    def left(self) -> Left:
+        """The document as it is kept."""
+        return Left(self.prompt, self.document.to_json())
 
 
 def opening(document: Generation) -> Session:

@@ -205,14 +205,13 @@ def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
 
 def controls(ui: Playground, session: Session) -> Values:
     """Which buttons can be pressed now."""
-    running, document = session.turns.streaming, session.document
-    there = document is not None
+    running = session.turns.streaming
     return {
         ui.generate: gr.update(interactive=not running),
         ui.step: gr.update(interactive=not running),
         ui.stop: gr.update(interactive=running),
-        ui.undo: gr.update(interactive=there and document.can_undo),
-        ui.redo: gr.update(interactive=there and document.can_redo and not running),
+        ui.undo: gr.update(interactive=session.can_undo),
+        ui.redo: gr.update(interactive=session.can_redo and not running),
         **_selection_controls(ui, session),
     }
 

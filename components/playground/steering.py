@@ -14,7 +14,7 @@ from components.labels import quoted, visible
 from components.playground import steer_views, views
 from components.playground.looking import controls, fit, look, params_of, steady, told
 from components.playground.views import Deed
-from components.session import Session
+from components.session import Left, Session
 from components.widgets.tokens import selection
 from gpt import Generation
 
@@ -54,7 +54,10 @@ def type_text(ui: Playground, values: Values) -> Values:
 
 
 def undo(ui: Playground, values: Values) -> Values:
-    """Take the last action back."""
+    """Take the last action back; where this text has none left, go back to the one before."""
+    session: Session = values[ui.session]
+    if session.earlier and not (session.document is not None and session.document.can_undo):
+        return _return(ui, values, session.earlier, session.later, Deed("status.undone", {}))
 
     def change(session: Session, document: Generation) -> Deed | None:
         if not document.can_undo:
@@ -62,11 +65,14 @@ def undo(ui: Playground, values: Values) -> Values:
         document.undo()
         return Deed("status.undone", {})
 
-    return _changed(ui, values, change)
+    return _changed(ui, values, change, new=False)
 
 
 def redo(ui: Playground, values: Values) -> Values:
     """Do again what was undone last."""
+    session: Session = values[ui.session]
+    if session.later and not (session.document is not None and session.document.can_redo):
+        return _return(ui, values, session.later, session.earlier, Deed("status.redone", {}))
 
     def change(session: Session, document: Generation) -> Deed | None:
         if not document.can_redo:
@@ -74,7 +80,7 @@ def redo(ui: Playground, values: Values) -> Values:
         document.redo()
         return Deed("status.redone", {})
 
-    return _changed(ui, values, change)
+    return _changed(ui, values, change, new=False)
 
 
 def go_back(ui: Playground, values: Values) -> Values:
@@ -138,10 +144,13 @@ def _check_room(document: Generation, after: int, count: int, language: Language
         raise ValueError(say("error.room", language, n=count, room=room, limit=limit))
 
 
-def _changed(ui: Playground, values: Values, change: Callable[[Session, Generation], Deed | None]) -> Values:
+def _changed(
+    ui: Playground, values: Values, change: Callable[[Session, Generation], Deed | None], *, new: bool = True
+) -> Values:
     """Stop what is being written, change the document, read what is new, and show all of it.
 
     change: says what it did; None where what was asked for makes no sense any more. Its ValueError is told.
+    new: whether it leads away from what was undone.
     """
     session: Session = values[ui.session]
     with session.turns.changing():
@@ -154,6 +163,8 @@ def _changed(ui: Playground, values: Values, change: Callable[[Session, Generati
         except ValueError as problem:
             raise error(problem) from None
         if deed is not None:
+            if new:
+                session.later.clear()
             session.deed, session.meter, session.finish_reason = deed, None, None
             session.look = replace(session.look, position=views.NEWEST)
         return whole(ui, session, values)
@@ -162,17 +173,39 @@ def _changed(ui: Playground, values: Values, change: Callable[[Session, Generati
 def adopt(ui: Playground, session: Session, document: Generation, prompt: str, deed: Deed, values: Values) -> Values:
     """Let another document be the visitor's; whatever is being written stops. prompt: what the box is to say."""
     with session.turns.changing():
-        document.read()
-        session.document, session.prompt, session.deed = document, prompt, deed
-        session.meter = session.finish_reason = None
-        session.look = session.look.fitting(document.loaded.model.config, position=views.NEWEST)
-        values = values | {ui.prompt: prompt, ui.frame.model: document.loaded.name}
-        return {
-            **whole(ui, session, values),
-            **fit(ui, session, document.loaded, values),
-            ui.prompt: prompt,
-            ui.frame.model: document.loaded.name,
-        }
+        session.leave()
+        return _adopted(ui, session, document, prompt, deed, values)
+
+
+def _return(ui: Playground, values: Values, source: list[Left], other: list[Left], deed: Deed) -> Values:
+    """Let the newest of `source` be the document again; what it takes the place of is kept in `other`."""
+    session: Session = values[ui.session]
+    with session.turns.changing():
+        if not source:  # somebody was quicker
+            return whole(ui, session, values)
+        back = source.pop()
+        try:
+            document = Generation.from_json(back.file)
+        except ValueError as problem:  # its model is gone
+            raise error(problem) from None
+        if session.document is not None:
+            other.append(session.left())
+        return _adopted(ui, session, document, back.prompt, deed, values)
+
+
+def _adopted(ui: Playground, session: Session, document: Generation, prompt: str, deed: Deed, values: Values) -> Values:
+    """Another document, for whoever holds the turn."""
+    document.read()
+    session.document, session.prompt, session.deed = document, prompt, deed
+    session.meter = session.finish_reason = None
+    session.look = session.look.fitting(document.loaded.model.config, position=views.NEWEST)
+    values = values | {ui.prompt: prompt, ui.frame.model: document.loaded.name}
+    return {
+        **whole(ui, session, values),
+        **fit(ui, session, document.loaded, values),
+        ui.prompt: prompt,
+        ui.frame.model: document.loaded.name,
+    }
 
 
 def whole(ui: Playground, session: Session, values: Values) -> Values:

@@ -147,7 +147,7 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     ui.clear.click(handler(writing.clear), **stopping | {"outputs": [*outputs, ui.prompt]}, **LOOKING)
     changing = {**stopping, **RUNNING}
     for button, change in ((ui.undo, steering.undo), (ui.redo, steering.redo), (ui.back, steering.go_back)):
-        button.click(handler(change), trigger_mode="multiple", **changing)
+        button.click(handler(change), trigger_mode="multiple", **changing | {"outputs": [*outputs, ui.prompt]})
     ui.bars.select(_with_event(ui, steering.choose), trigger_mode="multiple", **changing)
     ui.tree.select(_with_event(ui, steering.switch), **changing)
     for put in (

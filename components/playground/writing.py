@@ -90,6 +90,7 @@ def go_on(ui: Playground, values: Values) -> Iterator[Values]:
                 document.go_back(position)
             full = document.full
             session.look = replace(session.look, position=views.NEWEST)
+            session.later.clear()
         if full:
             yield {ui.notice: say("error.full", language, limit=document.block_size)}
             return
@@ -245,6 +246,7 @@ def step(ui: Playground, values: Values) -> Values:
                     return _too_long(ui, values, loaded)
             if document.full:
                 return {ui.notice: say("error.full", language, limit=document.block_size)}
+            session.later.clear()
             session.meter = views.Meter(document, params.seed)
             for made in session.meter.timed(document.steps(params, 1), time.perf_counter()):
                 document.read()
@@ -259,6 +261,7 @@ def clear(ui: Playground, values: Values) -> Values:
     """An empty page."""
     session = values[ui.session]
     with session.turns.changing():
+        session.leave()
         session.document = session.meter = session.deed = None
         session.prompt = ""
         session.look = replace(session.look, position=views.NEWEST)
@@ -311,7 +314,9 @@ def _start(ui: Playground, values: Values, loaded: LoadedModel) -> Generation | 
     prompt = checked_text("prompt", values[ui.prompt] or "")
     if len(loaded.tokenizer.encode(prompt)) > loaded.model.config.block_size:
         return None
-    session.document, session.prompt = Generation(loaded, prompt), prompt
+    document = Generation(loaded, prompt)
+    session.leave()
+    session.document, session.prompt = document, prompt
     session.look = session.look.fitting(loaded.model.config, position=views.NEWEST)
     return session.document
 

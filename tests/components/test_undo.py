@@ -1,0 +1,106 @@
+"""Nothing that was written is lost: undo goes back over Generate and Clear, and redo forward again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from components.playground import steering, writing
+from components.session import KEPT, Session, example, opening
+from components.settings import LIMITS
+from gpt import get_model
+from gpt.registry import BUNDLED, add_model, remove_model
+
+
+class Names:
+    """Stands for the components of the tab: each is its name."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        return Names("frame.") if name == "frame" else self._prefix + name
+
+
+UI = Names()
+
+
+@pytest.fixture
+def values() -> dict[str, Any]:
+    session = opening(example(get_model()))
+    set_by_hand = {"prompt": "The dog", "length": 3, "seed": "1", "pace": 0, "box": "", "shading": "probability"}
+    chosen = {"session": session, "frame.model": "stories", "frame.language": "en", "layer": 0, "head": 0}
+    return {**{name: limit.default for name, limit in LIMITS.items()}, **set_by_hand, **chosen}
+
+
+def generate(values: dict[str, Any], prompt: str) -> list[int]:
+    for _ in writing.begin(UI, values | {"prompt": prompt}):
+        pass
+    for _ in writing.write(UI, values):
+        pass
+    return list(values["session"].document.ids)
+
+
+def ids(session: Session) -> list[int]:
+    return list(session.document.ids)
+
+
+def test_undo_goes_back_to_the_text_before_and_redo_forward_again(values: dict[str, Any]) -> None:
+    session = values["session"]
+    first = ids(session)
+    dog, cat = generate(values, "The dog"), generate(values, "The cat")
+    steering.undo(UI, values)  # what was generated
+    assert ids(session) == cat[:-3]
+    update = steering.undo(UI, values)
+    assert (ids(session), session.prompt, update["prompt"]) == (dog, "The dog", "The dog")
+    assert session.document.n_read == len(dog)
+    steering.undo(UI, values)
+    assert ids(session) == first
+    update = steering.undo(UI, values)  # nothing is left to take back
+    assert ids(session) == first
+    assert not session.can_undo
+    assert update["undo"] == gr.update(interactive=False)
+    steering.redo(UI, values)
+    steering.redo(UI, values)
+    assert ids(session) == cat[:-3]
+    assert not session.can_redo
+
+
+def test_what_was_cleared_comes_back(values: dict[str, Any]) -> None:
+    session = values["session"]
+    first = ids(session)
+    update = writing.clear(UI, values)
+    assert session.document is None
+    assert update["undo"] == gr.update(interactive=True)
+    steering.undo(UI, values)
+    assert ids(session) == first
+
+
+def test_another_way_on_leaves_nothing_to_redo(values: dict[str, Any]) -> None:
+    session = values["session"]
+    generate(values, "The dog")
+    steering.undo(UI, values)
+    steering.undo(UI, values)
+    assert session.can_redo
+    steering.type_text(UI, values | {"box": " red"})
+    assert not session.can_redo
+
+
+def test_a_few_texts_are_kept(values: dict[str, Any]) -> None:
+    for n in range(KEPT + 3):
+        generate(values, f"The dog {n}")
+    assert len(values["session"].earlier) == KEPT
+
+
+def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(values: dict[str, Any]) -> None:
+    session = values["session"]
+    name = add_model(BUNDLED, name="mine")
+    generate(values | {"frame.model": name}, "The dog")
+    here = generate(values, "The cat")
+    session.document.undo()
+    remove_model(name)
+    with pytest.raises(gr.Error, match="mine"):
+        steering.undo(UI, values)
+    assert ids(session) == here[:-3]
