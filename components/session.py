@@ -117,11 +117,12 @@ def spelled(loaded: LoadedModel, text: str) -> str:
     return words if known(words) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FEW)])
 
 
-def first_prompt(loaded: LoadedModel) -> str:
-    """The example's prompt as far as this model can spell it and has room for it."""
-    prompt, block_size = spelled(loaded, EXAMPLE_PROMPT), loaded.model.config.block_size
+def first_prompt(loaded: LoadedModel, text: str = EXAMPLE_PROMPT, *, most: int | None = None) -> str:
+    """An example as far as this model can spell it and has room for it, and for no more than `most` tokens."""
+    prompt, block_size = spelled(loaded, text), loaded.model.config.block_size
+    room = block_size if most is None else min(block_size, most)
     ids = loaded.tokenizer.encode(prompt)
-    return prompt if len(ids) <= block_size else loaded.tokenizer.decode(ids[: max(1, block_size // 2)])
+    return prompt if len(ids) <= room else loaded.tokenizer.decode(ids[: max(1, room // 2)])
 
 
 def text_state(document: Generation | None) -> tuple[int, int, int]:

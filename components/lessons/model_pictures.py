@@ -27,7 +27,7 @@ STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
     """The best next tokens of one row of logits, (vocab_size,), under a sentence."""
-    best = logits.float().softmax(dim=0).topk(TOP)
+    best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
     labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
     shares = best.values.cpu().numpy()
     figure = big.next_token_bars(labels, shares, shares)

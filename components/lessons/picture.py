@@ -27,18 +27,20 @@ class Knob:
 
     def top(self, config: GPTConfig) -> float:
         """Its upper end; a slider with one place left still needs two ends."""
-        high = self.high(config) if callable(self.high) else self.high
-        return max(high, self.low + self.step)
+        return max(self._high(config), self.low + self.step)
+
+    def _high(self, config: GPTConfig) -> float:
+        return self.high(config) if callable(self.high) else self.high
 
     def start(self, config: GPTConfig) -> float:
         """Its first value."""
-        return min(self.value, self.top(config))
+        return max(self.low, min(self.value, self._high(config)))
 
     def clamped(self, value: object, config: GPTConfig) -> float:
         """The value, if it is one of this slider; what is left over from another lesson becomes the first."""
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             return self.start(config)
-        inside = min(max(value, self.low), self.top(config))
+        inside = max(self.low, min(value, self._high(config)))
         return int(inside) if self.step == int(self.step) else float(inside)
 
 

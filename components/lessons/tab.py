@@ -29,11 +29,12 @@ from components.lab.skeleton import build_skeleton
 from components.lab.tokenizer import build_tokenizer
 from components.lab.tying import build_tying
 from components.lessons.course import LESSONS
-from components.lessons.picture import MOST_CHARACTERS, Drawn, Knob, Picture, Scene
+from components.lessons.picture import MOST_CHARACTERS, MOST_TOKENS, Drawn, Knob, Picture, Scene
 from components.lessons.pictures import PICTURES
 from components.lessons.places import Rooms, select_head, set_place
 from components.lessons.screen import body_value, head_value, lesson_body, lesson_head
 from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.session import first_prompt
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
@@ -209,7 +210,8 @@ def turn(ui: Lessons, values: Values, sent: Values) -> Values:
     for key, panels in ui.panels.items():
         update[panels.column] = gr.update(visible=key == LESSONS[index].key)
     if picture is not None:
-        update[ui.text] = gr.update(value=picture.text or "", visible=picture.text is not None)
+        text = first_prompt(ui.frame.example.loaded, picture.text, most=MOST_TOKENS) if picture.text else ""
+        update[ui.text] = gr.update(value=text, visible=picture.text is not None)
         for slider, knob in ((ui.a, picture.a), (ui.b, picture.b)):
             update[slider] = _slider(knob, config, language)
         choices = _choices(LESSONS[index].key, picture, language)

@@ -14,11 +14,13 @@ from components.i18n import say
 from components.lessons import code_view, figures, shape_pictures, text_pictures
 from components.lessons.code_view import Code, excerpt
 from components.lessons.course import LESSONS
-from components.lessons.picture import EXAMPLE, Knob, Scene
+from components.lessons.picture import EXAMPLE, MOST_TOKENS, Knob, Scene
 from components.lessons.pictures import PICTURES
 from components.lessons.screen import body_value, facts, head_value, told
 from components.lessons.tab import PANELS
-from gpt import GPTConfig, get_model
+from components.session import first_prompt
+from gpt import GPT, GPTConfig, LoadedModel, get_model
+from gpt.checkpoints.vocabularies import Characters
 from gpt.meta import meta_model
 
 CODES = [code for lesson in LESSONS for code in lesson.code]
@@ -96,6 +98,19 @@ def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(scene, key):
                 a, b = (64, 1) if end == "low" else (1600, 25)
             result = picture.draw(replace(scene, language="zh", a=a, b=b, choice=choice))
             assert result.chart or result.strip or result.table
+
+
+@pytest.mark.parametrize("key", sorted(PICTURES.keys() - {"training", "configuration"}))
+def test_every_picture_can_be_drawn_of_the_smallest_models(key):
+    config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
+    tiny = LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32")
+    picture = PICTURES[key]
+    text = first_prompt(tiny, picture.text, most=MOST_TOKENS) if picture.text else ""
+    assert len(letters.encode(text)) <= config.block_size
+    for moved in (0, 1, math.inf):
+        a, b = (knob.clamped(moved, config) if knob else 0 for knob in (picture.a, picture.b))
+        result = drawn(Scene(tiny, "en"), key, text=text, a=a, b=b)
+        assert result.chart or result.strip or result.table
 
 
 def test_a_slider_keeps_anything_within_its_ends():
