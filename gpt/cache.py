@@ -80,16 +80,16 @@ class KVCache:
                 mine[:, :, :, : other.length] = theirs[:, :, :, : other.length]
         self.length = other.length
 
-    def attn_weights(self, layer: int, *, start: int = 0) -> Tensor:
+    def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
         """softmax(q k^T / sqrt(hs)) of one layer with nothing above the diagonal, from what is stored.
 
-        Returns (B, nh, length - start, length), the queries from position `start` on. Only for a
-        cache that keeps queries and was filled without a padding mask.
+        Returns (B, nh, stop - start, stop), the queries from position `start` to before `stop`, by default all. Only
+        for a cache that keeps queries and was filled without a padding mask.
         """
         if self.q is None:
             raise ValueError("this cache keeps no queries: make it with keep_queries=True")
-        S = self.length
+        S = self.length if stop is None else stop
         q, k = self.q[layer, :, :, start:S], self.k[layer, :, :, :S]
-        scores = q.float() @ k.float().transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, nh, S - start, S)
+        scores = (q.float() @ k.float().transpose(-2, -1)).div_(math.sqrt(q.shape[-1]))  # (B, nh, S - start, S)
         future = torch.ones(S - start, S, dtype=torch.bool, device=q.device).triu(start + 1)
-        return scores.masked_fill(future, -math.inf).softmax(dim=-1)
+        return scores.masked_fill_(future, -math.inf).softmax(dim=-1)

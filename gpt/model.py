@@ -117,7 +117,7 @@ class CausalSelfAttention(nn.Module):
             q, k = rotate(q, *run.rotation), rotate(k, *run.rotation)
         if run.cache is not None:
             k, v = run.cache.update(self.layer, q, k, v)  # (B, nh, S, hs)
-        attend = self.fused if run.trace is None else self.in_the_open
+        attend = self.in_the_open if run.trace is not None and run.trace.attention else self.fused
         y = attend(q, k, v, run)  # (B, nh, T, hs)
         if run.edits is not None:
             y = run.edits.heads(self.layer, y)

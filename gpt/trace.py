@@ -50,13 +50,15 @@ class Trace:
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None where positions are rotary
     or dropped. layers: one LayerTrace per block. final_norm: (B, T, C), what the head reads. Every tensor
-    is detached.
+    is detached. attention: False leaves out what is inside attention (attn_q to attn_weights), so that the pass
+    can take the way that never writes the weights.
     """
 
     token_embedding: Tensor | None = None
     position_embedding: Tensor | None = None
     layers: list[LayerTrace] = field(default_factory=list)
     final_norm: Tensor | None = None
+    attention: bool = True
 
     def begin(self, n_layer: int) -> None:
         """Forget an earlier pass and make room for this one."""
@@ -100,5 +102,5 @@ class Trace:
         layers = [(f"layers.{number}.", layer) for number, layer in enumerate(self.layers)]
         for prefix, owner in [("", self), *layers]:
             for item in fields(owner):
-                if item.name != "layers":
+                if item.name not in ("layers", "attention"):
                     yield prefix + item.name, owner, item.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from components.labels import percent
 from components.playground.views import Look
 from components.widgets.heads import growing_value, largest_side
 
+SECONDS = 0.2  # for new positions, at each look; the rest comes with the next
+BLOCK = 64  # positions that are taken in at once
 OVERHEAD = 0.5  # of the rows that the browser holds, as many may come on top before it is sent all of them again
 
 
@@ -36,24 +39,28 @@ class Overview:
         shared = record.document.ids[: record.length][: len(self.ids)]
         return self.record is record and shared == self.ids
 
-    @torch.inference_mode()
-    def extend(self) -> None:
-        """Take in the positions that the record has more."""
-        record, start = self.record, len(self.ids)
-        end = record.length
-        if start >= end:
-            return
+    def extend(self, seconds: float = math.inf) -> bool:
+        """Take in the positions that the record has more, a block at least: whether there was time for all of them."""
+        began, end = time.perf_counter(), self.record.length
         while math.ceil(end / self.factor) > self.limit:
             self._halve()
-        blocks = []
+        while len(self.ids) < end:
+            self._take(len(self.ids), min(end, len(self.ids) // BLOCK * BLOCK + BLOCK))
+            if time.perf_counter() - began > seconds:
+                break
+        return len(self.ids) >= end
+
+    @torch.inference_mode()
+    def _take(self, start: int, end: int) -> None:
+        record, blocks = self.record, []
+        places = torch.arange(start, end)
+        before = places[places > 0]
         for layer in range(record.config.n_layer):
-            weights = record.weights(layer, start)  # (n_head, end - start, end)
-            blocks.append(self._pooled(weights, start))
-            places = np.arange(start, end)
-            self._sums[layer, :, 2] += weights[:, places - start, places].sum(axis=1)
-            before = places[places > 0]
-            self._sums[layer, :, 1] += weights[:, before - start, before - 1].sum(axis=1)
-            self._sums[layer, :, 0] += weights[:, before - start, 0].sum(axis=1)
+            weights = record.weights(layer, start, end)  # (n_head, end - start, end)
+            self._sums[layer, :, 2] += weights[:, places - start, places].sum(dim=1).numpy()
+            self._sums[layer, :, 1] += weights[:, before - start, before - 1].sum(dim=1).numpy()
+            self._sums[layer, :, 0] += weights[:, before - start, 0].sum(dim=1).numpy()
+            blocks.append(self._pooled(weights.mul_(255).round_().byte().numpy(), start))
         for offset, new in enumerate(zip(*blocks, strict=True)):
             row = start // self.factor + offset
             pixels = np.stack(new)[..., : row + 1]
@@ -70,9 +77,8 @@ class Overview:
         n = len(self.ids)
         return self._sums / np.array([max(1, n - 1), max(1, n - 1), max(1, n)])
 
-    def _pooled(self, weights: np.ndarray, start: int) -> list[np.ndarray]:
+    def _pooled(self, levels: np.ndarray, start: int) -> list[np.ndarray]:
         """(n_head, rows, length) -> for each row of pixels that they touch, (n_head, columns of pixels)."""
-        levels = np.round(255 * weights).astype(np.uint8)
         columns = np.maximum.reduceat(levels, np.arange(0, levels.shape[2], self.factor), axis=2)
         first = -start % self.factor  # of the next row of pixels
         edges = [0, *range(first or self.factor, levels.shape[1], self.factor)]
@@ -94,24 +100,25 @@ def overview(record: Record, look: Look, language: Language, kept: dict[str, Any
     """What the widget shows of all heads; kept: what is remembered of this visitor between two calls.
 
     The rows that the browser holds already are not sent again; kept["sent"] says which. Without it, all of them are.
+    kept["more"]: there are rows still to come.
     """
     made: Overview | None = kept.get("overview")
     if made is None or not made.holds(record):
         made = kept["overview"] = Overview(record)
         kept.pop("sent", None)
-    made.extend()
-    config, shares = record.config, made.shares
+    kept["more"] = not made.extend(SECONDS)
+    config, shares, n = record.config, made.shares, len(made.ids)
     layer, head = (int(i) for i in np.unravel_index(shares[:, :, 1].argmax(), shares.shape[:2]))
     text = say(
         "heads.says",
         language,
         n=config.n_layer * config.n_head,
-        tokens=record.length,
+        tokens=n,
         layer=layer,
         head=head,
         share=percent(shares[layer, head, 1]),
     )
-    finished = record.length // made.factor
+    finished = n // made.factor
     key, first = kept.get("sent", ("", 0))
     whole = key != _key(made, first) or (len(made.rows) - first) > 2 + OVERHEAD * first
     if whole:

@@ -143,9 +143,9 @@ class Record:
         return HeadVectors(*(x.cpu().numpy() for x in (q, k, v, weights @ v, scores, weights)))
 
     @torch.inference_mode()
-    def weights(self, layer: int, start: int = 0) -> np.ndarray:
-        """(n_head, T - start, T): the attention weights of every head of a layer, the queries from `start` on."""
-        return self._cache.attn_weights(layer, start=start)[0].cpu().numpy()
+    def weights(self, layer: int, start: int = 0, stop: int | None = None) -> Tensor:
+        """(n_head, stop - start, stop): the attention weights of every head of a layer; by default of all queries."""
+        return self._cache.attn_weights(layer, start=start, stop=stop)[0].cpu()
 
     @torch.inference_mode()
     def trace_at(self, position: int) -> Trace:
@@ -183,7 +183,7 @@ class _Pooling(Trace):
     """A trace that keeps nothing but what a Record wants of each value, so that a long text needs no memory."""
 
     def __init__(self, record: Record, start: int) -> None:
-        super().__init__()
+        super().__init__(attention=False)
         self.kept, self.start, self.pre = record, start, np.zeros((0, 0))
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:

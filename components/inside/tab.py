@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from gpt.memory import gigabytes
 
 PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head, build_stream, build_embeddings)
 TICK_SECONDS = 0.4  # between two looks for new tokens, while the tab is open
+SILENT = 1e10  # multiplications of a pass that need no word: a good second
 REST = 3  # after an update, so many times its own duration goes by before the next, which leaves the stream its time
 
 
@@ -112,7 +113,7 @@ def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
     everything = {ui.memory, *controls, *ui.playground.inputs()}
     latest = {"trigger_mode": "always_last", **LOOKING}
     opened = partial(show, ui)
-    tab.select(opened, everything, ui.shown, **LOOKING)
+    tab.select(partial(read_and_show, ui), everything, ui.shown, **LOOKING)
     tabs.select(_only_while_open, None, ui.timer, **LOOKING)
     ui.timer.tick(partial(follow, ui), everything, [*ui.shown, ui.timer], **LOOKING)
     ui.playground.frame.language.change(opened, everything, ui.shown, **LOOKING)
@@ -135,12 +136,26 @@ def _shared(playground: Playground) -> list[Any]:
     return [*playground.seen(), playground.layer, playground.head]
 
 
-def open_part(ui: Inside, number: int, values: Values) -> Values:
+def open_part(ui: Inside, number: int, values: Values) -> Iterator[Values]:
     """Go on with another part of the tab."""
     if values[ui.memory].part == number:
-        return gr.skip()
-    values[ui.memory].part = number
-    return show(ui, values)
+        yield {ui.notice: gr.skip()}
+    else:
+        values[ui.memory].part = number
+        yield from read_and_show(ui, values)
+
+
+def read_and_show(ui: Inside, values: Values) -> Iterator[Values]:
+    """The pictures of the open part; where the model must read much first, that is said before."""
+    document, record = values[ui.playground.session].document, values[ui.memory].record
+    if document is not None:
+        known = record.length if record is not None and record.document is document else 0
+        n_parameters = sum(parameter.numel() for parameter in document.loaded.model.h.parameters())
+        n = document.n_read - known
+        if n * n_parameters > SILENT:
+            language = values[ui.playground.frame.language]
+            yield {ui.notice: say("inside.reading", language, n=f"{n:,}")}
+    yield show(ui, values)
 
 
 def show(ui: Inside, values: Values) -> Values:
@@ -164,9 +179,9 @@ def _show(ui: Inside, values: Values) -> Values:
     kept = memory.kept.setdefault(part.name, {})
     update = part.show(Scene(record, look, position, key, language, controls, kept))
     update[ui.notice] = too_long(record, language)
-    memory.shown = (id(document), read)
+    memory.shown = (0, 0) if kept.get("more") else (id(document), read)
     now = time.perf_counter()
-    memory.rests_until = now + REST * (now - began)
+    memory.rests_until = now + (1 if kept.get("more") else REST) * (now - began)
     return update
 
 
@@ -178,16 +193,18 @@ def too_long(record: Record, language: Language) -> str:
     return say("inside.too_long", language, n=record.length, total=total, memory=gigabytes(record.memory))
 
 
-def follow(ui: Inside, values: Values) -> Values:
-    """While the text streams: both pictures again where the model has read more, nothing where it has not."""
+def follow(ui: Inside, values: Values) -> Iterator[Values]:
+    """While the text streams: the pictures again where the model has read more or something is still to come, nothing
+    where it has not."""
     session: Session = values[ui.playground.session]
     memory: Memory = values[ui.memory]
     document = session.document
     now = (0, 0) if document is None else (id(document), document.n_read)
     begins = document is not None and document.n_read == 0  # the prompt is being read
     if begins or now == memory.shown or time.perf_counter() < memory.rests_until:
-        return {ui.timer: gr.skip()}
-    return show(ui, values)
+        yield {ui.timer: gr.skip()}
+    else:
+        yield from read_and_show(ui, values)
 
 
 def chosen_look(look: Look, document: Generation, sent: Values) -> Look:

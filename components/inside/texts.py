@@ -6,6 +6,7 @@ from components.inside.stream_texts import STREAM
 INSIDE: dict[str, tuple[str, str]] = {
     "tab.inside": ("Inside", "内部"),
     "inside.machine": ("The machine", "整台机器"),
+    "inside.reading": ("The model reads {n} tokens, to be looked into …", "模型正在读入 {n} 个词元，以便查看……"),
     "inside.too_long": (
         "The first {n} of {total} tokens can be looked into: queries, keys and values of more would not fit the {memory} that one "
         "visitor may use.",

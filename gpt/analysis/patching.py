@@ -54,7 +54,7 @@ class _One(Trace):
     """A trace that keeps one value, so that a long text needs no memory."""
 
     def __init__(self, layer: int, name: str) -> None:
-        super().__init__()
+        super().__init__(attention=False)
         self.wanted, self.value = (layer, name), torch.empty(0)
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.inside.overview import Overview, overview
+from components.inside.overview import BLOCK, Overview, overview
 from components.inside.record import Record
 from components.playground.views import Look
 from gpt import Generation
@@ -76,6 +76,20 @@ def test_what_grew_with_the_text_is_what_a_whole_trace_says(document: Generation
         wanted = expected(document, pictures.shape[-1])
         assert np.abs(pictures - wanted).max() <= 1  # a batch of another size rounds otherwise
     assert record.length > pictures.shape[-1]
+
+
+def test_a_long_text_comes_in_parts_and_ends_up_the_same(document: Generation) -> None:
+    document.append(*(5 + number % 7 for number in range(BLOCK + 30)))
+    document.read()
+    record, kept, browser = Record(document), {}, Browser()
+    record.extend()
+    made = kept["overview"] = Overview(record)
+    assert not made.extend(seconds=1e-9)
+    assert len(made.ids) == BLOCK
+    pictures = browser.pictures(overview(record, LOOK, "en", kept))
+    while kept["more"]:
+        pictures = browser.pictures(overview(record, LOOK, "en", kept))
+    assert np.abs(pictures - expected(document, pictures.shape[-1])).max() <= 1
 
 
 def test_the_shares_are_means_of_the_traced_weights(document: Generation) -> None:

@@ -35,6 +35,37 @@ def test_traced_equals_plain(model):
 
 
 @torch.inference_mode()
+def test_weights_made_in_parts_are_those_made_at_once(model, monkeypatch):
+    idx = torch.randint(61, (B, S))
+    mask = torch.ones(B, S, dtype=torch.long)
+    mask[1, :5] = 0  # padding; a token of it may look nowhere
+    for padding in (None, mask):
+        found = {}
+        for size in (99, 3):
+            monkeypatch.setattr("gpt.model.QUERIES", size)
+            cache, found[size] = KVCache(model.config, batch_size=B), Trace()
+            model(idx[:, :2], cache=cache, attention_mask=None if padding is None else padding[:, :2])
+            model(idx[:, 2:], cache=cache, attention_mask=padding, trace=found[size])
+        for whole, parts in zip(found[99].layers, found[3].layers, strict=True):
+            assert_close(parts.attn_weights, whole.attn_weights, atol=1e-6, rtol=0)
+            assert_close(parts.attn_out, whole.attn_out, atol=1e-5, rtol=0)
+
+
+@torch.inference_mode()
+def test_without_attention_the_rest_is_recorded_all_the_same(traced):
+    model, idx, trace = traced
+    less = Trace(attention=False)
+    model(idx, trace=less)
+    for mine, whole in zip(less.layers, trace.layers, strict=True):
+        for field in fields(mine):
+            value = getattr(mine, field.name)
+            if field.name in ("attn_q", "attn_k", "attn_v", "attn_weights"):
+                assert value is None
+            else:
+                assert_close(value, getattr(whole, field.name), atol=1e-5, rtol=0)
+
+
+@torch.inference_mode()
 def test_every_activation_has_its_documented_shape(model):
     cache, trace = KVCache(model.config, batch_size=B), Trace()
     idx = torch.randint(61, (B, S))
@@ -123,7 +154,7 @@ def assert_equal_traces(found: Trace, expected: Trace) -> None:
     """The same tensors under the same names, and None where there was none."""
     for mine, other in zip((found, *found.layers), (expected, *expected.layers), strict=True):
         for field in fields(mine):
-            if field.name != "layers":
+            if field.name not in ("layers", "attention"):
                 value, saved = getattr(mine, field.name), getattr(other, field.name)
                 assert (value is None) == (saved is None)
                 assert value is None or torch.equal(value, saved)
