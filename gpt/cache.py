@@ -14,6 +14,7 @@ class KVCache:
     """Keys and values of every layer, in memory taken once; passed to each call of the model.
 
     k, v: (n_layer, B, n_head, max_length, head_size); the first `length` positions are filled.
+    layers: of each layer all that is kept of the first text, (2 or 3, nh, S, hs), then k and v of all texts.
     keep_queries: also keep the queries, so that `attn_weights` can show any head of any position
         read so far without running the model again.
     """
@@ -35,7 +36,7 @@ class KVCache:
         kept = torch.zeros(shape[0], 3 if keep_queries else 2, *shape[1:], dtype=dtype, device=device)
         self.k, self.v = kept[:, -2], kept[:, -1]
         self.q = kept[:, 0] if keep_queries else None
-        self._layers = [(layer[:, 0], layer[-2], layer[-1]) for layer in kept]
+        self.layers = [(layer[:, 0], layer[-2], layer[-1]) for layer in kept]
         self.length = 0
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,7 +55,7 @@ class KVCache:
     def append(self, layer: int, qkv: Tensor) -> tuple[Tensor, Tensor]:
         """`update` by one position of one text: qkv is (3, nh, hs), stored in one go; `need` is for the caller."""
         end = self.length + 1
-        rows, k, v = self._layers[layer]
+        rows, k, v = self.layers[layer]
         rows[:, :, self.length] = qkv[-len(rows) :]
         return k[:, :, :end], v[:, :, :end]  # (1, nh, S, hs)
 

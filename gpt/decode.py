@@ -7,8 +7,9 @@ and dropout does not need is not called. Each text keeps a cache of its own, as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,6 +19,9 @@ from gpt.cache import KVCache
 from gpt.model import ACTIVATIONS, GPT, LayerNorm, TransformerBlock, rotary_angles, rotate
 from gpt.packed import PackedLinear, Product, product
 from gpt.threads import threads_for
+
+# (layer, queries, keys and values of one token each, (B, 3, nh, hs)) -> what its attention gives, (B, C); keeps them.
+Look = Callable[[int, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -87,21 +91,29 @@ class Decoder:
             return self._step(ids, caches)
 
     def _step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
-        starts = [cache.length for cache in caches]
-        positions = torch.tensor(starts, device=self.device)
-        x = self.wte(torch.tensor(ids, device=self.device))  # (B, C)
-        rotation = None
+        positions = [cache.length for cache in caches]
+        tokens = torch.tensor(ids, device=self.device)
+        states = self.run(tokens, torch.tensor(positions, device=self.device), partial(self._look, caches))
+        for cache in caches:
+            cache.advance(1)
+        return states
+
+    def run(self, ids: Tensor, positions: Tensor, look: Look) -> Tensor:
+        """One token (B,) of each text, at its position (B,): (B, C), after the last norm."""
+        nh, hs = self.config.n_head, self.config.head_size
+        x = self.wte(ids)  # (B, C)
         if self.wpe is not None:
             x = x + self.wpe(positions)
         else:
-            cos, sin = rotary_angles(positions, self.config.head_size)
+            cos, sin = rotary_angles(positions, hs)
             rotation = cos[:, None, None], sin[:, None, None]  # (B, 1, 1, hs)
         for layer, block in enumerate(self.blocks):
-            qkv = block.c_attn(block.ln_1(x))
-            x = x + block.attn_proj(self._attend(layer, qkv, caches, rotation))
+            qkv = block.c_attn(block.ln_1(x)).view(-1, 3, nh, hs)
+            if self.wpe is None:
+                q, k = rotate(qkv[:, :2].reshape(-1, 2, nh, hs), *rotation).unbind(1)
+                qkv = torch.stack((q, k, qkv[:, 2]), dim=1)
+            x = x + block.attn_proj(look(layer, qkv))
             x = x + block.mlp_proj(self.activation(block.c_fc(block.ln_2(x))))
-        for cache in caches:
-            cache.advance(1)
         return self.ln_f(x)
 
     def logits(self, states: Tensor) -> Tensor:
@@ -109,20 +121,13 @@ class Decoder:
         with threads_for(self.size * len(states)):
             return self.head(states).float()
 
-    def _attend(
-        self, layer: int, qkv: Tensor, caches: Sequence[KVCache], rotation: tuple[Tensor, Tensor] | None
-    ) -> Tensor:
-        """(B, 3C) -> (B, C): each text looks back at its own past."""
-        nh, hs = self.config.n_head, self.config.head_size
-        parts = qkv.view(-1, 3, nh, hs)  # (B, 3, nh, hs)
-        if rotation is not None:
-            q, k = rotate(parts[:, :2].reshape(-1, 2, nh, hs), *rotation).unbind(1)
-            parts = torch.stack((q, k, parts[:, 2]), dim=1)
+    def _look(self, caches: Sequence[KVCache], layer: int, qkv: Tensor) -> Tensor:
+        """Each text looks back at its own past."""
         looked = []
-        for cache, part in zip(caches, parts, strict=True):
+        for cache, part in zip(caches, qkv, strict=True):
             k, v = cache.append(layer, part)  # (1, nh, S, hs)
             looked.append(F.scaled_dot_product_attention(part[0][None, :, None], k, v))  # (1, nh, 1, hs)
-        return torch.cat(looked).view(len(looked), nh * hs)
+        return torch.cat(looked).view(len(looked), -1)
 
 
 def is_plain(model: GPT) -> bool:

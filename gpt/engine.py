@@ -23,8 +23,10 @@ from gpt.cache import KVCache
 from gpt.decode import Decoder, is_plain, matrix_numbers
 from gpt.edits import Edits
 from gpt.model import GPT
+from gpt.recorded import Recorder
 from gpt.seats import Seats
 from gpt.threads import threads_for
+from gpt.zero import on_zero_gpu
 
 SEATS = 32  # texts that are written at once
 PIECE = 32  # tokens of a prompt that are read in one round when others write
@@ -67,6 +69,8 @@ class Engine:
     def __init__(self, model: GPT) -> None:
         self.model = model
         self.decoder = Decoder(model) if is_plain(model) else None
+        graphs = self.decoder is not None and model.device.type == "cuda" and not on_zero_gpu()
+        self.recorder = Recorder(self.decoder) if graphs else None
         self.size = matrix_numbers(model)
         self.seats = Seats(SEATS)
         self.last_rows = 0  # texts in the last round
@@ -136,7 +140,7 @@ class Engine:
     @torch.inference_mode()
     def _step(self, asked: list[Asked]) -> None:
         try:
-            states = self.decoder.step([one.ids[0] for one in asked], [one.cache for one in asked])
+            states = self._states([one.ids[0] for one in asked], [one.cache for one in asked])
             outlooks = self._outlooks(states)
         except Exception:  # who is it? alone, everybody fails or goes on for himself
             for one in asked:
@@ -146,6 +150,15 @@ class Engine:
             one.states.append(states[row : row + 1])
             one.outlook = outlooks[row]
             one.ready.set()
+
+    def _states(self, ids: list[int], caches: list[KVCache]) -> Tensor:
+        if self.recorder is None:
+            return self.decoder.step(ids, caches)
+        try:
+            return torch.cat([self.recorder.step(*text) for text in zip(ids, caches, strict=True)])
+        except RuntimeError:  # no graphs on this GPU, or no memory for them: go on without
+            self.recorder = None
+            raise
 
     @torch.inference_mode()
     def _read(self, one: Asked, count: int) -> None:
