@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Condition, Lock
 from typing import TypeVar
 
 T = TypeVar("T")
+LAST_WORDS_SECONDS = 1.0  # that a change by hand waits at most for a stream to end
 
 
 class Turns:
@@ -20,7 +21,7 @@ class Turns:
     def __init__(self) -> None:
         self._number = 0  # of the newest turn
         self._stream: int | None = None  # the turn of the newest stream, until it has ended
-        self._counting, self._writing, self._steady = Lock(), Lock(), Lock()
+        self._counting, self._writing, self._steady = Condition(), Lock(), Lock()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Turns:
         """Another visitor has turns of their own."""
@@ -43,6 +44,7 @@ class Turns:
         with self._counting:
             if self._stream == turn:
                 self._stream = None
+                self._counting.notify_all()
 
     def take(self) -> None:
         """Let the stream stop before its next step."""
@@ -73,8 +75,13 @@ class Turns:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """For a change by hand: no stream writes any more, and nobody looks meanwhile."""
+        """For a change by hand: no stream writes any more, and nobody looks meanwhile.
+
+        The stream has ended by then, or is stuck: what it shows last must not come after what the change shows.
+        """
         self.take()  # so that a stream lets go of the lock for good
+        with self._counting:
+            self._counting.wait_for(lambda: self._stream is None, LAST_WORDS_SECONDS)
         with self._writing, self._steady:
             self.take()  # for a stream that began while this waited
             yield

@@ -75,7 +75,12 @@ def test_a_change_waits_for_the_step_that_is_being_made_and_looking_does_not() -
             order.append("change")
 
     turn = turns.begin()
-    threads = [threading.Thread(target=lambda: list(turns.steps(turn, step())))]
+
+    def write() -> None:
+        list(turns.steps(turn, step()))
+        turns.end(turn)
+
+    threads = [threading.Thread(target=write)]
     threads[0].start()
     assert within.wait(SECONDS)
     with turns.looking():
@@ -87,6 +92,24 @@ def test_a_change_waits_for_the_step_that_is_being_made_and_looking_does_not() -
     for thread in threads:
         thread.join(SECONDS)
     assert order == ["look", "step", "change"]
+
+
+def test_what_a_change_shows_comes_after_the_last_words_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.playground.turns.LAST_WORDS_SECONDS", SECONDS)
+    turns, order = Turns(), []
+
+    def change() -> None:
+        with turns.changing():
+            order.append("change")
+
+    turn = turns.begin()
+    thread = threading.Thread(target=change)
+    thread.start()
+    wait_until(lambda: not turns.streaming)  # the change has asked, when a step was made and not yet sent
+    order.append("last words")
+    turns.end(turn)
+    thread.join(SECONDS)
+    assert order == ["last words", "change"]
 
 
 def test_a_change_that_waited_also_stops_a_stream_that_began_meanwhile() -> None:
