@@ -47,10 +47,10 @@ def prompt(length: int = PROMPT, seed: int = 0) -> list[int]:
     return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 50_000 for i in range(length)]
 
 
-def ours(folder: Path, precision: str) -> Engine:
+def ours(folder: Path, precision: str, device: str) -> Engine:
     from gpt import SamplingParams, generate, load_model
 
-    loaded = load_model(folder / "hf", device="cpu", precision=precision)
+    loaded = load_model(folder / "hf", device=device, precision=precision)
     greedy = SamplingParams(temperature=0)
 
     def write(ids: list[int], count: int) -> list[float]:
@@ -63,12 +63,12 @@ def ours(folder: Path, precision: str) -> Engine:
     return Engine(write, together)
 
 
-def transformers(folder: Path, precision: str) -> Engine:
+def transformers(folder: Path, precision: str, device: str) -> Engine:
     import torch
     from transformers import GPT2LMHeadModel
 
     dtype = torch.float32 if precision == "fp32" else torch.bfloat16
-    model = GPT2LMHeadModel.from_pretrained(folder / "hf", dtype=dtype).eval()
+    model = GPT2LMHeadModel.from_pretrained(folder / "hf", dtype=dtype).eval().to(device)
     options: dict[str, Any] = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
 
     class Clock:
@@ -85,13 +85,16 @@ def transformers(folder: Path, precision: str) -> Engine:
 
     def write(ids: list[int], count: int) -> list[float]:
         clock = Clock()
-        model.generate(torch.tensor([ids]), max_new_tokens=count, streamer=clock, **options)
+        model.generate(torch.tensor([ids], device=device), max_new_tokens=count, streamer=clock, **options)
         return clock.times
 
-    return Engine(write, lambda prompts, count: model.generate(torch.tensor(prompts), max_new_tokens=count, **options))
+    def together(prompts: list[list[int]], count: int) -> object:
+        return model.generate(torch.tensor(prompts, device=device), max_new_tokens=count, **options).tolist()
+
+    return Engine(write, together)
 
 
-def ctranslate2(folder: Path, precision: str) -> Engine:
+def ctranslate2(folder: Path, precision: str, device: str) -> Engine:
     import ctranslate2 as ct
 
     kind = {"fp32": "float32"}.get(precision, precision)
@@ -112,14 +115,39 @@ def ctranslate2(folder: Path, precision: str) -> Engine:
     return Engine(write, run)
 
 
-LIBRARIES = {"ours": ours, "transformers": transformers, "ctranslate2": ctranslate2}
+def onnxruntime(folder: Path, precision: str, device: str) -> Engine:
+    import numpy as np
+    import onnxruntime as ort
+
+    session = ort.InferenceSession(folder / f"onnx-{precision}.onnx", providers=["CPUExecutionProvider"])
+
+    def write(ids: list[int], count: int) -> list[float]:
+        times, unread = [], ids
+        k = v = np.zeros((12, 12, 0, 64), dtype=np.float32)
+        for _ in range(count):
+            logits, k, v = session.run(None, {"ids": np.array([unread]), "past_k": k, "past_v": v})
+            unread = [int(logits.argmax())]
+            times.append(time.perf_counter())
+        return times
+
+    def together(prompts: list[list[int]], count: int) -> None:
+        with ThreadPoolExecutor(len(prompts)) as pool:  # its graphs take one text at a time
+            list(pool.map(lambda ids: write(ids, count), prompts))
+
+    return Engine(write, together)
+
+
+LIBRARIES = {"ours": ours, "transformers": transformers, "ctranslate2": ctranslate2, "onnxruntime": onnxruntime}
+NEEDS = {"onnxruntime": ("onnxruntime", "onnx")}
+ON_GPU = ("ours-fp32", "ours-bf16", "transformers-fp32", "transformers-bf16")
 ENGINES = (
     *("ours-fp32", "ours-bf16", "ours-int8"),
     *("transformers-fp32", "transformers-bf16", "ctranslate2-fp32", "ctranslate2-int8"),
+    *("onnxruntime-fp32", "onnxruntime-int8"),
 )
 
 
-def measure(name: str, folder: Path) -> dict[str, float]:
+def measure(name: str, folder: Path, device: str) -> dict[str, float]:
     """All figures of one engine, in this process."""
     library, precision = name.split("-")
     if library != "ours":
@@ -129,7 +157,7 @@ def measure(name: str, folder: Path) -> dict[str, float]:
     import gpt  # noqa: F401
 
     before = resident()
-    engine = LIBRARIES[library](folder, precision)
+    engine = LIBRARIES[library](folder, precision, device)
     engine.write(prompt(), 4)
     memory = resident() - before
     began = time.perf_counter()
@@ -165,7 +193,8 @@ def prepare(folder: Path, engines: list[str]) -> None:
     from gpt.checkpoints.vocabularies import gpt2_or_ids
 
     torch.manual_seed(0)
-    save_hugging_face(folder / "hf", GPT(PRESETS["gpt2"]), gpt2_or_ids(VOCABULARY))
+    model = GPT(PRESETS["gpt2"])
+    save_hugging_face(folder / "hf", model, gpt2_or_ids(VOCABULARY))
     for name in engines:
         library, precision = name.split("-")
         if library == "ctranslate2":
@@ -173,20 +202,31 @@ def prepare(folder: Path, engines: list[str]) -> None:
 
             kind = {"fp32": "float32"}.get(precision, precision)
             TransformersConverter(str(folder / "hf")).convert(str(folder / f"ct2-{precision}"), quantization=kind)
+        if library == "onnxruntime":
+            from benchmarks.onnx_step import export
+
+            export(model, folder / f"onnx-{precision}.onnx", int8=precision == "int8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, metavar="ENGINE")
+    parser.add_argument("--device", default="cpu", help="cuda: ours and transformers, without the memory")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
-        print(json.dumps(measure(given.measure, given.folder)))
+        print(json.dumps(measure(given.measure, given.folder, given.device)))
         return
-    missing = {library for library in LIBRARIES if library != "ours" and importlib.util.find_spec(library) is None}
+    missing = {
+        library
+        for library in LIBRARIES
+        if not all(importlib.util.find_spec(package) for package in NEEDS.get(library, (library,)) if package != "ours")
+    }
     engines = [name for name in given.engines if name.split("-")[0] not in missing]
+    if given.device != "cpu":
+        engines = [name for name in engines if name in ON_GPU]
     if missing:
         print(f"not installed, left out: {', '.join(sorted(missing))}")
     results: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
@@ -194,7 +234,7 @@ def main() -> None:
         prepare(Path(folder), engines)
         for _ in range(given.rounds):
             for name in engines:
-                command = [sys.executable, __file__, "--measure", name, "--folder", folder]
+                command = [sys.executable, __file__, "--measure", name, "--folder", folder, "--device", given.device]
                 output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 results[name].append(json.loads(output.splitlines()[-1]))
     print(f"load of the machine: {os.getloadavg()[0]:.1f}, medians of {given.rounds}")
