@@ -13,8 +13,8 @@ from components.compare import beam_views
 from components.compare.memory import Memory
 from components.i18n import Language, say
 from components.playground import steering, views
+from components.playground.starting import loading
 from components.playground.views import Deed
-from components.playground.writing import loading
 from components.session import Session
 from gpt import Generation
 from gpt.documents.beam import BeamSearch

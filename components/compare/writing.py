@@ -15,7 +15,7 @@ from components.compare.pair import Pair
 from components.compare.views import SIDES
 from components.i18n import Language, say
 from components.playground import views
-from components.playground.writing import loading
+from components.playground.starting import loading
 from components.settings import LIMITS, number, sampling_params
 from components.widgets.tokens import selection
 from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, with_seed

@@ -12,7 +12,7 @@ import gradio as gr
 from components.api import SLOTS
 from components.frame import Frame
 from components.i18n import Words
-from components.playground import looking, panels, steering, writing
+from components.playground import looking, panels, starting, steering, writing
 from components.playground.panels import EXAMPLES
 from components.playground.pipeline import build_pipeline, wire_pipeline
 from components.playground.upload import Upload, build_upload, open_upload
@@ -125,15 +125,15 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     typed = [ui.prompt_strip, ui.prompt_count]
     ui.prompt.change(handler(looking.show_prompt), everything, typed, trigger_mode="always_last", **LOOKING)
 
-    begin = {"fn": handler(writing.begin), "inputs": everything, "outputs": [*outputs, ui.prompt], **RUNNING}
+    begin = {"fn": handler(starting.begin), "inputs": everything, "outputs": [*outputs, ui.prompt], **RUNNING}
     begun = [gr.on([ui.generate.click, ui.prompt.submit], **begin)]
     for button, key in zip(ui.examples, EXAMPLES, strict=True):
         filled = button.click(partial(str, EXAMPLES[key]), None, ui.prompt, **LOOKING)
         begun.append(filled.then(**begin))
-    shortened = ui.use_tail.click(handler(writing.use_tail), everything, ui.prompt, **LOOKING)
+    shortened = ui.use_tail.click(handler(starting.use_tail), everything, ui.prompt, **LOOKING)
     begun.append(shortened.then(**begin))
     begun.append(ui.frame.model.input(**begin))
-    begun.append(ui.go_on.click(**begin | {"fn": handler(writing.go_on)}))
+    begun.append(ui.go_on.click(**begin | {"fn": handler(starting.go_on)}))
     if upload is not None:
         given = [upload.files, upload.n_head, ui.frame.language, ui.frame.own]
         changed = [upload.n_head, upload.message, ui.frame.model]
@@ -141,10 +141,10 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
         begun.append(opened.success(**begin))
     written = [follow(ui, event) for event in begun]
 
-    ui.step.click(handler(writing.step), everything, outputs, **RUNNING)
+    ui.step.click(handler(starting.step), everything, outputs, **RUNNING)
     stopping = {"inputs": everything, "outputs": outputs, "cancels": [*begun, *written]}
     ui.stop.click(handler(writing.stop), **stopping, **LOOKING)
-    ui.clear.click(handler(writing.clear), **stopping | {"outputs": [*outputs, ui.prompt]}, **LOOKING)
+    ui.clear.click(handler(starting.clear), **stopping | {"outputs": [*outputs, ui.prompt]}, **LOOKING)
     changing = {**stopping, **RUNNING}
     for button, change in ((ui.undo, steering.undo), (ui.redo, steering.redo), (ui.back, steering.go_back)):
         button.click(handler(change), trigger_mode="multiple", **changing | {"outputs": [*outputs, ui.prompt]})

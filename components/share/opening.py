@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from components.i18n import Language, say
-from components.playground import looking, views, writing
+from components.playground import looking, starting, views, writing
 from components.playground.panels import LONGEST
 from components.session import Session, first_prompt
 from components.settings import LIMITS, sampling_params
@@ -122,7 +122,7 @@ def _model(ui: Playground, values: Values, asked: Asked, language: Language) -> 
     name = asked.given.get("model", values[ui.frame.model])
     if name in list_models():
         try:
-            return (yield from writing.loading(ui.status, name, language))
+            return (yield from starting.loading(ui.status, name, language))
         except ValueError as problem:
             asked.problem = str(problem)
     asked.refuse("model", "text")

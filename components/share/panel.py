@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.i18n import Language, say
 from components.labels import visible
-from components.playground import looking, views, writing
+from components.playground import looking, starting, views
 from components.playground.steering import adopt
 from components.playground.views import Deed
 from components.session import Session
@@ -138,7 +138,7 @@ def _opened(ui: Playground, values: Values, sent: Values) -> Iterator[Values]:
     model = SavedDocument.from_json(text).model
     if model not in list_models():
         raise ValueError(say("share.unknown_model", language, model=_short(visible(model), 80)))
-    loaded = yield from writing.loading(ui.status, model, language)
+    loaded = yield from starting.loading(ui.status, model, language)
     document = Generation.from_json(text, loaded)
     shown = _short(visible(str(name)), 80)
     yield {

@@ -11,7 +11,7 @@ import gradio as gr
 
 from components.frame import Frame
 from components.i18n import Words
-from components.playground import writing
+from components.playground import starting
 from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground, follow
 from components.train import cards, handlers
 from components.train.desk import Desk
@@ -128,7 +128,7 @@ def _wire(ui: Train, app: gr.Blocks, tab: gr.Tab) -> None:
     model = [ui.frame.own, ui.frame.model, ui.playground.prompt, ui.tabs, ui.notice]
     opened = on(ui.open.click, handlers.open_model, {*ui.of(), ui.frame.model}, model)
     everything, outputs = ui.playground.inputs(), ui.playground.outputs()
-    begin = partial(writing.begin, ui.playground)
+    begin = partial(starting.begin, ui.playground)
     follow(ui.playground, opened.success(begin, everything, outputs, **RUNNING))
     app.unload(_leaving(ui.desk))
 

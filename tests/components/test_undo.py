@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from components.playground import steering, writing
+from components.playground import starting, steering, writing
 from components.session import KEPT, Session, example, opening
 from components.settings import LIMITS
 from gpt import get_model
@@ -36,7 +36,7 @@ def values() -> dict[str, Any]:
 
 
 def generate(values: dict[str, Any], prompt: str) -> list[int]:
-    for _ in writing.begin(UI, values | {"prompt": prompt}):
+    for _ in starting.begin(UI, values | {"prompt": prompt}):
         pass
     for _ in writing.write(UI, values):
         pass
@@ -71,7 +71,7 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(values: dict[s
 def test_what_was_cleared_comes_back(values: dict[str, Any]) -> None:
     session = values["session"]
     first = ids(session)
-    update = writing.clear(UI, values)
+    update = starting.clear(UI, values)
     assert session.document is None
     assert update["undo"] == gr.update(interactive=True)
     steering.undo(UI, values)
