@@ -13,7 +13,7 @@ import torch
 from components import figures
 from components.frame import Frame
 from components.i18n import Language, Words, say
-from components.lab.panel import Values, document_of, make_panel
+from components.lab.panel import Values, best_of_both, document_of, make_panel
 from components.lab.panel_figures import lines
 from components.labels import percent, quoted, token_text
 from components.playground.tab import Playground
@@ -214,7 +214,7 @@ def swap_value(document: Generation, position: int, activation: Activation, lang
     idx = torch.tensor([document.ids[: position + 1]], device=model.wte.weight.device)
     usual, changed = model(idx)[0, -1], model(idx, edits=Edits(activation=activation))[0, -1]
     before, after = (logits.float().softmax(-1).cpu() for logits in (usual, changed))  # (vocab_size,) each
-    shown = list(dict.fromkeys([*before.topk(BARS - 3).indices.tolist(), *after.topk(3).indices.tolist()]))
+    shown = best_of_both(before, after, BARS)
     trained = SHOWN[model.config.activation]
     figure = figures.next_token_bars(
         [token_text(tokenizer, token_id) for token_id in shown],

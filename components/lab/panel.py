@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
+from torch import Tensor
 
 from components.frame import Frame
 from components.i18n import Words
@@ -70,6 +71,12 @@ def make_panel(
         gr.on([_moves(control) for control in controls], moved, inputs, written, **LATEST)
     frame.language.change(retold, inputs, written, **LOOKING)
     return Panel(lambda values: drawn(values, True), inputs, written)
+
+
+def best_of_both(before: Tensor, after: Tensor, n: int) -> list[int]:
+    """The likeliest tokens of two predictions, (vocab_size,) each: n - 3 of the one and 3 of the other, each once."""
+    counted = zip((before, after), (n - 3, 3), strict=True)
+    return list(dict.fromkeys(i for one, k in counted for i in one.topk(min(k, len(one))).indices.tolist()))
 
 
 def _moves(control: Any) -> Any:

@@ -12,7 +12,7 @@ import torch
 from components import figures
 from components.frame import Frame
 from components.i18n import Language, Words, say
-from components.lab.panel import Panel, Values, document_of, make_panel
+from components.lab.panel import Panel, Values, best_of_both, document_of, make_panel
 from components.labels import percent, quoted, token_text
 from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
@@ -87,7 +87,7 @@ def draw(ui: SkeletonPanel, values: Values, entering: bool) -> Values:
     tokenizer, ids = document.loaded.tokenizer, document.ids[: position + 1]
     full, bare = with_and_without_blocks(document.loaded.model, ids)
     shares = torch.stack((full, bare)).float().softmax(-1).cpu()  # (2, vocab_size)
-    shown = list(dict.fromkeys([*full.topk(SHOWN - 3).indices.tolist(), *bare.topk(3).indices.tolist()]))
+    shown = best_of_both(full, bare, SHOWN)
     figure = figures.next_token_bars(
         [token_text(tokenizer, token_id) for token_id in shown],
         shares[0, shown].numpy(),

@@ -22,7 +22,8 @@ from components.lab.skeleton import TEXT, small_pair
 from components.labels import percent
 from components.palette import DARK_PARTNERS
 from components.session import Session, example
-from gpt import Generation, get_model
+from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
+from gpt.checkpoints.vocabularies import Characters
 from gpt.experiments import extrapolation, extrapolation_steps, pre_activations
 from gpt.model import ACTIVATIONS
 from gpt.threads import threads_for
@@ -248,6 +249,16 @@ def test_the_feed_forward_part_shows_the_hidden_numbers_of_one_token(place: Any)
     assert len(before) == document.loaded.model.config.ff_size
     np.testing.assert_allclose(ACTIVATIONS["gelu_tanh"](torch.from_numpy(before)).numpy(), after, atol=1e-5)
     np.testing.assert_allclose(pre_activations(document.loaded.model, ids, layer)[-1].numpy(), before, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_panels_show_the_smallest_models_too(place: Any, name: str) -> None:
+    config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
+    document = example(LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32"))
+    panel = place.panels[name]
+    told = panel.show(values_of(place, panel) | {place.playground.session: Session(document)})
+    assert told.keys() <= set(panel.outputs)
+    assert swap_value(document, 1, "relu", "en")
 
 
 @pytest.mark.parametrize("activation", ["gelu_tanh", "gelu", "relu", "silu"])
