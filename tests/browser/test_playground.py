@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser.playground_page import (
     CHIPS,
+    ONE_MORE,
     forget_status,
     generate,
     open_playground,
@@ -105,7 +106,7 @@ def test_stop_ends_the_text_and_gives_the_buttons_back(opened):
     expect(opened.locator("#generate")).to_be_enabled()
     assert opened.locator(CHIPS).count() < 200
     opened.locator("#step").click()
-    expect(opened.locator("#status")).to_contain_text("1 tokens")
+    expect(opened.locator("#status")).to_contain_text(ONE_MORE)
     pick(opened, "pace", "50")
 
 
