@@ -161,6 +161,10 @@ HEAD: dict[str, tuple[str, str]] = {
         "After all layers, position {position} ({token}) is made most of {targets}.",
         "经过所有层之后，第 {position} 个位置（{token}）主要由 {targets} 构成。",
     ),
+    "lines.more": (
+        " So far through {layers} of {n} layers; the rest follows.",
+        "目前到了 {n} 层中的第 {layers} 层，其余随后就到。",
+    ),
     "lines.nothing": (
         "{token} (position {position}) can look at nothing but the first token.",
         "{token}（第 {position} 个位置）除了第一个词元，没有别的可看。",

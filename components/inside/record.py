@@ -157,9 +157,10 @@ class Record:
         self.document.loaded.model.hidden_states(idx, cache=cache, trace=trace, edits=self.document.edits)
         return trace
 
-    def trace(self) -> Trace:
-        """The attention of the whole text as `gpt.analysis.heads` reads it; weights are computed when asked for."""
-        return _Stored(self._cache)
+    def trace(self, start: int = 0, stop: int | None = None) -> Trace:
+        """The attention of the queries from `start` to before `stop`, by default of the whole text, as
+        `gpt.analysis.heads` reads it; weights are computed when asked for."""
+        return _Stored(self._cache, start, self.length if stop is None else stop)
 
     def keep(self, layer: int | None, name: str, start: int, vectors: np.ndarray) -> None:
         """Store what a pass has just computed, (n, width)."""
@@ -201,23 +202,25 @@ class _Pooling(Trace):
 class _Stored(Trace):
     """attn_weights and attn_v of every layer from a cache with queries, and nothing else."""
 
-    def __init__(self, cache: KVCache) -> None:
-        super().__init__(final_norm=cache.k.new_empty(1, cache.length, 0))
-        self.layers = [_StoredLayer(cache, layer) for layer in range(len(cache.k))]
+    def __init__(self, cache: KVCache, start: int, stop: int) -> None:
+        super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))
+        self.layers = [_StoredLayer(cache, layer, start, stop) for layer in range(len(cache.k))]
 
 
 @dataclass(frozen=True)
 class _StoredLayer:
     cache: KVCache
     layer: int
+    start: int
+    stop: int
 
     @property
     def attn_weights(self) -> Tensor:
-        return self.cache.attn_weights(self.layer)
+        return self.cache.attn_weights(self.layer, start=self.start, stop=self.stop)
 
     @property
     def attn_v(self) -> Tensor:
-        return self.cache.v[self.layer, :, :, : self.cache.length]
+        return self.cache.v[self.layer, :, :, : self.stop]
 
 
 def pooled(vectors: np.ndarray, bins: int) -> np.ndarray:

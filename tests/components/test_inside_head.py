@@ -14,10 +14,12 @@ import torch
 from components.inside.looks import OF_HEADS, VIEWS, looks, shares
 from components.inside.part import Scene
 from components.inside.record import Record
+from components.inside.rollout import Rollout
 from components.inside.stages import SIDE, stages, starts
 from components.playground.views import Look
 from components.widgets.lines import FULL, seen_cells
 from gpt import Generation, Trace
+from gpt.analysis.heads import rollout
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.tokenizer import Tokenizer
@@ -26,6 +28,12 @@ from tests.conftest import make_twins, randomized
 
 TEXT = "the <b>cat</b> sat there, on the\nmat"
 LAYER, HEAD, POSITION = 1, 2, 11
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, nothing comes in parts."""
+    monkeypatch.setattr("components.inside.looks.SECONDS", math.inf)
 
 
 def scene_of(document: Generation, *, position: int = POSITION, key: int | None = None) -> Scene:
@@ -116,8 +124,24 @@ def test_a_long_text_sends_a_window_and_says_what_is_outside(byte_tokenizer: Tok
     assert f"{100 * share:.0f}\u00a0% of this look" in content["text"]
     side = content["map"]["side"]
     assert len(base64.b64decode(content["map"]["levels"])) == side**2 < 100**2
-    lines = json.loads(looks(scene, "weights"))
-    assert lines["keys"] == content["keys"]
+    for view in VIEWS:
+        lines = json.loads(looks(scene, view))
+        assert lines["keys"] == content["keys"]
+        levels = np.frombuffer(base64.b64decode(lines["data"]), "<u2").reshape(lines["pictures"], -1)
+        whole = shares(scene, view)[:, queries, keys]
+        seen = seen_cells(queries.start, keys.start, n, n)
+        np.testing.assert_allclose(levels / FULL, whole[:, seen], atol=1 / FULL)
+
+
+def test_a_rollout_goes_up_layer_by_layer(twins: tuple[Any, Generation]) -> None:
+    record = scene_of(twins[1]).record
+    made, flow = Rollout(record), rollout(record.trace())
+    assert not made.extend(seconds=0)
+    assert made.layers == 1
+    assert made.extend()
+    np.testing.assert_allclose(made.flow, flow, atol=1e-6)
+    assert made.holds(record)
+    assert not made.holds(Record(twins[1]))
 
 
 def test_views_are_what_their_papers_say(twins: tuple[Any, Generation]) -> None:

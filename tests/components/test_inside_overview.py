@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,12 @@ from tests.components.test_inside import trace_of
 from tests.conftest import randomized
 
 LOOK = Look(layer=1, head=2)
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, nothing comes in parts."""
+    monkeypatch.setattr("components.inside.overview.SECONDS", math.inf)
 
 
 @pytest.fixture
