@@ -103,15 +103,6 @@ def stay(
 
 
 @pytest.fixture(scope="module")
-def module_page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
-    """A page for all tests of a module; the last one fails if anything went wrong in any of them."""
-    tab = Tab(browser)
-    yield tab.page
-    tab.close()
-    assert tab.problems() == []
-
-
-@pytest.fixture(scope="module")
 def left_with_the_module(tabs: dict[str, Tab], serve: Callable[..., str]) -> Iterator[None]:
     """It names the server so that the page is left before it is closed."""
     yield

@@ -1,31 +1,46 @@
 """The Compare tab in a browser: two columns in step, and the tree of a beam search, which becomes the document."""
 
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
 
 from components.compare import searching, writing
-from components.layout import build_app, launch_options
+from tests.browser.playground_page import open_playground
 
 CHIPS = ".gb-strip [role=option]"
 
 
-@pytest.fixture(scope="module")
-def compare(module_page, serve):
+@pytest.fixture(scope="module", autouse=True)
+def hurry():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "PACE", 1e9)
         patch.setattr(writing, "UPDATE_SECONDS", 0.3)
         patch.setattr(searching, "STEP_SECONDS", 0)
-        yield opened(module_page, serve(build_app(), **launch_options()))
+        yield
 
 
-def opened(module_page, url):
-    module_page.goto(f"{url}?lang=en")
-    expect(module_page.locator("#bars .main-svg").first).to_be_visible()
-    module_page.get_by_role("tab", name="Compare", exact=True).click()
-    ended(module_page)
-    return module_page
+@pytest.fixture
+def enter(stay, site):
+    """enter(anew=True) gives the tab as it opens; otherwise it may be as the test before left it."""
+    return partial(stay, partial(open_compare, address=site))
+
+
+@pytest.fixture
+def compare(enter):
+    """One page for most tests."""
+    page = enter()
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    page.get_by_role("tab", name="Side by side", exact=True).click()
+    ended(page)
+    return page
+
+
+def open_compare(page, address):
+    open_playground(page, address)
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    ended(page)
 
 
 def ended(page):
@@ -39,7 +54,8 @@ def generate(page, prompt=None):
     page.locator("#compare-generate").click()
 
 
-def test_the_tab_opens_with_an_example_whose_parting_is_marked_said_and_measured(compare):
+def test_the_tab_opens_with_an_example_whose_parting_is_marked_said_and_measured(enter):
+    compare = enter(anew=True)
     said = compare.locator("#compare-parting").text_content()
     at = int(re.search(r"position (\d+)", said).group(1))
     for side in ("left", "right"):
@@ -101,14 +117,15 @@ def test_a_way_through_the_tree_becomes_the_document(compare):
     expect(compare.locator("#strip")).to_be_visible()
 
 
-def test_on_a_phone_in_chinese_nothing_scrolls_sideways(compare):
-    compare.set_viewport_size({"width": 1280, "height": 900})
-    compare.get_by_role("tab", name=re.compile("^(Compare|对比)$")).click()
-    compare.get_by_text("中文", exact=True).click()
-    expect(compare.locator("#beams-says")).to_contain_text("最佳的文本")
-    expect(compare.locator("#beams-tree .gb-beams-stage")).to_have_attribute("aria-label", re.compile("搜索树"))
-    compare.set_viewport_size({"width": 390, "height": 844})
-    compare.wait_for_function("document.documentElement.scrollWidth <= 390", timeout=60_000)
-    compare.get_by_role("tab", name="并排", exact=True).click()
-    expect(compare.locator("#compare-parting")).to_contain_text("在位置")
-    compare.wait_for_function("document.documentElement.scrollWidth <= 390", timeout=60_000)
+def test_on_a_phone_in_chinese_nothing_scrolls_sideways(page, site):
+    open_compare(page, site)
+    page.get_by_role("tab", name="Beam search", exact=True).click()
+    expect(page.locator("#beams-says")).to_contain_text("The best text")
+    page.get_by_text("中文", exact=True).click()
+    expect(page.locator("#beams-says")).to_contain_text("最佳的文本")
+    expect(page.locator("#beams-tree .gb-beams-stage")).to_have_attribute("aria-label", re.compile("搜索树"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function("document.documentElement.scrollWidth <= 390", timeout=60_000)
+    page.get_by_role("tab", name="并排", exact=True).click()
+    expect(page.locator("#compare-parting")).to_contain_text("在位置")
+    page.wait_for_function("document.documentElement.scrollWidth <= 390", timeout=60_000)

@@ -67,10 +67,14 @@ def test_every_panel_answers_when_it_is_opened_on_a_dark_phone_and_fits(page, ur
 
 
 @pytest.fixture
-def opened(page, url):
-    page.goto(url)
-    expect(page.get_by_role("tab", name="nothing", exact=True)).to_be_visible()
-    return page
+def opened(stay, url):
+    """One page for several tests, each of which has panels of its own."""
+
+    def begin(page):
+        page.goto(url)
+        expect(page.get_by_role("tab", name="nothing", exact=True)).to_be_visible()
+
+    return stay(begin)
 
 
 def test_layer_norm_goes_from_the_example_to_the_running_model(opened):
@@ -86,8 +90,13 @@ def test_a_panel_that_was_opened_speaks_the_new_language_and_refuses_in_it(opene
     expect(answer).to_contain_text("11 bytes")
     opened.get_by_text("中文", exact=True).click()
     expect(answer).to_contain_text("11 个字节")
-    opened.locator("#bpe-word").locator("input, textarea").fill("two words")
+    word = opened.locator("#bpe-word").locator("input, textarea")
+    word.fill("two words")
     expect(opened.locator("#bpe-notice p")).to_contain_text("切成 2 个单词")
+    word.fill("grandmother")
+    expect(opened.locator("#bpe-notice p")).to_be_hidden()
+    opened.get_by_text("EN", exact=True).click()
+    expect(answer).to_contain_text("11 bytes")
 
 
 def test_speed_is_measured_when_asked_and_learning_stops_when_told(opened):

@@ -1,23 +1,21 @@
 """The Lessons tab in a browser: a link opens it, a picture obeys its controls, progress is kept, a button leads on."""
 
 import re
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
 
-from components.layout import build_app, launch_options
 
+@pytest.fixture
+def follow(stay, site):
+    """follow(anew=True) gives the eighth lesson as a link opens it; otherwise it may be as the test before left it."""
 
-@pytest.fixture(scope="module")
-def url(serve):
-    return serve(build_app(), **launch_options())
+    def begin(page):
+        page.goto(f"{site}?lesson=8")
+        expect_lesson(page, 8)
 
-
-@pytest.fixture(scope="module")
-def lessons(url, module_page):  # in this order: the page is closed before the app
-    module_page.goto(f"{url}?lesson=8")
-    expect_lesson(module_page, 8)
-    return module_page
+    return partial(stay, begin)
 
 
 def expect_lesson(page, n):
@@ -28,7 +26,8 @@ def step(page, n):
     return page.locator(f"#lesson-head .gb-steps li:nth-child({n}) a")
 
 
-def test_a_link_opens_a_lesson_whose_picture_follows_its_controls(lessons):
+def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_place_opens_with_its_layer(follow):
+    lessons = follow(anew=True)
     says = lessons.locator("#lesson-chart .gb-says")
     expect(says).to_contain_text("Layer 0, head 0: “·little”")
     expect(lessons.locator("#lesson-body pre code").first).to_contain_text("softmax(dim=-1)")
@@ -38,9 +37,6 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls(lessons):
     expect(says).to_contain_text("Layer 3, head 0")
     lessons.locator("#lesson-text textarea, #lesson-text input").first.fill("The dog ran to the")
     expect(says).to_contain_text("“·the”")
-
-
-def test_the_place_in_the_app_opens_with_the_lessons_layer(lessons):
     lessons.locator("#lesson-body .gb-lesson-go").click()
     expect(lessons.get_by_role("tab", name="Inside", exact=True)).to_have_attribute("aria-selected", "true")
     lessons.get_by_role("tab", name="Playground", exact=True).click()
@@ -50,22 +46,23 @@ def test_the_place_in_the_app_opens_with_the_lessons_layer(lessons):
     expect_lesson(lessons, 8)
 
 
-def test_what_was_seen_and_answered_is_kept_by_the_browser(lessons, url):
+def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_and_speaks_chinese(follow, site):
+    lessons = follow()
+    step(lessons, 8).click()
+    expect_lesson(lessons, 8)
     lessons.locator("#lesson-body summary").click()
     expect(step(lessons, 8)).to_have_attribute("data-level", "2")
     lessons.locator("#lesson-head .gb-on").click()
     expect_lesson(lessons, 9)
     lessons.keyboard.press("ArrowRight")
     expect_lesson(lessons, 10)
-    again = lessons.context.new_page()
-    again.goto(f"{url}?tab=lessons")
-    expect_lesson(again, 10)
+    expect(step(lessons, 10)).to_have_attribute("data-level", "1")
+    lessons.goto(f"{site}?tab=lessons")
+    expect_lesson(lessons, 10)
     for n, level in ((7, "0"), (8, "2"), (9, "1"), (10, "1")):
-        expect(step(again, n)).to_have_attribute("data-level", level)
-    expect(step(again, 10)).to_have_attribute("aria-current", "step")
+        expect(step(lessons, n)).to_have_attribute("data-level", level)
+    expect(step(lessons, 10)).to_have_attribute("aria-current", "step")
 
-
-def test_a_panel_of_the_lab_is_shown_and_everything_speaks_chinese(lessons):
     step(lessons, 7).click()
     expect_lesson(lessons, 7)
     expect(lessons.locator("#shortcuts-answer")).not_to_be_empty()

@@ -5,7 +5,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from components.layout import build_app, launch_options
 from gpt.live.own_text import TEXT_RECIPE
 from gpt.live.tasks import RECIPES, TASKS, TaskMaterial
 
@@ -14,17 +13,17 @@ CHIPS = "#strip .gb-strip [role=option]"
 EXAMPLE = TaskMaterial(TASKS["reverse"]).tested[0]
 
 
-@pytest.fixture(scope="module")
-def url(serve):
+@pytest.fixture(scope="module", autouse=True)
+def hurry():
     with pytest.MonkeyPatch.context() as patch:  # here a training need not wait for all else on the machine
         patch.setattr("gpt.live.training.step_aside", lambda: None)
         patch.setattr("gpt.live.training.LOOKS", 5)
-        yield serve(build_app(), **launch_options())
+        yield
 
 
 @pytest.fixture
-def train(page, url):
-    page.goto(url)
+def train(page, site):
+    page.goto(site)
     page.get_by_role("tab", name="Train", exact=True).click()
     expect(page.locator("#scaling-tokens .main-svg").first).to_be_visible()
     return page
@@ -94,9 +93,9 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     expect(train.locator("#train-open")).to_be_hidden()
 
 
-def test_nothing_scrolls_sideways_on_a_phone(page, url):
+def test_nothing_scrolls_sideways_on_a_phone(page, site):
     page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{url}?__theme=dark&lang=en")
+    page.goto(f"{site}?__theme=dark&lang=en")
     expect(page.locator("#generate")).to_be_visible()
     page.locator(".overflow-menu > button").click()
     page.locator(".overflow-dropdown").get_by_text("Train", exact=True).click()

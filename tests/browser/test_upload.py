@@ -5,9 +5,8 @@ import torch
 from playwright.sync_api import expect
 
 from components.layout import build_app, launch_options
+from tests.browser.playground_page import ONE_MORE, forget_status, pick, written
 from tests.parity.lookalikes import NanoGPT, randomized
-
-FINISHED = re.compile("length reached|ended the text|context is full")
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +32,12 @@ def test_a_bare_state_dict_asks_for_its_heads_then_opens_and_writes(opened, tmp_
     torch.save(randomized(NanoGPT()).state_dict(), weights)
     choose(opened, weights)
     expect(opened.locator("#upload-message")).to_contain_text("do not say how many heads")
-    opened.locator("#upload-heads input").click()
-    opened.get_by_role("option", name="2", exact=True).click()
+    pick(opened, "upload-heads", "2")
     opened.locator("#prompt textarea").fill("3 5 7")
+    forget_status(opened)
     opened.locator("#upload-open").click()
     expect(opened.locator("#upload-message")).to_contain_text("2 heads")
-    expect(opened.locator("#status")).to_contain_text(FINISHED)
+    written(opened)
     expect(opened.locator("#model input")).to_have_value(re.compile("mine.pt"))
 
 
@@ -49,10 +48,10 @@ def test_a_file_that_is_no_checkpoint_is_a_sentence_and_the_running_model_stays(
     expect(opened.locator("#upload-message p")).to_contain_text("bad.safetensors")
     expect(opened.locator("#model input")).to_have_value(re.compile("Stories"))
     opened.locator("#step").click()
-    expect(opened.locator("#status")).to_contain_text("1 tokens")
+    expect(opened.locator("#status")).to_contain_text(ONE_MORE)
 
 
-def test_a_page_for_everybody_has_no_upload(page, serve):
-    page.goto(serve(build_app(), **launch_options()))
+def test_a_page_for_everybody_has_no_upload(page, site):
+    page.goto(site)
     expect(page.locator("#generate")).to_be_visible()
     assert page.locator("#upload").count() == 0

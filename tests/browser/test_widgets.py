@@ -98,15 +98,10 @@ def url(serve: Callable[..., str]) -> str:
     return serve(demo(), **OPTIONS)
 
 
-@pytest.fixture(scope="module")
-def opened(module_page: Page, url: str) -> Page:
-    module_page.goto(url)
-    return module_page
-
-
 @pytest.fixture
-def shown(opened: Page) -> Page:
-    """The page as it was at first, with everything drawn."""
+def shown(stay: Callable[..., Page], url: str) -> Page:
+    """One page for most tests, as it was at first, with everything drawn."""
+    opened = stay(lambda page: page.goto(url))
     opened.mouse.move(0, 0)
     opened.click("#reset")
     expect(opened.locator("#chart .gb-says")).to_have_text(re.compile("^Says"))
