@@ -177,11 +177,12 @@ def _wire(ui: Lessons, rooms: Rooms) -> None:
 
     moved = [control.input for control in (ui.a, ui.b, ui.choice)]
     gr.on(moved, partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
-    # A paste raises no input, and a change comes while the other controls still say what the last lesson left there.
-    typed = {ui.index, ui.kept, ui.text, ui.frame.language}
-    ui.text.change(partial(draw, ui), typed, ui.shown(), **latest, **RUNNING)
-    told = ui.frame.language.change(partial(retell, ui), ui.inputs(), [ui.head, ui.body, *ui.controls()], **LOOKING)
-    told.then(partial(draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
+    # A paste raises no input. These two come while the sliders may still say what the last lesson left there, which
+    # gradio would refuse where that is outside of the new limits: what they said last is kept.
+    steady = {ui.index, ui.kept, ui.text, ui.frame.language}
+    ui.text.change(partial(draw, ui), steady, ui.shown(), **latest, **RUNNING)
+    told = ui.frame.language.change(partial(retell, ui), steady, [ui.head, ui.body, *ui.controls()], **LOOKING)
+    told.then(partial(draw, ui), steady, ui.shown(), **latest, **RUNNING)
 
     given = {*rooms.inputs(), ui.index, ui.a, ui.b}
     opened = ui.body.select(partial(enter, ui, rooms), given, rooms.tabs, **LOOKING)
