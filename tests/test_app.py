@@ -60,12 +60,16 @@ def test_it_says_where_it_is_ready_and_serves_the_page_with_plotly_from_itself()
         process.communicate(timeout=30)
 
 
-def test_a_used_port_is_one_clear_line():
+def test_a_used_port_is_one_clear_line(monkeypatch, capfd):
+    monkeypatch.setattr("gpt.registry.configure", lambda **options: None)  # the models stay those of this process
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        errors = refused("--port", str(port))
+        monkeypatch.setattr(sys, "argv", ["app.py", "--port", str(port)])
+        assert app.main() == 1
+    errors = capfd.readouterr().err
+    assert "Traceback" not in errors
     assert errors.count("\n") == 1
     assert str(port) in errors
 
