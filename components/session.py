@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from components.playground.known import Known
@@ -76,6 +78,19 @@ class Session:
     def can_redo(self) -> bool:
         """Whether something was taken back last."""
         return bool(self.later) or (self.document is not None and self.document.can_redo)
+
+    def drop(self) -> None:
+        """What was made ready will not be written."""
+        begun, self.begun = self.begun, None
+        if begun is not None:
+            self.turns.end(begun.turn)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """For a change by hand, as `Turns.changing`."""
+        self.drop()
+        with self.turns.changing():
+            yield
 
     def leave(self) -> None:
         """Before another document takes the place of this one: keep it, so that it can be had back."""

@@ -121,7 +121,7 @@ def adopt(ui: Beams, playground: Playground, tabs: gr.Tabs, values: Values) -> V
 
 def _document(searched: Generation, session: Session) -> Generation:
     """One that starts as the search did: the visitor's own where it is the same, so that its branches stay."""
-    with session.turns.changing():
+    with session.changing():
         own = session.document
         same = own is not None and own.loaded is searched.loaded and own.edits == searched.edits
         if same and own.prompt_ids == searched.prompt_ids:

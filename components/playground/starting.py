@@ -95,7 +95,7 @@ def step(ui: Playground, values: Values) -> Values:
     try:
         params = with_seed(params_of(ui, values))
         loaded = get_model(values[ui.frame.model])
-        with session.turns.changing():
+        with session.changing():
             document = session.document
             wanted = (values[ui.prompt], loaded.name)
             if document is None or (session.prompt, document.loaded.name) != wanted:
@@ -118,7 +118,7 @@ def step(ui: Playground, values: Values) -> Values:
 def clear(ui: Playground, values: Values) -> Values:
     """An empty page."""
     session = values[ui.session]
-    with session.turns.changing():
+    with session.changing():
         session.leave()
         session.document = session.meter = session.deed = None
         session.prompt = ""

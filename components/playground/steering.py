@@ -153,7 +153,7 @@ def _changed(
     new: whether it leads away from what was undone.
     """
     session: Session = values[ui.session]
-    with session.turns.changing():
+    with session.changing():
         document = session.document
         if document is None:
             return controls(ui, session)
@@ -172,7 +172,7 @@ def _changed(
 
 def adopt(ui: Playground, session: Session, document: Generation, prompt: str, deed: Deed, values: Values) -> Values:
     """Let another document be the visitor's; whatever is being written stops. prompt: what the box is to say."""
-    with session.turns.changing():
+    with session.changing():
         session.leave()
         return _adopted(ui, session, document, prompt, deed, values)
 
@@ -180,7 +180,7 @@ def adopt(ui: Playground, session: Session, document: Generation, prompt: str, d
 def _return(ui: Playground, values: Values, source: list[Left], other: list[Left], deed: Deed) -> Values:
     """Let the newest of `source` be the document again; what it takes the place of is kept in `other`."""
     session: Session = values[ui.session]
-    with session.turns.changing():
+    with session.changing():
         if not source:  # somebody was quicker
             return whole(ui, session, values)
         back = source.pop()

@@ -37,6 +37,7 @@ class Turns:
         with self._counting:
             self._number += 1
             self._stream = self._number
+            self._counting.notify_all()
             return self._number
 
     def end(self, turn: int) -> None:
@@ -50,6 +51,12 @@ class Turns:
         """Let the stream stop before its next step."""
         with self._counting:
             self._number += 1
+            self._counting.notify_all()
+
+    def rest(self, turn: int, seconds: float) -> None:
+        """Let a stream wait between two steps, as long as it has its turn."""
+        with self._counting:
+            self._counting.wait_for(lambda: self._number != turn, max(0.0, seconds))
 
     @contextmanager
     def writing(self, turn: int) -> Iterator[bool]:

@@ -89,12 +89,14 @@ def _seated(ui: Playground, session: Session, begun: Begun, language: Language) 
             session.finish_reason = made.finish_reason
         yield update
         if pace:
-            time.sleep(max(0.0, began + meter.count / pace - time.perf_counter()))
+            session.turns.rest(begun.turn, began + meter.count / pace - time.perf_counter())
 
 
 def stop(ui: Playground, values: Values) -> Values:
     """Let whatever writes stop before its next token."""
-    values[ui.session].turns.take()
+    session: Session = values[ui.session]
+    session.drop()
+    session.turns.take()
     return finish(ui, values)
 
 

@@ -159,3 +159,15 @@ def test_changes_while_a_stream_writes_leave_a_document_that_equals_its_ids(seed
     fresh = Generation(loaded, document.ids)
     fresh.read()
     torch.testing.assert_close(document.states(), fresh.states(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_stream_that_rests_ends_its_rest_when_its_turn_is_over() -> None:
+    turns = Turns()
+    turn = turns.begin()
+    turns.rest(turn, 0.01)  # with its turn, as long as it was asked to
+    resting = threading.Thread(target=turns.rest, args=(turn, 3600))
+    resting.start()
+    turns.take()
+    resting.join(SECONDS)
+    assert not resting.is_alive()
+    turns.rest(turn, -1)

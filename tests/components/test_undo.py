@@ -104,3 +104,18 @@ def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(valu
     with pytest.raises(gr.Error, match="mine"):
         steering.undo(UI, values)
     assert ids(session) == here[:-3]
+
+
+def test_what_was_made_ready_and_stopped_before_it_was_written_is_not_waited_for(
+    values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = values["session"]
+    monkeypatch.setattr("components.playground.turns.LAST_WORDS_SECONDS", 3600)
+    for change in (writing.stop, starting.clear, steering.undo):
+        list(starting.begin(UI, values))
+        assert session.turns.streaming
+        change(UI, values)
+        assert not session.turns.streaming
+        assert session.turns._stream is None
+        list(writing.write(UI, values))  # the event may be on its way
+        assert session.begun is None
