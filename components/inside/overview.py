@@ -118,6 +118,8 @@ def overview(record: Record, look: Look, language: Language, kept: dict[str, Any
         head=head,
         share=percent(shares[layer, head, 1]),
     )
+    if kept["more"]:
+        text += say("heads.more", language, total=f"{record.length:,}")
     finished = n // made.factor
     key, first = kept.get("sent", ("", 0))
     whole = key != _key(made, first) or (len(made.rows) - first) > 2 + OVERHEAD * first

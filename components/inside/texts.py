@@ -192,6 +192,7 @@ INSIDE: dict[str, tuple[str, str]] = {
         "{n} heads over {tokens} tokens. Most of the look on the token before: layer {layer}, head {head} ({share}).",
         "{n} 个头，{tokens} 个词元。最常看前一个词元的是第 {layer} 层第 {head} 个头（{share}）。",
     ),
+    "heads.more": (" So far; the rest of {total} tokens follows.", "目前如此，{total} 个词元中其余的随后就到。"),
     **HEAD,
     **STREAM,
 }

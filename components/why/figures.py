@@ -24,6 +24,7 @@ GRID = {"gridcolor": LIGHT["line"], "zeroline": False, "fixedrange": True}
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
 _ROW = 24  # pixels of one bar
 _CELL = 26  # pixels of one row of a map
+_LINE = 15  # pixels of a row with words in it, at least
 _ROWS_HIGH = 460  # pixels that the rows of a map share at most
 _SCALE = 168  # pixels of a scale, room at its ends included
 _LENS_LETTERS = 8  # of a token in a cell
@@ -76,7 +77,7 @@ def lens_heatmap(
             ],
             "layout": {
                 "template": {},
-                "height": rows_height(n_layer) + 140,
+                "height": max(rows_height(n_layer), _LINE * n_layer) + 140,
                 "margin": {"l": 48, "r": 8, "t": 72, "b": 8},
                 "annotations": [scale_title(value_title, 72)],
                 "xaxis": QUIET

@@ -280,13 +280,19 @@ function paintNames(ctx, scene) {
     if (name === "weights") return `${value.total}×${value.total}`;
     return value.strips[name] && `${value.total}×${value.strips[name].width}`;
   };
-  for (const name of ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "ff", "out", "post", "fin"]) {
-    if (!place[name]) continue;
-    const x = place[name].x + place[name].w / 2;
+  const all = ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "ff", "out", "post", "fin"];
+  const names = all.filter((name) => place[name]);
+  const middle = (name) => place[name].x + place[name].w / 2;
+  ctx.font = fonts.shape;
+  const widest = Math.max(...names.map((name) => ctx.measureText(shape(name) || "").width));
+  const apart = Math.min(...names.slice(1).map((name, i) => middle(name) - middle(names[i])));
+  const short = widest > apart - 2; // of a long text: the rows stand beside the tokens
+  for (const name of names) {
+    const x = middle(name);
     const colour = QKV.includes(name) ? colours[name] : name === "weights" || name === "z" ? colours.head : colours.text;
     write(ctx, labels[name], x, HEAD - 30, { font: fonts.name, colour, align: "center" });
     const size = shape(name);
-    if (size) write(ctx, size, x, HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
+    if (size) write(ctx, short && name !== "weights" ? size.replace(/^\d+/, "") : size, x, HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
   }
   write(ctx, labels.embedding, place.tok.x, 21, { font: fonts.title, colour: colours.text });
   write(ctx, labels.next, place.next.x, scene.barsTop - 16, { font: fonts.title, colour: colours.text });

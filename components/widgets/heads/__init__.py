@@ -21,7 +21,7 @@ _SCRIPT = "".join(
     path.read_text(encoding="utf-8") for path in (_FOLDER.parent / "flow" / "colour.js", _FOLDER / "heads.js")
 )
 CSS = (_FOLDER / "heads.css").read_text(encoding="utf-8")
-LARGEST, SMALLEST, BUDGET = 64, 8, 160_000  # pixels of a thumbnail's side; bytes of all together
+LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # pixels of a thumbnail's side; bytes of all together
 
 _TEMPLATE = """<figure class="gb-heads">
 <div class="gb-heads-row">

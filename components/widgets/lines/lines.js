@@ -4,9 +4,11 @@ const find = (name) => root.querySelector(name);
 const [headPicks, least, stage, cells, tip] = [".gb-lines-heads", ".gb-lines-least", ".gb-lines-picture", ".gb-lines-cells", ".gb-tip"].map(find);
 const [slider, output] = [least.querySelector("input"), least.querySelector("output")];
 const [canvas, cellCanvas] = [stage.querySelector("canvas"), cells.querySelector("canvas")];
+const [USUAL, PER_TOKEN] = [30, 3]; // of the slider; lines to see
 const [NAMES, TALLEST, FULL] = [112, 720, 65535]; // px of a column of tokens, px of all rows; what stands for 1
 let [value, weights, place] = [null, [], null];
 let off = new Set(); // heads whose lines are not drawn
+let byHand = false; // whether a person has set the threshold
 let hot = null; // {side: "queries" or "keys", index} under the pointer
 let rowHeight = 18;
 let [frame, stale] = [0, true];
@@ -30,6 +32,7 @@ function build() {
   });
   answered();
   heads();
+  if (!byHand) lower();
 }
 
 const many = () => value.pictures > 1;
@@ -64,6 +67,13 @@ function heads() {
   const title = Object.assign(document.createElement("span"), { textContent: fill(label("heads"), { layer: value.layer }) });
   const one = only(fill(label("only"), { head: value.head }), () => new Set([...buttons.keys()].filter((head) => head !== value.head)));
   headPicks.replaceChildren(title, ...buttons, only(label("all"), () => new Set()), one);
+}
+
+// Until a person sets it, low enough that there are lines to see: some for each token.
+function lower() {
+  const count = PER_TOKEN * value.queries.tokens.length;
+  const strongest = weights.flatMap((of) => [...of].filter((w) => w > 0)).sort((a, b) => b - a);
+  slider.value = Math.min(USUAL, 100 * Math.sqrt(strongest[count] ?? 1));
 }
 
 // Squared, so that small thresholds have the finer steps.
@@ -217,7 +227,10 @@ stage.addEventListener("keydown", (event) => {
   const { start, tokens } = value.queries;
   want({ position: Math.max(0, Math.min(start + tokens.length - 1, (wanted.position ?? value.query) + step)) });
 });
-slider.addEventListener("input", schedule);
+slider.addEventListener("input", () => {
+  byHand = true;
+  schedule();
+});
 
 function schedule() {
   frame ||= requestAnimationFrame(draw);

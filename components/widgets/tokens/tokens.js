@@ -171,7 +171,7 @@ function showParting() {
 }
 
 function relabel() {
-  empty.textContent = label("empty");
+  empty.textContent = props.labels?.empty ?? "";
   marks.textContent = label("marks");
   strip.setAttribute("aria-label", label("name"));
   curve.relabel();
