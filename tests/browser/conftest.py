@@ -26,7 +26,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-expect.set_options(timeout=20_000)  # a busy machine is slow, and not wrong
+SLOW = 60_000  # milliseconds; a busy machine is slow, and not wrong
+expect.set_options(timeout=SLOW)
 LEFT = ("AbortError: signal is aborted", "Unexpected error Connection errored out")
 HERE = ("127.0.0.1", "localhost")
 SIZE: ViewportSize = {"width": 1280, "height": 900}
@@ -126,7 +127,7 @@ class Tab:
 
     def __init__(self, browser: Browser) -> None:
         self.context = browser.new_context(viewport=SIZE, locale="en-US")
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(SLOW)
         self.page = self.context.new_page()
         self.entered = False  # whether a module's tests are at work on it
         self._problems: list[str] = []

@@ -15,7 +15,7 @@ def follow(stay, site):
 
     def begin(page):
         page.goto(f"{site}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
-        expect(says(page, "bars")).to_contain_text("ReLU in place of GELU (tanh); layer 0 head 5 off", timeout=60_000)
+        expect(says(page, "bars")).to_contain_text("ReLU in place of GELU (tanh); layer 0 head 5 off")
 
     return partial(stay, begin)
 

@@ -56,12 +56,14 @@ def generate(page, prompt=None):
 
 def test_the_tab_opens_with_an_example_whose_parting_is_marked_said_and_measured(enter):
     compare = enter(anew=True)
+    for side in ("left", "right"):
+        expect(compare.locator(f"#compare-{side}-status")).to_contain_text("40 tokens · seed 1 · length reached")
+    expect(compare.locator("#compare-parting")).to_contain_text("position")
     said = compare.locator("#compare-parting").text_content()
     at = int(re.search(r"position (\d+)", said).group(1))
     for side in ("left", "right"):
         expect(compare.locator(f"#compare-{side}-strip {CHIPS}").nth(at)).to_have_class(re.compile("gb-parted"))
         expect(compare.locator(f"#compare-{side}-strip .gb-parted")).to_have_count(1)
-        expect(compare.locator(f"#compare-{side}-status")).to_contain_text("40 tokens · seed 1 · length reached")
         chip = compare.locator(f"#compare-{side}-strip {CHIPS}").nth(at - 1)
         expect(chip).to_have_attribute("aria-selected", "true")
     expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(f"Over {at} positions")
@@ -95,6 +97,9 @@ def test_writing_can_be_stopped_and_a_prompt_that_is_too_long_is_refused_in_plac
     generate(compare, "dog " * 400)
     expect(compare.locator("#compare-notice")).to_contain_text("Left: The prompt has")
     expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
+    expect(compare.locator("#compare-generate")).to_be_enabled()
+    compare.locator("#compare-length input[type=number]").fill("40")
+    compare.locator("#compare-length input[type=number]").press("Tab")
 
 
 def test_a_way_through_the_tree_becomes_the_document(compare):
@@ -125,7 +130,7 @@ def test_on_a_phone_in_chinese_nothing_scrolls_sideways(page, site):
     expect(page.locator("#beams-says")).to_contain_text("最佳的文本")
     expect(page.locator("#beams-tree .gb-beams-stage")).to_have_attribute("aria-label", re.compile("搜索树"))
     page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_function("document.documentElement.scrollWidth <= 390", timeout=60_000)
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")
     page.get_by_role("tab", name="并排", exact=True).click()
     expect(page.locator("#compare-parting")).to_contain_text("在位置")
-    page.wait_for_function("document.documentElement.scrollWidth <= 390", timeout=60_000)
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")

@@ -62,7 +62,7 @@ def measured(page, text):
 
 def build(page, says):
     page.locator("#shape-build").click()
-    expect(page.locator("#shape-status")).to_contain_text(says, timeout=60_000)
+    expect(page.locator("#shape-status")).to_contain_text(says)
     expect(page.locator("#shape-build")).to_be_enabled()
 
 

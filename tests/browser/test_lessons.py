@@ -32,6 +32,8 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(says).to_contain_text("Layer 0, head 0: “·little”")
     expect(lessons.locator("#lesson-body pre code").first).to_contain_text("softmax(dim=-1)")
     layer = lessons.locator("#lesson-a input[type=number]")
+    expect(layer).to_have_value("0")
+    expect(lessons.locator("#lesson-text textarea, #lesson-text input").first).not_to_have_value("")
     layer.fill("3")
     layer.press("Enter")
     expect(says).to_contain_text("Layer 3, head 0")
@@ -62,7 +64,6 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     for n, level in ((7, "0"), (8, "2"), (9, "1"), (10, "1")):
         expect(step(lessons, n)).to_have_attribute("data-level", level)
     expect(step(lessons, 10)).to_have_attribute("aria-current", "step")
-
     step(lessons, 7).click()
     expect_lesson(lessons, 7)
     expect(lessons.locator("#shortcuts-answer")).not_to_be_empty()
