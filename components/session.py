@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from components.playground.known import Known
 from components.playground.turns import Turns
@@ -43,7 +43,6 @@ class Begun:
     when: float
 
 
-@dataclass
 class Session:
     """Mutable on purpose: a running stream sees a new selection at its next token.
 
@@ -52,22 +51,28 @@ class Session:
     model, for a text of its own; the document knows nothing of them. edits_on: the prompt that they are tried on, where
     it is not the document's. earlier, later: texts that another took the place of, the newest last. Whoever changes the
     document holds a turn.
+
+    No dataclass: gradio copies all that one holds which stands in a gr.State, at every start and for every visitor.
     """
 
-    document: Generation | None
-    prompt: str = EXAMPLE_PROMPT
-    look: Look = field(default_factory=Look)
-    meter: Meter | None = None
-    finish_reason: FinishReason | None = None
-    deed: Deed | None = None
-    query: str = ""
-    edits: Edits = field(default_factory=Edits)
-    edits_on: tuple[int, ...] = ()
-    begun: Begun | None = None
-    known: Known = field(default_factory=Known)
-    turns: Turns = field(default_factory=Turns)
-    earlier: list[Left] = field(default_factory=list)
-    later: list[Left] = field(default_factory=list)
+    def __init__(
+        self,
+        document: Generation | None,
+        prompt: str = EXAMPLE_PROMPT,
+        look: Look | None = None,
+        edits: Edits | None = None,
+    ) -> None:
+        self.document, self.prompt, self.look = document, prompt, look or Look()
+        self.begun: Begun | None = None
+        self.meter: Meter | None = None
+        self.finish_reason: FinishReason | None = None
+        self.deed: Deed | None = None
+        self.query = ""
+        self.edits = edits or Edits()
+        self.edits_on: tuple[int, ...] = ()
+        self.known, self.turns = Known(), Turns()
+        self.earlier: list[Left] = []
+        self.later: list[Left] = []
 
     @property
     def can_undo(self) -> bool:

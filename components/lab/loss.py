@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -207,7 +207,7 @@ def select(ui: TextLoss, values: Values, event: gr.EventData) -> Values:
     index = event._data.get("index") if isinstance(event._data, dict) else None
     if reading is None or type(index) is not int or not 0 <= index < len(reading.result.ids):
         return gr.skip()
-    reading = replace(reading, selected=index)
+    reading = reading._replace(selected=index)
     return {ui.session: reading, ui.token: loss_views.token(reading, values[ui.frame.language])}
 
 

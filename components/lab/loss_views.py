@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """A text, what a model made of it, and the token that is looked at.
 
     repaired: halves of surrogate pairs in the text became U+FFFD.

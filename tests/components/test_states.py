@@ -1,0 +1,28 @@
+"""What every visitor costs before doing anything: gradio looks at all components, and copies dataclasses whole."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+import gradio as gr
+import torch
+
+from components.layout import build_app
+from gpt import Generation
+
+
+def heavy(value: object) -> bool:
+    """Whether `dataclasses.asdict` would copy a model, a document or a tensor."""
+    if is_dataclass(value):
+        return any(heavy(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, (list, tuple, set)):
+        return any(map(heavy, value))
+    if isinstance(value, dict):
+        return any(map(heavy, value.values()))
+    return isinstance(value, (torch.nn.Module, torch.Tensor, Generation))
+
+
+def test_no_state_holds_what_gradio_would_copy_for_every_visitor() -> None:
+    states = [block.value for block in build_app().blocks.values() if isinstance(block, gr.State)]
+    assert len(states) > 5
+    assert [type(value) for value in states if is_dataclass(value) and heavy(value)] == []
