@@ -49,8 +49,8 @@ class Session:
     prompt: the text that the document started from. begun: what waits to be written. meter: of the last run. deed:
     what a person did since then. query: what is searched for in the vocabulary. edits: what the Change tab does to the
     model, for a text of its own; the document knows nothing of them. edits_on: the prompt that they are tried on, where
-    it is not the document's. earlier, later: texts that another took the place of, the newest last. Whoever changes the
-    document holds a turn.
+    it is not the document's. picking: the model that was picked and is on its way. earlier, later: texts that another
+    took the place of, the newest last. Whoever changes the document holds a turn.
 
     No dataclass: gradio copies all that one holds which stands in a gr.State, at every start and for every visitor.
     """
@@ -64,6 +64,7 @@ class Session:
     ) -> None:
         self.document, self.prompt, self.look = document, prompt, look or Look()
         self.begun: Begun | None = None
+        self.picking = ""
         self.meter: Meter | None = None
         self.finish_reason: FinishReason | None = None
         self.deed: Deed | None = None

@@ -57,6 +57,19 @@ def begin(ui: Playground, values: Values) -> Iterator[Values]:
         _unless_ready(session, turn)
 
 
+def pick(ui: Playground, values: Values) -> Iterator[Values]:
+    """Begin with another model. The browser says twice that one was picked, and also that the list was left again."""
+    session, name = values[ui.session], values[ui.frame.model]
+    if name == session.picking or (session.document is not None and name == session.document.loaded.name):
+        yield {ui.status: gr.skip()}
+        return
+    session.picking = name
+    try:
+        yield from begin(ui, values)
+    finally:
+        session.picking = ""
+
+
 def go_on(ui: Playground, values: Values) -> Iterator[Values]:
     """Make ready to write on behind the selected token; what stood there stays as a branch."""
     session: Session = values[ui.session]

@@ -132,7 +132,7 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
         begun.append(filled.then(**begin))
     shortened = ui.use_tail.click(handler(starting.use_tail), everything, ui.prompt, **LOOKING)
     begun.append(shortened.then(**begin))
-    begun.append(ui.frame.model.input(**begin))
+    begun.append(ui.frame.model.input(**begin | {"fn": handler(starting.pick)}))
     begun.append(ui.go_on.click(**begin | {"fn": handler(starting.go_on)}))
     if upload is not None:
         given = [upload.files, upload.n_head, ui.frame.language, ui.frame.own]
