@@ -62,9 +62,12 @@ TEXTS: dict[str, tuple[str, str]] = {
         "这些权重没有写明模型有多少个头。请选择头数，然后再次打开。",
     ),
     "upload.opened": (
-        "{layout}: {layers} layers, {heads} heads, width {width}, context {context}, vocabulary {vocabulary}.",
-        "{layout}：{layers} 层，{heads} 个头，宽度 {width}，上下文 {context}，词表 {vocabulary}。",
+        "{layout}: {layers} layers, {heads} heads, width {width}, context {context}, vocabulary {vocabulary} ({kind}).",
+        "{layout}：{layers} 层，{heads} 个头，宽度 {width}，上下文 {context}，词表 {vocabulary}（{kind}）。",
     ),
+    "upload.tokens": ("tokens made of bytes", "字节组成的词元"),
+    "upload.characters": ("single characters", "单个字符"),
+    "upload.ids": ("none in the files: write token ids", "文件里没有词表：请输入词元编号"),
     # prompt and buttons
     "prompt": ("Prompt", "提示词"),
     "prompt.placeholder": (

@@ -13,6 +13,9 @@ from components.i18n import Language, Words, say
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, add_upload, get_model
 from gpt.checkpoints.layouts import HeadsUnknown
+from gpt.checkpoints.vocabularies import Characters, PlainIds
+
+VOCABULARIES = {Characters: "upload.characters", PlainIds: "upload.ids"}
 
 
 @dataclass(frozen=True)
@@ -82,4 +85,5 @@ def opened_sentence(loaded: LoadedModel, language: Language) -> str:
         width=config.n_embd,
         context=config.block_size,
         vocabulary=f"{config.vocab_size:,}",
+        kind=say(VOCABULARIES.get(type(loaded.tokenizer), "upload.tokens"), language),
     )

@@ -10,9 +10,9 @@ import gradio as gr
 import pytest
 
 from components.playground import starting
-from components.session import example, opening
+from components.session import Session, example
 from components.settings import LIMITS
-from gpt import GPT, GPTConfig, get_model
+from gpt import GPT, Generation, GPTConfig, get_model
 from gpt.checkpoints import save_model
 from gpt.checkpoints.vocabularies import Characters
 from gpt.registry import add_model, remove_model
@@ -31,9 +31,14 @@ class Names:
 UI = Names()
 
 
+@pytest.fixture(scope="module")
+def written() -> Generation:
+    return example(get_model())
+
+
 @pytest.fixture
-def values() -> dict[str, Any]:
-    session = opening(example(get_model()))
+def values(written: Generation) -> dict[str, Any]:
+    session = Session(written.copy())
     set_by_hand = {"prompt": "The dog ran", "length": 3, "seed": "1", "pace": 0, "box": "", "shading": "probability"}
     chosen = {"session": session, "frame.model": "stories", "frame.language": "en", "layer": 0, "head": 0}
     return {**{name: limit.default for name, limit in LIMITS.items()}, **set_by_hand, **chosen}
