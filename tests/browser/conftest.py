@@ -77,8 +77,7 @@ def page(tabs: dict[str, Tab], request: pytest.FixtureRequest) -> Iterator[Page]
     machine."""
     with _watched(tabs, "page", request) as tab:
         yield tab.page
-    if "page" in tabs:  # nothing went wrong
-        tab.leave()
+    _leave(tabs, "page")
 
 
 @pytest.fixture
@@ -107,8 +106,7 @@ def stay(
 def left_with_the_module(tabs: dict[str, Tab], serve: Callable[..., str]) -> Iterator[None]:
     """It names the server so that the page is left before it is closed."""
     yield
-    if "stay" in tabs:
-        tabs["stay"].leave()
+    _leave(tabs, "stay")
 
 
 @contextmanager
@@ -120,6 +118,13 @@ def _watched(tabs: dict[str, Tab], name: str, request: pytest.FixtureRequest) ->
     if problems or request.node.stash.get(FAILED, False):
         tabs.pop(name).close()
     assert problems == []
+
+
+def _leave(tabs: dict[str, Tab], name: str) -> None:
+    """Make room for the next visitor, unless the tab is gone; one that cannot be left is not used again."""
+    if tab := tabs.pop(name, None):
+        tab.leave()
+        tabs[name] = tab
 
 
 class Tab:

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.playground_page import open_playground
 
 CHIPS = ".gb-strip [role=option]"
+PICKED = "the model picked above"
 UNTIED = "GPT-2 small, untied, no QKV bias"
 
 
@@ -26,7 +27,9 @@ def opened(stay, site):
 def shapes(opened):
     open_tab(opened, "Shapes")
     expect(opened.locator("#shape-parts .main-svg").first).to_be_visible()
-    pick(opened, "the model picked above", "4,394,880")
+    expect(opened.locator(f"#shape-random {CHIPS}").first).to_be_visible()
+    if opened.locator("#shape-preset input").input_value() != PICKED:
+        pick(opened, PICKED, "4,394,880")
     return opened
 
 

@@ -53,9 +53,9 @@ def stream() -> Iterator[tuple[str, str]]:
         yield value, bars((position + 1) / STREAMED, f"Update {position}.")
 
 
-def reset() -> tuple[Any, str, str]:
+def reset(times: str) -> tuple[Any, str, str, str]:
     strip = gr.update(value=text("first", len(TEXT)), selected=selection(-1), shade="", labels=TOKEN_LABELS)
-    return strip, bars(0.7, "Says <b>seven</b>."), ""
+    return strip, bars(0.7, "Says <b>seven</b>."), "", str(int(times) + 1)
 
 
 def received(event: gr.EventData) -> str:
@@ -75,7 +75,6 @@ def demo() -> gr.Blocks:
                 later = chart(bars(0.7, "Later."), elem_id="later")
         sends: dict[str, tuple[Callable[..., Any], list[Any]]] = {
             "stream": (stream, [strip, picture]),
-            "reset": (reset, [strip, picture, event]),
             "grow": (lambda: text("first", len(TEXT) + 5), [strip]),
             "empty": (lambda: gr.update(value="", labels=TOKEN_LABELS | {"empty": "Nothing yet."}), [strip]),
             "fourth": (lambda: gr.update(selected=selection(4)), [strip]),
@@ -88,6 +87,10 @@ def demo() -> gr.Blocks:
         }
         for name, (send, outputs) in sends.items():
             gr.Button(name, elem_id=name).click(send, None, outputs, show_progress="hidden")
+        resets = gr.Textbox("0", label="resets", elem_id="resets")
+        gr.Button("reset", elem_id="reset").click(
+            reset, resets, [strip, picture, event, resets], show_progress="hidden"
+        )
         for widget in (strip, picture):
             widget.select(received, None, event, show_progress="hidden")
     return blocks
@@ -101,9 +104,16 @@ def url(serve: Callable[..., str]) -> str:
 @pytest.fixture
 def shown(stay: Callable[..., Page], url: str) -> Page:
     """One page for most tests, as it was at first, with everything drawn."""
-    opened = stay(lambda page: page.goto(url))
+
+    def begin(page: Page) -> None:
+        page.goto(url)
+        expect(page.locator("#resets textarea")).to_have_value("0")
+
+    opened = stay(begin)
     opened.mouse.move(0, 0)
+    times = int(opened.locator("#resets textarea").input_value())
     opened.click("#reset")
+    expect(opened.locator("#resets textarea")).to_have_value(str(times + 1))
     expect(opened.locator("#chart .gb-says")).to_have_text(re.compile("^Says"))
     expect(chips(opened)).to_have_count(len(TEXT))
     expect(opened.locator("#strip .gb-to")).to_have_text("100 %")
@@ -231,6 +241,7 @@ def test_a_chart_says_in_words_what_it_shows(shown: Page) -> None:
 
 
 def test_a_click_on_a_row_of_bars_arrives_at_the_server(shown: Page) -> None:
+    shown.locator("#chart").scroll_into_view_if_needed()
     place = shown.locator("#chart .bars .point path").nth(1).bounding_box()
     shown.mouse.move(place["x"] + 20, place["y"] + place["height"] / 2)
     shown.wait_for_selector("#chart .hoverlayer .legend")
