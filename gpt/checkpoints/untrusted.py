@@ -17,6 +17,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from gpt.memory import gigabytes
+
 MAX_HEADER = 100_000_000  # bytes; the limit of the safetensors format
 MAX_PICKLE = 16_000_000  # bytes; the part of a torch file that is no tensor
 MAX_SMALL = 64_000_000  # bytes of a configuration or a vocabulary
@@ -61,6 +63,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except (SafetensorError, ValueError, RuntimeError, KeyError) as error:
+        check_mapped(path, error)
         raise ValueError(f"{path.name} is damaged or cut short: {error}") from None
     return tensors
 
@@ -71,6 +74,7 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     try:
         saved = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError, OverflowError) as error:
+        check_mapped(path, error)
         first_line = str(error).strip().split("\n")[0]
         raise ValueError(f"{path.name} is damaged or holds more than weights: {first_line}") from None
     extras: dict[str, object] = {}
@@ -83,6 +87,13 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     for name, tensor in saved.items():
         check_tensor(path, str(name), tensor)
     return {str(name): tensor.detach() for name, tensor in saved.items()}, extras
+
+
+def check_mapped(path: Path, error: Exception) -> None:
+    """Raise ValueError with the size of the file if it could not be mapped because it is too large."""
+    if "Cannot allocate memory" in str(error):
+        size = gigabytes(path.stat().st_size)
+        raise ValueError(f"{path.name} needs {size} of memory, more than this computer gives") from None
 
 
 def check_archive(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import random
@@ -18,6 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from gpt import checkpoints
 from gpt.checkpoints import open_checkpoint, save_hugging_face, save_model
+from gpt.checkpoints.layouts import expected_shapes
 from gpt.checkpoints.vocabularies import Characters, read_nanogpt_meta
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -232,6 +234,21 @@ def test_model_larger_than_memory_is_refused_before_it_is_made(folder: Path, mon
     monkeypatch.setattr(checkpoints, "GPT", None)
     with pytest.raises(ValueError, match=r"needs .* MiB of memory, .* MiB are free"):
         checkpoint.build()
+
+
+def test_file_larger_than_any_memory_is_refused_by_its_size_and_takes_none(tmp_path: Path) -> None:
+    header, at = {}, 0
+    for name, shape in expected_shapes(GPTConfig(n_layer=96, n_head=96, n_embd=12288)).items():
+        size = 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + at)  # a hole: it takes no room on the disk
+    (tmp_path / "config.json").write_text(json.dumps({"tie_weights": True, "n_head": 96}))
+    with pytest.raises(ValueError, match=r"needs 650\.\d\d GiB of memory"):
+        load_model(tmp_path, device="cpu")
 
 
 def test_torch_file_of_before_2020_is_said_to_be_one(tmp_path: Path) -> None:
