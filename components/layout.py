@@ -75,10 +75,10 @@ def build_app(
                 build_compare(words, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.activations"}, id="activations") as tab:
                 build_activations(words, frame, tab, playground)
-            with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
-                shapes = build_shape_lab(words, frame, playground)
-            with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
-                build_text_loss(words, frame)
+            with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes") as tab:
+                shapes = build_shape_lab(words, frame, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.loss"}, id="loss") as tab:
+                build_text_loss(words, frame, tab)
             with words.build(gr.Tab, {"label": "tab.train"}, id="train") as tab:
                 build_train(words, app, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import gradio as gr
@@ -66,11 +66,10 @@ class TextLoss:
         return [getattr(self, name) for name in names]
 
 
-def build_text_loss(words: Words, frame: Frame) -> TextLoss:
-    """Lay the tab out and wire it; it opens with a text that the page's model has read."""
+def build_text_loss(words: Words, frame: Frame, tab: gr.Tab) -> TextLoss:
+    """Lay the tab out and wire it; when it is first opened the page's model reads the text that stands there."""
     example = spelled(frame.example.loaded, next(iter(EXAMPLES.values())))
-    reading = read(frame.example.loaded, example)
-    parts: dict[str, Any] = {"frame": frame, "session": gr.State(reading, time_to_live=SESSION_SECONDS)}
+    parts: dict[str, Any] = {"frame": frame, "session": gr.State(None, time_to_live=SESSION_SECONDS)}
     with gr.Column(elem_classes="gb-card gb-loss"):
         words.build(sentence, {"value": "loss.question"}, kind="question")
         words.build(sentence, {"value": partial(say, "loss.what", limit=f"{MAX_TOKENS:,}")}, kind="caption")
@@ -109,18 +108,12 @@ def build_text_loss(words: Words, frame: Frame) -> TextLoss:
         parts["notice"] = sentence(kind="notice", elem_id="loss-notice")
         parts["status"] = sentence(kind="status", elem_id="loss-status")
     with gr.Column(elem_classes="gb-card gb-loss"):
-        parts["headline"] = sentence(loss_views.headline(reading, "en"), kind="lead", elem_id="loss-headline")
-        parts["says"] = sentence(loss_views.says(reading, "en"), kind="caption", elem_id="loss-says")
-        parts["strip"] = tokens(
-            loss_views.strip(reading),
-            elem_id="loss-strip",
-            labels=strip_words("en"),
-            shade=loss_views.shading(reading),
-            selected=reading.selected,
-        )
-        parts["token"] = sentence(loss_views.token(reading, "en"), kind="lead", elem_id="loss-token")
+        parts["headline"] = sentence(kind="lead", elem_id="loss-headline")
+        parts["says"] = sentence(kind="caption", elem_id="loss-says")
+        parts["strip"] = tokens(elem_id="loss-strip", labels=strip_words("en"))
+        parts["token"] = sentence(kind="lead", elem_id="loss-token")
     ui = TextLoss(**{field.name: parts[field.name] for field in fields(TextLoss)})
-    _wire(ui)
+    _wire(ui, tab, cache(partial(read, frame.example.loaded, example)))
     return ui
 
 
@@ -211,6 +204,23 @@ def select(ui: TextLoss, values: Values, event: gr.EventData) -> Values:
     return {ui.session: reading, ui.token: loss_views.token(reading, values[ui.frame.language])}
 
 
+def open_first(ui: TextLoss, example: Callable[[], Reading], values: Values) -> Values:
+    """The example, unless something was read already."""
+    if values[ui.session] is not None:
+        return gr.skip()
+    reading, language = example(), values[ui.frame.language]
+    return {
+        **_told(ui, reading, language),
+        ui.session: reading,
+        ui.strip: gr.update(
+            value=loss_views.strip(reading),
+            labels=strip_words(language),
+            shade=loss_views.shading(reading),
+            selected=selection(reading.selected),
+        ),
+    }
+
+
 def retell(ui: TextLoss, values: Values) -> Values:
     """Every sentence again, in the language chosen just now.
 
@@ -237,9 +247,11 @@ def _buttons(ui: TextLoss, *, running: bool) -> Values:
     return {ui.measure: gr.update(interactive=not running), ui.stop: gr.update(interactive=running)}
 
 
-def _wire(ui: TextLoss) -> None:
+def _wire(ui: TextLoss, tab: gr.Tab, example: Callable[[], Reading]) -> None:
     def handler(function: Callable[..., Any]) -> Callable[..., Any]:
         return partial(function, ui)
+
+    tab.select(partial(open_first, ui, example), ui.inputs(), ui.outputs(), **LOOKING)
 
     run = {"fn": handler(measure), "inputs": ui.inputs(), "outputs": ui.outputs(), **RUNNING}
     runs = [gr.on([ui.measure.click, ui.text.submit], **run)]

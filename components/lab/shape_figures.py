@@ -31,6 +31,18 @@ def part_bars(
     blocks, shape (N,): into how many equal pieces a bar is cut, one per block of the model; 1 is whole.
     Raises ValueError where the lengths differ.
     """
+    return Figure(part_bars_content(names, counts, labels, ghosts=ghosts, blocks=blocks))
+
+
+def part_bars_content(
+    names: Sequence[str],
+    counts: np.ndarray,
+    labels: Sequence[str],
+    *,
+    ghosts: np.ndarray | None,
+    blocks: np.ndarray | None,
+) -> dict[str, Any]:
+    """What `part_bars` is made of, unchecked, for a picture that stands there from the start."""
     counts = np.asarray(counts, dtype=np.float64)
     ghosts = np.zeros_like(counts) if ghosts is None else np.asarray(ghosts, dtype=np.float64)
     blocks = np.ones_like(counts, dtype=int) if blocks is None else np.asarray(blocks, dtype=int)
@@ -42,28 +54,26 @@ def part_bars(
     outline = {"color": "rgba(0,0,0,0)", "line": {"color": _LIGHT["muted"], "width": 1}}
     cuts = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "showlegend": False}
     x, y = _cuts(counts, blocks)
-    return Figure(
-        {
-            "data": [
-                bars | {"y": rows, "x": ghosts, "marker": outline},
-                bars | {"y": rows, "x": counts, "marker": {"color": _LIGHT["after"]}},
-                cuts | {"x": x, "y": y, "line": {"color": _LIGHT["card"], "width": 1}},
+    return {
+        "data": [
+            bars | {"y": rows, "x": ghosts, "marker": outline},
+            bars | {"y": rows, "x": counts, "marker": {"color": _LIGHT["after"]}},
+            cuts | {"x": x, "y": y, "line": {"color": _LIGHT["card"], "width": 1}},
+        ],
+        "layout": {
+            "template": {},
+            "height": _ROW * len(rows) + 8,
+            "barmode": "overlay",
+            "margin": {"l": 0, "r": 0, "t": 8, "b": 0},
+            "xaxis": _QUIET | {"range": [0, longest]},
+            "yaxis": _QUIET | {"range": [len(rows) - 0.7, -0.7]},
+            "annotations": [
+                note
+                for row, name, label in zip(rows.tolist(), names, labels, strict=True)
+                for note in (_note(row, 0, "left", name), _note(row, 1, "right", label))
             ],
-            "layout": {
-                "template": {},
-                "height": _ROW * len(rows) + 8,
-                "barmode": "overlay",
-                "margin": {"l": 0, "r": 0, "t": 8, "b": 0},
-                "xaxis": _QUIET | {"range": [0, longest]},
-                "yaxis": _QUIET | {"range": [len(rows) - 0.7, -0.7]},
-                "annotations": [
-                    note
-                    for row, name, label in zip(rows.tolist(), names, labels, strict=True)
-                    for note in (_note(row, 0, "left", name), _note(row, 1, "right", label))
-                ],
-            },
-        }
-    )
+        },
+    }
 
 
 def _cuts(counts: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ def parts(config: GPTConfig, skeleton: bool, language: Language) -> str:
             key = "shapes.part.shared" if part == "head" else "shapes.part.replaced"
             labels.append(say(key, language, n=f"{whole[part]:,}"))
     blocks = np.array([config.n_layer if part in IN_BLOCKS else 1 for part in PARTS])
-    figure = shape_figures.part_bars(
+    figure = shape_figures.part_bars_content(
         names,
         np.array([counts[part] for part in PARTS]),
         labels,

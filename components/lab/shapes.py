@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import gradio as gr
@@ -87,21 +87,20 @@ class ShapeLab:
         return [getattr(self, name) for name in names]
 
 
-def build_shape_lab(words: Words, frame: Frame, playground: Playground) -> ShapeLab:
+def build_shape_lab(words: Words, frame: Frame, tab: gr.Tab, playground: Playground) -> ShapeLab:
     """Lay the tab out and wire it. It opens with the shape of the page's model, its example beside random weights."""
     config = frame.example.loaded.model.config
     workshop = Workshop()
-    built = shape_building.example(workshop, frame.example)
     parts: dict[str, Any] = {"frame": frame, "playground": playground, "workshop": workshop}
-    parts["session"] = gr.State(built.facts if built else None, time_to_live=SESSION_SECONDS)
+    parts["session"] = gr.State(None, time_to_live=SESSION_SECONDS)
     with gr.Row(elem_classes="gb-playground gb-lab"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
             parts |= _controls(words, config)
         with gr.Column(elem_classes="gb-stage", min_width=320):
             parts |= _numbers(words, config)
-            parts |= _building(words, config, built)
+            parts |= _building(words, config)
     ui = ShapeLab(**{field.name: parts[field.name] for field in fields(ShapeLab)})
-    _wire(ui)
+    _wire(ui, tab, cache(partial(shape_building.example, workshop, frame.example)))
     return ui
 
 
@@ -160,7 +159,7 @@ def _numbers(words: Words, config: GPTConfig) -> dict[str, Any]:
     return {"headline": headline, "notice": notice, "parts": parts, "sizes": sizes, "cost": cost}
 
 
-def _building(words: Words, config: GPTConfig, built: shape_building.Built | None) -> dict[str, Any]:
+def _building(words: Words, config: GPTConfig) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-built"):
         words.build(sentence, {"value": "shapes.build.question"}, kind="question")
@@ -174,22 +173,17 @@ def _building(words: Words, config: GPTConfig, built: shape_building.Built | Non
             )
         parts["room"] = sentence(shape_views.room(config, False, "en"), kind="caption", elem_id="shape-room")
         parts["trouble"] = sentence(kind="notice", elem_id="shape-trouble")
-        facts = built.facts if built else None
-        parts["status"] = sentence(shape_views.status(facts, "en"), kind="status", elem_id="shape-status")
+        parts["status"] = sentence(shape_views.status(None, "en"), kind="status", elem_id="shape-status")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 words.build(sentence, {"value": "shapes.untrained"}, kind="question")
-                parts["random_strip"] = words.build(
-                    tokens, {"labels": strip_words}, value=built.random_strip if built else "", elem_id="shape-random"
-                )
+                parts["random_strip"] = words.build(tokens, {"labels": strip_words}, elem_id="shape-random")
             with gr.Column(min_width=280):
-                name = shape_views.trained(facts.model if facts else "", "en")
+                name = shape_views.trained("", "en")
                 parts["trained_name"] = sentence(name, kind="question", elem_id="shape-trained-name")
-                parts["trained_strip"] = words.build(
-                    tokens, {"labels": strip_words}, value=built.trained_strip if built else "", elem_id="shape-trained"
-                )
+                parts["trained_strip"] = words.build(tokens, {"labels": strip_words}, elem_id="shape-trained")
         words.build(sentence, {"value": "shapes.stages.question"}, kind="question")
-        parts["stages"] = chart(shape_views.stages(facts, "en"), elem_id="shape-stages")
+        parts["stages"] = chart(elem_id="shape-stages")
     return parts
 
 
@@ -242,20 +236,41 @@ def choose(ui: ShapeLab, values: Values) -> Values:
     return update | _show(ui, given, values[ui.frame.language], name)
 
 
-def retell(ui: ShapeLab, values: Values) -> Values:
-    """Every sentence again, in the language chosen just now."""
-    language, facts = values[ui.frame.language], values[ui.session]
-    update = {key: value for key, value in show(ui, values).items() if key is not ui.preset}
-    return update | {
+def open_first(ui: ShapeLab, example: Callable[[], shape_building.Built | None], values: Values) -> Values:
+    """The example of the page's model beside random weights, unless something was built already."""
+    built, language = example(), values[ui.frame.language]
+    if built is None or values[ui.session] is not None:
+        return gr.skip()
+    labels = strip_words(language)
+    return {
+        **_told(ui, built.facts, language),
+        ui.session: built.facts,
+        ui.random_strip: gr.update(value=built.random_strip, labels=labels),
+        ui.trained_strip: gr.update(value=built.trained_strip, labels=labels),
+    }
+
+
+def _told(ui: ShapeLab, facts: shape_views.Facts | None, language: Language) -> Values:
+    return {
         ui.status: shape_views.status(facts, language),
         ui.trained_name: shape_views.trained(facts.model if facts else "", language),
         ui.stages: shape_views.stages(facts, language),
     }
 
 
-def _wire(ui: ShapeLab) -> None:
+def retell(ui: ShapeLab, values: Values) -> Values:
+    """Every sentence again, in the language chosen just now."""
+    language, facts = values[ui.frame.language], values[ui.session]
+    update = {key: value for key, value in show(ui, values).items() if key is not ui.preset}
+    return update | _told(ui, facts, language)
+
+
+def _wire(ui: ShapeLab, tab: gr.Tab, example: Callable[[], shape_building.Built | None]) -> None:
     def handler(function: Callable[..., Any]) -> Callable[..., Any]:
         return partial(function, ui)
+
+    opened = [ui.session, ui.status, ui.random_strip, ui.trained_name, ui.trained_strip, ui.stages]
+    tab.select(partial(open_first, ui, example), {ui.session, ui.frame.language}, opened, **LOOKING)
 
     latest = {"trigger_mode": "always_last", **LOOKING}
     controls = [getattr(ui, name) for name in (*RANGES, *SWITCHES)]
