@@ -116,9 +116,8 @@ def _take(memory: Memory, document: Generation, session: Session, language: Lang
 def nothing(ui: Change, language: Language) -> Values:
     """An empty tab, with the reason."""
     empty = (ui.notice, ui.status, ui.switches, ui.edited, ui.parted, ui.bars, ui.divergence, ui.code, ui.own)
-    return dict.fromkeys(empty, "") | {ui.original: gr.update(value="", parted=str(NOWHERE))} | {
-        ui.lead: say("error.no_text", language)
-    }  # fmt: skip
+    original = gr.update(value="", parted=str(NOWHERE), labels=change_views.strip_words("original", language))
+    return dict.fromkeys(empty, "") | {ui.original: original, ui.lead: say("error.no_text", language)}
 
 
 def everything(ui: Change, memory: Memory, language: Language) -> Values:
@@ -126,17 +125,26 @@ def everything(ui: Change, memory: Memory, language: Language) -> Values:
     written = memory.written
     at = None if written is None else parting(written.original, written.edited)
     place = str(NOWHERE if at is None else at)
-    original = gr.update(value=change_views.strip(memory.text), selected=selection(memory.at()), parted=place)
+    # The first update of a tab drops what it does not name: the words go with every value.
+    labels = {side: change_views.strip_words(side, language) for side in ("original", "edited")}
+    original = gr.update(
+        value=change_views.strip(memory.text),
+        selected=selection(memory.at()),
+        parted=place,
+        labels=labels["original"],
+    )
+    edited = gr.update(value="", parted=str(NOWHERE), labels=labels["edited"])
+    switches = gr.update(value=change_views.switch_state(memory), labels=change_views.switch_labels(language))
     config = memory.text.config
     return {
         **effects(ui, memory, language),
-        ui.switches: change_views.switch_state(memory),
+        ui.switches: switches,
         ui.activation: memory.edits.activation or config.activation,
         ui.positions: memory.edits.drop_positions,
         ui.original: original,
         ui.own: say("change.own", language) if memory.own else "",
         ui.parted: "" if written is None else change_views.parted(memory, language),
-    } | ({ui.edited: gr.update(value="", parted=str(NOWHERE))} if written is None else {})
+    } | ({ui.edited: edited} if written is None else {})
 
 
 def effects(ui: Change, memory: Memory, language: Language) -> Values:

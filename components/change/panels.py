@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.change.experiments import EXPERIMENTS
 from components.change.patching import EXAMPLES, NAMES
-from components.change.views import switch_labels
+from components.change.views import strip_words, switch_labels
 from components.i18n import Language, Words, say
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
@@ -73,7 +73,7 @@ def texts(words: Words) -> dict[str, Any]:
             for side in ("original", "edited"):
                 with gr.Column(min_width=300):
                     words.build(sentence, {"value": f"change.{side}"}, kind="caption")
-                    labels = {"labels": partial(_strip_words, side)}
+                    labels = {"labels": partial(strip_words, side)}
                     parts[side] = words.build(tokens, labels, elem_id=f"change-{side}", selectable=side == "original")
         parts["parted"] = sentence(kind="lead", elem_id="change-parted")
         parts["own"] = sentence(kind="caption", elem_id="change-own")
@@ -89,12 +89,6 @@ def texts(words: Words) -> dict[str, Any]:
                 elem_id="change-code",
             )
     return parts
-
-
-def _strip_words(side: str, language: Language) -> dict[str, str]:
-    keys = ("token", "id", "probability", "rank", "attention", "marks")
-    own = {"name": say(f"change.{side}", language), "empty": say("change.edited.empty", language)}
-    return own | {key: say(f"strip.{key}", language) for key in keys}
 
 
 def patching_card(words: Words) -> dict[str, Any]:

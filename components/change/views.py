@@ -29,6 +29,13 @@ def switch_labels(language: Language) -> dict[str, str]:
     return {key: say(f"change.switches.{key}", language) for key in LABELS}
 
 
+def strip_words(side: str, language: Language) -> dict[str, str]:
+    """The words of the strip of the original or the edited text."""
+    keys = ("token", "id", "probability", "rank", "attention", "marks")
+    own = {"name": say(f"change.{side}", language), "empty": say("change.edited.empty", language)}
+    return own | {key: say(f"strip.{key}", language) for key in keys}
+
+
 def switch_state(memory: Memory) -> str:
     """The switches as the edits have them."""
     edits, config = memory.edits, memory.text.config

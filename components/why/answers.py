@@ -169,7 +169,8 @@ def _question(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
 def _text(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
     document, prediction, language = asked.session.document, asked.prediction, asked.language
     method = values[ui.method]
-    strip: dict[str, Any] = {"value": why_views.strip(document)}
+    # The first update of a tab drops what it does not name: the words go with every value.
+    strip: dict[str, Any] = {"value": why_views.strip(document), "labels": why_views.strip_words(language)}
     if asked.fresh:
         strip["selected"] = selection(prediction.position)
     yield {

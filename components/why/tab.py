@@ -14,6 +14,7 @@ from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playgro
 from components.texts import TEXTS
 from components.why import answers as why_answers
 from components.why import clicks as why_clicks
+from components.why import views as why_views
 from components.why.answers import Memory, Values
 from components.why.reading import METHODS
 from components.widgets.chart import chart
@@ -91,7 +92,7 @@ def _text(words: Words) -> dict[str, Any]:
         trouble = sentence(kind="notice", elem_id="why-trouble")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=320, scale=3):
-                strip = words.build(tokens, {"labels": strip_words}, elem_id="why-strip")
+                strip = words.build(tokens, {"labels": why_views.strip_words}, elem_id="why-strip")
             with gr.Column(min_width=280, scale=2):
                 influence = chart(elem_id="why-influence")
     return {"method": method, "method_says": says, "trouble": trouble, "strip": strip, "influence": influence}
@@ -173,12 +174,6 @@ def _dropdown(words: Words, name: str) -> gr.Dropdown:
         elem_classes="gb-why-token",
         min_width=72,
     )
-
-
-def strip_words(language: Language) -> dict[str, str]:
-    """The words of the strip, which is shaded by influence."""
-    keys = ("name", "empty", "token", "id", "probability", "rank", "marks")
-    return {key: say(f"strip.{key}", language) for key in keys} | {"attention": say("why.influence", language)}
 
 
 def _wire(ui: Why, tabs: gr.Tabs, tab: gr.Tab) -> None:

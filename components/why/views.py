@@ -64,6 +64,12 @@ def strip(document: Generation) -> str:
     return header(doc=f"{id(document):x}") + lines
 
 
+def strip_words(language: Language) -> dict[str, str]:
+    """The words of the strip, which is shaded by influence."""
+    keys = ("name", "empty", "token", "id", "probability", "rank", "marks")
+    return {key: say(f"strip.{key}", language) for key in keys} | {"attention": say("why.influence", language)}
+
+
 def method_says(document: Generation, asked: Prediction, method: Method, language: Language) -> str:
     """What the tint means."""
     return say(f"why.method.{method}.says", language, token=quoted(document.loaded.tokenizer, asked.token))

@@ -15,7 +15,8 @@ const cell = (text, row, column) => {
   const made = document.createElement(row && column ? "td" : "th");
   if (made.tagName === "TH") made.scope = row ? "row" : "col";
   made.textContent = text;
-  if (given !== null && column >= given) Object.assign(made.style, { textAlign: "start", paddingLeft: "24px" });
+  const words = given !== null && column >= given;
+  if (words) Object.assign(made.style, { textAlign: "start", paddingLeft: "24px", whiteSpace: "normal" });
   return made;
 };
 const draw = () => {

@@ -284,9 +284,8 @@ function paintNames(ctx, scene) {
   const names = all.filter((name) => place[name]);
   const middle = (name) => place[name].x + place[name].w / 2;
   ctx.font = fonts.shape;
-  const widest = Math.max(...names.map((name) => ctx.measureText(shape(name) || "").width));
-  const apart = Math.min(...names.slice(1).map((name, i) => middle(name) - middle(names[i])));
-  const short = widest > apart - 2; // of a long text: the rows stand beside the tokens
+  const wide = names.map((name) => ctx.measureText(shape(name) || "").width);
+  const short = names.some((name, i) => i > 0 && (wide[i] + wide[i - 1]) / 2 > middle(name) - middle(names[i - 1])); // a long text
   for (const name of names) {
     const x = middle(name);
     const colour = QKV.includes(name) ? colours[name] : name === "weights" || name === "z" ? colours.head : colours.text;
