@@ -236,6 +236,14 @@ def choose(ui: ShapeLab, values: Values) -> Values:
     return update | _show(ui, given, values[ui.frame.language], name)
 
 
+def follow(ui: ShapeLab, values: Values) -> Values:
+    """The shape of the model that was picked since the tab was last open, where that is what it shows."""
+    if values[ui.preset] != PICKED:
+        return gr.skip()
+    shown, given = read_controls(ui, values), values_of(get_model(values[ui.frame.model]).model.config)
+    return choose(ui, values) if shown | {"skeleton": False} != given else gr.skip()
+
+
 def open_first(ui: ShapeLab, example: Callable[[], shape_building.Built | None], values: Values) -> Values:
     """The example of the page's model beside random weights, unless something was built already."""
     built, language = example(), values[ui.frame.language]
@@ -275,7 +283,8 @@ def _wire(ui: ShapeLab, tab: gr.Tab, example: Callable[[], shape_building.Built 
     latest = {"trigger_mode": "always_last", **LOOKING}
     controls = [getattr(ui, name) for name in (*RANGES, *SWITCHES)]
     gr.on([control.input for control in controls], handler(show), ui.controls(), ui.numbers(), **latest)
-    ui.preset.input(handler(choose), ui.controls(), [*controls, *ui.numbers()], **latest)
+    for event, chosen in ((ui.preset.input, choose), (tab.select, follow)):
+        event(handler(chosen), ui.controls(), [*controls, *ui.numbers()], **latest)
     everything = ui.controls() | ui.playground.inputs() | {ui.session}
     told = [*ui.numbers(), ui.status, ui.trained_name, ui.stages]
     ui.frame.language.change(handler(retell), everything, told, **LOOKING)

@@ -9,6 +9,8 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from components.lab import shapes
+from components.lab.shape_settings import values_of
 from components.playground import starting
 from components.session import Session, example
 from components.settings import LIMITS
@@ -99,3 +101,13 @@ def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(
     assert picked(values)["prompt"] == "ran"
     values |= {"frame.model": "untrained", "prompt": "The dog ran"}
     assert "prompt" not in picked(values)
+
+
+def test_the_shapes_tab_shows_the_model_that_was_picked_unless_another_shape_was_chosen(letters: str) -> None:
+    shown = {**values_of(get_model().model.config), "preset": shapes.PICKED, "frame.language": "en"}
+    assert shapes.follow(UI, shown | {"frame.model": "untrained"}) == gr.skip()
+    assert shapes.follow(UI, shown | {"frame.model": letters, "preset": "gpt2-xl"}) == gr.skip()
+    update = shapes.follow(UI, shown | {"frame.model": letters})
+    assert (update["n_embd"]["value"], update["n_layer"]["value"], update["preset"]) == (8, 1, shapes.PICKED)
+    numbers = sum(parameter.numel() for parameter in get_model(letters).model.parameters())
+    assert f"{numbers:,}" in update["headline"]
