@@ -16,6 +16,7 @@ from components.widgets.layers import layers, layers_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
 from components.widgets.tokens import header, selection, shade_value, tokens
+from gpt import Trace
 from gpt.analysis.residual import Neurons, Stream, stream_lengths, strongest_neurons
 
 NEURONS, TOKENS = 10, 5
@@ -31,7 +32,7 @@ def build_stream(words: Words) -> Part:
                 layer = words.build(layers, {"labels": layer_labels}, elem_id="stream-layer")
             says = sentence(kind="caption", elem_id="stream-tokens-says")
             text = words.build(tokens, {"labels": strip_labels}, elem_id="stream-tokens")
-        with gr.Row(elem_classes="gb-cards"):
+        with gr.Row(elem_classes="gb-cards gb-why-cards"):
             with gr.Column(elem_classes="gb-card", min_width=300):
                 words.build(sentence, {"value": "stream.question"}, kind="question")
                 lengths = chart(elem_id="stream-lengths", clickable=True)
@@ -44,7 +45,7 @@ def build_stream(words: Words) -> Part:
             rows = table(elem_id="neurons-table", words_from=4)
 
     def show(scene: Scene) -> Values:
-        trace = scene.record.trace_at(scene.position)
+        trace = trace_of(scene)
         stream = stream_lengths(trace)
         model = scene.record.document.loaded.model
         found = strongest_neurons(model, trace, scene.look.layer, 0, k=NEURONS, n_tokens=TOKENS)
@@ -62,6 +63,15 @@ def build_stream(words: Words) -> Part:
     clickable, of_layer = (layer, text, lengths, shares), {"x": "layer"}
     meaning = {text: {"index": "position"}, lengths: of_layer, shares: of_layer}
     return Part("stream", tab, (*clickable, says, bars, rows), show, clickable=clickable, meaning=meaning)
+
+
+def trace_of(scene: Scene) -> Trace:
+    """Every value of the selected position; kept, as another layer needs no other pass."""
+    record, position = scene.record, scene.position
+    key = (record, record.document.ids[: position + 1])
+    if scene.kept.get("traced", (None,))[0] != key:
+        scene.kept["traced"] = key, record.trace_at(position)
+    return scene.kept["traced"][1]
 
 
 def layer_value(scene: Scene) -> str:

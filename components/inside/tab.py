@@ -32,6 +32,7 @@ from gpt.memory import gigabytes
 PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head, build_stream, build_embeddings)
 TICK_SECONDS = 0.4  # between two looks for new tokens, while the tab is open
 SILENT = 1e10  # multiplications of a pass that need no word: a good second
+OF_RECORD = {"overview", "rollout", "traced"}  # what parts remember of one record
 REST = 3  # after an update, so many times its own duration goes by before the next, which leaves the stream its time
 
 
@@ -62,6 +63,10 @@ class Memory:
     def read(self, document: Generation) -> Record:
         """The record of that document, up to what has been read of it."""
         if self.record is None or self.record.document is not document:
+            self.record = None  # and nothing that holds it: the limit is for one
+            for kept in self.kept.values():
+                for name in OF_RECORD & kept.keys():
+                    del kept[name]
             self.record = Record(document, self.limit)
         self.record.extend()
         return self.record

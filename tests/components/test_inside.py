@@ -7,13 +7,14 @@ import json
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
 import torch
 
 from components.inside import views as inside_views
-from components.inside.overview import overview
+from components.inside.overview import Overview, overview
 from components.inside.record import BINS, KEPT, WIDE, Record, pooled, strongest
 from components.inside.tab import Memory, chosen_look, too_long
 from components.playground.views import Look
@@ -251,4 +252,9 @@ def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(doc
     whole = Record(document)
     whole.extend()
     assert too_long(whole, "en") == ""
-    assert deepcopy(Memory(memory)).read(document).length == 10  # a visitor gets a copy of the page's
+    visitor = deepcopy(Memory(memory))  # of the page's
+    first = ref(visitor.read(document))
+    assert first().length == 10
+    visitor.kept["machine"] = {"overview": Overview(first()), "starts": (0, 0)}
+    visitor.read(document.copy())
+    assert first() is None  # there are never two

@@ -1,5 +1,6 @@
 import base64
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +60,14 @@ def test_the_pictures_say_what_the_model_computed(scene):
     for row in rows[1:]:
         assert float(row[2]) == pytest.approx(post[int(row[0])].item(), abs=0.0051)
     assert "ReLU" in stream.neurons_value(scene, found) or scene.record.document.edits is None
+
+
+def test_another_layer_needs_no_other_pass_and_another_token_does(scene):
+    first = stream.trace_of(scene)
+    assert stream.trace_of(replace(scene, look=Look(layer=5))) is first
+    other = stream.trace_of(replace(scene, position=3))
+    assert torch.equal(other.layers[0].resid_pre, scene.record.trace_at(3).layers[0].resid_pre)
+    assert not torch.equal(other.layers[0].resid_pre, first.layers[0].resid_pre)
 
 
 def test_the_strip_is_shaded_by_the_length_of_each_vector_after_the_layer(scene):

@@ -1,0 +1,106 @@
+"""How long it takes from a click on another head, layer or token until its picture is on the screen.
+
+    python benchmarks/look.py [--rounds 9] [--model NAME]
+
+Starts the app in this process and a headless Chromium beside it; the clock is the page's own, from the click to the
+second frame after the picture's sentence has changed. Beside it the time that the server computes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from playwright.sync_api import Page, sync_playwright
+
+from components.inside import tab as inside
+from components.layout import build_app, launch_options
+
+CLICK = """([clicked, watched]) => new Promise((resolve, reject) => {
+  const says = document.querySelector(watched);
+  const before = says.textContent;
+  const began = performance.now();
+  const seen = () => requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - began)));
+  new MutationObserver((_, observer) => {
+    if (says.textContent === before) return;
+    observer.disconnect();
+    seen();
+  }).observe(says, { childList: true, characterData: true, subtree: true });
+  document.querySelector(clicked).click();
+  setTimeout(() => reject(new Error(`nothing changed after a click on ${clicked}`)), 60000);
+})"""
+FLOW, STAGES, NEURONS = (f"{name} figcaption .gb-says" for name in ("#flow", "#stages", "#neurons"))
+
+
+def clicks() -> Iterator[tuple[str, str, list[str], str]]:
+    """(part of the tab, what is clicked, its two places in turn, the sentence that changes)."""
+
+    def head(widget: str, number: int) -> str:
+        return f"{widget} .gb-picks-heads button:nth-of-type({number})"
+
+    def layer(widget: str, way: str) -> str:
+        return f"{widget} .gb-picks-layer button:{way}-of-type"
+
+    yield "The machine", "another head", [head("#flow", 2), head("#flow", 4)], FLOW
+    yield "The machine", "another layer", [layer("#flow", "last"), layer("#flow", "first")], FLOW
+    yield "One head", "another head", [head("#stages", 3), head("#stages", 5)], STAGES
+    yield "One head", "another layer", [layer("#stages", "last"), layer("#stages", "first")], STAGES
+    chips = [f"#stream-tokens [role=option]:nth-of-type({number})" for number in (5, 9)]
+    yield "Stream and neurons", "another token", chips, NEURONS
+    yield "Stream and neurons", "another layer", [layer("#stream-layer", way) for way in ("last", "first")], NEURONS
+
+
+def measure(page: Page, places: list[str], watched: str, rounds: int) -> list[float]:
+    """Milliseconds from each click to its picture; the first two warm up."""
+    found = []
+    for number in range(rounds + 2):
+        found.append(page.evaluate(CLICK, [places[number % 2], watched]))
+        page.wait_for_timeout(300)  # the other tabs agree in the meantime
+    return found[2:]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--model")
+    given = parser.parse_args()
+    computing: list[float] = []
+    plain = inside._show
+
+    def timed(*arguments: object) -> object:
+        began = time.perf_counter()
+        update = plain(*arguments)
+        computing.append(1000 * (time.perf_counter() - began))
+        return update
+
+    inside._show = timed
+    app = build_app(**({"model": given.model} if given.model else {}))
+    _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        page = browser.new_page(viewport={"width": 1280, "height": 1100})
+        page.goto(f"{url}?lang=en&tab=inside")
+        page.locator("#flow .gb-picks-heads button").first.wait_for(timeout=120_000)
+        for part, what, places, watched in clicks():
+            page.get_by_role("tab", name=part, exact=True).click()
+            page.locator(places[0]).wait_for(timeout=120_000)
+            page.wait_for_timeout(1500)
+            computing.clear()
+            took = measure(page, places, watched, given.rounds)
+            server = statistics.median(computing)
+            print(f"{part}, {what}: {statistics.median(took):.0f} ms, of them {server:.0f} ms computing", flush=True)
+        browser.close()
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
