@@ -131,6 +131,8 @@ def test_a_click_on_a_token_moves_every_picture_and_marks_what_was_chosen(opened
 def test_tokens_can_be_reached_and_chosen_with_the_keyboard(opened):
     generate(opened, "Once upon a time", length=4)
     opened.locator(CHIPS).nth(0).click()
+    expect(says(opened, "bars")).to_contain_text("After “Once”")
+    expect(says(opened, "heatmap")).to_contain_text("“Once” looked most at")
     opened.keyboard.press("ArrowRight")
     opened.keyboard.press("ArrowRight")
     opened.keyboard.press("Enter")
