@@ -196,9 +196,16 @@ class Registry:
                 load.start(self._run, name, self._sources[name], load)
         return load.wait(progress)
 
+    def given_heads(self, name: str) -> int | None:
+        """How many heads were asked for with a checkpoint that does not say it."""
+        source = self._sources.get(name)
+        return None if source is None else source.n_head
+
     def exact(self, name: str) -> LoadedModel:
         """The same model in float32, shared with nobody. Raises ValueError where that cannot be loaded beside it."""
-        source, device = self._sources[name], self.device or best_device()
+        source, device = self._sources.get(name), self.device or best_device()
+        if source is None:
+            raise ValueError(f"{name} is no shared model")
         checkpoint = source.open()
         n_bytes, free = memory_of(checkpoint, "fp32", device), free_memory(device)
         if n_bytes > free:
@@ -281,6 +288,11 @@ def get_model(name: str = DEFAULT_MODEL, progress: hub.Progress | None = None) -
     Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
     """
     return _shared.get(name, progress)
+
+
+def given_heads(name: str) -> int | None:
+    """How many heads were said to belong to a checkpoint that does not say it; None for any other model."""
+    return _shared.given_heads(name)
 
 
 def exact_model(name: str) -> LoadedModel:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from components.change.memory import Memory
 from gpt import SamplingParams, Tokenizer
 from gpt.documents.edit_text import edits_as_python
-from gpt.documents.snippets import settings
-from gpt.registry import MODELS
+from gpt.documents.snippets import loading_line, settings
 
 LENGTH = 40  # tokens, before anything was generated here
 DEFAULT = SamplingParams(temperature=0.8, seed=1)
@@ -17,9 +16,7 @@ def program(memory: Memory) -> str:
     original's text lie apart. On the same kind of machine the texts are those on the screen."""
     text, written = memory.text, memory.written
     loaded, edits = text.loaded, memory.edits
-    known = loaded.name in MODELS and loaded.precision == "fp32"
-    load = "get_model" if known else "load_model"
-    precision = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
+    load, loading = loading_line(loaded)
     params, length = (written.params, written.length) if written else (DEFAULT, LENGTH)
     lines = [
         "import torch",
@@ -28,7 +25,7 @@ def program(memory: Memory) -> str:
         "from gpt.analysis import kl_bits",
     ]
     lines += ["from gpt.analysis.patching import patch_from"] if edits.patches else []
-    lines += ["", f"loaded = {load}({loaded.name!r}{precision})"]
+    lines += ["", loading]
     lines += [f"prompt = {quoted_ids(loaded.tokenizer, text.ids[: text.n_prompt])}", f"params = {settings(params)}"]
     lines += [
         *(f"# patched from the text {loaded.tokenizer.decode(list(patch.ids))!r}" for patch in edits.patches),

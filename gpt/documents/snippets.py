@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from itertools import groupby
+from pathlib import Path
 
 from gpt.documents.branches import Origin
 from gpt.documents.edit_text import edits_as_python
 from gpt.edits import Edits
 from gpt.generate import Generation
-from gpt.registry import MODELS
+from gpt.loading import LoadedModel
+from gpt.registry import MODELS, given_heads
 from gpt.sampling import SamplingParams
 
 
@@ -29,14 +31,13 @@ def python_snippet(document: Generation, tried: Edits | None = None, tried_on: S
     needed = {"Edits": changed or trying, "SamplingParams": trying or any(origin.params for origin, _ in runs)}
     names = {"Generation", *(name for name in needed if needed[name])}
     loaded = document.loaded
-    load = "get_model" if loaded.name in MODELS and loaded.precision == "fp32" else "load_model"
-    precision = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
+    load, loading = loading_line(loaded)
     told_edits = f", edits={edits_as_python(edits)}" if changed else ""
     lines = [
         f"from gpt import {', '.join(sorted({*names, load}))}",
         *(["from gpt.analysis.patching import patch_from"] if edits.patches or tried.patches else []),
         "",
-        f"loaded = {load}({loaded.name!r}{precision})",
+        loading,
         f"document = Generation(loaded, {source(document, range(n_prompt), prompt=True)}{told_edits})",
     ]
     written = None
@@ -53,6 +54,18 @@ def python_snippet(document: Generation, tried: Edits | None = None, tried_on: S
         lines += [] if written else [f"params = {settings(SamplingParams(temperature=0.8, seed=1))}"]
         lines += [f"for step in edited.steps(params, {max(20, len(positions))}):", "    pass", "print(edited.text)"]
     return "\n".join([*lines, ""])
+
+
+def loading_line(loaded: LoadedModel) -> tuple[str, str]:
+    """What is to be imported to load a model, and the line that loads it."""
+    if loaded.name in MODELS and loaded.precision == "fp32":
+        return "get_model", f"loaded = get_model({loaded.name!r})"
+    heads = given_heads(loaded.name)
+    options = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
+    options += "" if heads is None else f", n_head={heads}"
+    found = loaded.name in MODELS or "/" in loaded.name or Path(loaded.name).exists()
+    hint = "" if found else "  # the path of that checkpoint"
+    return "load_model", f"loaded = load_model({loaded.name!r}{options}){hint}"
 
 
 def told(document: Generation, origin: Origin, run: list[int]) -> list[str]:

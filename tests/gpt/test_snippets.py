@@ -9,11 +9,13 @@ import pytest
 import torch
 
 import gpt
-from gpt import Edits, Generation, SamplingParams, get_model
+from gpt import Edits, Generation, SamplingParams, add_model, add_upload, get_model
 from gpt.analysis.patching import patch_from
-from gpt.documents.snippets import python_snippet
+from gpt.documents.snippets import loading_line, python_snippet
 from gpt.edits import Patch
+from gpt.registry import remove_model
 from tests.gpt.fake_models import tiny_model
+from tests.parity.lookalikes import NanoGPT, randomized
 
 NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
 
@@ -112,3 +114,18 @@ def test_a_patch_that_is_from_no_text_is_refused():
     patched = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(16)),))
     with pytest.raises(ValueError, match="from no text"):
         python_snippet(Generation(tiny_model(), "the", edits=patched))
+
+
+def test_a_checkpoint_of_ones_own_is_loaded_with_what_it_does_not_say(tmp_path):
+    path = tmp_path / "weights.pt"
+    torch.save(randomized(NanoGPT()).state_dict(), path)
+    loaded = get_model(add_model(path, n_head=3))
+    assert loading_line(loaded) == ("load_model", f"loaded = load_model({str(path)!r}, n_head=3)")
+    name = add_upload([path], n_head=3)
+    assert loading_line(get_model(name))[1].endswith("n_head=3)  # the path of that checkpoint")
+    remove_model(name)
+    remove_model(str(path))
+
+
+def test_a_model_of_the_list_is_loaded_by_its_name():
+    assert loading_line(get_model("stories")) == ("get_model", "loaded = get_model('stories')")
