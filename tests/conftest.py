@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,14 @@ torch.set_num_threads(1)  # faster for models this small, and the same sums ever
 def seeded() -> None:
     """Every test starts from the same random numbers."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def alongside() -> Iterator[None]:
+    """Here a training need not wait until nobody else on the machine wants to compute."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpt.live.training.step_aside", lambda: None)
+        yield
 
 
 @pytest.fixture(params=["learned", "rotary"])

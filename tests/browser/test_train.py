@@ -15,8 +15,7 @@ EXAMPLE = TaskMaterial(TASKS["reverse"]).tested[0]
 
 @pytest.fixture(scope="module", autouse=True)
 def hurry():
-    with pytest.MonkeyPatch.context() as patch:  # here a training need not wait for all else on the machine
-        patch.setattr("gpt.live.training.step_aside", lambda: None)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpt.live.training.LOOKS", 5)
         yield
 

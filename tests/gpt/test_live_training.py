@@ -82,6 +82,14 @@ def test_a_run_ends_after_its_steps_with_a_model_that_has_learned() -> None:
     assert run.progress.seconds == progress.seconds  # the clock has stopped
 
 
+def test_a_run_steps_aside_for_everybody_else_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    aside: list[int] = []
+    monkeypatch.setattr("gpt.live.training.step_aside", lambda: aside.append(threading.get_ident()))
+    finished()
+    assert len(aside) == 1
+    assert aside != [threading.get_ident()]
+
+
 def test_looks_come_before_the_first_step_at_even_distances_and_at_the_end() -> None:
     progress = finished(recipe=Recipe(**{**vars(TINY), "steps": 2 * LOOKS + 3, "n_embd": 8, "batch_size": 1})).progress
     assert [look.step for look in progress.looks] == [*range(0, 2 * LOOKS + 3, 2), 2 * LOOKS + 3]
