@@ -230,6 +230,8 @@ def choose(ui: ShapeLab, values: Values) -> Values:
         return gr.skip()
     config = SHAPES[name] if name in SHAPES else get_model(values[ui.frame.model]).model.config
     given = values_of(config)
+    if read_controls(ui, values) == given:  # gradio says it again when the list is left: what is typed then must stay
+        return gr.skip()
     update: Values = {getattr(ui, key): given[key] for key in SWITCHES}
     for key, limit in RANGES.items():
         update[getattr(ui, key)] = gr.update(value=given[key], **limit.around(given[key]))
