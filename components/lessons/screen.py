@@ -17,6 +17,7 @@ import gradio as gr
 from components.i18n import Language, say
 from components.lessons.code_view import excerpt
 from components.lessons.course import LESSONS, Lesson
+from components.widgets.script import widget
 from gpt import PRESETS, GPTConfig
 from gpt.experiments import next_token_cost
 
@@ -52,15 +53,7 @@ def lesson_body(*, elem_id: str) -> gr.HTML:
 
 
 def _widget(template: str, script: str, elem_id: str) -> gr.HTML:
-    return gr.HTML(
-        "",
-        html_template=template,
-        js_on_load=script,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        keys=[lesson.key for lesson in LESSONS],
-    )
+    return widget("", template, script, elem_id, keys=[lesson.key for lesson in LESSONS])
 
 
 def head_value(index: int, language: Language, config: GPTConfig) -> str:

@@ -17,6 +17,7 @@ import gradio as gr
 
 from components.i18n import Language, Words, say
 from components.share.files import File
+from components.widgets.script import widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "menu.js").read_text(encoding="utf-8")
@@ -45,16 +46,7 @@ def files_menu(words: Words) -> gr.HTML:
 def menu(*, elem_id: str, labels: dict[str, Any], largest: int = 0) -> gr.HTML:
     """labels: "name" for screen readers, "close", and "items", each a dict of "what", "label" and perhaps "title";
     one with "items" of its own is folded."""
-    return gr.HTML(
-        "",
-        html_template=_TEMPLATE,
-        js_on_load=_SCRIPT,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        labels=labels,
-        largest=largest,
-    )
+    return widget("", _TEMPLATE, _SCRIPT, elem_id, labels=labels, largest=largest)
 
 
 def copied(content: str, says: str, manual: str, *, query: bool = False) -> str:

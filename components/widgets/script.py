@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 
+import gradio as gr
+
 _ARGUMENTS = "element, trigger, props, server, upload, watch"  # what gradio gives a script
 _scripts: dict[str, str] = {}
 
@@ -18,6 +20,24 @@ def sent_once(name: str, script: str) -> str:
 def given(call: str, value: object) -> str:
     """The same, with a value that the script finds as `given`."""
     return f"{call[:-1]}, {json.dumps(value)})"
+
+
+def widget(
+    value: str, template: str, call: str, elem_id: str | None, *, classes: tuple[str, ...] = (), **properties: object
+) -> gr.HTML:
+    """A place that a script of ours draws in, with nothing of gradio's own look.
+
+    call: of `sent_once` or `given`. properties: what the script finds in `props` besides the value.
+    """
+    return gr.HTML(
+        value,
+        html_template=template,
+        js_on_load=call,
+        apply_default_css=False,
+        elem_id=elem_id,
+        elem_classes=["gb-widget", *classes],
+        **properties,
+    )
 
 
 def scripts() -> str:

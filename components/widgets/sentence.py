@@ -6,7 +6,7 @@ from typing import Literal
 
 import gradio as gr
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 Kind = Literal["question", "lead", "caption", "status", "notice"]
 
@@ -28,11 +28,4 @@ _CALL = sent_once("sentence", _SCRIPT)
 
 def sentence(value: str = "", *, kind: Kind = "lead", elem_id: str | None = None) -> gr.HTML:
     """One line; an empty one takes no room. A "notice" is read aloud when it changes."""
-    return gr.HTML(
-        value,
-        html_template=_TAGS[kind],
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget", "gb-sentence", f"gb-{kind}"],
-    )
+    return widget(value, _TAGS[kind], _CALL, elem_id, classes=("gb-sentence", f"gb-{kind}"))

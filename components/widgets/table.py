@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from components.widgets.script import given, sent_once
+from components.widgets.script import given, sent_once, widget
 
 _SCRIPT = """
 const table = element.querySelector("table");
@@ -35,14 +35,7 @@ _CALL = sent_once("table", _SCRIPT)
 
 def table(value: str = "", *, elem_id: str, words_from: int | None = None) -> gr.HTML:
     """A table whose value is a `table_value` string. words_from: the first of the columns that hold words."""
-    return gr.HTML(
-        value,
-        html_template='<table class="gb-table"></table>',
-        js_on_load=given(_CALL, words_from),
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-    )
+    return widget(value, '<table class="gb-table"></table>', given(_CALL, words_from), elem_id)
 
 
 def table_value(rows: Sequence[Sequence[str]]) -> str:

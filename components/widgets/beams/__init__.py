@@ -12,7 +12,7 @@ from typing import Literal
 
 import gradio as gr
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "beams.js").read_text(encoding="utf-8")
@@ -34,15 +34,7 @@ def beams(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
 
     labels: name, empty, keys, step, kept, pruned, finished, best, token, total, score: the words in the tree.
     """
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        labels=labels or {},
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
 
 
 def header(search: str, root: str) -> str:

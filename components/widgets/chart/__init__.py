@@ -17,7 +17,7 @@ from plotly.utils import PlotlyJSONEncoder
 
 from components.i18n import say
 from components.palette import DARK_PARTNERS
-from components.widgets.script import given, sent_once
+from components.widgets.script import given, sent_once, widget
 
 _FOLDER = Path(__file__).parent
 # What never changes is part of the script: of properties the browser may forget those that an update does not name.
@@ -53,14 +53,7 @@ def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
     `clickable` makes the pointer say so. Where its bars are `Rows`, a click or Enter on one raises it with what that
     row sends.
     """
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=given(_CALL, clickable),
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-    )
+    return widget(value, _TEMPLATE, given(_CALL, clickable), elem_id)
 
 
 def chart_value(figure: Figure | dict[str, object], text: str, note: str = "", *, rows: Rows | None = None) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import gradio as gr
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "choices.js").read_text(encoding="utf-8")
@@ -29,14 +29,7 @@ class Choice(NamedTuple):
 def choices(value: str = "", *, elem_id: str) -> gr.HTML:
     """The list of a `choices_value`; any other string takes no room. A click or Enter raises `.select` with what the
     line sends as `evt._data`; the arrow keys go from line to line."""
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id)
 
 
 def choices_value(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import gradio as gr
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "draw.js").read_text(encoding="utf-8")
@@ -33,14 +33,7 @@ class Piece(NamedTuple):
 
 def draw(value: str = "", *, elem_id: str) -> gr.HTML:
     """The strip of a `draw_value`; any other string takes no room. Pointer and arrow keys tell what each piece is."""
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id)
 
 
 def draw_value(text: str, pieces: Sequence[Piece] = (), *, number: float = 0.0, place: int = 0, mark: str = "") -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("colour.js", "picks.js", "place.js", "paint.js", "flow.js")
@@ -47,15 +47,7 @@ def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None)
 
     A click or an arrow key raises `.select` with an `evt._data` of one of {"position"}, {"layer"}, {"head"}.
     """
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        labels=labels or {},
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
 
 
 def flow_value(content: dict[str, Any]) -> str:

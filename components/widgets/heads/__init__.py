@@ -14,7 +14,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = "".join(
@@ -43,15 +43,7 @@ def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
     A click, Enter or Space raises `.select` with an `evt._data` of {"layer", "head"}; a value that builds on rows which
     the browser does not hold, one of {"whole"}.
     """
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        labels=labels or {},
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
 
 
 def heads_value(thumbnails: np.ndarray, shares: np.ndarray, content: dict[str, Any]) -> str:

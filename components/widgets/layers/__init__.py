@@ -7,7 +7,7 @@ from pathlib import Path
 
 import gradio as gr
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = "".join((_FOLDER.parent / name).read_text(encoding="utf-8") for name in ("flow/picks.js", "layers/layers.js"))
@@ -22,15 +22,7 @@ def layers(value: str = "", *, elem_id: str, labels: dict[str, str] | None = Non
 
     Raises `.select` with an `evt._data` of {"layer"}.
     """
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        labels=labels or {},
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
 
 
 def layers_value(layer: int, n_layer: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("flow/colour.js", "flow/picks.js", "stages/matrix.js", "lines/lines.js")
@@ -43,15 +43,7 @@ def lines(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
 
     Raises `.select` with an `evt._data` of {"position"}, {"position", "key"} or {"head"}.
     """
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        labels=labels or {},
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
 
 
 def lines_value(weights: np.ndarray, content: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("flow/colour.js", "flow/picks.js", "stages/matrix.js", "stages/numbers.js", "stages/stages.js")
@@ -49,15 +49,7 @@ def stages(value: str = "", *, elem_id: str, labels: dict[str, str] | None = Non
 
     Raises `.select` with an `evt._data` of one of {"layer"}, {"head"}, {"position", "key"}.
     """
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        labels=labels or {},
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
 
 
 def stages_value(content: dict[str, Any]) -> str:

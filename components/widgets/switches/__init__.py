@@ -8,7 +8,7 @@ from pathlib import Path
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "switches.js").read_text(encoding="utf-8")
@@ -33,15 +33,7 @@ def switches(value: str = "", *, elem_id: str, labels: dict[str, str] | None = N
     number of a layer is for both its branches, one on a column's name for all layers. Every change raises `.select`
     with an `evt._data` of {"edits": text}: all that is not 1, in the notation of `gpt.documents.edit_text`.
     """
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-        labels=labels or {},
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
 
 
 def switches_value(n_layer: int, n_head: int, edits: str, costs: np.ndarray | None = None) -> str:

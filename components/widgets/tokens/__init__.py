@@ -16,7 +16,7 @@ from typing import Literal
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tints.js", "curve.js", "tokens.js"))
@@ -78,13 +78,11 @@ def tokens(
     "entropy", "surprise", "unit", "here" and "totals" as well. A click, Enter or Space on a chip raises `.select` with
     an `evt._data` of `{"index": position}`.
     """
-    return gr.HTML(
+    return widget(
         value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
+        _TEMPLATE,
+        _CALL,
+        elem_id,
         labels=TOKEN_LABELS | (labels or {}),
         marks=marks,
         ids=ids,

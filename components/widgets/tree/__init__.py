@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.widgets.script import sent_once
+from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "tree.js").read_text(encoding="utf-8")
@@ -44,14 +44,7 @@ class Lane:
 def tree(value: str = "", *, elem_id: str) -> gr.HTML:
     """The picture of a `tree_value`; any other string takes no room. A click, Enter or Space on a line raises `.select`
     with what it sends as `evt._data`; the arrow keys go from line to line."""
-    return gr.HTML(
-        value,
-        html_template=_TEMPLATE,
-        js_on_load=_CALL,
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget"],
-    )
+    return widget(value, _TEMPLATE, _CALL, elem_id)
 
 
 def tree_value(lanes: Sequence[Lane], text: str) -> str:
