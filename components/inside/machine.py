@@ -1,4 +1,4 @@
-"""The machine: the flow, one picture of the whole model, and all heads at a glance."""
+"""The machine: the flow, one picture of the whole model or of its skeleton, and all heads at a glance."""
 
 from __future__ import annotations
 
@@ -8,33 +8,58 @@ from components.i18n import Language, Words, say
 from components.inside import views as inside_views
 from components.inside.overview import overview
 from components.inside.part import Part, Scene, Values
+from components.inside.skeleton import skeleton_flow
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.sentence import sentence
+
+MODELS = ("whole", "skeleton")
 
 
 def build_machine(words: Words) -> Part:
     """Lay the part out."""
     with words.build(gr.Tab, {"label": "inside.machine"}, id="inside-machine") as tab:
         with gr.Column(elem_classes="gb-card"):
-            words.build(sentence, {"value": "inside.question"}, kind="question")
-            words.build(sentence, {"value": "inside.lead"}, kind="caption")
+            with gr.Row(elem_classes="gb-card-head"):
+                words.build(sentence, {"value": "inside.question"}, kind="question")
+                model = words.build(
+                    gr.Radio,
+                    {"label": "bare.shown", "choices": _models},
+                    value=MODELS[0],
+                    elem_id="flow-model",
+                    elem_classes="gb-segments",
+                    container=False,
+                )
+            lead = sentence(kind="caption", elem_id="flow-lead")
             picture = words.build(flow, {"labels": flow_labels}, elem_id="flow")
         with gr.Column(elem_classes="gb-card"):
             words.build(sentence, {"value": "inside.heads.question"}, kind="question")
             grid = words.build(heads, {"labels": heads_labels}, elem_id="heads")
 
     def show(scene: Scene) -> Values:
-        language = scene.language
+        language, bare = scene.language, shows_skeleton(scene, model)
         grown = overview(scene.record, scene.look, language, scene.kept)
+        drawn = (skeleton_flow if bare else inside_views.flow)(scene.record, scene.look, language)
         return {
-            picture: gr.update(
-                value=inside_views.flow(scene.record, scene.look, language), labels=flow_labels(language)
-            ),
+            model: gr.skip() if scene.controls[model] == MODELS[bare] else MODELS[bare],
+            lead: say("bare.lead" if bare else "inside.lead", language),
+            picture: gr.update(value=drawn, labels=flow_labels(language)),
             grid: gr.update(value=grown, labels=heads_labels(language)),
         }
 
-    return Part("machine", tab, (picture, grid), show, clickable=(picture, grid))
+    return Part("machine", tab, (lead, picture, grid), show, controls=(model,), clickable=(picture, grid))
+
+
+def shows_skeleton(scene: Scene, switch: gr.Radio) -> bool:
+    """Whether the skeleton is in the picture's place: as was chosen last, for the model that it was chosen for."""
+    name = scene.record.document.loaded.name
+    if scene.moved is switch:
+        scene.kept["bare"] = name if scene.controls[switch] == MODELS[1] else None
+    return scene.kept.get("bare") == name
+
+
+def _models(language: Language) -> list[tuple[str, str]]:
+    return [(say(f"bare.{model}", language), model) for model in MODELS]
 
 
 _FLOW = (

@@ -19,7 +19,8 @@ Values = dict[Any, Any]
 class Scene:
     """What there is to show. position: the selected one, as far as the record goes; key: the selected token that is
     looked at from there, or None; controls: the values of the part's own controls; kept: what the part remembers of
-    this visitor, its own to change; under "sent" what the browser holds, which may turn out to be untrue."""
+    this visitor, its own to change; under "sent" what the browser holds, which may turn out to be untrue; moved: the
+    control that was just changed, or None."""
 
     record: Record
     look: Look
@@ -28,11 +29,12 @@ class Scene:
     language: Language
     controls: Values
     kept: dict[str, Any]
+    moved: Any = None
 
 
 @dataclass(frozen=True)
 class Part:
-    """name: of the tab, for ids. show: new values for `pictures`. A change of a control shows the part again.
+    """name: of the tab, for ids. show: new values for `outputs`. A change of a control shows the part again.
 
     Those in `clickable` raise `.select` with any of {"position", "layer", "head", "key"}, or with {"whole"} where one
     lacks what it was sent before. meaning: of what others of them send, such as {"x": "layer"} of a chart.
@@ -45,6 +47,11 @@ class Part:
     controls: tuple[Any, ...] = ()
     clickable: tuple[gr.HTML, ...] = ()
     meaning: Mapping[gr.HTML, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        """What `show` may change."""
+        return (*self.pictures, *self.controls)
 
     def empty(self) -> Values:
         """Nothing, where there is no text."""

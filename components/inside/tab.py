@@ -27,6 +27,7 @@ from components.texts import TEXTS
 from components.widgets.sentence import sentence
 from components.widgets.tokens import selection
 from gpt import Generation
+from gpt.decode import matrix_numbers
 from gpt.memory import gigabytes
 
 PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head, build_stream, build_embeddings)
@@ -95,9 +96,9 @@ class Inside:
     parts: tuple[Part, ...]
 
     @property
-    def shown(self) -> list[gr.HTML]:
-        """What changes with the text: the pictures of all parts, and the notice."""
-        return [self.notice, *(picture for part in self.parts for picture in part.pictures)]
+    def shown(self) -> list[Any]:
+        """What changes with the text: the pictures of all parts and their controls, and the notice."""
+        return [self.notice, *(output for part in self.parts for output in part.outputs)]
 
 
 def build_inside(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground, memory_limit: int = MEMORY) -> None:
@@ -125,10 +126,11 @@ def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
     for number, part in enumerate(ui.parts):
         part.tab.select(partial(open_part, ui, number), everything, ui.shown, **LOOKING)
         for control in part.controls:
-            control.input(opened, everything, [ui.notice, *part.pictures], **latest)
+            moved = partial(show, ui, moved=control)
+            control.input(moved, everything, [ui.notice, *part.outputs], **latest)
         for widget in part.clickable:
             select = _with_event(ui, part.meaning.get(widget, {}))
-            chosen = widget.select(select, everything, [ui.notice, *part.pictures], **latest)
+            chosen = widget.select(select, everything, [ui.notice, *part.outputs], **latest)
             chosen.then(partial(agree, ui), everything, _shared(ui.playground), **latest)
 
 
@@ -155,21 +157,20 @@ def read_and_show(ui: Inside, values: Values) -> Iterator[Values]:
     document, record = values[ui.playground.session].document, values[ui.memory].record
     if document is not None:
         known = record.length if record is not None and record.document is document else 0
-        n_parameters = sum(parameter.numel() for parameter in document.loaded.model.h.parameters())
         n = document.n_read - known
-        if n * n_parameters > SILENT:
+        if n * matrix_numbers(document.loaded.model) > SILENT:
             language = values[ui.playground.frame.language]
             yield {ui.notice: say("inside.reading", language, n=f"{n:,}")}
     yield show(ui, values)
 
 
-def show(ui: Inside, values: Values) -> Values:
-    """The pictures of the open part, of what is selected."""
+def show(ui: Inside, values: Values, *, moved: object = None) -> Values:
+    """The pictures of the open part, of what is selected. moved: the control that was just changed, or None."""
     with values[ui.memory].lock:
-        return _show(ui, values)
+        return _show(ui, values, moved)
 
 
-def _show(ui: Inside, values: Values) -> Values:
+def _show(ui: Inside, values: Values, moved: object) -> Values:
     session, memory, language = values[ui.playground.session], values[ui.memory], values[ui.playground.frame.language]
     document, part = session.document, ui.parts[memory.part]
     if document is None or document.n_read == 0:
@@ -182,7 +183,7 @@ def _show(ui: Inside, values: Values) -> Values:
     key = None if memory.key is None or memory.key > position else memory.key
     controls = {control: values[control] for control in part.controls}
     kept = memory.kept.setdefault(part.name, {})
-    update = part.show(Scene(record, look, position, key, language, controls, kept))
+    update = part.show(Scene(record, look, position, key, language, controls, kept, moved))
     update[ui.notice] = too_long(record, language)
     memory.shown = (0, 0) if kept.get("more") else (id(document), read)
     now = time.perf_counter()

@@ -1,6 +1,7 @@
 """The words of the Inside tab, as in `texts`. A part's words are three lines: its name, what it is, its formula."""
 
 from components.inside.head_texts import HEAD
+from components.inside.skeleton_texts import SKELETON
 from components.inside.stream_texts import STREAM
 
 INSIDE: dict[str, tuple[str, str]] = {
@@ -194,5 +195,6 @@ INSIDE: dict[str, tuple[str, str]] = {
     ),
     "heads.more": (" So far; the rest of {total} tokens follows.", "目前如此，{total} 个词元中其余的随后就到。"),
     **HEAD,
+    **SKELETON,
     **STREAM,
 }

@@ -37,42 +37,57 @@ def flow(record: Record, look: Look, language: Language) -> str:
     """Everything that the flow draws and says for the selected position, layer and head."""
     config, document = record.config, record.document
     position, layer, head = min(look.at(document), record.length - 1), look.layer, shown_head(look)
-    start, end = window(record.length, position)
-    rows = slice(start, end)
+    content, rows = shown_rows(record, position)
     vectors = record.head(layer, head)
     logits = document.logits(position)
-    tokenizer = document.loaded.tokenizer
-    best, strips = _next(logits), _strips(record, layer, vectors)
-    row = vectors.weights[position, : position + 1]
-    content: dict[str, Any] = {
-        "doc": f"{id(document):x}",
-        "start": start,
-        "total": record.length,
-        "selected": position,
+    best, strips = next_tokens(logits), _strips(record, layer, vectors)
+    content |= {
         "layer": layer,
         "head": head,
-        "n_layer": config.n_layer,
-        "n_head": config.n_head,
-        "head_size": config.head_size,
-        "tokens": [visible(token_text(tokenizer, i)) for i in document.ids[rows]],
         "strips": {
-            name: _strip(strip, rows, SILENT.get(name, 0.0)) for name, strip in strips.items() if strip is not None
+            name: strip_content(strip, rows, SILENT.get(name, 0.0))
+            for name, strip in strips.items()
+            if strip is not None
         },
-        "stack": [_strip(record.strip(i, "resid_post"), rows, bins=THIN) for i in range(config.n_layer)],
+        "stack": [strip_content(record.strip(i, "resid_post"), rows, bins=THIN) for i in range(config.n_layer)],
         "norms": [number(record.strip(i, "resid_post").norm[position]) for i in range(config.n_layer)],
         "weights": packed(vectors.weights[rows, rows], 1.0, signed=False),
         "row": [float(f"{w:.4g}") for w in vectors.weights[position, rows]],
         "scores": [float(f"{s:.4g}") for s in vectors.scores[position, rows]],
-        "next": [[visible(token_text(tokenizer, i)), float(f"{p:.4g}")] for i, p, _ in best],
         "words": part_words(record, vectors, logits, position, layer, head, language),
         "text": _says(record, vectors, best[0], position, layer, head, language),
     }
+    if len(content["tokens"]) < record.length:
+        share = percent(max(0.0, 1 - float(vectors.weights[position, rows.start : position + 1].sum())))
+        content["text"] += say("flow.window", language, start=rows.start, end=rows.stop - 1, share=share)
+    return flow_value(content | chosen_bars(record, position, best))
+
+
+def shown_rows(record: Record, position: int) -> tuple[dict[str, Any], slice]:
+    """The rows of the flow around a position, and what is said of them whatever the model does with them."""
+    config, document = record.config, record.document
+    start, end = window(record.length, position)
+    content = {
+        "doc": f"{id(document):x}",
+        "start": start,
+        "total": record.length,
+        "selected": position,
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "head_size": config.head_size,
+        "tokens": [visible(token_text(document.loaded.tokenizer, i)) for i in document.ids[start:end]],
+    }
+    return content, slice(start, end)
+
+
+def chosen_bars(record: Record, position: int, best: list[tuple[int, float, float]]) -> dict[str, Any]:
+    """The bars of `next_tokens`, and which of them is the token that the text goes on with."""
+    document = record.document
     follower = document.ids[position + 1] if position + 1 < len(document.ids) else None
-    content["chosen"] = next((n for n, (i, _, _) in enumerate(best) if i == follower), -1)
-    if end - start < record.length:
-        share = percent(max(0.0, 1 - float(row[start:].sum())))
-        content["text"] += say("flow.window", language, start=start, end=end - 1, share=share)
-    return flow_value(content)
+    return {
+        "next": [[visible(token_text(document.loaded.tokenizer, i)), float(f"{p:.4g}")] for i, p, _ in best],
+        "chosen": next((n for n, (i, _, _) in enumerate(best) if i == follower), -1),
+    }
 
 
 def _strips(record: Record, layer: int, vectors: HeadVectors) -> dict[str, Strip | None]:
@@ -84,13 +99,14 @@ def _strips(record: Record, layer: int, vectors: HeadVectors) -> dict[str, Strip
     return strips | {name: Strip.of(getattr(vectors, name)) for name in "qkvz"}
 
 
-def _strip(strip: Strip, rows: slice, least: float = 0.0, *, bins: int | None = None) -> dict[str, Any]:
+def strip_content(strip: Strip, rows: slice, least: float = 0.0, *, bins: int | None = None) -> dict[str, Any]:
+    """Some rows of a column as they travel. least: the smallest scale; bins: fewer pixels than the strip has."""
     values = strip.values[rows] if bins is None else pooled(strip.values[rows], bins)
     scale = float(f"{max(least, np.percentile(np.abs(values), FULL)):.3g}") or 1.0  # as it is said
     return {"bins": values.shape[1], "width": strip.width, "scale": f"{scale:g}", "data": packed(values, scale)}
 
 
-def _next(logits: torch.Tensor) -> list[tuple[int, float, float]]:
+def next_tokens(logits: torch.Tensor) -> list[tuple[int, float, float]]:
     """(id, probability, logit) of the most probable next tokens."""
     best = logits.topk(min(TOP, len(logits)))
     return list(zip(best.indices.tolist(), logits.softmax(0)[best.indices].tolist(), best.values.tolist(), strict=True))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from components.i18n import Language, say
 from components.inside.record import HeadVectors, Record
-from components.labels import percent, quoted
+from components.labels import Vocabulary, percent, quoted
 
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
 EPS = 1e-5  # as in gpt.model.LayerNorm
@@ -21,7 +21,6 @@ def part_words(
     tokenizer, token_id = document.loaded.tokenizer, document.ids[position]
     row = vectors.weights[position, : position + 1]
     largest = int(row.argmax())
-    best = int(logits.argmax())
 
     def lengths(name: str, place: int | None = layer) -> dict[str, str]:
         """norm, mean and std of one vector of this position."""
@@ -81,18 +80,21 @@ def part_words(
         "plus2": ("flow.plus2", addition("resid_mid", "mlp_out", "resid_post")),
         "post": ("flow.post", {"layer": layer, **lengths("resid_post")}),
         "fin": ("flow.fin", {"n_layer": config.n_layer, **lengths("resid_post", config.n_layer - 1)}),
-        "next": (
-            "flow.next",
-            {
-                "vocab": f"{len(logits):,}",
-                "token": quoted(tokenizer, best),
-                "logit": number(logits[best].item()),
-                "total": number(logits.logsumexp(0).item()),
-                "p": percent(logits.softmax(0)[best].item()),
-            },
-        ),
+        "next": ("flow.next", next_words(tokenizer, logits)),
     }
     return {part: say(key, language, **filled) for part, (key, filled) in values.items()}
+
+
+def next_words(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object]:
+    """What is said of the next tokens, from logits (vocab_size,)."""
+    best = int(logits.argmax())
+    return {
+        "vocab": f"{len(logits):,}",
+        "token": quoted(tokenizer, best),
+        "logit": number(logits[best].item()),
+        "total": number(logits.logsumexp(0).item()),
+        "p": percent(logits.softmax(0)[best].item()),
+    }
 
 
 def _shares(record: Record, row: np.ndarray) -> str:

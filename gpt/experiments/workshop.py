@@ -80,6 +80,14 @@ def skeleton(config: GPTConfig) -> GPT:
     return model
 
 
+def skeleton_of(model: GPT) -> GPT:
+    """The skeleton of a model: with its own token and position embedding and its own head, which both share."""
+    with torch.device("meta"):  # nothing is drawn, and nothing stays of it
+        made = skeleton(model.config)
+    made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
+    return made.eval()
+
+
 def vocabulary_of(size: int, known: Vocabulary) -> Vocabulary:
     """A vocabulary of exactly `size` tokens, made of a known one.
 

@@ -17,7 +17,7 @@ import numpy as np
 from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("colour.js", "picks.js", "place.js", "paint.js", "flow.js")
+_SCRIPTS = ("colour.js", "picks.js", "place.js", "paint.js", "bare.js", "flow.js")
 _SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
 CSS = (_FOLDER / "flow.css").read_text(encoding="utf-8")
 

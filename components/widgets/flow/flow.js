@@ -34,6 +34,9 @@ function build() {
   const value = parsed(props.value);
   root.classList.toggle("gb-nothing", !value?.tokens);
   says.textContent = value?.text ?? "";
+  note.textContent = value?.keys ?? label("keys");
+  parts.setAttribute("aria-label", value?.name ?? label("name"));
+  layerPick.hidden = headPicks.hidden = Boolean(value?.bare); // nothing to pick where every part is an identity
   if (!value?.tokens) return (scene = null);
   const rows = value.tokens.length;
   const map = ramp(Array.from({ length: 9 }, (_, i) => css(`div-${i}`)));
@@ -46,7 +49,7 @@ function build() {
   const heights = rowHeights(value);
   answered();
   scene = {
-    value, images, fonts, labels: props.labels ?? {}, weights: bytes(value.weights), colours: themeColours(value),
+    value, images, fonts, labels: props.labels ?? {}, weights: bytes(value.weights ?? ""), colours: themeColours(value),
     goal: { heights, tops: rowTops(heights) }, heights, tops: rowTops(heights),
   };
   const total = heights.reduce((sum, height) => sum + height, 0);
@@ -165,7 +168,7 @@ function shapeOf(part) {
 function words(spot) {
   const { value } = scene;
   const open = spot.layer === undefined ? (value.layer ? 0 : value.n_layer - 1) : spot.layer;
-  const text = spot.part === "stack" ? fill(label("stack"), { n: open, norm: value.norms[open] }) : value.words[spot.part];
+  const text = value.words[spot.part] ?? fill(label("stack"), { n: open, norm: value.norms[open] });
   const lines = (text ?? "").split("\n");
   const selected = value.selected - value.start;
   let pair = "";
@@ -209,13 +212,14 @@ function point(spot, always = false) {
 }
 
 function select(name, number, limit) {
+  if (scene?.value.bare && name !== "position") return; // in a skeleton there is nothing to open
   if (scene && number >= 0 && number < limit) want({ [name]: number });
 }
 
 // Buttons over the picture, for the keyboard and for screen readers.
 function placeParts() {
   const names = Object.keys(scene.value.words);
-  names.splice(names.indexOf("pre"), 0, "stack");
+  if (!names.includes("stack")) names.splice(names.indexOf("pre"), 0, "stack");
   while (parts.children.length > names.length) parts.lastChild.remove();
   while (parts.children.length < names.length) parts.append(Object.assign(document.createElement("button"), { type: "button" }));
   names.forEach((name, i) => {
@@ -228,14 +232,12 @@ function placeParts() {
     button.setAttribute("aria-label", words({ part: name }).filter(Boolean).join(". "));
   });
   layerPick.style.left = `${scene.place.open.x + 12}px`;
-  headPicks.style.left = `${scene.place.weights.x}px`;
+  if (scene.place.weights) headPicks.style.left = `${scene.place.weights.x}px`;
 }
 
 function relabel() {
   find(".gb-flow-empty").textContent = label("empty");
   find(".gb-flow-scale").textContent = label("scale");
-  note.textContent = label("keys");
-  parts.setAttribute("aria-label", label("name"));
   refresh();
 }
 

@@ -43,10 +43,7 @@ function paint(ctx, scene) {
   ctx.imageSmoothingEnabled = false;
   ctx.textBaseline = "middle";
   paintBlock(ctx, scene);
-  paintLanes(ctx, scene);
-  paintRail(ctx, scene);
-  paintWeights(ctx, scene);
-  paintMix(ctx, scene);
+  for (const layer of scene.value.bare ? [paintBare] : [paintLanes, paintRail, paintWeights, paintMix]) layer(ctx, scene);
   for (const name of Object.keys(scene.images)) paintStrip(ctx, scene, name);
   paintAdditions(ctx, scene);
   paintTokens(ctx, scene);
@@ -212,7 +209,7 @@ function paintAdditions(ctx, scene) {
     ctx.strokeStyle = colours.text;
     ctx.stroke();
   };
-  for (const plus of ["plus1", "plus2"]) sign(place[plus].x + place[plus].w / 2, 9);
+  for (const plus of ["plus1", "plus2"].filter((name) => place[name])) sign(place[plus].x + place[plus].w / 2, 9);
   if (place.pos) sign((right(place.tok) + place.pos.x) / 2, 6);
 }
 
