@@ -7,8 +7,8 @@ import numpy as np
 
 from components.i18n import Language, Words, say
 from components.inside.part import Part, Scene, Values
-from components.inside.stream_figures import share_bars
-from components.lab.panel_figures import lines, pair_bars
+from components.inside.stream_figures import share_bars_content
+from components.lab.panel_figures import lines_content, pair_bars_content
 from components.labels import quoted, token_text, visible
 from components.playground.views import token_lines
 from components.widgets.chart import chart, chart_value
@@ -124,7 +124,7 @@ def lengths_value(scene: Scene, stream: Stream) -> str:
     language, post = scene.language, stream.resid_post[:, 0].numpy()
     added = stream.attn_out[:, 0] + stream.mlp_out[:, 0]
     series = {"post": post, "attn": stream.attn_out[:, 0].numpy(), "mlp": stream.mlp_out[:, 0].numpy()}
-    figure = lines(
+    figure = lines_content(
         np.arange(len(post)),
         {say(f"stream.{name}", language): values for name, values in series.items()},
         x_title=say("stream.layer", language),
@@ -141,7 +141,7 @@ def shares_value(scene: Scene, stream: Stream) -> str:
     """What the stream after each layer consists of."""
     language, layer = scene.language, scene.look.layer
     parts = {"kept": stream.kept_share[:, 0], "attn": stream.attn_share[:, 0], "mlp": stream.mlp_share[:, 0]}
-    figure = share_bars(
+    figure = share_bars_content(
         {say(f"stream.{name}", language): values.numpy() for name, values in parts.items()},
         layer=layer,
         layer_title=say("stream.layer", language),
@@ -156,7 +156,7 @@ def neurons_value(scene: Scene, found: Neurons) -> str:
     """The strongest neurons of the selected layer, before and after the activation function."""
     language = scene.language
     activation = ACTIVATIONS[_activation(scene)]
-    figure = pair_bars(
+    figure = pair_bars_content(
         [str(index) for index in found.index.tolist()],
         {
             say("neurons.before", language, activation=activation): found.pre.numpy(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from plotly.graph_objects import Figure
@@ -23,6 +24,17 @@ def share_bars(
 
     layer: the selected one, framed.
     """
+    return Figure(share_bars_content(shares, layer=layer, layer_title=layer_title, share_title=share_title))
+
+
+def share_bars_content(
+    shares: Mapping[str, np.ndarray],
+    *,
+    layer: int | None = None,
+    layer_title: str = "layer",
+    share_title: str = "share",
+) -> dict[str, Any]:
+    """What `share_bars` is made of, not checked by plotly."""
     hues = (LIGHT["before"], CURVES[0].light, CURVES[1].light)
     data = []
     for (name, values), hue in zip(shares.items(), hues, strict=True):
@@ -42,7 +54,7 @@ def share_bars(
         "yaxis": GRID | {"title": {"text": escape(share_title)}, "tickformat": ".0%"},
         "legend": LEGEND,
     }
-    return Figure({"data": data, "layout": layout})
+    return {"data": data, "layout": layout}
 
 
 def closeness_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) -> Figure:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ import gradio as gr
 from components.i18n import Language, Words, say
 from components.inside.embeddings import build_embeddings
 from components.inside.machine import build_machine
+from components.inside.memory import Memory
 from components.inside.one_head import build_one_head
 from components.inside.part import Part, Scene, Values
 from components.inside.record import MEMORY, Record
@@ -29,60 +29,12 @@ from components.widgets.tokens import selection
 from gpt import Generation
 from gpt.decode import matrix_numbers
 from gpt.memory import gigabytes
+from gpt.threads import threads_for
 
 PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head, build_stream, build_embeddings)
 TICK_SECONDS = 0.4  # between two looks for new tokens, while the tab is open
 SILENT = 1e10  # multiplications of a pass that need no word: a good second
-OF_RECORD = {"overview", "rollout", "traced"}  # what parts remember of one record
 REST = 3  # after an update, so many times its own duration goes by before the next, which leaves the stream its time
-
-
-@dataclass
-class Memory:
-    """What one visitor's tab remembers; changed in place.
-
-    limit: bytes that a record may take, see `Record`. part: which one is open. key: the selected token that is looked
-    at, None where none was selected from here. kept: what each part remembers by itself. shown: the document and how
-    much of it is on the screen. lock: held while a picture is made, as a visitor's events may run side by side.
-    """
-
-    limit: int = MEMORY
-    record: Record | None = None
-    part: int = 0
-    key: int | None = None
-    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
-    shown: tuple[int, int] = (0, 0)
-    rests_until: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.lock = threading.Lock()  # no field: gradio copies those
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Memory:
-        """Another visitor starts with nothing."""
-        return Memory(self.limit)
-
-    def read(self, document: Generation) -> Record:
-        """The record of that document, up to what has been read of it."""
-        if self.record is None or self.record.document is not document:
-            self.record = None  # and nothing that holds it: the limit is for one
-            for kept in self.kept.values():
-                for name in OF_RECORD & kept.keys():
-                    del kept[name]
-            self.record = Record(document, self.limit)
-        self.record.extend()
-        return self.record
-
-    def forget_sent(self) -> None:
-        """The browser does not hold what it was sent: send everything again."""
-        for kept in self.kept.values():
-            kept.pop("sent", None)
-
-    def choose(self, key: object, *, moved: bool) -> None:
-        """Select a token that is looked at; looking from another one without saying at what selects none."""
-        if type(key) is int and key >= 0:
-            self.key = key
-        elif moved:
-            self.key = None
 
 
 @dataclass(frozen=True)
@@ -183,12 +135,20 @@ def _show(ui: Inside, values: Values, moved: object) -> Values:
     key = None if memory.key is None or memory.key > position else memory.key
     controls = {control: values[control] for control in part.controls}
     kept = memory.kept.setdefault(part.name, {})
-    update = part.show(Scene(record, look, position, key, language, controls, kept, moved))
+    scene = Scene(record, look, position, key, language, controls, kept, moved)
+    with threads_for(_work(record)):
+        update = part.show(scene)
     update[ui.notice] = too_long(record, language)
     memory.shown = (0, 0) if kept.get("more") else (id(document), read)
     now = time.perf_counter()
     memory.rests_until = now + (1 if kept.get("more") else REST) * (now - began)
     return update
+
+
+def _work(record: Record) -> int:
+    """Multiplications, about, that a look takes: the weights of a layer, and a few vectors through the head."""
+    config = record.config
+    return config.n_embd * (record.length**2 + 10 * config.vocab_size)
 
 
 def too_long(record: Record, language: Language) -> str:

@@ -84,6 +84,22 @@ def pair_bars(
 ) -> Figure:
     """One or two bars for each name, side by side. pair: {what the legend says: values, (N,)}; a value not above 0
     has no place on a logarithmic axis, and no bar. Raises ValueError where the lengths differ."""
+    return Figure(
+        pair_bars_content(names, pair, log=log, value_title=value_title, name_title=name_title, digits=digits, tip=tip)
+    )
+
+
+def pair_bars_content(
+    names: Sequence[str],
+    pair: Mapping[str, np.ndarray],
+    *,
+    log: bool = False,
+    value_title: str = "",
+    name_title: str = "",
+    digits: str = ".2g",
+    tip: str = ".6g",
+) -> dict[str, Any]:
+    """What `pair_bars` is made of, not checked by plotly, which would take four times as long."""
     data = []
     for (series, values), colour in zip(pair.items(), _PAIR, strict=False):
         values = np.asarray(values, dtype=np.float64)
@@ -99,22 +115,18 @@ def pair_bars(
     if log:
         value_axis |= {"type": "log", "exponentformat": "power", "dtick": 1, **_decades(list(pair.values()))}
     places = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names], "automargin": True}
-    return Figure(
-        {
-            "data": data,
-            "layout": {
-                "template": {},
-                "height": 340,
-                "barmode": "group",
-                "uniformtext": {"minsize": 9, "mode": "hide"},
-                "bargap": 0.3,
-                "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
-                "xaxis": QUIET | places | {"title": {"text": escape(name_title)}},
-                "yaxis": value_axis,
-                "legend": LEGEND,
-            },
-        }
-    )
+    layout = {
+        "template": {},
+        "height": 340,
+        "barmode": "group",
+        "uniformtext": {"minsize": 9, "mode": "hide"},
+        "bargap": 0.3,
+        "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
+        "xaxis": QUIET | places | {"title": {"text": escape(name_title)}},
+        "yaxis": value_axis,
+        "legend": LEGEND,
+    }
+    return {"data": data, "layout": layout}
 
 
 def _decades(values: Sequence[np.ndarray]) -> dict[str, Any]:
@@ -146,6 +158,26 @@ def lines(
     x and each series: (N,). level: a name and a y, drawn across; mark: a name and an x, drawn from top to bottom.
     ticks: what is written under each x instead of the number.
     """
+    options = {"log_x": log_x, "log_y": log_y, "level": level, "mark": mark, "ticks": ticks}
+    titles = {"x_title": x_title, "y_title": y_title}
+    return Figure(lines_content(x, series, **titles, **options, markers=markers, height=height))
+
+
+def lines_content(
+    x: np.ndarray,
+    series: Mapping[str, np.ndarray],
+    *,
+    x_title: str = "",
+    y_title: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+    level: tuple[str, float] | None = None,
+    mark: tuple[str, float] | None = None,
+    ticks: Sequence[str] | None = None,
+    markers: bool = False,
+    height: int = 320,
+) -> dict[str, Any]:
+    """What `lines` is made of, not checked by plotly."""
     data = []
     for (name, y), colour, dash in zip(series.items(), _HUES, _DASHES, strict=False):
         line = {"color": colour.light, "dash": dash, "width": 2}
@@ -177,22 +209,18 @@ def lines(
         shapes.append({"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": mark[1], "x1": mark[1], "line": line})
         notes.append(word | {"yref": "paper", "y": 1, "yanchor": "top", "x": mark[1], "xanchor": "left", "xshift": 4})
         notes[-1]["text"] = escape(mark[0])
-    return Figure(
-        {
-            "data": data,
-            "layout": {
-                "template": {},
-                "height": height,
-                "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
-                "xaxis": x_axis,
-                "yaxis": y_axis,
-                "legend": LEGEND,
-                "showlegend": len(series) > 1,
-                "shapes": shapes,
-                "annotations": notes,
-            },
-        }
-    )
+    layout = {
+        "template": {},
+        "height": height,
+        "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
+        "xaxis": x_axis,
+        "yaxis": y_axis,
+        "legend": LEGEND,
+        "showlegend": len(series) > 1,
+        "shapes": shapes,
+        "annotations": notes,
+    }
+    return {"data": data, "layout": layout}
 
 
 def grid(values: np.ndarray, *, value_title: str = "value", height: int = 260) -> Figure:
