@@ -6,9 +6,11 @@ import gradio as gr
 
 from components.i18n import Language, Words, say
 from components.inside import views as inside_views
-from components.inside.overview import overview
+from components.inside.overview import closer, overview
 from components.inside.part import Part, Scene, Values
 from components.inside.skeleton import skeleton_flow
+from components.inside.views import shown_head
+from components.playground.views import Look
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.sentence import sentence
@@ -47,7 +49,11 @@ def build_machine(words: Words) -> Part:
             grid: gr.update(value=grown, labels=heads_labels(language)),
         }
 
-    return Part("machine", tab, (lead, picture, grid), show, controls=(model,), clickable=(picture, grid))
+    def answer(kept: Values, look: Look) -> Values:
+        return gr.update(near=closer(kept, look.layer, shown_head(look)))
+
+    pictures = (lead, picture, grid)
+    return Part("machine", tab, pictures, show, (model,), clickable=(picture, grid), answers={grid: answer})
 
 
 def shows_skeleton(scene: Scene, switch: gr.Radio) -> bool:

@@ -14,7 +14,7 @@ from components.inside.record import Record
 from components.inside.views import shown_head
 from components.labels import percent
 from components.playground.views import Look
-from components.widgets.heads import growing_value, largest_side
+from components.widgets.heads import growing_value, largest_side, near_value
 
 SECONDS = 0.2  # for new positions, at each look; the rest comes with the next
 BLOCK = 64  # positions that are taken in at once
@@ -127,7 +127,21 @@ def overview(record: Record, look: Look, language: Language, kept: dict[str, Any
         first = finished
         kept["sent"] = _key(made, first), first
     content = {"layer": look.layer, "head": shown_head(look), "text": text, "key": _key(made, first), "first": first}
+    content |= {"tokens": n, "near": _text(made)}
     return growing_value(made.rows, shares, content, whole=whole)
+
+
+def closer(kept: dict[str, Any], layer: int, head: int) -> str:
+    """One head of the overview that was shown last, in more pixels; nothing where none was."""
+    made: Overview | None = kept.get("overview")
+    if made is None:
+        return ""
+    n = len(made.ids)
+    return near_value(made.record.head(layer, head).weights[:n, :n], layer, head, _text(made))
+
+
+def _text(made: Overview) -> str:
+    return f"{id(made.record):x} {hash(tuple(made.ids)):x}"
 
 
 def _key(made: Overview, first: int) -> str:

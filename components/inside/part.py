@@ -38,6 +38,7 @@ class Part:
 
     Those in `clickable` raise `.select` with any of {"position", "layer", "head", "key"}, or with {"whole"} where one
     lacks what it was sent before. meaning: of what others of them send, such as {"x": "layer"} of a chart.
+    answers: to a widget's `.input`, from what the part remembers and the look that is asked about; selects nothing.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Part:
     controls: tuple[Any, ...] = ()
     clickable: tuple[gr.HTML, ...] = ()
     meaning: Mapping[gr.HTML, Mapping[str, str]] = field(default_factory=dict)
+    answers: Mapping[gr.HTML, Callable[[dict[str, Any], Look], Any]] = field(default_factory=dict)
 
     @property
     def outputs(self) -> tuple[Any, ...]:

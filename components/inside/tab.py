@@ -84,6 +84,8 @@ def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
             select = _with_event(ui, part.meaning.get(widget, {}))
             chosen = widget.select(select, everything, [ui.notice, *part.outputs], **latest)
             chosen.then(partial(agree, ui), everything, _shared(ui.playground), **latest)
+        for widget, answer in part.answers.items():
+            widget.input(_asked(ui, part, answer), {ui.memory, ui.playground.session}, widget, **latest)
 
 
 def _only_while_open(event: gr.SelectData) -> gr.Timer:
@@ -194,6 +196,19 @@ def _with_event(ui: Inside, meaning: Mapping[str, str]) -> Callable[..., Values]
         if sent.get("whole"):
             memory.forget_sent()
         return show(ui, values)
+
+    return handle
+
+
+def _asked(ui: Inside, part: Part, answer: Callable[[dict[str, Any], Look], Any]) -> Callable[..., Any]:
+    def handle(values: Values, event: gr.EventData) -> Any:
+        memory: Memory = values[ui.memory]
+        document = values[ui.playground.session].document
+        with memory.lock:
+            if document is None or memory.record is None or memory.record.document is not document:
+                return gr.skip()
+            sent = event._data if isinstance(event._data, dict) else {}
+            return answer(memory.kept.get(part.name, {}), chosen_look(Look(), document, sent))
 
     return handle
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from components.inside.overview import BLOCK, Overview, overview
+from components.inside.overview import BLOCK, Overview, closer, overview
 from components.inside.record import Record
 from components.playground.views import Look
+from components.widgets.heads import NEAR
 from gpt import Generation
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -162,3 +163,28 @@ def test_a_text_that_was_shortened_shows_what_is_left(document: Generation) -> N
         document.undo()
     record.extend()
     np.testing.assert_allclose(browser.pictures(overview(record, LOOK, "en", kept)), before, atol=1)
+
+
+def test_the_one_that_is_looked_at_comes_in_more_pixels_and_names_its_text(document: Generation) -> None:
+    assert closer({}, 0, 0) == ""
+    document.append(*(5 + number % 7 for number in range(130)))
+    document.read()
+    record, kept = Record(document), {}
+    record.extend()
+    content = json.loads(overview(record, LOOK, "en", kept))
+    near = json.loads(closer(kept, 1, 2))
+    assert (near["layer"], near["head"], near["near"]) == (1, 2, content["near"])
+    weights = trace_of(document).layers[1].attn_weights[0, 2].numpy()
+    assert content["side"] < near["side"] == NEAR < len(weights) == content["tokens"]
+    edges = [*(np.arange(NEAR) * len(weights) // NEAR), len(weights)]
+    data, at = np.frombuffer(base64.b64decode(near["rows"]), np.uint8), 0
+    for row in range(NEAR):
+        for column in range(row + 1):
+            largest = weights[edges[row] : edges[row + 1], edges[column] : edges[column + 1]].max()
+            assert abs(int(data[at]) - 255 * largest) <= 1
+            at += 1
+    assert at == len(data)
+    document.append(5)
+    document.read()
+    record.extend()
+    assert json.loads(overview(record, LOOK, "en", kept))["near"] != near["near"]

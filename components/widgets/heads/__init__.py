@@ -22,6 +22,7 @@ _SCRIPT = "".join(
 )
 CSS = (_FOLDER / "heads.css").read_text(encoding="utf-8")
 LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # pixels of a thumbnail's side; bytes of all together
+NEAR = 128  # pixels of the side of the one that is looked at
 
 _TEMPLATE = """<figure class="gb-heads">
 <div class="gb-heads-row">
@@ -41,9 +42,10 @@ def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
     """The overview of a `heads_value` or `growing_value`; any other string takes no room.
 
     A click, Enter or Space raises `.select` with an `evt._data` of {"layer", "head"}; a value that builds on rows which
-    the browser does not hold, one of {"whole"}.
+    the browser does not hold, one of {"whole"}. A rest on a head whose tokens are more than its pixels raises `.input`
+    with {"layer", "head"}: the answer is a `near_value` for the property `near`.
     """
-    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
+    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {}, near="")
 
 
 def heads_value(thumbnails: np.ndarray, shares: np.ndarray, content: dict[str, Any]) -> str:
@@ -54,13 +56,15 @@ def heads_value(thumbnails: np.ndarray, shares: np.ndarray, content: dict[str, A
     """
     levels = np.round(255 * thumbnails).astype(np.uint8)
     rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
-    return growing_value(rows, shares, {**content, "key": "whole", "first": 0}, whole=True)
+    whole = {"key": "whole", "first": 0, "tokens": len(rows), "near": ""}
+    return growing_value(rows, shares, {**content, **whole}, whole=True)
 
 
 def growing_value(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any], *, whole: bool) -> str:
     """The same for pictures that grow. rows: of pixels, each (n_layer, n_head, row + 1) of uint8.
 
-    The "first" rows of content are sent only where `whole`, and are known again by its "key".
+    The "first" rows of content are sent only where `whole`, and are known again by its "key". content has besides how
+    many "tokens" there are, and the "near" that `near_value` names.
     """
     n_layer, n_head, _ = shares.shape
     first, levels = content["first"], np.round(65535 * shares).astype("<u2")
@@ -69,6 +73,14 @@ def growing_value(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[
     if whole:
         value["base"] = _base64(*rows[:first])
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def near_value(weights: np.ndarray, layer: int, head: int, near: str) -> str:
+    """One head in more pixels: weights (T, T) in 0..1. near: says of which text, as the content of the overview."""
+    side = min(NEAR, len(weights))
+    levels = np.round(255 * max_pooled(weights, side)).astype(np.uint8)
+    rows = _base64(*(levels[row, : row + 1] for row in range(side)))
+    return json.dumps({"layer": layer, "head": head, "near": near, "side": side, "rows": rows}, separators=(",", ":"))
 
 
 def _base64(*arrays: np.ndarray) -> str:

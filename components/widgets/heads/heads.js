@@ -5,6 +5,7 @@ const canvas = grid.querySelector("canvas");
 const [selectedMark, spotMark] = grid.querySelectorAll(".gb-heads-mark");
 const large = root.querySelector(".gb-heads-large");
 const [GAP, EDGE, BESIDE, TALLEST] = [4, 26, 360, 560]; // px
+const REST = 80; // ms on a head before it is asked for in more pixels
 let value = null;
 let base = null; // the rows of pixels that are finished, and the key that they go by
 let asked = ""; // the last key that was missing
@@ -12,11 +13,11 @@ let shares = []; // of each head: on the first token, on the one before, on itse
 let images = [];
 let cell = 0;
 let spot = null; // [layer, head] under the pointer or chosen by the keys; null: the selected one
-let [frame, stale] = [0, true];
+let near = null; // one head in more pixels: {layer, head, near, picture}
+let [frame, stale, resting] = [0, true, 0];
 const label = (name) => props.labels?.[name] ?? "";
 
-function thumbnail(levels, map) {
-  const { side } = value;
+function thumbnail(levels, side, map) {
   const made = Object.assign(document.createElement("canvas"), { width: side, height: side });
   const context = made.getContext("2d");
   const pixels = context.createImageData(side, side);
@@ -25,6 +26,8 @@ function thumbnail(levels, map) {
   context.putImageData(pixels, 0, 0);
   return made;
 }
+
+const colours = (head) => ramp([css("surface"), headColour(head, value.n_head)]);
 
 // Puts rows of pixels, each of them row + 1 levels for every head, where they belong in the heads' pictures.
 function spread(pictures, side, data, from) {
@@ -52,11 +55,29 @@ function build() {
   value = next;
   shares = new Uint16Array(bytes(value.shares).buffer);
   if (spot && (spot[0] >= value.n_layer || spot[1] >= value.n_head)) spot = null;
-  const maps = Array.from({ length: value.n_head }, (_, head) => ramp([css("surface"), headColour(head, value.n_head)]));
+  const maps = Array.from({ length: value.n_head }, (_, head) => colours(head));
   const pictures = Array.from({ length: value.n_layer * value.n_head }, () => new Uint8Array(value.side ** 2));
   spread(pictures, value.side, base.data, 0);
   spread(pictures, value.side, bytes(value.rows), value.first);
-  images = pictures.map((levels, i) => thumbnail(levels, maps[i % value.n_head]));
+  images = pictures.map((levels, i) => thumbnail(levels, value.side, maps[i % value.n_head]));
+  nearer();
+}
+
+// The head that the server sent in more pixels, if it is of this text.
+function nearer() {
+  near = parsed(props.near);
+  if (near?.near !== value?.near) return (near = null);
+  const levels = new Uint8Array(near.side ** 2);
+  spread([levels], near.side, bytes(near.rows), 0);
+  near.picture = thumbnail(levels, near.side, colours(near.head));
+}
+
+// What there is of a head; more is asked for where several tokens share a pixel.
+function pictureOf(layer, head) {
+  clearTimeout(resting);
+  if (near?.layer === layer && near.head === head) return near.picture;
+  if (value.side < value.tokens) resting = setTimeout(() => trigger("input", { layer, head }), REST);
+  return images[layer * value.n_head + head];
 }
 
 function fit() {
@@ -106,7 +127,6 @@ function point() {
 }
 
 function enlarge([layer, head]) {
-  const picture = images[layer * value.n_head + head];
   const target = large.querySelector("canvas");
   const ratio = Math.max(1, window.devicePixelRatio || 1);
   const width = Math.min(Math.max(248, root.clientWidth - canvas.clientWidth - 300), canvas.clientHeight - EDGE, root.clientWidth, 480);
@@ -114,7 +134,7 @@ function enlarge([layer, head]) {
   target.style.width = target.style.height = `${width}px`;
   const ctx = target.getContext("2d");
   ctx.imageSmoothingEnabled = false;
-  ctx.drawImage(picture, 0, 0, target.width, target.height);
+  ctx.drawImage(pictureOf(layer, head), 0, 0, target.width, target.height);
   large.querySelector("strong").textContent = fill(label("title"), { layer, head });
   large.querySelector(".gb-note").textContent = label("axis");
   const at = 3 * (layer * value.n_head + head);
@@ -172,6 +192,11 @@ function relabel() {
 }
 
 watch("value", refresh);
+watch("near", () => {
+  if (!value) return;
+  nearer();
+  point();
+});
 watch("labels", relabel);
 new ResizeObserver(schedule).observe(root);
 onTheme(refresh);
