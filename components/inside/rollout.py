@@ -9,7 +9,7 @@ import torch
 
 from components.inside.record import Record
 
-ROWS = 128  # queries of a layer at once
+ROWS = 64  # queries of a layer at once: what they are multiplied with stays near the processor
 
 
 class Rollout:
@@ -31,11 +31,15 @@ class Rollout:
         """Go up through the layers, one at least, until the time is over: whether it has reached the last."""
         began, last = time.perf_counter(), self.record.config.n_layer
         while self.layers < last:
-            mixed, T = torch.eye(len(self.ids)) / 2, len(self.ids)
+            flow, T = torch.zeros_like(self.flow), len(self.ids)
             for start in range(0, T, ROWS):
                 stop = min(T, start + ROWS)
-                mixed[start:stop, :stop] += self.record.weights(self.layers, start, stop).mean(dim=0) / 2
-            self.flow = mixed @ self.flow
+                mixed = self.record.weights(self.layers, start, stop).mean(
+                    dim=0
+                )  # (stop - start, stop): none looks ahead
+                mixed.diagonal(start).add_(1)
+                flow[start:stop, :stop] = mixed @ self.flow[:stop, :stop]
+            self.flow = flow.div_(2)
             self.layers += 1
             if time.perf_counter() - began > seconds:
                 break
