@@ -34,9 +34,7 @@ class Rollout:
             flow, T = torch.zeros_like(self.flow), len(self.ids)
             for start in range(0, T, ROWS):
                 stop = min(T, start + ROWS)
-                mixed = self.record.weights(self.layers, start, stop).mean(
-                    dim=0
-                )  # (stop - start, stop): none looks ahead
+                mixed = self.record.weights(self.layers, start, stop).mean(dim=0)  # (stop - start, stop)
                 mixed.diagonal(start).add_(1)
                 flow[start:stop, :stop] = mixed @ self.flow[:stop, :stop]
             self.flow = flow.div_(2)
