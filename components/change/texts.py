@@ -142,6 +142,10 @@ CHANGE: dict[str, tuple[str, str]] = {
     # how far apart
     "change.divergence.question": ("Where does it matter?", "在哪里有影响？"),
     "change.bits": ("bits", "比特"),
+    "change.divergence.nothing": (
+        "Nothing is changed yet. As soon as something is, a bar for each token shows how far the predictions move there.",
+        "还没有任何改动。一旦有改动，每个词元会有一根柱子，显示那里的预测变动了多少。",
+    ),
     "change.divergence.none": ("The predictions are the same at every position.", "每个位置的预测都相同。"),
     "change.divergence.says": (
         "On the original's text the predictions lie {mean} bits apart on average, most after {token} (position "

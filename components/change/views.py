@@ -106,6 +106,8 @@ def bars(effect: Effect, position: int, language: Language) -> str:
 def divergence(effect: Effect, position: int, language: Language) -> str:
     """How far the predictions lie apart at each position; a long text by the part around the selected one."""
     tokenizer, n = effect.text.loaded.tokenizer, effect.text.n_read
+    if not summary(effect.edits, effect.text.config, language):
+        return chart_value(None, say("change.divergence.nothing", language))
     first, end = window(n, position)
     labels = [token_text(tokenizer, i) for i in effect.text.ids[first:end]]
     figure = change_figures.divergence_bars(

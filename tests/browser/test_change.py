@@ -32,7 +32,8 @@ def change(follow):
 
 def unchanged(page):
     expect(lead(page)).to_contain_text("Nothing is changed")
-    expect(says(page, "divergence")).to_contain_text("the same at every position")
+    expect(says(page, "divergence")).to_contain_text("Nothing is changed yet")
+    expect(page.locator("#change-divergence .gb-plot")).to_be_hidden()
 
 
 def says(page, name):

@@ -15,6 +15,7 @@ import torch
 
 from components.change import answers, patching
 from components.change import figures as change_figures
+from components.change import views as change_views
 from components.change.effect import head_costs, measure, text_of, text_of_ids
 from components.change.experiments import EXPERIMENTS, in_words, summary
 from components.change.memory import Memory, Pair, Written
@@ -81,6 +82,9 @@ def test_the_effect_is_the_divergence_of_both_models_reading_the_same_text(docum
     nothing = measure(text, Edits())
     assert nothing.bits.max() == 0
     assert nothing.after == nothing.before
+    drawn = [json.loads(change_views.divergence(made, 0, "en"))["figure"] for made in (effect, nothing)]
+    assert len(drawn[0]["data"]) > 0
+    assert drawn[1] is None  # no axes without bars
 
 
 def test_a_text_stays_what_it_was_when_the_document_goes_on(document):

@@ -56,13 +56,16 @@ def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
     return widget(value, _TEMPLATE, given(_CALL, clickable), elem_id)
 
 
-def chart_value(figure: Figure | dict[str, object], text: str, note: str = "", *, rows: Rows | None = None) -> str:
-    """The string that a chart shows: the figure, the sentence that says the same, and a quieter second one.
+def chart_value(
+    figure: Figure | dict[str, object] | None, text: str, note: str = "", *, rows: Rows | None = None
+) -> str:
+    """The string that a chart shows: the figure, the sentence that says the same, and a quieter second one; the
+    sentences alone where there is nothing to draw.
 
     Arrays travel as base64 of their own type, so float32 and uint8 arrays make small values; what is not a Figure yet
     goes unchecked. Raises TypeError for what JSON cannot hold.
     """
-    drawn = _typed(figure) if isinstance(figure, dict) else figure.to_plotly_json()
+    drawn = figure.to_plotly_json() if isinstance(figure, Figure) else _typed(figure)
     content = {"figure": drawn, "text": text, "note": note}
     if rows is not None:
         content["rows"] = rows._asdict()

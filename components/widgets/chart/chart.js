@@ -15,7 +15,8 @@ let stale = true; // whether something newer than the drawing waits
 function parse(value) {
   try {
     const content = JSON.parse(value);
-    return Array.isArray(content.figure.data) && content.figure.layout ? content : null;
+    const { figure } = content;
+    return figure === null || (Array.isArray(figure.data) && figure.layout) ? content : null;
   } catch {
     return null;
   }
@@ -62,7 +63,7 @@ function dress(figure, width) {
 function clear() {
   if (drawnAt) window.Plotly.purge(plot);
   drawnAt = 0;
-  root.classList.add("gb-nothing");
+  root.classList.add(says.textContent ? "gb-undrawn" : "gb-nothing");
 }
 
 function draw() {
@@ -71,8 +72,8 @@ function draw() {
   says.textContent = content?.text ?? "";
   note.textContent = content?.note ?? "";
   plot.setAttribute("aria-label", says.textContent);
-  if (!content) return clear();
-  root.classList.remove("gb-nothing");
+  root.classList.remove("gb-nothing", "gb-undrawn");
+  if (!content?.figure) return clear();
   rows.draw(content.rows, content.figure.layout);
   plot.style.height = `${content.figure.layout.height ?? 320}px`;
   const width = plot.clientWidth;
