@@ -69,10 +69,12 @@ def closeness_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) ->
     layout = {
         "template": {},
         "height": 44 + 24 * len(labels),
-        "margin": {"l": 110, "r": 40, "t": 8, "b": 36},
+        "margin": {"l": 116, "r": 40, "t": 8, "b": 36},
         "bargap": 0.35,
         "xaxis": GRID | {"title": {"text": escape(title)}, "range": [min(0.0, float(np.min(cosines, initial=0))), 1]},
-        "yaxis": QUIET | ticks | {"autorange": "reversed", "tickfont": {"family": MONO, "size": 12}},
+        "yaxis": QUIET
+        | ticks
+        | {"autorange": "reversed", "tickfont": {"family": MONO, "size": 12}, "ticklabelstandoff": 6},
     }
     return Figure({"data": [bars | {"hovertemplate": "%{x:.4f}<extra></extra>"}], "layout": layout})
 

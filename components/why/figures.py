@@ -28,6 +28,7 @@ _LINE = 15  # pixels of a row with words in it, at least
 _ROWS_HIGH = 460  # pixels that the rows of a map share at most
 _SCALE = 168  # pixels of a scale, room at its ends included
 _LENS_LETTERS = 8  # of a token in a cell
+_ABOVE = 96  # pixels above a lens: the scale, and tokens that stand upright where the page is narrow
 
 
 def lens_heatmap(
@@ -77,9 +78,9 @@ def lens_heatmap(
             ],
             "layout": {
                 "template": {},
-                "height": max(rows_height(n_layer), _LINE * n_layer) + 140,
-                "margin": {"l": 48, "r": 8, "t": 72, "b": 8},
-                "annotations": [scale_title(value_title, 72)],
+                "height": max(rows_height(n_layer), _LINE * n_layer) + _ABOVE + 68,
+                "margin": {"l": 48, "r": 8, "t": _ABOVE, "b": 8},
+                "annotations": [scale_title(value_title, _ABOVE)],
                 "xaxis": QUIET
                 | {"side": "top", "range": [-0.5, n - 0.5], "tickvals": places, "ticktext": names, "tickfont": _LABEL},
                 "xaxis2": QUIET | below | {"tickfont": SMALL | {"color": LIGHT["muted"]}, "automargin": True},
@@ -156,7 +157,7 @@ def part_bars(
 ) -> Figure:
     """Horizontal bars from zero, the first on top: to the right what is positive, to the left what is negative.
 
-    values: (N,); names and ends, as many: what stands before the bars and at their ends. heads: (layer, head) of
+    values: (N,); names and ends, as many: what stands before the bars and right of them. heads: (layer, head) of
     the bars that are heads, sent along when clicked. marked: the row that is set in bold. Raises ValueError where
     the lengths differ.
     """
@@ -185,10 +186,10 @@ def part_bars(
                 },
                 text
                 | {
-                    "x": values,
+                    "x": np.maximum(values, 0),  # to the left stand the names
                     "y": rows,
                     "text": [f"\u00a0{escape(end)}\u00a0" for end in ends],
-                    "textposition": ["middle right" if value >= 0 else "middle left" for value in values],
+                    "textposition": "middle right",
                     "textfont": {"family": MONO, "size": 11, "color": LIGHT["muted"]},
                 },
             ],
@@ -197,7 +198,7 @@ def part_bars(
                 "height": _ROW * len(values) + 12,
                 "margin": {"l": 8, "r": 8, "t": 4, "b": 8},
                 "xaxis": QUIET
-                | {"range": [low - (0.3 * span if low < 0 else 0), high + 0.3 * span], "showticklabels": False}
+                | {"range": [low - (0.02 * span if low < 0 else 0), high + 0.34 * span], "showticklabels": False}
                 | {"zeroline": True, "zerolinecolor": LIGHT["line"], "zerolinewidth": 1},
                 "yaxis": QUIET
                 | {"range": [len(values) - 0.5, -0.5], "tickvals": rows.tolist(), "ticktext": ticks}

@@ -16,7 +16,7 @@ const cell = (text, row, column) => {
   if (made.tagName === "TH") made.scope = row ? "row" : "col";
   made.textContent = text;
   const words = given !== null && column >= given;
-  if (words) Object.assign(made.style, { textAlign: "start", paddingLeft: "24px", whiteSpace: "normal" });
+  if (words) Object.assign(made.style, { textAlign: "start", paddingLeft: "max(8px, 2vw)", whiteSpace: "normal" });
   return made;
 };
 const draw = () => {

@@ -72,7 +72,8 @@ def test_bars_go_both_ways_from_zero_in_two_colours_and_send_their_heads():
     np.testing.assert_array_equal(bars.x, values)
     assert bars.marker.color[0] == bars.marker.color[2] != bars.marker.color[1]
     assert list(bars.customdata) == [[3, 1], None, None]
-    assert list(ends.textposition) == ["middle right", "middle left", "middle right"]
+    np.testing.assert_array_equal(ends.x, [2, 0, 0.5])  # never over the names at the left
+    assert ends.textposition == "middle right"
     assert list(figure.layout.yaxis.ticktext) == ["&lt;b&gt;bold&lt;/b&gt;", "<b>&amp;amp;</b>", "1"]
     low, high = figure.layout.xaxis.range
     assert low < -1
