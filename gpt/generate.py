@@ -15,6 +15,7 @@ from torch import Tensor
 from gpt.cache import KVCache
 from gpt.documents.branches import Branches, Origin
 from gpt.documents.document import Document
+from gpt.documents.edit_text import format_edits
 from gpt.documents.reading import BRANCH_MEMORY, Reading
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.text_statistics import TextStatistics, text_statistics
@@ -86,12 +87,11 @@ class Generation(Document):
         return self.copy()
 
     def to_json(self) -> str:
-        """The document as a file, see `gpt.documents.saved_document`. Raises ValueError where the model was edited."""
-        if self.edits is not None and self.edits != Edits():
-            raise ValueError("a document written by an edited model cannot be saved: the file names the model alone")
+        """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for edits that have no text."""
+        edits = format_edits(self.edits or Edits())
         vocab_size = self.loaded.model.config.vocab_size
         tokens = tuple(self.tree.tokens)
-        return SavedDocument(self.loaded.name, vocab_size, self._n_given, self.path[-1], tokens).to_json()
+        return SavedDocument(self.loaded.name, vocab_size, self._n_given, self.path[-1], tokens, edits).to_json()
 
     @classmethod
     def from_json(
@@ -106,7 +106,7 @@ class Generation(Document):
         loaded = get_model(saved.model) if loaded is None else loaded
         saved.check(loaded)
         prompt = [token.token_id for token in saved.tokens[: saved.n_prompt]]
-        document = cls(loaded, prompt, branch_memory=branch_memory)
+        document = cls(loaded, prompt, edits=saved.edits_for(loaded), branch_memory=branch_memory)
         document._plant(Branches(saved.tokens), saved.n_prompt, saved.current)
         return document
 

@@ -31,7 +31,7 @@ def text_file(document: Generation) -> File:
 
 
 def json_file(document: Generation) -> File:
-    """The document with all its branches. Raises ValueError where the model was edited."""
+    """The document with all its branches."""
     return File(f"{file_stem(document)}.json", "application/json", document.to_json())
 
 

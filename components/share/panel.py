@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -115,7 +116,7 @@ def answer_files(ui: Playground, values: Values, sent: Values) -> Iterator[Value
 
 
 def _file(ui: Playground, values: Values, what: object) -> files.File:
-    """Raises ValueError for a name that no button has, and for a document of an edited model."""
+    """Raises ValueError for a name that no button has."""
     session: Session = values[ui.session]
     document = session.document
     if what == "text":
@@ -128,23 +129,26 @@ def _file(ui: Playground, values: Values, what: object) -> files.File:
 
 
 def _opened(ui: Playground, values: Values, sent: Values) -> Iterator[Values]:
-    """The document of a file, for the model that wrote it. Raises ValueError with a sentence for a bad file."""
+    """The document of a file, for the model that wrote it; where that was edited, the edits go to the Change tab, and
+    the page shows the text as the model itself reads it. Raises ValueError with a sentence for a bad file."""
     language: Language = values[ui.frame.language]
     session: Session = values[ui.session]
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))
     if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:
         megabytes = f"{size / 1e6:.1f}" if type(size) is int else "?"
         raise ValueError(say("share.file_too_large", language, n=megabytes, limit=menu.LARGEST // 10**6))
-    model = SavedDocument.from_json(text).model
-    if model not in list_models():
-        raise ValueError(say("share.unknown_model", language, model=_short(visible(model), 80)))
-    loaded = yield from starting.loading(ui.status, model, language)
-    document = Generation.from_json(text, loaded)
-    shown = _short(visible(str(name)), 80)
-    yield {
-        **adopt(ui, session, document, prompt_text(document), Deed("status.ready", {}), values),
-        ui.files: menu.told(say("share.opened", language, name=shown, n=f"{len(document.ids):,}")),
-    }
+    saved = SavedDocument.from_json(text)
+    if saved.model not in list_models():
+        raise ValueError(say("share.unknown_model", language, model=_short(visible(saved.model), 80)))
+    loaded = yield from starting.loading(ui.status, saved.model, language)
+    edits = saved.edits_for(loaded)
+    document = Generation.from_json(replace(saved, edits="").to_json(), loaded)
+    said = say("share.opened", language, name=_short(visible(str(name)), 80), n=f"{len(document.ids):,}")
+    update = adopt(ui, session, document, prompt_text(document), Deed("status.ready", {}), values)
+    if edits is not None:
+        session.edits, session.edits_on = edits, ()
+        said += say("share.opened.edits", language)
+    yield {**update, ui.files: menu.told(said)}
 
 
 def _short(text: str, most: int = 300) -> str:

@@ -41,6 +41,10 @@ SHARE: dict[str, tuple[str, str]] = {
         "文档由“{model}”写成，而这里的模型列表中没有它。",
     ),
     "share.opened": ("Opened {name}: {n} tokens.", "已打开 {name}：{n} 个词元。"),
+    "share.opened.edits": (
+        " A changed model wrote it: its changes stand in “Change it”, and here the unchanged model reads the text.",
+        "它由改动过的模型写成：那些改动已放进“改动”，而这里是未改动的模型在读这段文本。",
+    ),
     # the buttons of every chart
     "chart.save": ("Save this picture as {kind}", "将此图保存为 {kind}"),
 }

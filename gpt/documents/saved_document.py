@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gpt.documents.branches import CHOSEN, MAX_TOKENS, TYPED, Branches, Origin, Token
+from gpt.documents.edit_text import parse_edits
+from gpt.edits import Edits
 from gpt.loading import LoadedModel
 from gpt.sampling import SamplingParams, is_whole
 
@@ -20,7 +22,8 @@ class SavedDocument:
     """All that a document is made of.
 
     model: its name. vocab_size: how many ids the model has. tokens: of the tree, as in `Branches`; the first
-    n_prompt are the prompt. current: the number of the token at which the current text ends.
+    n_prompt are the prompt. current: the number of the token at which the current text ends. edits: of the model that
+    wrote it, as `gpt.documents.edit_text` has them.
     """
 
     model: str
@@ -28,6 +31,7 @@ class SavedDocument:
     n_prompt: int
     current: int
     tokens: tuple[Token, ...]
+    edits: str = ""
 
     def to_json(self) -> str:
         """The file's text; settings that many tokens share are written once."""
@@ -40,7 +44,7 @@ class SavedDocument:
                 entry["settings"] = numbers[token.origin.params]
             tokens.append(entry)
         head = {"format": FORMAT, "version": VERSION, "model": self.model, "vocab_size": self.vocab_size}
-        body = {"prompt_tokens": self.n_prompt, "current": self.current}
+        body = {"prompt_tokens": self.n_prompt, "current": self.current} | ({"edits": self.edits} if self.edits else {})
         return json.dumps(
             head | body | {"settings": [asdict(params) for params in settings], "tokens": tokens}, indent=1
         )
@@ -77,7 +81,9 @@ class SavedDocument:
         if tokens[0].origin != TYPED:
             raise ValueError("the first token must be typed")
         Branches(tokens)  # refuses what is no tree
-        return cls(data["model"], vocab_size, n_prompt, whole(data, "current", 0, len(tokens) - 1), tokens)
+        if not isinstance(edits := data.get("edits", ""), str):
+            raise ValueError(f"the edits must stand in quotes, not be {edits!r}")
+        return cls(data["model"], vocab_size, n_prompt, whole(data, "current", 0, len(tokens) - 1), tokens, edits)
 
     def check(self, loaded: LoadedModel) -> None:
         """Raise ValueError for a model whose vocabulary or context this document does not fit."""
@@ -96,6 +102,14 @@ class SavedDocument:
             )
         for token in self.tokens:
             loaded.tokenizer.token_bytes(token.token_id)
+
+    def edits_for(self, loaded: LoadedModel) -> Edits | None:
+        """The edits, with the values of patches computed. Raises ValueError where the model has no such parts."""
+        if not self.edits:
+            return None
+        edits = parse_edits(self.edits, loaded.model)
+        edits.check(loaded.model.config)
+        return edits
 
 
 def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> Token:

@@ -6,14 +6,16 @@ import csv
 import io
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from components.share import menu
+from components.session import Session
+from components.share import menu, panel
 from components.share.files import COLUMNS, csv_file, file_stem, json_file, text_file
-from gpt import Generation, SamplingParams
+from gpt import Edits, Generation, SamplingParams
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 
 TINY = tiny_model()
@@ -86,6 +88,31 @@ def test_the_document_comes_back_whole():
     assert again.ids == made.ids
     assert again.tree.tokens == made.tree.tokens
     assert text_file(again).content == made.text
+
+
+def test_a_document_of_an_edited_model_opens_with_the_edits_beside_it(monkeypatch):
+    edits = Edits({(0, 1): 0.0}, activation="relu")
+    made = Generation(TINY, "the cat", edits=edits)
+    list(made.steps(SamplingParams(temperature=2.0, seed=4), 5))
+    adopted = []
+
+    def loading(status, model, language):
+        yield {status: model}
+        return TINY
+
+    monkeypatch.setattr(panel.starting, "loading", loading)
+    monkeypatch.setattr(panel, "list_models", lambda: [TINY.name])
+    monkeypatch.setattr(panel, "adopt", lambda ui, session, document, *_: adopted.append(document) or {})
+    ui = SimpleNamespace(frame=SimpleNamespace(language="language"), session="session", status="status", files="files")
+    for each, found, beside in ((document(), Edits(), False), (made, edits, True)):
+        session = Session(None)
+        text = json_file(each).content
+        sent = {"what": "open", "name": "<b>.json", "text": text, "size": len(text)}
+        *_, update = panel.answer_files(ui, {"language": "en", "session": session}, sent)
+        assert adopted[-1].ids == each.ids
+        assert adopted[-1].edits is None
+        assert session.edits == found
+        assert ("Change it" in update["files"]) is beside
 
 
 def test_what_travels_to_the_page_holds_no_tag_and_is_never_the_same_twice():

@@ -9,7 +9,10 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, SamplingParams
+from gpt.analysis.patching import patch_from
+from gpt.documents.edit_text import format_edits
 from gpt.documents.saved_document import SavedDocument
+from gpt.edits import Patch
 from tests.gpt.fake_models import tiny_model
 
 
@@ -134,7 +137,47 @@ def test_a_text_longer_than_the_context_is_refused(document):
         SavedDocument.from_json(" " * (2**24 + 1))
 
 
-def test_a_document_of_an_edited_model_is_not_saved():
-    with pytest.raises(ValueError, match="edited model"):
-        Generation(tiny_model(), "the", edits=Edits(drop_positions=True)).to_json()
-    assert Generation(tiny_model(), "the", edits=Edits()).to_json()
+def test_what_an_edited_model_wrote_comes_back_with_its_edits(document):
+    loaded = document.loaded
+    patch = patch_from(loaded.model, loaded.tokenizer.encode("a dog"), "resid_pre", 1, 2)
+    edits = Edits({(0, 1): 0.3}, {1: 0.0}, {0: -1.5}, "relu", True, (patch,))
+    made = Generation(loaded, "the cat", edits=edits)
+    list(made.steps(SamplingParams(temperature=2.0, seed=5), 6))
+    made.read()
+    again = Generation.from_json(made.to_json(), loaded)
+    again.read()
+    assert again.tree.tokens == made.tree.tokens
+    assert format_edits(again.edits) == format_edits(edits)
+    assert again.to_json() == made.to_json()
+    plain = Generation(loaded, made.ids)
+    plain.read()
+    torch.testing.assert_close(again.logits(again.n_read - 1), made.logits(made.n_read - 1), atol=1e-5, rtol=0)
+    assert (plain.logits(plain.n_read - 1) - made.logits(made.n_read - 1)).abs().max() > 1e-3
+
+
+def test_a_document_without_edits_says_nothing_of_any(document):
+    assert "edits" not in json.loads(document.to_json())
+    assert "edits" not in json.loads(Generation(document.loaded, "the", edits=Edits()).to_json())
+    assert Generation.from_json(document.to_json(), document.loaded).edits is None
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        (3, "edits must stand in quotes"),
+        ("h0.0=0,h0.0=1", "is there twice"),
+        ("h9.0=0", "layer 9"),
+        ("resid_pre0.0=999", "999"),
+        ("a0=99", "beyond 10"),
+        ("x" * 40_001, "at most 40,000 characters"),
+    ],
+)
+def test_edits_of_a_file_are_checked(document, edits, said):
+    with pytest.raises(ValueError, match=said):
+        Generation.from_json(changed(document, edits=edits), document.loaded)
+
+
+def test_numbers_from_no_text_are_not_saved(document):
+    bare = Patch("resid_pre", 0, 0, torch.zeros(document.loaded.model.config.n_embd))
+    with pytest.raises(ValueError, match="patch that is from no text"):
+        Generation(document.loaded, "the", edits=Edits(patches=(bare,))).to_json()
