@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, TimeoutError
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gradio as gr
 
@@ -16,6 +14,7 @@ from components.session import Session, text_state
 from components.why import part_views as why_part_views
 from components.why import reading as why_reading
 from components.why import views as why_views
+from components.why.patience import QUIET_SECONDS, patient
 from components.why.reading import Prediction, Reading
 from components.widgets.tokens import selection
 from gpt import Generation
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from components.why.tab import Why
 
 Values = dict[Any, Any]
-T = TypeVar("T")
-QUIET_SECONDS = 0.3  # until a person is told what is being computed
 
 
 @dataclass
@@ -109,8 +106,8 @@ def answer(
     kept = not fresh and memory.shown == now
     prediction = why_reading.predict(document, position, _token(values[ui.token], document) if kept else None)
     before = memory.reading if memory.reading is None or memory.reading.document is document else None
-    work = _patient(ui, say("why.doing.reading", language), lambda: why_reading.read(document, position, before))
-    memory.reading = yield from work
+    model, doing = document.loaded.model, {ui.status: say("why.doing.reading", language)}
+    memory.reading = yield from patient(model, doing, lambda: why_reading.read(document, position, before))
     if memory.shown != now:
         memory.roles.clear()
     asked = Asked(session, memory, prediction, language, fresh)
@@ -140,24 +137,6 @@ def _nothing(ui: Why, cards: Sequence[str], language: Language) -> Values:
     return empty | pickers | ({ui.lead: say("error.no_text", language)} if ui.lead in empty else {})
 
 
-def _patient(ui: Why, doing: str, work: Callable[[], T]) -> Generator[Values, None, T]:
-    """What `work` returns; where it takes long, the page says what is being done."""
-    task: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            task.set_result(work())
-        except Exception as problem:  # of another thread: raised again in this one
-            task.set_exception(problem)
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        return task.result(timeout=QUIET_SECONDS)
-    except TimeoutError:
-        yield {ui.status: doing}
-    return task.result()
-
-
 def _question(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
     document, prediction = asked.session.document, asked.prediction
     yield {
@@ -179,8 +158,8 @@ def _text(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
         ui.trouble: "",
     }
     if method == "gradient":
-        doing = say("why.doing.gradient", language)
-        found = yield from _patient(ui, doing, lambda: why_reading.gradient(asked.reading, prediction))
+        doing = {ui.status: say("why.doing.gradient", language)}
+        found = yield from patient(asked.reading.model, doing, lambda: why_reading.gradient(asked.reading, prediction))
     else:
         found = yield from _left_out(ui, asked)
     yield {
@@ -208,9 +187,8 @@ def _lens(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
     n_layer = reading.model.config.n_layer
     row = asked.memory.row if 0 <= asked.memory.row < n_layer else n_layer - 1
     stage = values[ui.stage] if values[ui.stage] in STAGES else STAGES[-1]
-    lens = yield from _patient(
-        ui, say("why.doing.reading", language), lambda: why_reading.lens(reading, prediction.token)
-    )
+    doing = {ui.status: say("why.doing.reading", language)}
+    lens = yield from patient(reading.model, doing, lambda: why_reading.lens(reading, prediction.token))
     top = lens_cell(reading.model, reading.trace, row, stage, asked.place)
     yield {
         ui.lens: why_views.lens_map(reading, prediction, lens, stage, row, language),
@@ -242,7 +220,8 @@ def _roles(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
     role, sample, known = values[ui.role], values[ui.sample], asked.memory.roles
     if sample not in known:
         measure = why_reading.roles_of_noise if sample == "noise" else why_reading.roles_of_text
-        known[sample] = yield from _patient(ui, say("why.doing.roles", language), lambda: measure(reading))
+        doing = {ui.status: say("why.doing.roles", language)}
+        known[sample] = yield from patient(reading.model, doing, lambda: measure(reading))
     roles, n = known[sample]
     yield {
         ui.role_says: why_part_views.role_says(roles, role, language),
