@@ -3,18 +3,48 @@
 from __future__ import annotations
 
 import math
+import mmap
+from collections.abc import Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor
 
 from gpt.config import GPTConfig
 
+STEP = 16  # positions that one step of a vector unit takes
+LARGE = 2**20  # bytes from which memory is asked for by the page
+
+
+def whole_steps(count: int) -> int:
+    """The next multiple of STEP."""
+    return -(-count // STEP) * STEP
+
+
+def lazy_zeros(
+    shape: Sequence[int], dtype: torch.dtype, device: torch.device | str = "cpu", *, huge_pages: bool = False
+) -> Tensor:
+    """torch.zeros, where large memory is only taken page by page, as it is written to.
+
+    huge_pages: of 2 MiB, if Linux has them: faster to read, where all of it will be used.
+    """
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if torch.device(device).type != "cpu" or n_bytes < LARGE:
+        return torch.zeros(tuple(shape), dtype=dtype, device=device)
+    memory = mmap.mmap(-1, n_bytes)
+    if huge_pages and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a Linux without them
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(memory, dtype=dtype).view(tuple(shape))
+
 
 class KVCache:
     """Keys and values of every layer, in memory taken once; passed to each call of the model.
 
     k, v: (n_layer, B, n_head, max_length, head_size); the first `length` positions are filled.
-    layers: of each layer all that is kept of the first text, (2 or 3, nh, S, hs), then k and v of all texts.
+    layers: of each layer all that is kept of the first text, (2 or 3, nh, S, hs), then k and v of all texts, where S
+        is max_length in whole STEPs.
+    rewritten: how often something that was stored has been given up.
     keep_queries: also keep the queries, so that `attn_weights` can show any head of any position
         read so far without running the model again.
     """
@@ -32,12 +62,15 @@ class KVCache:
         self.max_length = config.block_size if max_length is None else max_length
         if not 1 <= self.max_length <= config.block_size:
             raise ValueError(f"max_length must lie in 1..{config.block_size}, not {self.max_length}")
-        shape = (config.n_layer, batch_size, config.n_head, self.max_length, config.head_size)
-        kept = torch.zeros(shape[0], 3 if keep_queries else 2, *shape[1:], dtype=dtype, device=device)
+        positions = whole_steps(self.max_length)
+        shape = (config.n_layer, 2 + keep_queries, batch_size, config.n_head, positions, config.head_size)
+        kept = lazy_zeros(shape, dtype, device)
+        self.layers = [(layer[:, 0], layer[-2], layer[-1]) for layer in kept]
+        self._first = kept[:, :, 0]
+        kept = kept[..., : self.max_length, :]
         self.k, self.v = kept[:, -2], kept[:, -1]
         self.q = kept[:, 0] if keep_queries else None
-        self.layers = [(layer[:, 0], layer[-2], layer[-1]) for layer in kept]
-        self.length = 0
+        self.length = self.rewritten = 0
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new positions of one layer, each (B, nh, T, hs); return all keys and values so far.
@@ -53,11 +86,18 @@ class KVCache:
         return self.k[layer, :, :, :end], self.v[layer, :, :, :end]  # (B, nh, S, hs)
 
     def append(self, layer: int, qkv: Tensor) -> tuple[Tensor, Tensor]:
-        """`update` by one position of one text: qkv is (3, nh, hs), stored in one go; `need` is for the caller."""
-        end = self.length + 1
+        """`update` by one position of one text: qkv is (3, nh, hs), stored in one go; `need` is for the caller.
+
+        Returns keys and values up to the next whole STEP: what lies beyond the position is to be masked.
+        """
+        end = whole_steps(self.length + 1)
         rows, k, v = self.layers[layer]
         rows[:, :, self.length] = qkv[-len(rows) :]
-        return k[:, :, :end], v[:, :, :end]  # (1, nh, S, hs)
+        return k[0, :, :end], v[0, :, :end]  # (nh, S, hs)
+
+    def put(self, qkv: Tensor) -> None:
+        """`append` to all layers: qkv is (n_layer, 3, nh, hs)."""
+        self._first[:, :, :, self.length] = qkv[:, -self._first.shape[1] :]
 
     def need(self, count: int) -> None:
         """Raise ValueError unless there is room for `count` more positions."""
@@ -72,6 +112,7 @@ class KVCache:
         """Forget everything from position `length` on."""
         if not 0 <= length <= self.length:
             raise ValueError(f"length must lie in 0..{self.length}, not {length}")
+        self.rewritten += length < self.length
         self.length = length
 
     def copy_(self, other: KVCache) -> None:
@@ -79,6 +120,7 @@ class KVCache:
         for mine, theirs in ((self.k, other.k), (self.v, other.v), (self.q, other.q)):
             if mine is not None and theirs is not None:
                 mine[:, :, :, : other.length] = theirs[:, :, :, : other.length]
+        self.rewritten += 1
         self.length = other.length
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:

@@ -1,23 +1,23 @@
 """One more token for each of several texts, in one pass: the same numbers as `GPT.hidden_states`, with less on the way.
 
 At one token a text, most of a step on a CPU is waiting for weights and the cost of calling things. So the weights are
-read once for all texts, from memory laid out for it (see `gpt.packed`), and what a step without edits, traces, padding
-and dropout does not need is not called. Each text keeps a cache of its own, as long as it is; nobody sees another's.
+read once for all texts, from memory laid out for it (see `gpt.packed`), all short texts look back in one product (see
+`gpt.slots`), and what a step without edits, traces, padding and dropout does not need is not called.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from gpt.cache import KVCache
+from gpt.cache import STEP, KVCache, whole_steps
 from gpt.model import ACTIVATIONS, GPT, LayerNorm, TransformerBlock, rotary_angles, rotate
 from gpt.packed import PackedLinear, Product, product
+from gpt.slots import Slots, Together, look_back
 from gpt.threads import threads_for
 
 # (layer, queries, keys and values of one token each, (B, 3, nh, hs)) -> what its attention gives, (B, C); keeps them.
@@ -78,6 +78,10 @@ class Decoder:
         self.activation = ACTIVATIONS[model.config.activation].forward
         self.device = model.device
         self.size = matrix_numbers(model)
+        self.slots = Slots(self.config, model.dtype) if self.device.type == "cpu" else None
+        hidden = torch.zeros(whole_steps(self.config.block_size) + STEP, dtype=model.dtype, device=self.device)
+        hidden[-STEP:] = -math.inf
+        self.hidden = hidden
 
     @torch.inference_mode()
     def step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
@@ -91,9 +95,11 @@ class Decoder:
             return self._step(ids, caches)
 
     def _step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
-        positions = [cache.length for cache in caches]
-        tokens = torch.tensor(ids, device=self.device)
-        states = self.run(tokens, torch.tensor(positions, device=self.device), partial(self._look, caches))
+        positions = torch.tensor([cache.length for cache in caches], device=self.device)
+        together = None if self.slots is None or len(caches) == 1 else self.slots.together(caches)
+        states = self.run(torch.tensor(ids, device=self.device), positions, self._looks(caches, together))
+        if together is not None:
+            together.keep()
         for cache in caches:
             cache.advance(1)
         return states
@@ -121,13 +127,28 @@ class Decoder:
         with threads_for(self.size * len(states)):
             return self.head(states).float()
 
-    def _look(self, caches: Sequence[KVCache], layer: int, qkv: Tensor) -> Tensor:
-        """Each text looks back at its own past."""
-        looked = []
-        for cache, part in zip(caches, qkv, strict=True):
-            k, v = cache.append(layer, part)  # (1, nh, S, hs)
-            looked.append(F.scaled_dot_product_attention(part[0][None, :, None], k, v))  # (1, nh, 1, hs)
-        return torch.cat(looked).view(len(looked), -1)
+    def _looks(self, caches: Sequence[KVCache], together: Together | None) -> Look:
+        """Each text looks back at its own past: those that are seated together in one go, one by one the others."""
+        rows = [] if together is None else together.rows
+        apart = [(row, cache, self._hidden(cache.length + 1)) for row, cache in enumerate(caches) if row not in rows]
+        if together is not None and not apart:
+            return together.look
+
+        def look(layer: int, qkv: Tensor) -> Tensor:
+            looked = qkv.new_empty(len(qkv), qkv[0, 0].numel())
+            if together is not None:
+                looked[rows] = together.look(layer, qkv[rows])
+            for row, cache, hidden in apart:
+                k, v = cache.append(layer, qkv[row])  # (nh, S, hs)
+                looked[row] = look_back(qkv[row, 0, :, None], k, v, hidden).flatten()
+            return looked
+
+        return look
+
+    def _hidden(self, length: int) -> Tensor:
+        """(S,), the first `length` 0 and the rest, up to a whole STEP, -inf."""
+        start = len(self.hidden) - STEP - length
+        return self.hidden[start : start + whole_steps(length)]
 
 
 def is_plain(model: GPT) -> bool:

@@ -1,6 +1,6 @@
 """Many texts, one model: whoever is writing at the same moment shares a step, so the weights are read once for all.
 
-There is no worker that could die. Whoever asks while nobody computes does a round for everybody who has asked; then
+There is no worker that could die. Whoever asks while nobody computes leads a round for everybody who has asked; then
 whoever waits next takes over. Alone this costs nothing, and together it is continuous batching: a text joins with its
 next token and leaves by not asking. Long prompts are read in pieces, so that nobody's stream waits for more than one.
 
@@ -13,8 +13,11 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +28,7 @@ from gpt.edits import Edits
 from gpt.model import GPT
 from gpt.recorded import Recorder
 from gpt.seats import Seats
-from gpt.threads import threads_for
+from gpt.threads import SMALL, threads_for
 from gpt.zero import on_zero_gpu
 
 SEATS = 32  # texts that are written at once
@@ -47,13 +50,14 @@ class Outlook:
 
 @dataclass(eq=False)
 class Asked:
-    """What one text wants to have read."""
+    """What one text wants to have read, and what is to be done with it then."""
 
     ids: Sequence[int]
     cache: KVCache
     edits: Edits | None
+    then: Callable[[Tensor, Outlook], Any]
     states: list[Tensor] = field(default_factory=list)
-    outlook: Outlook | None = None
+    result: Any = None
     error: BaseException | None = None
     leads: bool = False
     ready: threading.Event = field(default_factory=threading.Event)
@@ -61,6 +65,13 @@ class Asked:
     @property
     def left(self) -> int:
         return 0 if self.error is not None else len(self.ids) - sum(map(len, self.states))
+
+    def finish(self, outlook: Outlook) -> None:
+        """All is read."""
+        try:
+            self.result = self.then(torch.cat(self.states) if len(self.states) > 1 else self.states[0], outlook)
+        except Exception as error:
+            self.error = error
 
 
 class Engine:
@@ -79,12 +90,20 @@ class Engine:
         self._last_seconds = 0.0
         self._change = threading.Condition()
 
-    def read(self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None) -> tuple[Tensor, Outlook]:
-        """Read tokens into a cache: their states (T, C) after the last norm, and what may follow the last.
+    def read(
+        self,
+        ids: Sequence[int],
+        cache: KVCache,
+        edits: Edits | None = None,
+        then: Callable[[Tensor, Outlook], Any] = lambda *read: read,
+    ) -> Any:
+        """Read tokens into a cache, and return what `then` makes of their states and of what may follow the last.
 
-        cache: of batch size 1, with room for all of them; nobody else may use it meanwhile. Raises as the model does.
+        cache: of batch size 1, with room for all of them; nobody else may use it meanwhile. then: called with states
+        (T, C), after the last norm, and an Outlook, by whoever computed them; many threads that each choose their
+        token at the same moment would only stand in each other's way. Raises as the model and `then` do.
         """
-        mine = Asked(ids, cache, edits)
+        mine = Asked(ids, cache, edits, then)
         with self._change:
             self._asked.append(mine)
             mine.leads = not self._busy
@@ -95,13 +114,12 @@ class Engine:
         if mine.leads:
             try:
                 while mine.left:
-                    self._round()
+                    self._lead()
             finally:
                 self._hand_over()
         if mine.error is not None:
             raise mine.error
-        assert mine.outlook is not None
-        return torch.cat(mine.states), mine.outlook
+        return mine.result
 
     @torch.inference_mode()
     def logits(self, states: Tensor) -> Tensor:
@@ -112,6 +130,18 @@ class Engine:
     def outlook(self, state: Tensor) -> Outlook:
         """What may follow a text whose last state is (C,)."""
         return self._outlooks(state[None])[0]
+
+    def _lead(self) -> None:
+        """Do a round; a large one always in the same thread, as OpenMP keeps helpers for every thread that has asked
+        for some, and they would take each other's processors."""
+        if self.size < SMALL:
+            self._round()
+        else:
+            self._thread.submit(self._round).result()
+
+    @cached_property
+    def _thread(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1, "steps")
 
     def _round(self) -> None:
         """One token of everybody who waits for one, and a piece of every prompt."""
@@ -148,7 +178,8 @@ class Engine:
             return
         for row, one in enumerate(asked):
             one.states.append(states[row : row + 1])
-            one.outlook = outlooks[row]
+            one.finish(outlooks[row])
+        for one in asked:
             one.ready.set()
 
     def _states(self, ids: list[int], caches: list[KVCache]) -> Tensor:
@@ -169,7 +200,7 @@ class Engine:
             with threads_for(self.size * idx.shape[1]):
                 one.states.append(self.model.hidden_states(idx, cache=one.cache, edits=one.edits)[0])
             if not one.left:
-                (one.outlook,) = self._outlooks(one.states[-1][-1:])
+                one.finish(*self._outlooks(one.states[-1][-1:]))
         except Exception as error:
             one.error = error
         if not one.left:
@@ -180,9 +211,8 @@ class Engine:
         logits = self.logits(states)
         with threads_for(8 * logits.numel()):
             log_p = logits.log_softmax(dim=-1)  # (B, vocab_size)
-            best = logits.argmax(dim=-1, keepdim=True)
-            log_sum = (logits.gather(1, best) - log_p.gather(1, best))[:, 0]  # (B,)
-            entropy = -torch.linalg.vecdot(log_p.exp(), log_p.clamp_(min=LEAST)) / math.log(2)
+            log_sum = logits.amax(dim=-1) - log_p.amax(dim=-1)  # (B,)
+            entropy = -torch.linalg.vecdot(logits.softmax(dim=-1), log_p.clamp_(min=LEAST)) / math.log(2)
         return [Outlook(*of) for of in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]
 
     def _hand_over(self) -> None:

@@ -196,21 +196,21 @@ class Generation(Document):
         """joined: one action with the step before."""
         if self.full:
             raise ValueError(f"the context of {self.block_size} tokens is full")
-        self.read()
-        with threads_for(self.loaded.model.config.vocab_size):
-            return self._chosen(params, joined)
+        return self._reading.read(self.ids, self.path, lambda: self._chosen(params, joined))
 
     def _chosen(self, params: SamplingParams, joined: bool) -> Step:
         position = len(self.ids)
         outlook = self._reading.outlook(position - 1)
         draw = uniform(params.seed, position)
-        token_id = choose(outlook.logits, params, draw, previous_ids=self.ids)
-        score = outlook.logits[token_id].item()
+        with threads_for(len(outlook.logits)):
+            token_id = choose(outlook.logits, params, draw, previous_ids=self.ids)
+            score = outlook.logits[token_id].item()
+            rank = 1 + int((outlook.logits > score).sum())
         return Step(
             token_id=token_id,
             text=self._add([token_id], Origin("sampled", params), joined=joined),
             probability=math.exp(score - outlook.log_sum),
-            rank=1 + int((outlook.logits > score).sum()),
+            rank=rank,
             entropy=outlook.entropy,
             position=position,
             draw=draw,

@@ -15,6 +15,7 @@ from gpt.checkpoints import Checkpoint
 from gpt.checkpoints.hub import Progress
 from gpt.checkpoints.vocabularies import Vocabulary
 from gpt.engine import Engine
+from gpt.huge_pages import use_huge_pages
 from gpt.model import GPT
 from gpt.packed import pack
 from gpt.zero import on_zero_gpu
@@ -59,16 +60,27 @@ def check_precision(precision: str) -> None:
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device) -> int:
-    """Bytes that a model takes in a precision; in float32 on a CPU twice, as rows and in the order of `gpt.packed`."""
-    twice = precision == "fp32" and device.type == "cpu"
-    return checkpoint.n_bytes(DTYPES[precision]) * (2 if twice else 1)
+    """Bytes that a model takes in a precision. On a CPU a tied head is there twice: packed, and as rows to embed."""
+    config, dtype = checkpoint.config, DTYPES[precision]
+    twice = config.tie_weights and device.type == "cpu"
+    return checkpoint.n_bytes(dtype) + (config.vocab_size * config.n_embd * dtype.itemsize if twice else 0)
+
+
+def can_pack(precision: Precision, device: torch.device) -> bool:
+    """Whether a model's matrices are kept in the order of `gpt.packed` alone, and not as rows.
+
+    Not in float32 where oneDNN is missing or a twin is made for a GPU.
+    """
+    return device.type == "cpu" and (
+        precision != "fp32" or (torch.backends.mkldnn.is_available() and not on_zero_gpu())
+    )
 
 
 def build(
     name: str, checkpoint: Checkpoint, device: torch.device, precision: Precision, *, untrained: bool = False
 ) -> LoadedModel:
     """Make the model that a checkpoint describes; with random weights, always the same, if it is to be untrained."""
-    packed = precision != "fp32" and device.type == "cpu"
+    packed = can_pack(precision, device)
     if precision == "int8" and not packed:
         raise ValueError(f"precision int8 is for CPUs: on {device} choose bf16")
     dtype = torch.float32 if packed else DTYPES[precision]
@@ -80,6 +92,7 @@ def build(
         model = checkpoint.build(dtype)
     if packed:
         pack(model, precision)
+        use_huge_pages()
     try:
         model.to(device)
     except torch.OutOfMemoryError:

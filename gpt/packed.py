@@ -58,6 +58,9 @@ class Blocks:
     def dense(self) -> Tensor:
         return self.packed.to_dense().float()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Blocks, (self.dense(), self.bias, self.dtype)
+
 
 class Bytes:
     """Weights as int8 with a scale for each output; activations as 8 bits with a scale for each row.
@@ -81,12 +84,15 @@ class Bytes:
         self._run = torch.ops.quantized.linear_dynamic.default
 
     def __call__(self, x: Tensor) -> Tensor:
-        size = torch.linalg.vector_norm(x, torch.inf, dim=-1, keepdim=True).clamp_(min=1e-12)  # (B, 1)
+        size = x.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-12)  # (B, 1)
         y = self._run(torch.cat((x / size, self.edge)), self.packed, self.narrow)[: len(x)]
         return torch.addcmul(self.bias, y, size)
 
     def dense(self) -> Tensor:
         return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bytes, (self.dense(), self.bias)
 
 
 def product(weight: Tensor, bias: Tensor | None, packing: Packing) -> Product:
@@ -101,31 +107,46 @@ def product(weight: Tensor, bias: Tensor | None, packing: Packing) -> Product:
 class PackedLinear(nn.Module):
     """nn.Linear for a model that only reads, its weights kept in the packed form alone.
 
-    `weight` is made anew each time it is asked for. Where a gradient is wanted the product is taken with it.
+    `weight` is made anew each time it is asked for, unless it is also kept as rows: a tied head in float32.
     """
 
-    def __init__(self, linear: nn.Linear, packing: Packing) -> None:
+    def __init__(self, linear: nn.Linear, packing: Packing, rows: nn.Embedding | None = None) -> None:
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.bias = linear.bias
         self.product = product(linear.weight, linear.bias, packing)
+        self.rows = (rows,)  # not a module of this one
 
     @property
     def weight(self) -> Tensor:
         """(out, in) float32, as the products use it."""
-        return self.product.dense()
+        (rows,) = self.rows
+        return self.product.dense() if rows is None else rows.weight
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         destination[f"{prefix}weight"] = self.weight
 
     def forward(self, x: Tensor) -> Tensor:
-        if torch.is_grad_enabled() and x.requires_grad:
-            return F.linear(x, self.weight, self.bias)
-        return self.product(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.out_features)
+        flat = x.reshape(-1, x.shape[-1])
+        y = Through.apply(flat, self) if torch.is_grad_enabled() and x.requires_grad else self.product(flat)
+        return y.view(*x.shape[:-1], self.out_features)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
         return self  # it never changes
+
+
+class Through(torch.autograd.Function):
+    """The product of a PackedLinear with the gradient of its input; the weights are unpacked only on the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, linear: PackedLinear) -> Tensor:
+        ctx.linear = linear
+        return linear.product(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient @ ctx.linear.weight, None
 
 
 class PackedEmbedding(nn.Module):
@@ -150,11 +171,13 @@ def pack(model: nn.Module, packing: Packing) -> None:
     Raises ValueError where this computer has no kernels for it.
     """
     check_packing(packing)
+    exact = packing == "fp32"
+    rows = {child.weight: child for child in model.modules() if isinstance(child, nn.Embedding) and exact}
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
-                setattr(module, name, PackedLinear(child, packing))
-            elif isinstance(child, nn.Embedding) and packing != "fp32":
+                setattr(module, name, PackedLinear(child, packing, rows.get(child.weight)))
+            elif isinstance(child, nn.Embedding) and not exact:
                 setattr(module, name, PackedEmbedding(child))
 
 

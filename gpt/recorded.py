@@ -27,7 +27,7 @@ class FixedStep:
     def __init__(self, decoder: Decoder, cache: KVCache) -> None:
         self.decoder, self.layers = decoder, cache.layers  # the memory, not the cache: it may be let go
         self.token, self.position = (torch.zeros(1, dtype=torch.long, device=decoder.device) for _ in range(2))
-        self.places = torch.arange(cache.max_length, device=decoder.device)
+        self.places = torch.arange(cache.layers[0][1].shape[2], device=decoder.device)
 
     def at(self, token_id: int, position: int) -> None:
         """What is to be read next, and where."""

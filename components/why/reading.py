@@ -14,6 +14,7 @@ from gpt.analysis import BATCH_TOKENS, trace_text
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
+from gpt.decode import matrix_numbers
 
 COLUMNS = 16  # positions of the lens at once
 AHEAD = 4  # of these stand after the selected one, where the text goes on
@@ -149,8 +150,7 @@ def left_out(reading: Reading, prediction: Prediction) -> Generator[tuple[int, i
     ids = reading.ids[: prediction.position + 1]
     if len(ids) < 2:
         return None
-    n_parameters = sum(parameter.numel() for parameter in reading.model.h.parameters())
-    count = min(len(ids), max(FEWEST, int(WORK / (n_parameters * len(ids)))))
+    count = min(len(ids), max(FEWEST, int(WORK / (matrix_numbers(reading.model) * len(ids)))))
     places = range(len(ids) - count, len(ids))
     size = max(1, BATCH_TOKENS // len(ids))
     values = []

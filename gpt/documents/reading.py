@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from gpt.edits import Edits
 from gpt.engine import Engine, Outlook
 
 BRANCH_MEMORY = 2**28  # bytes
+T = TypeVar("T")
 
 
 class Reading:
@@ -57,14 +59,22 @@ class Reading:
         unread = path[self.length : self.model.config.block_size]
         self.cache.advance(self.shelf.take(unread, self._rows(), self.length))
 
-    @torch.inference_mode()
-    def read(self, ids: Sequence[int], path: Sequence[int]) -> None:
-        """One pass over what is unread, as far as the context goes. ids: of the tokens of the path."""
+    def read(self, ids: Sequence[int], path: Sequence[int], then: Callable[[], T] = lambda: None) -> T:
+        """One pass over what is unread, as far as the context goes; then call `then`, and return what it gives.
+
+        ids: of the tokens of the path.
+        """
         start, end = self.length, min(len(ids), self.model.config.block_size)
-        if start < end:
-            self.states[start:end], outlook = self.engine.read(ids[start:end], self.cache, self.edits)
+        if start == end:
+            return then()
+
+        def keep(states: Tensor, outlook: Outlook) -> T:
+            self.states[start:end] = states
             self._newest = end - 1, outlook
             self.shelf.forgotten.difference_update(path[start:end])
+            return then()
+
+        return self.engine.read(ids[start:end], self.cache, self.edits, keep)
 
     @torch.inference_mode()
     def logits(self, position: int) -> Tensor:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 from gpt.evaluation import Score, sample, score_stories
 from gpt.loading import LoadedModel
+from gpt.meta import meta_model
 from gpt.registry import load_model
 from gpt.train.recipe import Recipe
 from gpt.train.run_folder import RunFolder
@@ -76,7 +77,7 @@ def _front_matter(text: CardText) -> str:
 
 def _introduction(folder: RunFolder, loaded: LoadedModel) -> str:
     config = loaded.model.config
-    n_parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
+    n_parameters = sum(parameter.numel() for parameter in meta_model(config).parameters())
     return f"""# {folder.path.resolve().name}
 
 A language model of the shape of GPT-2 with {n_parameters:,} parameters: {config.n_layer} blocks, {config.n_head} heads,

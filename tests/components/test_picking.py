@@ -17,6 +17,7 @@ from components.settings import LIMITS
 from gpt import GPT, Generation, GPTConfig, get_model
 from gpt.checkpoints import save_model
 from gpt.checkpoints.vocabularies import Characters
+from gpt.experiments.shapes import count_parameters
 from gpt.registry import add_model, remove_model
 
 
@@ -109,5 +110,5 @@ def test_the_shapes_tab_shows_the_model_that_was_picked_unless_another_shape_was
     assert shapes.follow(UI, shown | {"frame.model": letters, "preset": "gpt2-xl"}) == gr.skip()
     update = shapes.follow(UI, shown | {"frame.model": letters})
     assert (update["n_embd"]["value"], update["n_layer"]["value"], update["preset"]) == (8, 1, shapes.PICKED)
-    numbers = sum(parameter.numel() for parameter in get_model(letters).model.parameters())
+    numbers = count_parameters(get_model(letters).model.config)
     assert f"{numbers:,}" in update["headline"]

@@ -118,6 +118,24 @@ def test_one_that_fails_ends_alone_and_the_others_go_on(loaded):
     assert engine.read([1], KVCache(loaded.model.config))[1].logits.shape == logits[0].shape[1:]
 
 
+def test_what_somebody_does_with_what_was_read_fails_for_him_alone(loaded):
+    engine, start = Engine(loaded.model), threading.Barrier(3)
+
+    def write(then):
+        start.wait(20)
+        cache = KVCache(loaded.model.config)
+        return [engine.read([token], cache, then=then) for token in (1, 2, 3)]
+
+    def choke(states, outlook):
+        raise RuntimeError("not this one")
+
+    with ThreadPoolExecutor(3) as pool:
+        wrong, *right = [pool.submit(write, then) for then in (choke, lambda *read: len(read), lambda *read: 7)]
+        with pytest.raises(RuntimeError, match="not this one"):
+            wrong.result(20)
+        assert [one.result(20) for one in right] == [[2, 2, 2], [7, 7, 7]]
+
+
 def test_an_edited_text_and_a_plain_one_write_at_once_and_each_keeps_to_itself(loaded):
     edits = Edits(head_scale={(0, 0): 0.0}, activation="relu")
     params = SamplingParams(temperature=0)

@@ -1,8 +1,12 @@
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache
+from gpt.model import Pass
 from gpt.packed import PackedLinear, has_vnni, pack, product
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
@@ -56,6 +60,39 @@ def test_the_dense_weights_of_a_product_are_those_it_uses(linear, packing):
     assert (packed.weight - linear.weight).abs().max() <= step * linear.weight.abs().max()
     one = torch.eye(linear.in_features)
     assert torch.allclose(packed(one) - linear.bias, packed.weight.T, atol=2 * step + 1e-6)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_product_survives_being_pickled(linear, packing):
+    packed = product(linear.weight, linear.bias, packing)
+    twin = pickle.loads(pickle.dumps(packed))
+    x = torch.randn(3, linear.in_features)
+    assert torch.allclose(twin(x), packed(x), atol=1e-6)
+    assert torch.allclose(twin.dense(), packed.dense(), rtol=1e-6, atol=0)
+
+
+def test_a_tied_head_gives_the_rows_of_the_embedding_and_exactly_the_gradients_of_the_model():
+    torch.manual_seed(1)
+    model = GPT(GPTConfig(vocab_size=50, block_size=16, n_layer=2, n_head=2, n_embd=32)).eval()
+    idx = torch.randint(50, (1, 9))
+    packed = copy.deepcopy(model)
+    pack(packed, "fp32")
+    assert packed.lm_head.weight is packed.wte.weight
+    assert {name: tuple(value.shape) for name, value in packed.state_dict().items()} == {
+        name: tuple(value.shape) for name, value in model.state_dict().items()
+    }
+    gradients = []
+    for one in (model, packed):
+        with torch.no_grad():
+            stream = one.wte(idx)
+        stream.requires_grad_()
+        x = stream
+        for block in one.h:
+            x = block(x, Pass(0, None, True, False, None, None, None, None))
+        one.lm_head(one.ln_f(x))[0, -1].max().backward()
+        gradients.append(stream.grad)
+    assert torch.allclose(*gradients, atol=1e-6)
+    assert gradients[0].abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("packing", ["bf16", pytest.param("int8", marks=needs_int8)])
