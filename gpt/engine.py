@@ -28,7 +28,7 @@ from gpt.edits import Edits
 from gpt.model import GPT
 from gpt.recorded import Recorder
 from gpt.seats import Seats
-from gpt.threads import SMALL, threads_for
+from gpt.threads import SMALL, keep_helpers, threads_for
 from gpt.zero import on_zero_gpu
 
 SEATS = 32  # texts that are written at once
@@ -132,16 +132,17 @@ class Engine:
         return self._outlooks(state[None])[0]
 
     def _lead(self) -> None:
-        """Do a round; a large one always in the same thread, as OpenMP keeps helpers for every thread that has asked
-        for some, and they would take each other's processors."""
-        if self.size < SMALL:
+        """Do a round: a large one always in the same thread, which keeps its helpers (see `gpt.threads`)."""
+        with self._change:
+            work = self.size * sum(one.left for one in self._asked)
+        if work < SMALL:
             self._round()
         else:
             self._thread.submit(self._round).result()
 
     @cached_property
     def _thread(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1, "steps")
+        return ThreadPoolExecutor(1, "steps", keep_helpers)
 
     def _round(self) -> None:
         """One token of everybody who waits for one, and a piece of every prompt."""
@@ -209,7 +210,7 @@ class Engine:
     def _outlooks(self, states: Tensor) -> list[Outlook]:
         """Of each of (B, C) states, in one go."""
         logits = self.logits(states)
-        with threads_for(8 * logits.numel()):
+        with threads_for(100 * logits.numel()):
             log_p = logits.log_softmax(dim=-1)  # (B, vocab_size)
             log_sum = logits.amax(dim=-1) - log_p.amax(dim=-1)  # (B,)
             entropy = -torch.linalg.vecdot(logits.softmax(dim=-1), log_p.clamp_(min=LEAST)) / math.log(2)

@@ -18,6 +18,7 @@ from gpt.engine import Engine
 from gpt.huge_pages import use_huge_pages
 from gpt.model import GPT
 from gpt.packed import pack
+from gpt.threads import let_helpers_go
 from gpt.zero import on_zero_gpu
 
 Precision = Literal["fp32", "bf16", "int8"]
@@ -93,6 +94,7 @@ def build(
     if packed:
         pack(model, precision)
         use_huge_pages()
+        let_helpers_go()
     try:
         model.to(device)
     except torch.OutOfMemoryError:
