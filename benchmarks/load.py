@@ -2,9 +2,11 @@
 
     python benchmarks/load.py [--visitors 1 8 32 64] [--rounds 3] [--tokens 100] [--model NAME] [--precision fp32]
 
-The app runs in a process of its own; all visitors start together. Printed for each number of visitors, as medians over
-the rounds: tokens a second of all together and as a multiple of one visitor's, the slowest visitor against the median
-one, when the first token came (median and 95th percentile), streams that were lost, the app's memory after the round.
+The app runs in a process of its own; all visitors start together, each with a seed of his own. Printed for each number
+of visitors, as medians over the rounds: tokens a second of all together and as a multiple of one visitor's, how many
+came with one update, the slowest visitor against the median one, when the first token came (median and 95th
+percentile), streams that were lost, and the app's memory after the first round and after the last. A stream that ends
+with another text than `generate` alone writes from the same seed counts as lost.
 """
 
 from __future__ import annotations
@@ -26,22 +28,43 @@ PROMPT = "Once upon a time there was a"
 
 
 @dataclass(frozen=True)
+class Expected:
+    """What one seed writes."""
+
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True)
 class Visit:
     """first, last: seconds from the start to the first and the last update with text; updates: how many came."""
 
     first: float
     last: float
     updates: int
+    tokens: int
 
 
-def visit(url: str, tokens: int, seed: int, start: Barrier) -> Visit | None:
+def expect(model: str, precision: str, tokens: int, visitors: int) -> list[Expected]:
+    """What each visitor must get."""
+    sys.path.insert(0, str(ROOT))
+    from gpt import SamplingParams, generate, load_model
+
+    loaded, made = load_model(model, device="cpu", precision=precision), []
+    for seed in range(visitors):
+        steps = list(generate(loaded, PROMPT, SamplingParams(temperature=1.0, seed=seed), tokens))
+        made.append(Expected("".join(step.text for step in steps), len(steps)))
+    return made
+
+
+def visit(url: str, tokens: int, seed: int, expected: Expected, start: Barrier) -> Visit | None:
     """One visitor's stream; None if it was lost."""
     from gradio_client import Client
 
     client = Client(url, verbose=False)
     start.wait()
     began = time.perf_counter()
-    times = []
+    times, text = [], ""
     try:
         job = client.submit(PROMPT, tokens, 1.0, 0, 1.0, 0.0, 1.0, seed, api_name="/generate")
         for text in job:
@@ -51,13 +74,16 @@ def visit(url: str, tokens: int, seed: int, start: Barrier) -> Visit | None:
     except Exception as problem:
         print(f"lost: {problem}", file=sys.stderr)
         return None
-    return Visit(times[0], times[-1], len(times)) if times else None
+    if text != expected.text:
+        print(f"lost: seed {seed} wrote {text!r}, and alone {expected.text!r}", file=sys.stderr)
+        return None
+    return Visit(times[0], times[-1], len(times), expected.tokens)
 
 
-def crowd(url: str, visitors: int, tokens: int) -> list[Visit | None]:
-    start = Barrier(visitors)
-    with ThreadPoolExecutor(visitors) as pool:
-        return list(pool.map(lambda seed: visit(url, tokens, seed, start), range(visitors)))
+def crowd(url: str, tokens: int, expected: list[Expected]) -> list[Visit | None]:
+    start = Barrier(len(expected))
+    with ThreadPoolExecutor(len(expected)) as pool:
+        return list(pool.map(lambda seed: visit(url, tokens, seed, expected[seed], start), range(len(expected))))
 
 
 def resident(pid: int) -> int:
@@ -75,6 +101,7 @@ def main() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    expected = expect(given.model, given.precision, given.tokens, max(given.visitors))
     options = ["--port", str(port), "--model", given.model, "--precision", given.precision]
     app = subprocess.Popen([sys.executable, "app.py", *options], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
@@ -82,23 +109,28 @@ def main() -> None:
             if not line:
                 raise SystemExit("the app did not start")
         url = f"http://127.0.0.1:{port}/"
-        crowd(url, 2, 8)
+        crowd(url, given.tokens, expected[:2])
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
-        print("visitors  tokens/s together  slowest/median  first token (median, 95 %)  lost  memory")
+        head = "visitors  tokens/s together  an update  slowest/median  first token (median, 95 %)"
+        print(f"{head}  lost  memory, first to last round")
         alone = None
         for visitors in given.visitors:
-            rounds = [crowd(url, visitors, given.tokens) for _ in range(given.rounds)]
+            rounds, memory = [], []
+            for _ in range(given.rounds):
+                rounds.append(crowd(url, given.tokens, expected[:visitors]))
+                memory.append(resident(app.pid) / 2**20)
             lost = sum(one is None for visits in rounds for one in visits)
             kept = [[one for one in visits if one is not None] for visits in rounds]
-            total = statistics.median(sum(v.updates for v in visits) / max(v.last for v in visits) for visits in kept)
+            total = statistics.median(sum(v.tokens for v in visits) / max(v.last for v in visits) for visits in kept)
             alone = alone or total
-            rates = [[v.updates / v.last for v in visits] for visits in kept]
+            rates = [[v.tokens / v.last for v in visits] for visits in kept]
+            each = statistics.median(v.tokens / v.updates for visits in kept for v in visits)
             slowest = statistics.median(min(of) / statistics.median(of) for of in rates)
             first = sorted(v.first for visits in kept for v in visits)
             print(
-                f"{visitors:8}  {total:8.0f} ({total / alone:4.1f}x)  {slowest:14.2f}  "
-                f"{statistics.median(first):8.2f} s {first[int(0.95 * (len(first) - 1))]:8.2f} s  {lost:10}  "
-                f"{resident(app.pid) / 2**20:5.0f} MiB",
+                f"{visitors:8}  {total:9.0f} ({total / alone:4.1f}x)  {each:9.1f}  {slowest:14.2f}  "
+                f"{statistics.median(first):12.2f} s {first[int(0.95 * (len(first) - 1))]:8.2f} s  {lost:4}  "
+                f"{memory[0]:.0f} to {memory[-1]:.0f} MiB",
                 flush=True,
             )
     finally:

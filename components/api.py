@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import math
+import time
 from collections.abc import Callable, Iterator
 from functools import wraps
 from html import escape
@@ -12,6 +14,7 @@ import gradio as gr
 
 from components.labels import token_text
 from components.settings import number, sampling_params
+from components.updates import update_gap
 from gpt import Generation, LoadedModel, distribution, generate, get_model, list_models
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,7 +67,10 @@ class Endpoints:
         seed: int = 0,
         model: str = "",
     ) -> Iterator[str]:
-        """Continue a prompt: the new text so far, first "", then once per token. 0 for top_k means off."""
+        """Continue a prompt: the new text so far, first "", then once per token. 0 for top_k means off.
+
+        While many write at once, an update brings several tokens.
+        """
         loaded = self._model(model)
         params = sampling_params(
             temperature=temperature,
@@ -81,9 +87,13 @@ class Endpoints:
         with loaded.engine.seats.taken() as places:
             for _ in places:
                 pass
+            shown = -math.inf
             for step in steps:
                 text += step.text
-                yield text
+                now = time.perf_counter()
+                if now - shown >= update_gap(loaded) or step.finish_reason is not None:
+                    shown = now
+                    yield text
 
     def next_token(
         self,

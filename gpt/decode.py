@@ -10,16 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from gpt.cache import STEP, KVCache, whole_steps
-from gpt.model import ACTIVATIONS, GPT, LayerNorm, TransformerBlock, rotary_angles, rotate
-from gpt.packed import PackedLinear, Product, product
+from gpt.model import GPT, LayerNorm, TransformerBlock, rotary_angles, rotate
+from gpt.packed import Blocks, PackedLinear, Product, product
 from gpt.slots import Slots, Together, look_back
 from gpt.threads import threads_for
 
+LARGE = 2**23  # numbers: weights that a CPU's cache does not hold
+FEWEST = 4  # rows of a product with such weights: oneDNN reads them slower for less
 # (layer, queries, keys and values of one token each, (B, 3, nh, hs)) -> what its attention gives, (B, C); keeps them.
 Look = Callable[[int, Tensor], Tensor]
 
@@ -75,9 +79,9 @@ class Decoder:
         self.config, self.wte, self.wpe = model.config, model.wte, model.wpe
         self.blocks = [Block.of(block) for block in model.h]
         self.ln_f, self.head = Norm.of(model.ln_f), _product(model.lm_head)
-        self.activation = ACTIVATIONS[model.config.activation].forward
         self.device = model.device
         self.size = matrix_numbers(model)
+        self.fewest = FEWEST if self.size >= LARGE and isinstance(self.head, Blocks) else 1
         self.slots = Slots(self.config, model.dtype) if self.device.type == "cpu" else None
         hidden = torch.zeros(whole_steps(self.config.block_size) + STEP, dtype=model.dtype, device=self.device)
         hidden[-STEP:] = -math.inf
@@ -95,9 +99,14 @@ class Decoder:
             return self._step(ids, caches)
 
     def _step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
-        positions = torch.tensor([cache.length for cache in caches], device=self.device)
+        unused = [0] * max(0, self.fewest - len(ids))
+        tokens = torch.tensor([*ids, *unused], device=self.device)
+        positions = torch.tensor([*(cache.length for cache in caches), *unused], device=self.device)
         together = None if self.slots is None or len(caches) == 1 else self.slots.together(caches)
-        states = self.run(torch.tensor(ids, device=self.device), positions, self._looks(caches, together))
+        look = self._looks(caches, together)
+        if unused:
+            look = partial(_filled_up, look, len(ids))
+        states = self.run(tokens, positions, look)[: len(ids)]
         if together is not None:
             together.keep()
         for cache in caches:
@@ -118,17 +127,20 @@ class Decoder:
             if self.wpe is None:
                 q, k = rotate(qkv[:, :2].reshape(-1, 2, nh, hs), *rotation).unbind(1)
                 qkv = torch.stack((q, k, qkv[:, 2]), dim=1)
-            x = x + block.attn_proj(look(layer, qkv))
-            x = x + block.mlp_proj(self.activation(block.c_fc(block.ln_2(x))))
+            x = block.attn_proj.added(look(layer, qkv), x)
+            x = block.mlp_proj.added(block.c_fc.activated(block.ln_2(x), self.config.activation), x)
         return self.ln_f(x)
 
     def logits(self, states: Tensor) -> Tensor:
         """(B, C) after the last norm -> (B, vocab_size) float32."""
         with threads_for(self.size * len(states)):
-            return self.head(states).float()
+            rows = F.pad(states, (0, 0, 0, max(0, self.fewest - len(states))))
+            return self.head(rows).float()[: len(states)]
 
     def _looks(self, caches: Sequence[KVCache], together: Together | None) -> Look:
         """Each text looks back at its own past: those that are seated together in one go, one by one the others."""
+        if together is None and len(caches) == 1:
+            return partial(self._alone, caches[0], self._hidden(caches[0].length + 1))
         rows = [] if together is None else together.rows
         apart = [(row, cache, self._hidden(cache.length + 1)) for row, cache in enumerate(caches) if row not in rows]
         if together is not None and not apart:
@@ -139,16 +151,26 @@ class Decoder:
             if together is not None:
                 looked[rows] = together.look(layer, qkv[rows])
             for row, cache, hidden in apart:
-                k, v = cache.append(layer, qkv[row])  # (nh, S, hs)
-                looked[row] = look_back(qkv[row, 0, :, None], k, v, hidden).flatten()
+                looked[row] = self._alone(cache, hidden, layer, qkv[row : row + 1])
             return looked
 
         return look
+
+    @staticmethod
+    def _alone(cache: KVCache, hidden: Tensor, layer: int, qkv: Tensor) -> Tensor:
+        """One text, (1, 3, nh, hs), looks back at all that its cache holds."""
+        k, v = cache.append(layer, qkv[0])  # (nh, S, hs)
+        return look_back(qkv[0, 0, :, None], k, v, hidden).view(1, -1)
 
     def _hidden(self, length: int) -> Tensor:
         """(S,), the first `length` 0 and the rest, up to a whole STEP, -inf."""
         start = len(self.hidden) - STEP - length
         return self.hidden[start : start + whole_steps(length)]
+
+
+def _filled_up(look: Look, count: int, layer: int, qkv: Tensor) -> Tensor:
+    """Only the first `count` rows are texts; (B, C) all the same."""
+    return F.pad(look(layer, qkv[:count]), (0, 0, 0, len(qkv) - count))
 
 
 def is_plain(model: GPT) -> bool:

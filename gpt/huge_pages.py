@@ -8,30 +8,44 @@ their weights themselves, so it is asked for afterwards, for everything large th
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 MAPS = Path("/proc/self/maps")
 SIZE = 2**21  # of a huge page on the CPUs that torch runs on
-LEAST = 2 * SIZE  # smaller pieces of memory are left alone
+SMALL_PAGES = SIZE // mmap.PAGESIZE
+FULL = 7 / 8  # of the small pages of a huge one: it is not worth memory that nobody uses
 HUGEPAGE, COLLAPSE = 14, 25  # of madvise(2); the second since Linux 6.1, before it the kernel takes its time
 
 
 def use_huge_pages() -> int:
     """Ask for huge pages under all large memory of this process: how many bytes were moved there at once.
 
-    The numbers stay what they are, and so does everything where Linux has no such pages or will not give them.
+    What was freed before is given back to the system. The numbers stay what they are, and so does everything where
+    Linux has no such pages or will not give them.
     """
     try:
-        advise = ctypes.CDLL(None).madvise
+        system = ctypes.CDLL(None)
+        advise, resident = system.madvise, system.mincore
         places = list(_large(MAPS.read_text()))
     except (OSError, AttributeError, TypeError):
         return 0
     advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    resident.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    if hasattr(system, "malloc_trim"):
+        system.malloc_trim(0)
     moved = 0
     for start, end in places:
-        if advise(start, end - start, HUGEPAGE) == 0 and advise(start, end - start, COLLAPSE) == 0:
-            moved += end - start
+        pages = np.zeros((end - start) // mmap.PAGESIZE, dtype=np.uint8)
+        if resident(start, end - start, pages.ctypes.data) == 0:
+            full = (pages & 1).reshape(-1, SMALL_PAGES).mean(axis=1) >= FULL
+            for first, count in _runs(full):
+                place, size = start + first * SIZE, count * SIZE
+                if advise(place, size, HUGEPAGE) == 0 and advise(place, size, COLLAPSE) == 0:
+                    moved += size
     return moved
 
 
@@ -40,5 +54,13 @@ def _large(maps: str) -> Iterator[tuple[int, int]]:
     for line in maps.splitlines():
         place, mode, _, _, inode, *name = line.split(maxsplit=5)
         start, end = (int(address, 16) for address in place.split("-"))
-        if mode == "rw-p" and inode == "0" and name in ([], ["[heap]"]) and end - start >= LEAST:
-            yield -(-start // SIZE) * SIZE, end // SIZE * SIZE
+        start, end = -(-start // SIZE) * SIZE, end // SIZE * SIZE
+        if mode == "rw-p" and inode == "0" and name in ([], ["[heap]"]) and start < end:
+            yield start, end
+
+
+def _runs(full: np.ndarray) -> Iterator[tuple[int, int]]:
+    """(first, count) of each run of True."""
+    edges = np.flatnonzero(np.diff(full, prepend=False, append=False))
+    for first, end in edges.reshape(-1, 2).tolist():
+        yield first, end - first

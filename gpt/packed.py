@@ -8,27 +8,44 @@ so norms, residuals, attention and the cache stay exact.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gpt.config import Activation
+from gpt.model import ACTIVATIONS
+
 Packing = Literal["fp32", "bf16", "int8"]
 ROWS = 16  # the number of rows that oneDNN should expect; fewer lose nothing, more lose little
 
 
-class Product(Protocol):
+# Activations that oneDNN computes with the product: its names of `gpt.model`'s.
+FUSED = {"gelu_tanh": ("gelu", "tanh"), "gelu": ("gelu", "none"), "relu": ("relu", ""), "silu": ("swish", "")}
+
+
+class Product(ABC):
     """x W^T + b: (B, in) float32 -> (B, out) float32; each row as if it were alone."""
 
+    @abstractmethod
     def __call__(self, x: Tensor) -> Tensor: ...
 
+    @abstractmethod
     def dense(self) -> Tensor:
         """W as it is used, (out, in) float32."""
-        ...
+
+    def activated(self, x: Tensor, activation: Activation) -> Tensor:
+        """The activation of the product."""
+        return ACTIVATIONS[activation].forward(self(x))
+
+    def added(self, x: Tensor, to: Tensor) -> Tensor:
+        """to + the product."""
+        return to + self(x)
 
 
-class Rows:
+class Rows(Product):
     """The plain product, where there is nothing better: weights row by row."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -41,7 +58,7 @@ class Rows:
         return self.weight
 
 
-class Blocks:
+class Blocks(Product):
     """Weights in oneDNN's order; in bfloat16 the products are summed in float32 and rounded once at the end."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
@@ -55,6 +72,17 @@ class Blocks:
             return self._run(x, self.packed, self.bias, "none", [], "")
         return self._run(x.to(self.dtype), self.packed, self.bias, "none", [], "").float()
 
+    def activated(self, x: Tensor, activation: Activation) -> Tensor:
+        if self.dtype is not torch.float32:
+            return super().activated(x, activation)
+        kind, algorithm = FUSED[activation]
+        return self._run(x, self.packed, self.bias, kind, [], algorithm)
+
+    def added(self, x: Tensor, to: Tensor) -> Tensor:
+        if self.dtype is not torch.float32:
+            return super().added(x, to)
+        return torch.ops.mkldnn._linear_pointwise.binary(x, to, self.packed, self.bias, "add")
+
     def dense(self) -> Tensor:
         return self.packed.to_dense().float()
 
@@ -62,7 +90,7 @@ class Blocks:
         return Blocks, (self.dense(), self.bias, self.dtype)
 
 
-class Bytes:
+class Bytes(Product):
     """Weights as int8 with a scale for each output; activations as 8 bits with a scale for each row.
 
     The kernel takes one range for all rows of a call, which would let one text change another's numbers. So each row

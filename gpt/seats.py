@@ -17,6 +17,11 @@ class Seats:
         self._line: list[object] = []
         self._change = threading.Condition()
 
+    @property
+    def busy(self) -> int:
+        """How many are taken now."""
+        return min(self.count, len(self._line))
+
     @contextmanager
     def taken(self) -> Iterator[Iterator[int]]:
         """`with seats.taken() as places: for before in places: ...`: how many are before, until there is a seat.

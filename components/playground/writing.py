@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from components.i18n import Language, say
 from components.playground import steer_views, views
 from components.playground.looking import controls, look, params_of, pictures, told
 from components.session import Begun, Session
+from components.updates import update_gap
 from components.widgets.tokens import selection
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def _seated(ui: Playground, session: Session, begun: Begun, language: Language) 
             ui.strip: gr.update(value=strip, selected=selection(views.NEWEST), shade=shade),
         }
     yield update
-    began, drawn, shown, laid_out = time.perf_counter(), 0.0, 0.0, 0.0
+    began, drawn, shown, laid_out = time.perf_counter(), -math.inf, -math.inf, -math.inf
     steps = meter.timed(document.steps(params, begun.length), begun.when)
     while True:
         with session.turns.writing(begun.turn) as mine:
@@ -68,26 +70,27 @@ def _seated(ui: Playground, session: Session, begun: Begun, language: Language) 
             if made is None:
                 return
             strip += views.strip_step(document, made, session.known)
-            now = time.perf_counter()
-            if not pace and now - shown < UPDATE_SECONDS and made.finish_reason is None:
-                continue
-            shown = now
-            if made.finish_reason is not None:
-                document.read()  # so that the bars say at once what could come next
-            shade = views.shading(document, session.look)
-            update = {
-                ui.strip: gr.update(value=strip, shade=shade) if shade else strip,
-                ui.bars: views.bars(document, session.look, params, language),
-                ui.status: meter.sentence(language),
-            }
-            if now - drawn >= HEATMAP_SECONDS:
-                drawn = now
-                update[ui.heatmap] = views.heatmap(document, session.look, language)
-            if now - laid_out >= DRAW_SECONDS:
-                laid_out = now
-                update[ui.draw] = steer_views.draw(document, session.look, language)
             session.finish_reason = made.finish_reason
-        yield update
+            now, update = time.perf_counter(), {}
+            gap = max(update_gap(document.loaded), 0.0 if pace else UPDATE_SECONDS)
+            if now - shown >= gap or made.finish_reason is not None:
+                shown = now
+                if made.finish_reason is not None:
+                    document.read()  # so that the bars say at once what could come next
+                shade = views.shading(document, session.look)
+                update = {
+                    ui.strip: gr.update(value=strip, shade=shade) if shade else strip,
+                    ui.bars: views.bars(document, session.look, params, language),
+                    ui.status: meter.sentence(language),
+                }
+                if now - drawn >= HEATMAP_SECONDS:
+                    drawn = now
+                    update[ui.heatmap] = views.heatmap(document, session.look, language)
+                if now - laid_out >= DRAW_SECONDS:
+                    laid_out = now
+                    update[ui.draw] = steer_views.draw(document, session.look, language)
+        if update:
+            yield update
         if pace:
             session.turns.rest(begun.turn, began + meter.count / pace - time.perf_counter())
 

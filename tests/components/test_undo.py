@@ -27,12 +27,17 @@ class Names:
 UI = Names()
 
 
-@pytest.fixture
-def values() -> dict[str, Any]:
+def opening_with(settings: dict[str, Any]) -> dict[str, Any]:
+    """What the tab hands to its events when the page is open, some of it set by hand."""
     session = opening(example(get_model()))
     set_by_hand = {"prompt": "The dog", "length": 3, "seed": "1", "pace": 0, "box": "", "shading": "probability"}
     chosen = {"session": session, "frame.model": "stories", "frame.language": "en", "layer": 0, "head": 0}
-    return {**{name: limit.default for name, limit in LIMITS.items()}, **set_by_hand, **chosen}
+    return {**{name: limit.default for name, limit in LIMITS.items()}, **set_by_hand, **chosen, **settings}
+
+
+@pytest.fixture
+def values() -> dict[str, Any]:
+    return opening_with({})
 
 
 def generate(values: dict[str, Any], prompt: str) -> list[int]:

@@ -2,6 +2,7 @@ import ctypes
 import mmap
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,7 +12,7 @@ from gpt.cache import LARGE, lazy_zeros
 MAPS = """\
 55d0c0000000-55d0c4000000 rw-p 00000000 00:00 0                          [heap]
 7f0000100000-7f0000900000 rw-p 00000000 00:00 0
-7f0001000000-7f0001300000 rw-p 00000000 00:00 0
+7f0001100000-7f0001300000 rw-p 00000000 00:00 0
 7f0002000000-7f0003000000 r--p 00000000 00:00 0
 7f0004000000-7f0005000000 rw-p 00000000 fe:00 1234                       /models/model.safetensors
 7ffc00000000-7ffc01000000 rw-p 00000000 00:00 0                          [stack]
@@ -20,6 +21,13 @@ MAPS = """\
 
 def test_only_large_memory_of_the_process_itself_is_asked_for_in_whole_pages():
     assert list(huge_pages._large(MAPS)) == [(0x55D0C0000000, 0x55D0C4000000), (0x7F0000200000, 0x7F0000800000)]
+
+
+@pytest.mark.parametrize(
+    ("full", "runs"), [("", []), ("0", []), ("1", [(0, 1)]), ("0110111", [(1, 2), (4, 3)]), ("1001", [(0, 1), (3, 1)])]
+)
+def test_runs_of_full_pages(full, runs):
+    assert list(huge_pages._runs(np.array([page == "1" for page in full], dtype=bool))) == runs
 
 
 def test_numbers_stay_what_they_are():

@@ -1,0 +1,12 @@
+"""How often a stream is shown: with every token to one visitor, a few times a second to each of a whole class."""
+
+from __future__ import annotations
+
+from gpt import LoadedModel
+
+COST = 0.005  # seconds that the server spends on one update, about: gradio's work, not the model's
+
+
+def update_gap(loaded: LoadedModel) -> float:
+    """Seconds between two updates of one stream, so that there is time left for what everybody else is shown."""
+    return COST * max(0, loaded.engine.seats.busy - 1)
