@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier
 
+from gradio_client import Client
+
 ROOT = Path(__file__).parent.parent
 PROMPT = "Once upon a time there was a"
 
@@ -57,11 +59,8 @@ def expect(model: str, precision: str, tokens: int, visitors: int) -> list[Expec
     return made
 
 
-def visit(url: str, tokens: int, seed: int, expected: Expected, start: Barrier) -> Visit | None:
+def visit(client: Client, tokens: int, seed: int, expected: Expected, start: Barrier) -> Visit | None:
     """One visitor's stream; None if it was lost."""
-    from gradio_client import Client
-
-    client = Client(url, verbose=False)
     start.wait()
     began = time.perf_counter()
     times, text = [], ""
@@ -80,10 +79,14 @@ def visit(url: str, tokens: int, seed: int, expected: Expected, start: Barrier) 
     return Visit(times[0], times[-1], len(times), expected.tokens)
 
 
-def crowd(url: str, tokens: int, expected: list[Expected]) -> list[Visit | None]:
-    start = Barrier(len(expected))
-    with ThreadPoolExecutor(len(expected)) as pool:
-        return list(pool.map(lambda seed: visit(url, tokens, seed, expected[seed], start), range(len(expected))))
+def crowd(clients: list[Client], tokens: int, expected: list[Expected]) -> list[Visit | None]:
+    """One visit of each, all at once."""
+    start = Barrier(len(clients))
+    with ThreadPoolExecutor(len(clients)) as pool:
+        visits = [
+            pool.submit(visit, client, tokens, seed, expected[seed], start) for seed, client in enumerate(clients)
+        ]
+        return [one.result() for one in visits]
 
 
 def resident(pid: int) -> int:
@@ -109,7 +112,8 @@ def main() -> None:
             if not line:
                 raise SystemExit("the app did not start")
         url = f"http://127.0.0.1:{port}/"
-        crowd(url, given.tokens, expected[:2])
+        clients = [Client(url, verbose=False, httpx_kwargs={"timeout": 60}) for _ in expected]
+        crowd(clients[:2], given.tokens, expected)
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
         head = "visitors  tokens/s together  an update  slowest/median  first token (median, 95 %)"
         print(f"{head}  lost  memory, first to last round")
@@ -117,7 +121,7 @@ def main() -> None:
         for visitors in given.visitors:
             rounds, memory = [], []
             for _ in range(given.rounds):
-                rounds.append(crowd(url, given.tokens, expected[:visitors]))
+                rounds.append(crowd(clients[:visitors], given.tokens, expected))
                 memory.append(resident(app.pid) / 2**20)
             lost = sum(one is None for visits in rounds for one in visits)
             kept = [[one for one in visits if one is not None] for visits in rounds]
