@@ -14,6 +14,7 @@ import torch
 from gpt.checkpoints import Checkpoint
 from gpt.checkpoints.hub import Progress
 from gpt.checkpoints.vocabularies import Vocabulary
+from gpt.decode import LARGE, matrix_numbers
 from gpt.engine import Engine
 from gpt.huge_pages import use_huge_pages
 from gpt.model import GPT
@@ -93,7 +94,8 @@ def build(
         model = checkpoint.build(dtype)
     if packed:
         pack(model, precision)
-        use_huge_pages()
+        if matrix_numbers(model) >= LARGE:
+            use_huge_pages()
         let_helpers_go()
     try:
         model.to(device)
