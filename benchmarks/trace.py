@@ -22,6 +22,7 @@ import torch
 
 from gpt import GPTConfig, Trace
 from gpt.model import GPT
+from gpt.packed import pack
 
 
 def passes(config: GPTConfig) -> dict[str, Callable[[torch.Tensor], object]]:
@@ -29,6 +30,7 @@ def passes(config: GPTConfig) -> dict[str, Callable[[torch.Tensor], object]]:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     ours = GPT(config).eval()
+    pack(ours, "fp32")  # as a loaded model is
     shape = GPT2Config(
         vocab_size=config.vocab_size,
         n_positions=config.block_size,

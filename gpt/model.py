@@ -131,17 +131,19 @@ class CausalSelfAttention(nn.Module):
         """
         (B, nh, T, hs), S = q.shape, k.shape[2]
         mask = causal_mask(T, S, q.device) if run.mask is None else run.mask
-        weights = q.new_zeros(B, nh, T, S)
+        weights, y = q.new_zeros(B, nh, T, S), []
         for first in range(0, T, QUERIES):
             rows, seen = slice(first, first + QUERIES), slice(S - T + first + QUERIES)
+            hidden = ~mask[..., rows, seen]
             scores = (q[:, :, rows] @ k[:, :, seen].transpose(-2, -1)).div_(math.sqrt(hs))  # (B, nh, rows, seen)
-            weights[:, :, rows, seen] = scores.masked_fill_(~mask[..., rows, seen], -math.inf).softmax(dim=-1)
-        if run.padded:  # a row that may look nowhere
-            weights = weights.masked_fill(~mask, 0.0)
+            part = scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)
+            if run.padded:  # a row that may look nowhere
+                part = part.masked_fill(hidden, 0.0)
+            weights[:, :, rows, seen] = part
+            y.append(F.dropout(part, self.dropout, self.training) @ v[:, :, seen])  # (B, nh, rows, hs)
         for name, value in (("attn_q", q), ("attn_k", k), ("attn_v", v), ("attn_weights", weights)):
             run.at(self.layer, name, value)
-        weights = F.dropout(weights, self.dropout, self.training)
-        return weights @ v  # (B, nh, T, hs)
+        return torch.cat(y, dim=2)
 
     def fused(self, q: Tensor, k: Tensor, v: Tensor, run: Pass) -> Tensor:
         """The same product in one kernel that never writes the weights to memory."""
