@@ -2,8 +2,9 @@
 
     python benchmarks/trace.py [--rounds 5] [--tokens 256 1024] [--threads N]
 
-The shape of GPT-2 small with random weights, float32, one text. The four passes take turns in one process; ratios of
-the medians are printed, of wall-clock time and of processor time, which other work on the machine disturbs less.
+The shape of GPT-2 small with random weights, float32, one text. Ours and theirs each run in a process of their own, as
+new memory costs more in a process that holds much; there the plain pass and the traced one take turns. Ratios of the
+medians are printed, of wall-clock time and of processor time, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,13 +26,20 @@ from gpt import GPTConfig, Trace
 from gpt.model import GPT
 from gpt.packed import pack
 
+Pass = Callable[[torch.Tensor], object]
 
-def passes(config: GPTConfig) -> dict[str, Callable[[torch.Tensor], object]]:
-    """The four passes by name, each over ids (1, T)."""
+
+def ours(config: GPTConfig) -> tuple[Pass, Pass]:
+    """The plain pass over ids (1, T), and the traced one."""
+    model = GPT(config).eval()
+    pack(model, "fp32")  # as a loaded model is
+    return model, lambda idx: model(idx, trace=Trace())
+
+
+def transformers(config: GPTConfig) -> tuple[Pass, Pass]:
+    """The plain pass, and the one with output_attentions."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    ours = GPT(config).eval()
-    pack(ours, "fp32")  # as a loaded model is
     shape = GPT2Config(
         vocab_size=config.vocab_size,
         n_positions=config.block_size,
@@ -39,16 +48,14 @@ def passes(config: GPTConfig) -> dict[str, Callable[[torch.Tensor], object]]:
         n_head=config.n_head,
         attn_implementation="eager",  # the only one of transformers that gives weights
     )
-    theirs = GPT2LMHeadModel(shape).eval()
+    traced = GPT2LMHeadModel(shape).eval()
     shape.attn_implementation = "sdpa"
-    fused = GPT2LMHeadModel(shape).eval()
-    fused.load_state_dict(theirs.state_dict())
-    return {
-        "ours, plain": ours,
-        "ours, traced": lambda idx: ours(idx, trace=Trace()),
-        "transformers, plain": lambda idx: fused(idx, use_cache=False),
-        "transformers, output_attentions": lambda idx: theirs(idx, use_cache=False, output_attentions=True),
-    }
+    plain = GPT2LMHeadModel(shape).eval()
+    plain.load_state_dict(traced.state_dict())
+    return (
+        lambda idx: plain(idx, use_cache=False),
+        lambda idx: traced(idx, use_cache=False, output_attentions=True),
+    )
 
 
 @torch.inference_mode()
@@ -64,28 +71,30 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, nargs="+", default=[256, 1024])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--measure", choices=sorted(MODELS), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if not given.measure:
+        print(f"{given.threads} threads; load of the machine {os.getloadavg()[0]:.1f}", flush=True)
+        for name in MODELS:
+            subprocess.run([sys.executable, __file__, *sys.argv[1:], "--measure", name], check=True)
+        return
     torch.set_num_threads(given.threads)
     config = GPTConfig()
-    every = passes(config)
+    plain, traced = MODELS[given.measure](config)
     for n in given.tokens:
         idx = torch.randint(config.vocab_size, (1, n), generator=torch.Generator().manual_seed(0))
-        times: dict[str, list[tuple[float, float]]] = {name: [] for name in every}
-        for number in range(given.rounds + 1):
-            for name, run in every.items():
-                took = seconds(run, idx)
-                if number:  # the first round warms up
-                    times[name].append(took)
-        medians = {
-            name: [statistics.median(each) for each in zip(*taken, strict=True)] for name, taken in times.items()
-        }
-        plain, theirs = medians["ours, plain"], medians["transformers, plain"]
-        print(f"{n} tokens; {given.threads} threads; load of the machine {os.getloadavg()[0]:.1f}")
-        for name, (wall, used) in medians.items():
-            base = plain if name.startswith("ours") else theirs
-            print(
-                f"  {name}: {1000 * wall:.0f} ms, {wall / base[0]:.2f} x plain; processor time {used / base[1]:.2f} x"
-            )
+        pairs = [(seconds(plain, idx), seconds(traced, idx)) for _ in range(given.rounds + 1)][1:]  # the first warms up
+        (wall, used), (traced_wall, traced_used) = (
+            [statistics.median(each) for each in zip(*times, strict=True)] for times in zip(*pairs, strict=True)
+        )
+        print(
+            f"{n} tokens, {given.measure}: {1000 * wall:.0f} ms; traced {traced_wall / wall:.2f} x, "
+            f"processor time {traced_used / used:.2f} x",
+            flush=True,
+        )
+
+
+MODELS = {"ours": ours, "transformers": transformers}
 
 
 if __name__ == "__main__":
