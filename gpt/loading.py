@@ -95,7 +95,7 @@ def build(
     if packed:
         pack(model, precision)
         if matrix_numbers(model) >= LARGE:
-            use_huge_pages()
+            threading.Thread(target=use_huge_pages, name="huge pages", daemon=True).start()  # nobody waits for them
         let_helpers_go()
     try:
         model.to(device)
