@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -23,7 +24,14 @@ class _Unset(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def meta_model(config: GPTConfig) -> GPT:
-    """A model on the meta device: every shape is there, no memory is taken, whatever the size."""
+@contextmanager
+def shapes_only() -> Iterator[None]:
+    """What is made inside stands on the meta device: every shape is there, no memory is taken, whatever the size."""
     with torch.device("meta"), _Unset():
+        yield
+
+
+def meta_model(config: GPTConfig) -> GPT:
+    """A model of `shapes_only`."""
+    with shapes_only():
         return GPT(config)

@@ -16,6 +16,7 @@ from gpt.config import GPTConfig
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.loading import LoadedModel
 from gpt.memory import free_memory, gigabytes
+from gpt.meta import shapes_only
 from gpt.model import GPT, Pass
 from gpt.tokenizer import END_OF_TEXT, Tokenizer
 
@@ -82,7 +83,7 @@ def skeleton(config: GPTConfig) -> GPT:
 
 def skeleton_of(model: GPT) -> GPT:
     """The skeleton of a model: with its own token and position embedding and its own head, which both share."""
-    with torch.device("meta"):  # nothing is drawn, and nothing stays of it
+    with shapes_only():  # nothing is drawn, and nothing stays of it
         made = skeleton(model.config)
     made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
     return made.eval()
