@@ -8,7 +8,7 @@ import numpy as np
 from components.i18n import Language, Words, say
 from components.inside.part import Part, Scene, Values
 from components.inside.stream_figures import share_bars_content
-from components.lab.panel_figures import lines_content, pair_bars_content
+from components.lab.panel_figures import lines, pair_bars
 from components.labels import quoted, token_text, visible
 from components.playground.views import token_lines
 from components.widgets.chart import chart, chart_value
@@ -95,9 +95,9 @@ def strip_update(scene: Scene) -> Values:
     record = scene.record
     document, lengths = record.document, _lengths(scene)
     ids = document.ids[: record.length]
-    lines = token_lines(document.loaded.tokenizer, ids, [(None, None)] * len(ids), document.n_prompt)
+    written = token_lines(document.loaded.tokenizer, ids, [(None, None)] * len(ids), document.n_prompt)
     return gr.update(
-        value=header(doc=f"{id(document):x}") + lines,
+        value=header(doc=f"{id(document):x}") + written,
         labels=strip_labels(scene.language),
         shade=shade_value(lengths / max(float(lengths.max()), 1e-9)),
         selected=selection(scene.position),
@@ -124,7 +124,7 @@ def lengths_value(scene: Scene, stream: Stream) -> str:
     language, post = scene.language, stream.resid_post[:, 0].numpy()
     added = stream.attn_out[:, 0] + stream.mlp_out[:, 0]
     series = {"post": post, "attn": stream.attn_out[:, 0].numpy(), "mlp": stream.mlp_out[:, 0].numpy()}
-    figure = lines_content(
+    figure = lines(
         np.arange(len(post)),
         {say(f"stream.{name}", language): values for name, values in series.items()},
         x_title=say("stream.layer", language),
@@ -156,7 +156,7 @@ def neurons_value(scene: Scene, found: Neurons) -> str:
     """The strongest neurons of the selected layer, before and after the activation function."""
     language = scene.language
     activation = ACTIVATIONS[_activation(scene)]
-    figure = pair_bars_content(
+    figure = pair_bars(
         [str(index) for index in found.index.tolist()],
         {
             say("neurons.before", language, activation=activation): found.pre.numpy(),

@@ -1,4 +1,4 @@
-"""Figures of the panels: numpy in, plotly Figure out, in the style of components.figures."""
+"""Figures of the panels: numpy in, plotly out, in the style of components.figures."""
 
 from __future__ import annotations
 
@@ -81,25 +81,10 @@ def pair_bars(
     name_title: str = "",
     digits: str = ".2g",
     tip: str = ".6g",
-) -> Figure:
-    """One or two bars for each name, side by side. pair: {what the legend says: values, (N,)}; a value not above 0
-    has no place on a logarithmic axis, and no bar. Raises ValueError where the lengths differ."""
-    return Figure(
-        pair_bars_content(names, pair, log=log, value_title=value_title, name_title=name_title, digits=digits, tip=tip)
-    )
-
-
-def pair_bars_content(
-    names: Sequence[str],
-    pair: Mapping[str, np.ndarray],
-    *,
-    log: bool = False,
-    value_title: str = "",
-    name_title: str = "",
-    digits: str = ".2g",
-    tip: str = ".6g",
 ) -> dict[str, Any]:
-    """What `pair_bars` is made of, not checked by plotly, which would take four times as long."""
+    """One or two bars for each name, side by side. pair: {what the legend says: values, (N,)}; a value not above 0
+    has no place on a logarithmic axis, and no bar. Not checked by plotly, which would take four times as long. Raises
+    ValueError where the lengths differ."""
     data = []
     for (series, values), colour in zip(pair.items(), _PAIR, strict=False):
         values = np.asarray(values, dtype=np.float64)
@@ -152,32 +137,12 @@ def lines(
     ticks: Sequence[str] | None = None,
     markers: bool = False,
     height: int = 320,
-) -> Figure:
-    """Up to four lines over one x axis, told apart by hue and dash.
+) -> dict[str, Any]:
+    """Up to four lines over one x axis, told apart by hue and dash; not checked by plotly.
 
     x and each series: (N,). level: a name and a y, drawn across; mark: a name and an x, drawn from top to bottom.
     ticks: what is written under each x instead of the number.
     """
-    options = {"log_x": log_x, "log_y": log_y, "level": level, "mark": mark, "ticks": ticks}
-    titles = {"x_title": x_title, "y_title": y_title}
-    return Figure(lines_content(x, series, **titles, **options, markers=markers, height=height))
-
-
-def lines_content(
-    x: np.ndarray,
-    series: Mapping[str, np.ndarray],
-    *,
-    x_title: str = "",
-    y_title: str = "",
-    log_x: bool = False,
-    log_y: bool = False,
-    level: tuple[str, float] | None = None,
-    mark: tuple[str, float] | None = None,
-    ticks: Sequence[str] | None = None,
-    markers: bool = False,
-    height: int = 320,
-) -> dict[str, Any]:
-    """What `lines` is made of, not checked by plotly."""
     data = []
     for (name, y), colour, dash in zip(series.items(), _HUES, _DASHES, strict=False):
         line = {"color": colour.light, "dash": dash, "width": 2}
