@@ -71,6 +71,7 @@ class KVCache:
         self.k, self.v = kept[:, -2], kept[:, -1]
         self.q = kept[:, 0] if keep_queries else None
         self.length = self.rewritten = 0
+        self._seen_end, self._seen = 0, []
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new positions of one layer, each (B, nh, T, hs); return all keys and values so far.
@@ -88,12 +89,16 @@ class KVCache:
     def append(self, layer: int, qkv: Tensor) -> tuple[Tensor, Tensor]:
         """`update` by one position of one text: qkv is (3, nh, hs), stored in one go; `need` is for the caller.
 
-        Returns keys and values up to the next whole STEP: what lies beyond the position is to be masked.
+        Returns keys, (nh, hs, S), and values, (nh, S, hs), up to the next whole STEP: what lies beyond the position is
+        to be masked.
         """
         end = whole_steps(self.length + 1)
-        rows, k, v = self.layers[layer]
-        rows[:, :, self.length] = qkv[-len(rows) :]
-        return k[0, :, :end], v[0, :, :end]  # (nh, S, hs)
+        if end != self._seen_end:  # making the same views for every token would cost more than many a product
+            self._seen = [(rows, k[0, :, :end].mT, v[0, :, :end]) for rows, k, v in self.layers]
+            self._seen_end = end
+        rows, k, v = self._seen[layer]
+        rows.select(2, self.length).copy_(qkv if self.q is not None else qkv[1:])
+        return k, v
 
     def put(self, qkv: Tensor) -> None:
         """`append` to all layers: qkv is (n_layer, 3, nh, hs)."""

@@ -159,8 +159,8 @@ class Decoder:
     @staticmethod
     def _alone(cache: KVCache, hidden: Tensor, layer: int, qkv: Tensor) -> Tensor:
         """One text, (1, 3, nh, hs), looks back at all that its cache holds."""
-        k, v = cache.append(layer, qkv[0])  # (nh, S, hs)
-        return look_back(qkv[0, 0, :, None], k, v, hidden).view(1, -1)
+        q = qkv[0, 0].unsqueeze(1)  # (nh, 1, hs)
+        return look_back(q, *cache.append(layer, qkv[0]), hidden).view(1, -1)
 
     def _hidden(self, length: int) -> Tensor:
         """(S,), the first `length` 0 and the rest, up to a whole STEP, -inf."""

@@ -213,8 +213,9 @@ class Engine:
         with threads_for(100 * logits.numel()):
             log_p = logits.log_softmax(dim=-1)  # (B, vocab_size)
             log_sum = logits.amax(dim=-1) - log_p.amax(dim=-1)  # (B,)
-            entropy = -torch.linalg.vecdot(logits.softmax(dim=-1), log_p.clamp_(min=LEAST)) / math.log(2)
-        return [Outlook(*of) for of in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]
+            surprise = log_p.clamp_(min=LEAST).mul_(logits.softmax(dim=-1))
+            entropy = [-row.sum().item() / math.log(2) for row in surprise]  # one by one: to the bit as alone
+        return [Outlook(*of) for of in zip(logits, log_sum.tolist(), entropy, strict=True)]
 
     def _hand_over(self) -> None:
         """Let the one who has waited longest do the next round."""

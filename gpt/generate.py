@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -201,16 +202,16 @@ class Generation(Document):
     def _chosen(self, params: SamplingParams, joined: bool) -> Step:
         position = len(self.ids)
         outlook = self._reading.outlook(position - 1)
-        draw = uniform(params.seed, position)
-        with threads_for(len(outlook.logits)):
-            token_id = choose(outlook.logits, params, draw, previous_ids=self.ids)
-            score = outlook.logits[token_id].item()
-            rank = 1 + int((outlook.logits > score).sum())
+        logits, draw = outlook.logits.cpu(), uniform(params.seed, position)
+        with threads_for(len(logits)):
+            token_id = choose(logits, params, draw, previous_ids=self.ids)
+        scores = logits.numpy()
+        score = scores[token_id]
         return Step(
             token_id=token_id,
             text=self._add([token_id], Origin("sampled", params), joined=joined),
-            probability=math.exp(score - outlook.log_sum),
-            rank=rank,
+            probability=math.exp(float(score) - outlook.log_sum),
+            rank=1 + int(np.count_nonzero(scores > score)),
             entropy=outlook.entropy,
             position=position,
             draw=draw,

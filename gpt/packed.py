@@ -23,7 +23,12 @@ ROWS = 16  # the number of rows that oneDNN should expect; fewer lose nothing, m
 
 
 # Activations that oneDNN computes with the product: its names of `gpt.model`'s.
-FUSED = {"gelu_tanh": ("gelu", "tanh"), "gelu": ("gelu", "none"), "relu": ("relu", ""), "silu": ("swish", "")}
+FUSED: dict[Activation, tuple[str, list[float], str]] = {
+    "gelu_tanh": ("gelu", [], "tanh"),
+    "gelu": ("gelu", [], "none"),
+    "relu": ("relu", [], ""),
+    "silu": ("swish", [], ""),
+}
 
 
 class Product(ABC):
@@ -37,7 +42,7 @@ class Product(ABC):
         """W as it is used, (out, in) float32."""
 
     def activated(self, x: Tensor, activation: Activation) -> Tensor:
-        """The activation of the product."""
+        """The activation of the product; in bfloat16 where the product is."""
         return ACTIVATIONS[activation].forward(self(x))
 
     def added(self, x: Tensor, to: Tensor) -> Tensor:
@@ -66,22 +71,18 @@ class Blocks(Product):
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to(dtype), ROWS)
         self.bias = None if bias is None else bias.detach().to(dtype)
         self._run = torch.ops.mkldnn._linear_pointwise.default
+        self._binary = torch.ops.mkldnn._linear_pointwise.binary
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self.dtype is torch.float32:
-            return self._run(x, self.packed, self.bias, "none", [], "")
         return self._run(x.to(self.dtype), self.packed, self.bias, "none", [], "").float()
 
     def activated(self, x: Tensor, activation: Activation) -> Tensor:
-        if self.dtype is not torch.float32:
-            return super().activated(x, activation)
-        kind, algorithm = FUSED[activation]
-        return self._run(x, self.packed, self.bias, kind, [], algorithm)
+        return self._run(x.to(self.dtype), self.packed, self.bias, *FUSED[activation])
 
     def added(self, x: Tensor, to: Tensor) -> Tensor:
-        if self.dtype is not torch.float32:
-            return super().added(x, to)
-        return torch.ops.mkldnn._linear_pointwise.binary(x, to, self.packed, self.bias, "add")
+        if self.dtype is torch.float32:
+            return self._binary(x, to, self.packed, self.bias, "add")
+        return to + self._run(x.to(self.dtype), self.packed, self.bias, "none", [], "")
 
     def dense(self) -> Tensor:
         return self.packed.to_dense().float()
@@ -93,28 +94,26 @@ class Blocks(Product):
 class Bytes(Product):
     """Weights as int8 with a scale for each output; activations as 8 bits with a scale for each row.
 
-    The kernel takes one range for all rows of a call, which would let one text change another's numbers. So each row
-    is divided by its largest magnitude, and two more, of 1 and of -1, pin the range: alone or among others, a row gives
-    the same.
+    A kernel that measures its input takes one range for all rows of a call, which would let one text change another's
+    numbers. So each row is divided by its largest magnitude, and the kernel is told that all lie in -1..1. A row of
+    zeros becomes NaN, which the kernel rounds to some number, and zero times that is added to the bias.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         weight = weight.detach().float()
-        self.scale = weight.abs().amax(dim=1).clamp(min=1e-12) / 127  # (out,)
+        scale = weight.abs().amax(dim=1).clamp(min=1e-12) / 127  # (out,)
         zero = torch.zeros(len(weight), dtype=torch.long)
         with warnings.catch_warnings():  # eager quantisation moves to another package one day
             warnings.simplefilter("ignore")
-            rounded = torch.quantize_per_channel(weight, self.scale.double(), zero, 0, torch.qint8)
+            rounded = torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
             self.packed = torch.ops.quantized.linear_prepack(rounded, None)
         self.bias = torch.zeros(len(weight)) if bias is None else bias.detach().float()
-        self.edge = torch.tensor([[1.0], [-1.0]]).expand(2, weight.shape[1])
-        self.narrow = not has_vnni()  # older CPUs add 16-bit sums: one bit less, or they would overflow
-        self._run = torch.ops.quantized.linear_dynamic.default
+        self.levels = 127 if has_vnni() else 63  # older CPUs add 16-bit sums: one bit less, or they would overflow
+        self._run = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
 
     def __call__(self, x: Tensor) -> Tensor:
-        size = x.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-12)  # (B, 1)
-        y = self._run(torch.cat((x / size, self.edge)), self.packed, self.narrow)[: len(x)]
-        return torch.addcmul(self.bias, y, size)
+        size = x.abs().amax(dim=-1, keepdim=True)  # (B, 1)
+        return torch.addcmul(self.bias, self._run(x / size, 1 / self.levels, self.levels + 1, self.packed), size)
 
     def dense(self) -> Tensor:
         return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize()

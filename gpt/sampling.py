@@ -92,8 +92,9 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
 
 def choose(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:
     """The token that u falls on: `invert(distribution(...).final, u)`, without the stages on the way."""
-    last = stage_logits(logits, params, previous_ids)[-1]
-    return int(last.argmax()) if params.temperature == 0 else invert(softmax(last), u)
+    if params.temperature == 0:
+        return int(penalise(checked(logits), params.repetition_penalty, previous_ids).argmax())
+    return invert(softmax(stage_logits(logits, params, previous_ids)[-1]), u)
 
 
 def uniform(seed: int, position: int) -> float:
@@ -129,11 +130,7 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
 
     Numpy, because on a row of this size each of its calls costs a third of torch's.
     """
-    if logits.dim() != 1 or len(logits) == 0:
-        raise ValueError(f"logits must be one row, a number per token, not of shape {tuple(logits.shape)}")
-    raw = logits.detach().to("cpu", torch.float32).numpy()
-    if not np.isfinite(raw.max()):
-        raise ValueError("logits must be finite or -inf: these hold +inf or NaN, or nothing but -inf")
+    raw = checked(logits)
     penalised = penalise(raw, params.repetition_penalty, previous_ids)
     tempered = temper(penalised, params.temperature)
     if params.temperature == 0:  # one token is left: nothing to remove
@@ -141,6 +138,16 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
     few = keep_top_k(tempered, params.top_k)
     nucleus = keep_top_p(few, params.top_p)
     return [raw, penalised, tempered, few, nucleus, keep_min_p(nucleus, params.min_p)]
+
+
+def checked(logits: Tensor) -> np.ndarray:
+    """Logits that a token can be chosen from: (vocab_size,) float32, on the CPU."""
+    if logits.dim() != 1 or len(logits) == 0:
+        raise ValueError(f"logits must be one row, a number per token, not of shape {tuple(logits.shape)}")
+    raw = logits.detach().to("cpu", torch.float32).numpy()
+    if not np.isfinite(raw.max()):
+        raise ValueError("logits must be finite or -inf: these hold +inf or NaN, or nothing but -inf")
+    return raw
 
 
 def penalise(logits: np.ndarray, penalty: float | None, previous_ids: Sequence[int]) -> np.ndarray:

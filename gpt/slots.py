@@ -23,11 +23,11 @@ LENGTH = 256  # positions of a slot; a longer text is looked back on alone, wher
 
 
 def look_back(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
-    """softmax(q k^T / sqrt(hs) + hidden) v of one query each: q (N, 1, hs), k and v (N, S, hs) -> (N, 1, hs).
+    """softmax(q k / sqrt(hs) + hidden) v of one query each: q (N, 1, hs), k (N, hs, S), v (N, S, hs) -> (N, 1, hs).
 
     hidden: 0 where looking is allowed, else -inf; (S,) or (N, 1, S), S in whole STEPs.
     """
-    scores = torch.baddbmm(hidden, q, k.transpose(1, 2), alpha=1 / math.sqrt(q.shape[-1]))
+    scores = torch.baddbmm(hidden, q, k, alpha=1 / math.sqrt(q.shape[-1]))
     return torch.bmm(scores.softmax(dim=-1), v)
 
 
@@ -116,7 +116,7 @@ class Together:
         if not self.in_order:
             q = q.new_zeros(self.count, *q.shape[1:]).index_copy_(0, self.places, q)
         k, v = (rows[: self.count, :, : self.length].flatten(0, 1) for rows in (k, v))  # (count nh, S, hs)
-        y = look_back(q.reshape(-1, 1, q.shape[-1]), k, v, self.hidden).view(self.count, -1)
+        y = look_back(q.reshape(-1, 1, q.shape[-1]), k.mT, v, self.hidden).view(self.count, -1)
         return y if self.in_order else y[self.places]
 
     def keep(self) -> None:

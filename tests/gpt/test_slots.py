@@ -62,10 +62,10 @@ def test_what_a_text_sees_does_not_depend_on_the_others_to_the_bit(head_size):
     hidden = torch.zeros(len(lengths), 1, S)
     for row, length in enumerate(lengths):
         hidden[row, :, length:] = -torch.inf
-    together = look_back(q, k, v, hidden)
+    together = look_back(q, k.mT, v, hidden)
     for row, length in enumerate(lengths):
         one, end = slice(row, row + 1), whole_steps(length)
-        assert torch.equal(look_back(q[one], k[one, :end], v[one, :end], hidden[row, 0, :end])[0], together[row])
+        assert torch.equal(look_back(q[one], k[one, :end].mT, v[one, :end], hidden[row, 0, :end])[0], together[row])
         exact = torch.nn.functional.scaled_dot_product_attention(q[one], k[one, :length], v[one, :length])
         assert torch.allclose(together[one], exact, atol=1e-5)
 
