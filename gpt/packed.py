@@ -67,20 +67,21 @@ class Blocks(Product):
     """Weights in oneDNN's order; in bfloat16 the products are summed in float32 and rounded once at the end."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
-        self.dtype = dtype
+        self.dtype, self.exact = dtype, dtype is torch.float32  # even a conversion to the same takes its time
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to(dtype), ROWS)
         self.bias = None if bias is None else bias.detach().to(dtype)
         self._run = torch.ops.mkldnn._linear_pointwise.default
         self._binary = torch.ops.mkldnn._linear_pointwise.binary
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._run(x.to(self.dtype), self.packed, self.bias, "none", [], "").float()
+        y = self._run(x if self.exact else x.to(self.dtype), self.packed, self.bias, "none", [], "")
+        return y if self.exact else y.float()
 
     def activated(self, x: Tensor, activation: Activation) -> Tensor:
-        return self._run(x.to(self.dtype), self.packed, self.bias, *FUSED[activation])
+        return self._run(x if self.exact else x.to(self.dtype), self.packed, self.bias, *FUSED[activation])
 
     def added(self, x: Tensor, to: Tensor) -> Tensor:
-        if self.dtype is torch.float32:
+        if self.exact:
             return self._binary(x, to, self.packed, self.bias, "add")
         return to + self._run(x.to(self.dtype), self.packed, self.bias, "none", [], "")
 

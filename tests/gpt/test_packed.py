@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache
-from gpt.model import Pass
+from gpt.model import ACTIVATIONS, Pass
 from gpt.packed import PackedLinear, has_vnni, pack, product
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
@@ -51,6 +51,29 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(linear, packing):
     assert torch.allclose(
         packed(x), alone, rtol=0 if packing == "int8" else 1e-6, atol=0 if packing == "int8" else 1e-5
     )
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@torch.inference_mode()
+def test_a_row_of_zeros_gives_the_bias(linear, packing):
+    x = torch.randn(3, linear.in_features)
+    x[1] = 0
+    y = product(linear.weight, linear.bias, packing)(x)
+    assert torch.allclose(y[1], linear.bias, rtol=STEP[packing], atol=0)
+    assert y.isfinite().all()
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+@pytest.mark.parametrize("packing", PACKINGS)
+@torch.inference_mode()
+def test_what_comes_with_a_product_is_the_same_as_after_it(linear, packing, activation):
+    x, to = torch.randn(3, linear.in_features), torch.randn(3, linear.out_features)
+    packed = product(linear.weight, linear.bias, packing)
+    y = packed(x)
+    close = {"rtol": 3 * STEP[packing], "atol": 3 * STEP[packing]}
+    assert torch.allclose(packed.activated(x, activation).float(), ACTIVATIONS[activation].forward(y), **close)
+    assert torch.allclose(packed.added(x, to), to + y, **close)
+    assert packed.added(x, to).dtype is torch.float32
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
