@@ -17,14 +17,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.cache import STEP, KVCache, whole_steps
-from gpt.model import GPT, LayerNorm, TransformerBlock, rotary_angles, rotate
+from gpt.model import GPT, LayerNorm, TransformerBlock, causal_mask, rotary_angles, rotate
 from gpt.packed import Blocks, PackedLinear, Product, product
 from gpt.slots import Slots, Together, look_back
 from gpt.threads import threads_for
 
 LARGE = 2**23  # numbers: weights that a CPU's cache does not hold
 FEWEST = 4  # rows of a product with such weights: oneDNN reads them slower for less
-# (layer, queries, keys and values of one token each, (B, 3, nh, hs)) -> what its attention gives, (B, C); keeps them.
+# (layer, queries, keys and values of each token, (B, 3, nh, hs)) -> what its attention gives, (B, C); keeps them.
 Look = Callable[[int, Tensor], Tensor]
 
 
@@ -98,6 +98,25 @@ class Decoder:
         with threads_for(self.size * len(caches)):
             return self._step(ids, caches)
 
+    @torch.inference_mode()
+    def read(self, ids: Sequence[int], cache: KVCache) -> Tensor:
+        """Read T tokens of one text into its cache: (T, C), after the last norm."""
+        T, start = len(ids), cache.length
+        cache.need(T)
+        mask = causal_mask(T, start + T, self.device) if start else None
+
+        def look(layer: int, qkv: Tensor) -> Tensor:
+            q, k, v = qkv.permute(1, 2, 0, 3)[:, None]  # 3 x (1, nh, T, hs)
+            k, v = cache.update(layer, q, k, v)  # (1, nh, S, hs)
+            y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None)
+            return y[0].transpose(0, 1).reshape(T, -1)
+
+        with threads_for(self.size * T):
+            positions = torch.arange(start, start + T, device=self.device)
+            states = self.run(torch.tensor(ids, device=self.device), positions, look)
+        cache.advance(T)
+        return states
+
     def _step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
         unused = [0] * max(0, self.fewest - len(ids))
         tokens = torch.tensor([*ids, *unused], device=self.device)
@@ -114,7 +133,7 @@ class Decoder:
         return states
 
     def run(self, ids: Tensor, positions: Tensor, look: Look) -> Tensor:
-        """One token (B,) of each text, at its position (B,): (B, C), after the last norm."""
+        """Tokens (B,), each at its position (B,), that see what `look` lets them: (B, C), after the last norm."""
         nh, hs = self.config.n_head, self.config.head_size
         x = self.wte(ids)  # (B, C)
         if self.wpe is not None:

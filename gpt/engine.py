@@ -194,12 +194,16 @@ class Engine:
 
     @torch.inference_mode()
     def _read(self, one: Asked, count: int) -> None:
-        """The next `count` tokens of one text, by the model itself."""
+        """The next `count` tokens of one text; edits are a matter for the model itself."""
         done = len(one.ids) - one.left
+        ids = one.ids[done : done + count]
         try:
-            idx = torch.tensor([one.ids[done : done + count]], device=self.model.device)
-            with threads_for(self.size * idx.shape[1]):
-                one.states.append(self.model.hidden_states(idx, cache=one.cache, edits=one.edits)[0])
+            if one.edits is None and self.decoder is not None:
+                one.states.append(self.decoder.read(ids, one.cache))
+            else:
+                idx = torch.tensor([ids], device=self.model.device)
+                with threads_for(self.size * len(ids)):
+                    one.states.append(self.model.hidden_states(idx, cache=one.cache, edits=one.edits)[0])
             if not one.left:
                 one.finish(*self._outlooks(one.states[-1][-1:]))
         except Exception as error:

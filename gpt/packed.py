@@ -102,7 +102,7 @@ class Bytes(Product):
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         weight = weight.detach().float()
-        scale = weight.abs().amax(dim=1).clamp(min=1e-12) / 127  # (out,)
+        scale = scale_of(weight)
         zero = torch.zeros(len(weight), dtype=torch.long)
         with warnings.catch_warnings():  # eager quantisation moves to another package one day
             warnings.simplefilter("ignore")
@@ -178,19 +178,30 @@ class Through(torch.autograd.Function):
 
 
 class PackedEmbedding(nn.Module):
-    """nn.Embedding with its rows in bfloat16, given out in float32."""
+    """nn.Embedding with its rows in bfloat16, or in int8 with a scale for each, given out in float32."""
 
-    def __init__(self, embedding: nn.Embedding) -> None:
+    def __init__(self, embedding: nn.Embedding, packing: Packing) -> None:
         super().__init__()
-        self.register_buffer("rows", embedding.weight.detach().to(torch.bfloat16))
+        rows, scale = embedding.weight.detach().float(), None
+        if packing == "int8":
+            scale = scale_of(rows)[:, None]
+            rows = (rows / scale).round_()
+        self.register_buffer("rows", rows.to(torch.int8 if packing == "int8" else torch.bfloat16))
+        self.register_buffer("scale", scale)  # (n, 1)
 
     @property
     def weight(self) -> Tensor:
-        """(vocab_size, C) float32."""
-        return self.rows.float()
+        """(n, C) float32."""
+        return self.rows.float() if self.scale is None else self.rows * self.scale
 
-    def forward(self, idx: Tensor) -> Tensor:
-        return F.embedding(idx, self.rows).float()
+    def forward(self, x: Tensor) -> Tensor:
+        rows = F.embedding(x, self.rows)
+        return rows.float() if self.scale is None else rows * F.embedding(x, self.scale)
+
+
+def scale_of(weight: Tensor) -> Tensor:
+    """(n, in) -> (n,): what each row is divided by so that its largest number is 127."""
+    return weight.abs().amax(dim=1).clamp(min=1e-12) / 127
 
 
 def pack(model: nn.Module, packing: Packing) -> None:
@@ -206,7 +217,7 @@ def pack(model: nn.Module, packing: Packing) -> None:
             if isinstance(child, nn.Linear):
                 setattr(module, name, PackedLinear(child, packing, rows.get(child.weight)))
             elif isinstance(child, nn.Embedding) and not exact:
-                setattr(module, name, PackedEmbedding(child))
+                setattr(module, name, PackedEmbedding(child, packing))
 
 
 def check_packing(packing: Packing) -> None:

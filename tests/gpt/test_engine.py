@@ -49,28 +49,25 @@ def test_what_somebody_gets_does_not_depend_on_who_else_is_there(packing):
 def test_a_text_alone_is_read_whole_and_together_in_pieces(loaded):
     sizes: list[int] = []
     engine = Engine(loaded.model)
-    run = loaded.model.hidden_states
+    read = engine.decoder.read
     hold, entered = threading.Event(), threading.Event()
 
-    def watched(idx, **options):
-        sizes.append(idx.shape[1])
+    def watched(ids, cache):
+        sizes.append(len(ids))
         entered.set()
         assert hold.wait(20)
-        return run(idx, **options)
+        return read(ids, cache)
 
-    loaded.model.hidden_states = watched
-    try:
-        with ThreadPoolExecutor(3) as pool:
-            first = pool.submit(engine.read, [1] * 90, KVCache(loaded.model.config))
-            assert entered.wait(20)
-            others = [pool.submit(engine.read, [2] * 70, KVCache(loaded.model.config)) for _ in range(2)]
-            while len(engine._asked) < 2:
-                time.sleep(0.001)
-            hold.set()
-            assert len(first.result(20)[0]) == 90
-            assert [len(other.result(20)[0]) for other in others] == [70, 70]
-    finally:
-        del loaded.model.hidden_states
+    engine.decoder.read = watched
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(engine.read, [1] * 90, KVCache(loaded.model.config))
+        assert entered.wait(20)
+        others = [pool.submit(engine.read, [2] * 70, KVCache(loaded.model.config)) for _ in range(2)]
+        while len(engine._asked) < 2:
+            time.sleep(0.001)
+        hold.set()
+        assert len(first.result(20)[0]) == 90
+        assert [len(other.result(20)[0]) for other in others] == [70, 70]
     assert sizes[0] == 90
     assert sorted(sizes[1:], reverse=True)[:2] == [PIECE, PIECE]
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt.model import ACTIVATIONS, Pass
-from gpt.packed import PackedLinear, has_vnni, pack, product
+from gpt.packed import PackedEmbedding, PackedLinear, has_vnni, pack, product
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
 needs_int8 = pytest.mark.skipif(
@@ -74,6 +74,19 @@ def test_what_comes_with_a_product_is_the_same_as_after_it(linear, packing, acti
     assert torch.allclose(packed.activated(x, activation).float(), ACTIVATIONS[activation].forward(y), **close)
     assert torch.allclose(packed.added(x, to), to + y, **close)
     assert packed.added(x, to).dtype is torch.float32
+
+
+@pytest.mark.parametrize("packing", ["bf16", "int8"])
+@torch.inference_mode()
+def test_packed_rows_are_the_rows_of_the_embedding_within_the_precision(packing):
+    embedding = nn.Embedding(30, 8)
+    embedding.weight[3] = 0
+    embedding.weight[4] *= 1000
+    packed, ids = PackedEmbedding(embedding, packing), torch.tensor([[3, 4], [5, 29]])
+    assert torch.equal(packed(ids), packed.weight[ids])
+    assert packed(ids).dtype is torch.float32
+    error = (packed.weight - embedding.weight).abs().amax(dim=1)
+    assert (error <= STEP[packing] * embedding.weight.abs().amax(dim=1)).all()
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
