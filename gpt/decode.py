@@ -18,12 +18,11 @@ from torch.nn import functional as F
 
 from gpt.cache import STEP, KVCache, whole_steps
 from gpt.model import GPT, LayerNorm, TransformerBlock, causal_mask, rotary_angles, rotate
-from gpt.packed import Blocks, PackedLinear, Product, product
+from gpt.packed import WHOLE, Blocks, PackedLinear, Product, product, unused_rows
 from gpt.slots import Slots, Together, look_back
 from gpt.threads import threads_for
 
 LARGE = 2**23  # numbers: weights that a CPU's cache does not hold
-FEWEST = 4  # rows of a product with such weights: oneDNN reads them slower for less
 # (layer, queries, keys and values of each token, (B, 3, nh, hs)) -> what its attention gives, (B, C); keeps them.
 Look = Callable[[int, Tensor], Tensor]
 
@@ -81,7 +80,7 @@ class Decoder:
         self.ln_f, self.head = Norm.of(model.ln_f), _product(model.lm_head)
         self.device = model.device
         self.size = matrix_numbers(model)
-        self.fewest = FEWEST if self.size >= LARGE and isinstance(self.head, Blocks) else 1
+        self.by_fours = isinstance(self.head, Blocks)
         self.slots = Slots(self.config, model.dtype) if self.device.type == "cpu" else None
         hidden = torch.zeros(whole_steps(self.config.block_size) + STEP, dtype=model.dtype, device=self.device)
         hidden[-STEP:] = -math.inf
@@ -112,25 +111,34 @@ class Decoder:
             return y[0].transpose(0, 1).reshape(T, -1)
 
         with threads_for(self.size * T):
-            positions = torch.arange(start, start + T, device=self.device)
-            states = self.run(torch.tensor(ids, device=self.device), positions, look)
+            states = self._filled_up(ids, range(start, start + T), look)
         cache.advance(T)
         return states
 
     def _step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
-        unused = [0] * max(0, self.fewest - len(ids))
-        tokens = torch.tensor([*ids, *unused], device=self.device)
-        positions = torch.tensor([*(cache.length for cache in caches), *unused], device=self.device)
         together = None if self.slots is None or len(caches) == 1 else self.slots.together(caches)
-        look = self._looks(caches, together)
-        if unused:
-            look = partial(_filled_up, look, len(ids))
-        states = self.run(tokens, positions, look)[: len(ids)]
+        states = self._filled_up(ids, [cache.length for cache in caches], self._looks(caches, together))
         if together is not None:
             together.keep()
         for cache in caches:
             cache.advance(1)
         return states
+
+    def _filled_up(self, ids: Sequence[int], positions: Sequence[int], look: Look) -> Tensor:
+        """`run` with rows that nobody uses, where the products are faster, or sooner ready, for them."""
+        count, unused = len(ids), [0] * self._unused(len(ids))
+
+        def look_filled_up(layer: int, qkv: Tensor) -> Tensor:
+            return F.pad(look(layer, qkv[:count]), (0, 0, 0, len(unused)))
+
+        ids, positions = (torch.tensor([*numbers, *unused], device=self.device) for numbers in (ids, positions))
+        return self.run(ids, positions, look_filled_up if unused else look)[:count]
+
+    def _unused(self, count: int) -> int:
+        """oneDNN reads large weights slower for one row than for four."""
+        if not self.by_fours:
+            return 0
+        return WHOLE - 1 if count == 1 and self.size >= LARGE else unused_rows(count)
 
     def run(self, ids: Tensor, positions: Tensor, look: Look) -> Tensor:
         """Tokens (B,), each at its position (B,), that see what `look` lets them: (B, C), after the last norm."""
@@ -153,7 +161,7 @@ class Decoder:
     def logits(self, states: Tensor) -> Tensor:
         """(B, C) after the last norm -> (B, vocab_size) float32."""
         with threads_for(self.size * len(states)):
-            rows = F.pad(states, (0, 0, 0, max(0, self.fewest - len(states))))
+            rows = F.pad(states, (0, 0, 0, self._unused(len(states))))
             return self.head(rows).float()[: len(states)]
 
     def _looks(self, caches: Sequence[KVCache], together: Together | None) -> Look:
@@ -185,11 +193,6 @@ class Decoder:
         """(S,), the first `length` 0 and the rest, up to a whole STEP, -inf."""
         start = len(self.hidden) - STEP - length
         return self.hidden[start : start + whole_steps(length)]
-
-
-def _filled_up(look: Look, count: int, layer: int, qkv: Tensor) -> Tensor:
-    """Only the first `count` rows are texts; (B, C) all the same."""
-    return F.pad(look(layer, qkv[:count]), (0, 0, 0, len(qkv) - count))
 
 
 def is_plain(model: GPT) -> bool:

@@ -132,10 +132,14 @@ class Engine:
         return self._outlooks(state[None])[0]
 
     def _lead(self) -> None:
-        """Do a round: a large one always in the same thread, which keeps its helpers (see `gpt.threads`)."""
+        """Do a round: in the same thread as all others, but for a small step of one text, sooner done than handed over.
+
+        That thread keeps its helpers (see `gpt.threads`), and what oneDNN keeps for each thread is kept once: a kernel
+        for each number of rows.
+        """
         with self._change:
-            work = self.size * sum(one.left for one in self._asked)
-        if work < SMALL:
+            rows = sum(one.left for one in self._asked)
+        if rows == 1 and self.size < SMALL:
             self._round()
         else:
             self._thread.submit(self._round).result()

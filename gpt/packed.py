@@ -20,6 +20,7 @@ from gpt.model import ACTIVATIONS
 
 Packing = Literal["fp32", "bf16", "int8"]
 ROWS = 16  # the number of rows that oneDNN should expect; fewer lose nothing, more lose little
+WHOLE = 4  # oneDNN makes, and keeps, a kernel for each number of rows that it meets: so they come by fours
 
 
 # Activations that oneDNN computes with the product: its names of `gpt.model`'s.
@@ -74,7 +75,11 @@ class Blocks(Product):
         self._binary = torch.ops.mkldnn._linear_pointwise.binary
 
     def __call__(self, x: Tensor) -> Tensor:
+        count = len(x)
+        if rows := unused_rows(count):
+            x = F.pad(x, (0, 0, 0, rows))
         y = self._run(x if self.exact else x.to(self.dtype), self.packed, self.bias, "none", [], "")
+        y = y[:count] if rows else y
         return y if self.exact else y.float()
 
     def activated(self, x: Tensor, activation: Activation) -> Tensor:
@@ -130,6 +135,11 @@ def product(weight: Tensor, bias: Tensor | None, packing: Packing) -> Product:
     if packing == "int8":
         return Bytes(weight, bias)
     return Blocks(weight, bias, torch.float32 if packing == "fp32" else torch.bfloat16)
+
+
+def unused_rows(count: int) -> int:
+    """How many rows are to be added to several, so that they come by fours."""
+    return -count % WHOLE if count > 1 else 0
 
 
 class PackedLinear(nn.Module):
