@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from typing import Any
@@ -14,6 +15,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 def main() -> int:
     """Start the page and serve it until interrupted; 1 with a sentence if that cannot be."""
     arguments = parse_arguments()
+    gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     # Seconds of imports, after the command line is checked.
     from components.layout import build_app, launch_options
     from gpt.checkpoints.hub import Unreachable
@@ -44,6 +46,8 @@ def main() -> int:
     except (ValueError, OSError) as problem:
         print(f"Glassbox GPT could not start: {problem}", file=sys.stderr)
         return 1
+    gc.freeze()  # and nobody's tokens wait for a look through what stays
+    gc.enable()
     if arguments.precision != "fp32":
         from components.precision import note
 
