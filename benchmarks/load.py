@@ -2,7 +2,8 @@
 
     python benchmarks/load.py [--visitors 1 8 32 64] [--rounds 3] [--tokens 100] [--model NAME] [--precision fp32]
 
-The app runs in a process of its own; all visitors start together, each with a seed of his own. Printed for each number
+The app runs in a process of its own, the visitors in a few others: one alone could not read as fast as the app writes.
+All start together, each with a seed of his own. Printed for each number
 of visitors, as medians over the rounds: tokens a second of all together and as a multiple of one visitor's, how many
 came with one update, the slowest visitor against the median one, when the first token came (median and 95th
 percentile), streams that were lost, and the app's memory after the first round and after the last. A stream that ends
@@ -18,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier
@@ -26,6 +27,7 @@ from threading import Barrier
 from gradio_client import Client
 
 ROOT = Path(__file__).parent.parent
+PROCESSES = 4
 PROMPT = "Once upon a time there was a"
 
 
@@ -79,14 +81,42 @@ def visit(client: Client, tokens: int, seed: int, expected: Expected, start: Bar
     return Visit(times[0], times[-1], len(times), expected.tokens)
 
 
-def crowd(clients: list[Client], tokens: int, expected: list[Expected]) -> list[Visit | None]:
-    """One visit of each, all at once."""
-    start = Barrier(len(clients))
-    with ThreadPoolExecutor(len(clients)) as pool:
-        visits = [
-            pool.submit(visit, client, tokens, seed, expected[seed], start) for seed, client in enumerate(clients)
-        ]
-        return [one.result() for one in visits]
+class Visitors:
+    """Spread over processes; each keeps its connection to the app from one visit to the next."""
+
+    def __init__(self, url: str, count: int, tokens: int, expected: list[Expected]) -> None:
+        self.tokens, self.expected = tokens, expected
+        self.processes = [ProcessPoolExecutor(1) for _ in range(min(PROCESSES, count))]
+        for first, process in enumerate(self.processes):
+            process.submit(connect, url, len(range(first, count, len(self.processes)))).result()
+
+    def crowd(self, count: int) -> list[Visit | None]:
+        """One visit of each of the first `count`, all at once."""
+        parts = []
+        for first, process in enumerate(self.processes[:count]):
+            seeds = list(range(first, count, len(self.processes)))
+            parts.append(process.submit(part, self.tokens, seeds, [self.expected[seed] for seed in seeds]))
+        return [one for visits in parts for one in visits.result()]
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.shutdown()
+
+
+_clients: list[Client] = []  # of this process
+
+
+def connect(url: str, count: int) -> None:
+    """Open the page for `count` visitors of this process."""
+    _clients.extend(Client(url, verbose=False, httpx_kwargs={"timeout": 60}) for _ in range(count))
+
+
+def part(tokens: int, seeds: list[int], expected: list[Expected]) -> list[Visit | None]:
+    """One visit of each visitor of this process, all at once."""
+    start = Barrier(len(seeds))
+    with ThreadPoolExecutor(len(seeds)) as pool:
+        clients = _clients[: len(seeds)]
+        return list(pool.map(visit, clients, [tokens] * len(seeds), seeds, expected, [start] * len(seeds)))
 
 
 def resident(pid: int) -> int:
@@ -112,8 +142,8 @@ def main() -> None:
             if not line:
                 raise SystemExit("the app did not start")
         url = f"http://127.0.0.1:{port}/"
-        clients = [Client(url, verbose=False, httpx_kwargs={"timeout": 60}) for _ in expected]
-        crowd(clients[:2], given.tokens, expected)
+        everybody = Visitors(url, len(expected), given.tokens, expected)
+        everybody.crowd(2)
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
         head = "visitors  tokens/s together  an update  slowest/median  first token (median, 95 %)"
         print(f"{head}  lost  memory, first to last round")
@@ -121,7 +151,7 @@ def main() -> None:
         for visitors in given.visitors:
             rounds, memory = [], []
             for _ in range(given.rounds):
-                rounds.append(crowd(clients[:visitors], given.tokens, expected))
+                rounds.append(everybody.crowd(visitors))
                 memory.append(resident(app.pid) / 2**20)
             lost = sum(one is None for visits in rounds for one in visits)
             kept = [[one for one in visits if one is not None] for visits in rounds]
@@ -137,6 +167,7 @@ def main() -> None:
                 f"{memory[0]:.0f} to {memory[-1]:.0f} MiB",
                 flush=True,
             )
+        everybody.close()
     finally:
         app.terminate()
         app.wait()

@@ -18,6 +18,7 @@ from components.lab.activations import build_activations
 from components.lab.loss import build_text_loss
 from components.lab.shapes import build_shape_lab
 from components.lessons.tab import build_lessons
+from components.page import Page
 from components.playground.tab import LOOKING, build_playground
 from components.precision import note as precision_note
 from components.session import example
@@ -58,7 +59,7 @@ def build_app(
     name = add_model(model, n_head)
     loaded = get_model(name)
     words = Words()
-    with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
+    with Page(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
         app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)  # first: it sets up anew all that is there
         frame = build_frame(words, example(loaded))
         with gr.Tabs(elem_id="tabs") as tabs:

@@ -1,0 +1,44 @@
+"""Sessions that begin at once are still sessions of their own."""
+
+import gradio as gr
+from gradio_client import Client
+
+from components.page import Page
+
+USED = (gr.Textbox, gr.State, gr.HTML)
+
+
+def counting_page() -> Page:
+    with Page() as page:
+        said, count, shown = gr.Textbox(value="start"), gr.State([]), gr.HTML()
+        gr.Markdown("nothing changes this")
+
+        def add(word: str, words: list[str]) -> tuple[list[str], str]:
+            return [*words, word], " ".join([*words, word])
+
+        said.submit(add, [said, count], [count, shown], api_name="add")
+    return page
+
+
+def test_every_visitor_has_a_state_of_his_own_and_no_description_of_the_page():
+    page = counting_page()
+    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
+    try:
+        one, other = (Client(url, verbose=False) for _ in range(2))
+        assert one.predict("a", api_name="/add") == "a"
+        assert other.predict("b", api_name="/add") == "b"
+        assert one.predict("c", api_name="/add") == "a c"
+        sessions = page.state_holder.session_data
+        described = {key for session in sessions.values() for key in session.config_values}
+        assert described == {block._id for block in page.blocks.values() if isinstance(block, USED)}
+    finally:
+        page.close()
+
+
+def test_the_browser_is_told_of_the_same_blocks():
+    with gr.Blocks() as plain:
+        gr.Textbox()
+    with Page() as page:
+        gr.Textbox()
+    assert page.get_config_file()["page"].keys() == plain.get_config_file()["page"].keys()
+    assert page.get_block_name() == plain.get_block_name() == "blocks"
