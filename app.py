@@ -17,7 +17,7 @@ def main() -> int:
     arguments = parse_arguments()
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     # Seconds of imports, after the command line is checked.
-    from components.layout import build_app, launch_options
+    from components.layout import build_app, launch_options, public_name
     from gpt.checkpoints.hub import Unreachable
     from gpt.registry import DEFAULT_MODEL, configure
 
@@ -51,7 +51,7 @@ def main() -> int:
     if arguments.precision != "fp32":
         from components.precision import note
 
-        print(note(model, "en"), flush=True)
+        print(note(model if options["uploads"] else public_name(model), "en"), flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
     if app.share_url:
         print(f"For others: {app.share_url}", flush=True)

@@ -56,7 +56,7 @@ def build_app(
     visitor_memory: bytes that the recorded pass of one visitor may take.
     Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
     """
-    name = add_model(model, n_head)
+    name = add_model(model, n_head, name=None if uploads else public_name(model))
     loaded = get_model(name)
     words = Words()
     with Page(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
@@ -87,6 +87,12 @@ def build_app(
         wire_share(_language_events(app, words, frame), tabs, playground)
         Endpoints(name).register()
     return app
+
+
+def public_name(model: str) -> str:
+    """What strangers may read of a path: its end. The whole of it is for the person whose computer it is."""
+    path = Path(model)
+    return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
 
 
 def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:

@@ -202,7 +202,8 @@ class Generation(Document):
     def _chosen(self, params: SamplingParams, joined: bool) -> Step:
         position = len(self.ids)
         outlook = self._reading.outlook(position - 1)
-        logits, draw = outlook.logits.cpu(), uniform(params.seed, position)
+        logits = outlook.logits.cpu()
+        draw = uniform(params.seed, position)
         with threads_for(len(logits)):
             token_id = choose(logits, params, draw, previous_ids=self.ids)
         scores = logits.numpy()

@@ -62,11 +62,12 @@ def let_helpers_go() -> None:
 @cache
 def _openmp() -> ctypes.CDLL | None:
     """The OpenMP library that torch has loaded; None where it brings none of its own."""
+    threads = torch.get_num_threads()  # asked first: it is what sets the number for a thread that is new to torch
     home = Path(torch.__file__).parent
     for path in sorted([*home.glob("lib/libgomp*"), *home.with_name("torch.libs").glob("libgomp*")]):
         try:
             library = ctypes.CDLL(str(path))
-            return library if library.omp_get_max_threads() == torch.get_num_threads() else None
+            return library if library.omp_get_max_threads() == threads else None
         except (OSError, AttributeError):
             continue
     return None

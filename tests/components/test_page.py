@@ -1,9 +1,17 @@
 """Sessions that begin at once are still sessions of their own."""
 
+import json
+
 import gradio as gr
+import pytest
 from gradio_client import Client
 
+from components.layout import build_app, public_name
 from components.page import Page
+from gpt import GPT, GPTConfig
+from gpt.checkpoints import save_model
+from gpt.checkpoints.vocabularies import Characters
+from gpt.registry import remove_model
 
 USED = (gr.Textbox, gr.State, gr.HTML)
 
@@ -42,3 +50,23 @@ def test_the_browser_is_told_of_the_same_blocks():
         gr.Textbox()
     assert page.get_config_file()["page"].keys() == plain.get_config_file()["page"].keys()
     assert page.get_block_name() == plain.get_block_name() == "blocks"
+
+
+@pytest.mark.parametrize("uploads", [False, True])
+def test_strangers_read_only_the_end_of_a_path(tmp_path, uploads):
+    folder = tmp_path / "secret" / "out" / "mine"
+    save_model(folder, GPT(GPTConfig(7, 16, n_layer=1, n_head=1, n_embd=8)), Characters(list(" adnort")))
+    page = build_app(str(folder), uploads=uploads)
+    try:
+        config = json.dumps(page.get_config_file(), default=str)
+        assert "out/mine" in config
+        assert ("secret" in config) == uploads
+    finally:
+        remove_model(str(folder))
+        remove_model("out/mine")
+
+
+def test_only_paths_are_shortened():
+    assert [public_name(name) for name in ("stories", "owner/name", "a/b/c", "/ckpt.pt", "../x/y/ckpt.pt")] == [
+        *("stories", "owner/name", "a/b/c", "/ckpt.pt", "y/ckpt.pt")
+    ]
