@@ -176,7 +176,7 @@ def follow(ui: Playground, begun: Any) -> Any:
     # A new text may be ready before the last one has seen that its turn is over: that event must not be dropped.
     written = begun.success(partial(writing.write, ui), live, ui.live(), trigger_mode="multiple", **RUNNING)
     for ended in (begun.failure, written.then, written.failure):
-        ended(partial(writing.finish, ui), ui.inputs(), ui.outputs(), **LOOKING)
+        ended(partial(writing.finish, ui), ui.inputs(), ui.outputs(), trigger_mode="multiple", **LOOKING)
     return written
 
 

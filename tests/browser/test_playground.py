@@ -1,9 +1,13 @@
 import json
 import re
+import time
+from contextlib import contextmanager
+from itertools import count
 
 import pytest
 from playwright.sync_api import expect
 
+from components.playground.turns import Turns
 from tests.browser.playground_page import (
     CHIPS,
     ONE_MORE,
@@ -184,6 +188,30 @@ def test_the_untrained_model_writes_at_once_and_says_what_it_is(opened):
     pick(opened, "model", trained)
     expect(opened.locator("#notice")).not_to_contain_text("never been trained")
     written(opened)
+
+
+def test_a_model_picked_while_the_page_still_tells_of_another_text_gives_the_buttons_back(opened, monkeypatch):
+    """The browser says twice that a model was picked, so there are two streams, of which one is empty."""
+    settling, first = Turns.settling, count()
+
+    @contextmanager
+    def slow(turns):
+        with settling(turns):
+            yield
+        if not next(first):
+            time.sleep(2)
+
+    trained = opened.locator("#model input").input_value()
+    set_slider(opened, "length", 10)
+    pick(opened, "pace", "20")
+    monkeypatch.setattr(Turns, "settling", slow)
+    forget_status(opened)
+    pick(opened, "model", re.compile("Untrained"))
+    written(opened)
+    forget_status(opened)
+    pick(opened, "model", trained)
+    written(opened)
+    pick(opened, "pace", "50")
 
 
 def test_an_empty_prompt_starts_from_end_of_text_and_says_so(opened):
