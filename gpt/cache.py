@@ -71,7 +71,7 @@ class KVCache:
         self.k, self.v = kept[:, -2], kept[:, -1]
         self.q = kept[:, 0] if keep_queries else None
         self.length = self.rewritten = 0
-        self._seen_end, self._seen = 0, []
+        self._views_end, self._views = 0, []
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new positions of one layer, each (B, nh, T, hs); return all keys and values so far.
@@ -86,22 +86,20 @@ class KVCache:
             self.q[layer, :, :, self.length : end] = q
         return self.k[layer, :, :, :end], self.v[layer, :, :, :end]  # (B, nh, S, hs)
 
-    def append(self, layer: int, qkv: Tensor) -> tuple[Tensor, Tensor]:
-        """`update` by one position of one text: qkv is (3, nh, hs), stored in one go; `need` is for the caller.
+    def views(self) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """What one more position of one text needs of each layer, see `gpt.step`; `need` is for the caller.
 
-        Returns keys, (nh, hs, S), and values, (nh, S, hs), up to the next whole STEP: what lies beyond the position is
-        to be masked.
+        All that is kept, (2 or 3, nh, S, hs), and up to the next whole STEP the keys, (nh, hs, S), and the values,
+        (nh, S, hs): what lies beyond the position is to be masked.
         """
         end = whole_steps(self.length + 1)
-        if end != self._seen_end:  # making the same views for every token would cost more than many a product
-            self._seen = [(rows, k[0, :, :end].mT, v[0, :, :end]) for rows, k, v in self.layers]
-            self._seen_end = end
-        rows, k, v = self._seen[layer]
-        rows.select(2, self.length).copy_(qkv if self.q is not None else qkv[1:])
-        return k, v
+        if end != self._views_end:  # making the same views for every token would cost more than many a product
+            self._views = [(kept, k[0, :, :end].mT, v[0, :, :end]) for kept, k, v in self.layers]
+            self._views_end = end
+        return self._views
 
     def put(self, qkv: Tensor) -> None:
-        """`append` to all layers: qkv is (n_layer, 3, nh, hs)."""
+        """Store one position of one text in all layers: qkv is (n_layer, 3, nh, hs)."""
         self._first[:, :, :, self.length] = qkv[:, -self._first.shape[1] :]
 
     def need(self, count: int) -> None:

@@ -2,69 +2,29 @@
 
 At one token a text, most of a step on a CPU is waiting for weights and the cost of calling things. So the weights are
 read once for all texts, from memory laid out for it (see `gpt.packed`), all short texts look back in one product (see
-`gpt.slots`), and what a step without edits, traces, padding and dropout does not need is not called.
+`gpt.slots`), each block is one call (see `gpt.step`), and what a step without edits, traces, padding and dropout does
+not need is not called.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.cache import STEP, KVCache, whole_steps
-from gpt.model import GPT, LayerNorm, TransformerBlock, causal_mask, rotary_angles, rotate
-from gpt.packed import WHOLE, Blocks, PackedLinear, Product, product, unused_rows
-from gpt.slots import Slots, Together, look_back
+from gpt.model import GPT, TransformerBlock, causal_mask, rotary_angles
+from gpt.packed import WHOLE, Blocks, unused_rows
+from gpt.slots import Slots, Together
+from gpt.step import Block, Norm, Rotation, look_alone, of_linear, scripted
 from gpt.threads import threads_for
 
 LARGE = 2**23  # numbers: weights that a CPU's cache does not hold
-# (layer, queries, keys and values of each token, (B, 3, nh, hs)) -> what its attention gives, (B, C); keeps them.
-Look = Callable[[int, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Norm:
-    """A LayerNorm without its module."""
-
-    shape: tuple[int, ...]
-    weight: Tensor
-    bias: Tensor | None
-    eps: float
-
-    @classmethod
-    def of(cls, norm: LayerNorm) -> Norm:
-        return cls(tuple(norm.weight.shape), norm.weight, norm.bias, norm.eps)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
-
-
-@dataclass(frozen=True)
-class Block:
-    """What a step needs of one TransformerBlock."""
-
-    ln_1: Norm
-    c_attn: Product
-    attn_proj: Product
-    ln_2: Norm
-    c_fc: Product
-    mlp_proj: Product
-
-    @classmethod
-    def of(cls, block: TransformerBlock) -> Block:
-        return cls(
-            Norm.of(block.ln_1),
-            _product(block.attn.c_attn),
-            _product(block.attn.c_proj),
-            Norm.of(block.ln_2),
-            _product(block.mlp.c_fc),
-            _product(block.mlp.c_proj),
-        )
+# (layer, its block, the stream before it, rotation) -> the stream behind it; keeps what later tokens look back at.
+Pass = Callable[[int, Block, Tensor, Rotation], Tensor]
 
 
 class Decoder:
@@ -76,9 +36,10 @@ class Decoder:
     @torch.inference_mode()
     def __init__(self, model: GPT) -> None:
         self.config, self.wte, self.wpe = model.config, model.wte, model.wpe
-        self.blocks = [Block.of(block) for block in model.h]
-        self.ln_f, self.head = Norm.of(model.ln_f), _product(model.lm_head)
         self.device = model.device
+        blocks = [Block(block, model.config) for block in model.h]
+        self.blocks = [scripted(block) for block in blocks] if self.device.type == "cpu" else blocks
+        self.ln_f, self.head = Norm(model.ln_f), of_linear(model.lm_head)
         self.size = matrix_numbers(model)
         self.by_fours = isinstance(self.head, Blocks)
         self.slots = Slots(self.config, model.dtype) if self.device.type == "cpu" else None
@@ -104,35 +65,37 @@ class Decoder:
         cache.need(T)
         mask = causal_mask(T, start + T, self.device) if start else None
 
-        def look(layer: int, qkv: Tensor) -> Tensor:
-            q, k, v = qkv.permute(1, 2, 0, 3)[:, None]  # 3 x (1, nh, T, hs)
+        def through(layer: int, block: Block, x: Tensor, rotation: Rotation) -> Tensor:
+            q, k, v = block.ask(x, rotation)[:T].permute(1, 2, 0, 3)[:, None]  # 3 x (1, nh, T, hs)
             k, v = cache.update(layer, q, k, v)  # (1, nh, S, hs)
             y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None)
-            return y[0].transpose(0, 1).reshape(T, -1)
+            return block.answer(x, y[0].transpose(0, 1).reshape(T, -1))
 
         with threads_for(self.size * T):
-            states = self._filled_up(ids, range(start, start + T), look)
+            states = self._run(ids, range(start, start + T), through)
         cache.advance(T)
         return states
 
     def _step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
         together = None if self.slots is None or len(caches) == 1 else self.slots.together(caches)
-        states = self._filled_up(ids, [cache.length for cache in caches], self._looks(caches, together))
+        positions = [cache.length for cache in caches]
+        if together is not None and len(together.rows) == len(caches):
+            states = self._run(ids, positions, together.through)
+        elif len(caches) == 1:
+            states = self._run(ids, positions, self._alone(caches[0]))
+        else:
+            states = self._run(ids, positions, self._apart(caches, together))
         if together is not None:
             together.keep()
         for cache in caches:
             cache.advance(1)
         return states
 
-    def _filled_up(self, ids: Sequence[int], positions: Sequence[int], look: Look) -> Tensor:
+    def _run(self, ids: Sequence[int], positions: Sequence[int], through: Pass) -> Tensor:
         """`run` with rows that nobody uses, where the products are faster, or sooner ready, for them."""
-        count, unused = len(ids), [0] * self._unused(len(ids))
-
-        def look_filled_up(layer: int, qkv: Tensor) -> Tensor:
-            return F.pad(look(layer, qkv[:count]), (0, 0, 0, len(unused)))
-
-        ids, positions = (torch.tensor([*numbers, *unused], device=self.device) for numbers in (ids, positions))
-        return self.run(ids, positions, look_filled_up if unused else look)[:count]
+        unused = [0] * self._unused(len(ids))
+        filled_up = (torch.tensor([*numbers, *unused], device=self.device) for numbers in (ids, positions))
+        return self.run(*filled_up, through)[: len(ids)]
 
     def _unused(self, count: int) -> int:
         """oneDNN reads large weights slower for one row than for four."""
@@ -140,22 +103,16 @@ class Decoder:
             return 0
         return WHOLE - 1 if count == 1 and self.size >= LARGE else unused_rows(count)
 
-    def run(self, ids: Tensor, positions: Tensor, look: Look) -> Tensor:
-        """Tokens (B,), each at its position (B,), that see what `look` lets them: (B, C), after the last norm."""
-        nh, hs = self.config.n_head, self.config.head_size
-        x = self.wte(ids)  # (B, C)
+    def run(self, ids: Tensor, positions: Tensor, through: Pass) -> Tensor:
+        """Tokens (B,), each at its position (B,), `through` one block after the other: (B, C), after the last norm."""
+        x, rotation = self.wte(ids), None  # (B, C)
         if self.wpe is not None:
             x = x + self.wpe(positions)
         else:
-            cos, sin = rotary_angles(positions, hs)
+            cos, sin = rotary_angles(positions, self.config.head_size)
             rotation = cos[:, None, None], sin[:, None, None]  # (B, 1, 1, hs)
         for layer, block in enumerate(self.blocks):
-            qkv = block.c_attn(block.ln_1(x)).view(-1, 3, nh, hs)
-            if self.wpe is None:
-                q, k = rotate(qkv[:, :2].reshape(-1, 2, nh, hs), *rotation).unbind(1)
-                qkv = torch.stack((q, k, qkv[:, 2]), dim=1)
-            x = block.attn_proj.added(look(layer, qkv), x)
-            x = block.mlp_proj.added(block.c_fc.activated(block.ln_2(x), self.config.activation), x)
+            x = through(layer, block, x, rotation)
         return self.ln_f(x)
 
     def logits(self, states: Tensor) -> Tensor:
@@ -164,30 +121,30 @@ class Decoder:
             rows = F.pad(states, (0, 0, 0, self._unused(len(states))))
             return self.head(rows).float()[: len(states)]
 
-    def _looks(self, caches: Sequence[KVCache], together: Together | None) -> Look:
-        """Each text looks back at its own past: those that are seated together in one go, one by one the others."""
-        if together is None and len(caches) == 1:
-            return partial(self._alone, caches[0], self._hidden(caches[0].length + 1))
-        rows = [] if together is None else together.rows
-        apart = [(row, cache, self._hidden(cache.length + 1)) for row, cache in enumerate(caches) if row not in rows]
-        if together is not None and not apart:
-            return together.look
+    def _alone(self, cache: KVCache) -> Pass:
+        """One text looks back at all that its cache holds."""
+        views, hidden, position = cache.views(), self._hidden(cache.length + 1), cache.length
+        return lambda layer, block, x, rotation: block.alone(x, rotation, views[layer], hidden, position)
 
-        def look(layer: int, qkv: Tensor) -> Tensor:
-            looked = qkv.new_empty(len(qkv), qkv[0, 0].numel())
+    def _apart(self, caches: Sequence[KVCache], together: Together | None) -> Pass:
+        """Those texts that are seated together look back in one go, one by one the others."""
+        seated = [] if together is None else together.rows
+        alone = [
+            (row, cache.views(), self._hidden(cache.length + 1), cache.length)
+            for row, cache in enumerate(caches)
+            if row not in seated
+        ]
+
+        def through(layer: int, block: Block, x: Tensor, rotation: Rotation) -> Tensor:
+            qkv = block.ask(x, rotation)[: len(caches)]
+            looked = x.new_empty(len(caches), x.shape[1])
             if together is not None:
-                looked[rows] = together.look(layer, qkv[rows])
-            for row, cache, hidden in apart:
-                looked[row] = self._alone(cache, hidden, layer, qkv[row : row + 1])
-            return looked
+                looked[seated] = together.look(layer, qkv[seated])
+            for row, views, hidden, position in alone:
+                looked[row] = look_alone(qkv[row : row + 1], *views[layer], hidden, position)
+            return block.answer(x, looked)
 
-        return look
-
-    @staticmethod
-    def _alone(cache: KVCache, hidden: Tensor, layer: int, qkv: Tensor) -> Tensor:
-        """One text, (1, 3, nh, hs), looks back at all that its cache holds."""
-        q = qkv[0, 0].unsqueeze(1)  # (nh, 1, hs)
-        return look_back(q, *cache.append(layer, qkv[0]), hidden).view(1, -1)
+        return through
 
     def _hidden(self, length: int) -> Tensor:
         """(S,), the first `length` 0 and the rest, up to a whole STEP, -inf."""
@@ -204,9 +161,3 @@ def matrix_numbers(model: GPT) -> int:
     """How many numbers the matrices of a model hold: as many multiplications a token costs, besides attention."""
     sizes = ((linear.in_features, linear.out_features) for linear in model.modules() if hasattr(linear, "out_features"))
     return sum(rows * columns for rows, columns in sizes)
-
-
-def _product(linear: torch.nn.Module) -> Product:
-    if isinstance(linear, PackedLinear):
-        return linear.product
-    return product(linear.weight, linear.bias, "fp32")

@@ -23,6 +23,7 @@ from gpt.threads import let_helpers_go
 from gpt.zero import on_zero_gpu
 
 Precision = Literal["fp32", "bf16", "int8"]
+MOVING = 3.0  # seconds that a load waits for huge pages: while they come, writing is slow
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
 
@@ -95,7 +96,9 @@ def build(
     if packed:
         pack(model, precision)
         if matrix_numbers(model) >= LARGE:
-            threading.Thread(target=use_huge_pages, name="huge pages", daemon=True).start()  # nobody waits for them
+            moving = threading.Thread(target=use_huge_pages, name="huge pages", daemon=True)
+            moving.start()
+            moving.join(MOVING)
         let_helpers_go()
     try:
         model.to(device)

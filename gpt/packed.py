@@ -24,28 +24,22 @@ WHOLE = 4  # oneDNN makes, and keeps, a kernel for each number of rows that it m
 
 
 # Activations that oneDNN computes with the product: its names of `gpt.model`'s.
-FUSED: dict[Activation, tuple[str, list[float], str]] = {
-    "gelu_tanh": ("gelu", [], "tanh"),
-    "gelu": ("gelu", [], "none"),
-    "relu": ("relu", [], ""),
-    "silu": ("swish", [], ""),
+FUSED: dict[Activation, tuple[str, str]] = {
+    "gelu_tanh": ("gelu", "tanh"),
+    "gelu": ("gelu", "none"),
+    "relu": ("relu", ""),
+    "silu": ("swish", ""),
 }
 
 
-class Product(ABC):
-    """x W^T + b: (B, in) float32 -> (B, out) float32; each row as if it were alone."""
-
-    @abstractmethod
-    def __call__(self, x: Tensor) -> Tensor: ...
+class Product(nn.Module, ABC):
+    """x W^T + b: (B, in) float32 -> (B, out) float32; each row as if it were alone. TorchScript can run it."""
 
     @abstractmethod
     def dense(self) -> Tensor:
         """W as it is used, (out, in) float32."""
 
-    def activated(self, x: Tensor, activation: Activation) -> Tensor:
-        """The activation of the product; in bfloat16 where the product is."""
-        return ACTIVATIONS[activation].forward(self(x))
-
+    @torch.jit.export
     def added(self, x: Tensor, to: Tensor) -> Tensor:
         """to + the product."""
         return to + self(x)
@@ -55,9 +49,10 @@ class Rows(Product):
     """The plain product, where there is nothing better: weights row by row."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.weight, self.bias = weight, bias
+        super().__init__()
+        self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)
 
     def dense(self) -> Tensor:
@@ -68,33 +63,40 @@ class Blocks(Product):
     """Weights in oneDNN's order; in bfloat16 the products are summed in float32 and rounded once at the end."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+        super().__init__()
         self.dtype, self.exact = dtype, dtype is torch.float32  # even a conversion to the same takes its time
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to(dtype), ROWS)
         self.bias = None if bias is None else bias.detach().to(dtype)
-        self._run = torch.ops.mkldnn._linear_pointwise.default
-        self._binary = torch.ops.mkldnn._linear_pointwise.binary
 
-    def __call__(self, x: Tensor) -> Tensor:
-        count = len(x)
-        if rows := unused_rows(count):
-            x = F.pad(x, (0, 0, 0, rows))
-        y = self._run(x if self.exact else x.to(self.dtype), self.packed, self.bias, "none", [], "")
-        y = y[:count] if rows else y
+    def forward(self, x: Tensor) -> Tensor:
+        x = x if self.exact else x.to(self.dtype)
+        y = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
         return y if self.exact else y.float()
 
-    def activated(self, x: Tensor, activation: Activation) -> Tensor:
-        return self._run(x if self.exact else x.to(self.dtype), self.packed, self.bias, *FUSED[activation])
-
+    @torch.jit.export
     def added(self, x: Tensor, to: Tensor) -> Tensor:
         if self.exact:
-            return self._binary(x, to, self.packed, self.bias, "add")
-        return to + self._run(x.to(self.dtype), self.packed, self.bias, "none", [], "")
+            return torch.ops.mkldnn._linear_pointwise(x, to, self.packed, self.bias, "add")
+        return to + torch.ops.mkldnn._linear_pointwise(x.to(self.dtype), self.packed, self.bias, "none", [], "")
 
     def dense(self) -> Tensor:
         return self.packed.to_dense().float()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Blocks, (self.dense(), self.bias, self.dtype)
+
+
+class Fused(nn.Module):
+    """The activation of a product in blocks, computed with it; in bfloat16 where the product is."""
+
+    def __init__(self, product: Blocks, activation: Activation) -> None:
+        super().__init__()
+        self.dtype, self.exact, self.packed, self.bias = product.dtype, product.exact, product.packed, product.bias
+        self.name, self.algorithm = FUSED[activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x if self.exact else x.to(self.dtype)
+        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.name, [], self.algorithm)
 
 
 class Bytes(Product):
@@ -106,6 +108,7 @@ class Bytes(Product):
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
         weight = weight.detach().float()
         scale = scale_of(weight)
         zero = torch.zeros(len(weight), dtype=torch.long)
@@ -115,11 +118,13 @@ class Bytes(Product):
             self.packed = torch.ops.quantized.linear_prepack(rounded, None)
         self.bias = torch.zeros(len(weight)) if bias is None else bias.detach().float()
         self.levels = 127 if has_vnni() else 63  # older CPUs add 16-bit sums: one bit less, or they would overflow
-        self._run = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         size = x.abs().amax(dim=-1, keepdim=True)  # (B, 1)
-        return torch.addcmul(self.bias, self._run(x / size, 1 / self.levels, self.levels + 1, self.packed), size)
+        y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            x / size, 1 / self.levels, self.levels + 1, self.packed
+        )
+        return torch.addcmul(self.bias, y, size)
 
     def dense(self) -> Tensor:
         return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize()
@@ -135,6 +140,13 @@ def product(weight: Tensor, bias: Tensor | None, packing: Packing) -> Product:
     if packing == "int8":
         return Bytes(weight, bias)
     return Blocks(weight, bias, torch.float32 if packing == "fp32" else torch.bfloat16)
+
+
+def activated(product: Product, activation: Activation) -> nn.Module:
+    """The activation of a product, computed with it where that can be."""
+    if isinstance(product, Blocks):
+        return Fused(product, activation)
+    return nn.Sequential(product, ACTIVATIONS[activation])
 
 
 def unused_rows(count: int) -> int:
@@ -167,8 +179,11 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, x.shape[-1])
+        count = len(flat)
+        if isinstance(self.product, Blocks) and (rows := unused_rows(count)):
+            flat = F.pad(flat, (0, 0, 0, rows))
         y = Through.apply(flat, self) if torch.is_grad_enabled() and x.requires_grad else self.product(flat)
-        return y.view(*x.shape[:-1], self.out_features)
+        return y[:count].view(*x.shape[:-1], self.out_features)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
         return self  # it never changes

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from gpt.cache import KVCache
 from gpt.decode import Decoder
+from gpt.step import Block, Rotation
 
 KEPT = 32  # texts whose steps stay recorded: those that are written now
 Play = Callable[[], Tensor]
@@ -38,12 +39,14 @@ class FixedStep:
         """(1, C): the state of the token, after the last norm; its keys and values are in the cache."""
         seen = (self.places <= self.position)[None, None, None]  # (1, 1, 1, S)
 
-        def look(layer: int, qkv: Tensor) -> Tensor:
+        def through(layer: int, block: Block, x: Tensor, rotation: Rotation) -> Tensor:
+            qkv = block.ask(x, rotation)
             kept, k, v = self.layers[layer]
             kept.index_copy_(2, self.position, qkv[0, -len(kept) :, :, None])
-            return F.scaled_dot_product_attention(qkv[:, 0, :, None], k, v, attn_mask=seen).view(1, -1)
+            looked = F.scaled_dot_product_attention(qkv[:, 0, :, None], k, v, attn_mask=seen)
+            return block.answer(x, looked.view(1, -1))
 
-        return self.decoder.run(self.token, self.position, look)
+        return self.decoder.run(self.token, self.position, through)
 
 
 class Recorder:

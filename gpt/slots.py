@@ -17,18 +17,10 @@ from torch import Tensor
 
 from gpt.cache import KVCache, lazy_zeros, whole_steps
 from gpt.config import GPTConfig
+from gpt.step import Block, Rotation, Seated, look_together
 
 SLOTS = 32
 LENGTH = 256  # positions of a slot; a longer text is looked back on alone, where one call more no longer counts
-
-
-def look_back(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
-    """softmax(q k / sqrt(hs) + hidden) v of one query each: q (N, 1, hs), k (N, hs, S), v (N, S, hs) -> (N, 1, hs).
-
-    hidden: 0 where looking is allowed, else -inf; (S,) or (N, 1, S), S in whole STEPs.
-    """
-    scores = torch.baddbmm(hidden, q, k, alpha=1 / math.sqrt(q.shape[-1]))
-    return torch.bmm(scores.softmax(dim=-1), v)
 
 
 @dataclass
@@ -47,7 +39,7 @@ class Slots:
     def __init__(self, config: GPTConfig, dtype: torch.dtype) -> None:
         self.length = min(LENGTH, whole_steps(config.block_size))
         shape = (config.n_layer, 2, SLOTS, config.n_head, self.length, config.head_size)
-        self.layers = [(layer, layer[0], layer[1]) for layer in lazy_zeros(shape, dtype, huge_pages=True)]
+        self.layers = list(lazy_zeros(shape, dtype, huge_pages=True))
         self._seats: WeakKeyDictionary[KVCache, Seat] = WeakKeyDictionary()
         self._steps = 0
 
@@ -85,7 +77,7 @@ class Slots:
         """Bring a seat up to what its text has read."""
         start = seat.filled if seat.rewritten == cache.rewritten else 0
         if start < cache.length:
-            for (kept, _, _), k, v in zip(self.layers, cache.k, cache.v, strict=True):
+            for kept, k, v in zip(self.layers, cache.k, cache.v, strict=True):
                 kept[0, seat.slot, :, start : cache.length] = k[0, :, start : cache.length]
                 kept[1, seat.slot, :, start : cache.length] = v[0, :, start : cache.length]
         seat.filled, seat.rewritten = cache.length, cache.rewritten
@@ -95,29 +87,28 @@ class Together:
     """One step of several texts in their seats. rows: which of the step's texts they are."""
 
     def __init__(self, slots: Slots, rows: list[int], caches: list[KVCache], seats: list[Seat]) -> None:
-        self.slots, self.rows, self.caches, self.seats = slots, rows, caches, seats
+        self.layers, self.rows, self.caches, self.seats = slots.layers, rows, caches, seats
         places, lengths = [seat.slot for seat in seats], [cache.length for cache in caches]
-        self.places, self.positions = torch.tensor(places), torch.tensor(lengths)
-        self.in_order = places == list(range(len(places)))
-        self.count, self.length = max(places) + 1, whole_steps(max(lengths) + 1)
-        ends = torch.full((self.count, 1), self.length)  # nobody looks at what a seat without a text gives
-        ends[self.places, 0] = self.positions + 1
-        kept, k, _ = slots.layers[0]
-        hidden = kept.new_zeros(self.count, self.length).masked_fill_(torch.arange(self.length) >= ends, -math.inf)
-        self.hidden = hidden[:, None].expand(-1, k.shape[1], -1).reshape(-1, 1, self.length)  # (count nh, 1, S)
+        count, length = max(places) + 1, whole_steps(max(lengths) + 1)
+        at, positions = torch.tensor(places), torch.tensor(lengths)
+        ends = torch.full((count, 1), length)  # nobody looks at what a slot without a text gives
+        ends[at, 0] = positions + 1
+        kept = slots.layers[0]
+        hidden = kept.new_zeros(count, length).masked_fill_(torch.arange(length) >= ends, -math.inf)
+        hidden = hidden[:, None].expand(-1, kept.shape[2], -1).reshape(-1, 1, length)  # (count nh, 1, S)
+        self.seated = Seated(at, positions, hidden, in_order=places == list(range(len(places))))
         self.read: list[Tensor] = []
 
-    def look(self, layer: int, qkv: Tensor) -> Tensor:
-        """Queries, keys and values of the new tokens, (n, 3, nh, hs) -> what each sees, (n, C)."""
-        kept, k, v = self.slots.layers[layer]
-        kept[:, self.places, :, self.positions] = qkv[:, 1:]
+    def through(self, layer: int, block: Block, x: Tensor, rotation: Rotation) -> Tensor:
+        """The stream behind a block where nobody else is in the step."""
+        x, qkv = block.together(x, rotation, self.layers[layer], self.seated)
         self.read.append(qkv)
-        q = qkv[:, 0]  # (n, nh, hs)
-        if not self.in_order:
-            q = q.new_zeros(self.count, *q.shape[1:]).index_copy_(0, self.places, q)
-        k, v = (rows[: self.count, :, : self.length].flatten(0, 1) for rows in (k, v))  # (count nh, S, hs)
-        y = look_back(q.reshape(-1, 1, q.shape[-1]), k.mT, v, self.hidden).view(self.count, -1)
-        return y if self.in_order else y[self.places]
+        return x
+
+    def look(self, layer: int, qkv: Tensor) -> Tensor:
+        """What these texts see, (n, C), of their queries, keys and values, (n, 3, nh, hs)."""
+        self.read.append(qkv)
+        return look_together(qkv, self.layers[layer], self.seated)
 
     def keep(self) -> None:
         """Put what every layer has read into the texts' own caches as well."""

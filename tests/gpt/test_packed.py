@@ -7,7 +7,7 @@ from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt.model import ACTIVATIONS, Pass
-from gpt.packed import PackedEmbedding, PackedLinear, has_vnni, pack, product
+from gpt.packed import PackedEmbedding, PackedLinear, activated, has_vnni, pack, product
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
 needs_int8 = pytest.mark.skipif(
@@ -71,7 +71,7 @@ def test_what_comes_with_a_product_is_the_same_as_after_it(linear, packing, acti
     packed = product(linear.weight, linear.bias, packing)
     y = packed(x)
     close = {"rtol": 3 * STEP[packing], "atol": 3 * STEP[packing]}
-    assert torch.allclose(packed.activated(x, activation).float(), ACTIVATIONS[activation].forward(y), **close)
+    assert torch.allclose(activated(packed, activation)(x).float(), ACTIVATIONS[activation].forward(y), **close)
     assert torch.allclose(packed.added(x, to), to + y, **close)
     assert packed.added(x, to).dtype is torch.float32
 

@@ -1,0 +1,145 @@
+"""What a TransformerBlock does for the newest tokens, as one call.
+
+The steps of a small model are bound by the cost of calling things, and after each of them Python may have to wait for
+whatever else it does in this process. So TorchScript runs a block from its first norm to its last sum: the same
+operations in the same order, with no Python in between.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gpt.config import GPTConfig
+from gpt.model import LayerNorm, TransformerBlock, rotate
+from gpt.packed import PackedLinear, Product, activated, product
+
+Rotation = tuple[Tensor, Tensor] | None
+
+
+def look_back(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
+    """softmax(q k / sqrt(hs) + hidden) v of one query each: q (N, 1, hs), k (N, hs, S), v (N, S, hs) -> (N, 1, hs).
+
+    hidden: 0 where looking is allowed, else -inf; (S,) or (N, 1, S), S in whole STEPs.
+    """
+    scores = torch.baddbmm(hidden, q, k, alpha=1 / math.sqrt(q.shape[-1]))
+    return torch.bmm(scores.softmax(dim=-1), v)
+
+
+def look_alone(qkv: Tensor, kept: Tensor, k: Tensor, v: Tensor, hidden: Tensor, position: int) -> Tensor:
+    """One text's new token, (1, 3, nh, hs), looks back at all before it, and is kept: (1, C).
+
+    kept, k, v: as `KVCache.views` gives them; hidden: (S,).
+    """
+    kept.select(2, position).copy_(qkv[0, -kept.shape[0] :])
+    return look_back(qkv[0, 0].unsqueeze(1), k, v, hidden).view(1, -1)
+
+
+class Seated(NamedTuple):
+    """Where the newest tokens of n texts stand, see `gpt.slots`.
+
+    places, positions: (n,), which slot is whose, and where its token stands there. hidden: what each of the first
+    slots, the places among them, may not see: (count nh, 1, S), see `look_back`. in_order: places are 0, 1, ... n - 1.
+    """
+
+    places: Tensor
+    positions: Tensor
+    hidden: Tensor
+    in_order: bool
+
+
+def look_together(qkv: Tensor, kept: Tensor, seated: Seated) -> Tensor:
+    """The same for n texts side by side, (n, 3, nh, hs) -> (n, C).
+
+    kept: keys and values of all slots, (2, slots, nh, S, hs).
+    """
+    nh, hs = qkv.shape[2], qkv.shape[3]
+    count, length = seated.hidden.shape[0] // nh, seated.hidden.shape[2]
+    kept[:, seated.places, :, seated.positions] = qkv[:, 1:]
+    q = qkv[:, 0]  # (n, nh, hs)
+    if not seated.in_order:
+        q = q.new_zeros([count, nh, hs]).index_copy_(0, seated.places, q)
+    k, v = kept[0, :count, :, :length].flatten(0, 1), kept[1, :count, :, :length].flatten(0, 1)  # (count nh, S, hs)
+    y = look_back(q.reshape(-1, 1, hs), k.mT, v, seated.hidden).view(count, -1)
+    return y if seated.in_order else y[seated.places]
+
+
+class Norm(nn.Module):
+    """A LayerNorm that never learns."""
+
+    def __init__(self, norm: LayerNorm) -> None:
+        super().__init__()
+        self.shape, self.eps = list(norm.weight.shape), norm.eps
+        self.weight, self.bias = norm.weight.detach(), None if norm.bias is None else norm.bias.detach()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+
+class Block(nn.Module):
+    """What a step needs of a TransformerBlock.
+
+    x: (B, C), the stream of B tokens, of one text or of many; the last of them may be there to fill up only. rotation:
+    cos and sin of the rotary angles, each (B, 1, 1, hs); None for a model without.
+    """
+
+    def __init__(self, block: TransformerBlock, config: GPTConfig) -> None:
+        super().__init__()
+        self.n_head, self.head_size = config.n_head, config.head_size
+        self.ln_1, self.ln_2 = Norm(block.ln_1), Norm(block.ln_2)
+        self.c_attn, self.attn_proj = of_linear(block.attn.c_attn), of_linear(block.attn.c_proj)
+        self.c_fc = activated(of_linear(block.mlp.c_fc), config.activation)
+        self.mlp_proj = of_linear(block.mlp.c_proj)
+
+    @torch.jit.export
+    def ask(self, x: Tensor, rotation: Rotation) -> Tensor:
+        """Queries, keys and values: (B, 3, nh, hs)."""
+        qkv = self.c_attn(self.ln_1(x)).view(-1, 3, self.n_head, self.head_size)
+        if rotation is None:
+            return qkv
+        cos, sin = rotation
+        return torch.cat((rotate(qkv[:, :2], cos, sin), qkv[:, 2:]), dim=1)
+
+    @torch.jit.export
+    def answer(self, x: Tensor, looked: Tensor) -> Tensor:
+        """The stream with what attention gives for its first tokens, (n, C), and then with what the MLP adds."""
+        if len(looked) < len(x):
+            looked = F.pad(looked, (0, 0, 0, len(x) - len(looked)))
+        x = self.attn_proj.added(looked, x)
+        return self.mlp_proj.added(self.c_fc(self.ln_2(x)), x)
+
+    @torch.jit.export
+    def alone(
+        self,
+        x: Tensor,
+        rotation: Rotation,
+        views: tuple[Tensor, Tensor, Tensor],
+        hidden: Tensor,
+        position: int,
+    ) -> Tensor:
+        """The stream after this block, for one text's newest token; see `look_alone`."""
+        kept, k, v = views
+        return self.answer(x, look_alone(self.ask(x, rotation)[:1], kept, k, v, hidden, position))
+
+    @torch.jit.export
+    def together(self, x: Tensor, rotation: Rotation, kept: Tensor, seated: Seated) -> tuple[Tensor, Tensor]:
+        """The same for n texts, and their queries, keys and values, (n, 3, nh, hs); see `look_together`."""
+        qkv = self.ask(x, rotation)[: len(seated.places)]
+        return self.answer(x, look_together(qkv, kept, seated)), qkv
+
+
+def of_linear(linear: nn.Module) -> Product:
+    """The product that a linear layer computes."""
+    return linear.product if isinstance(linear, PackedLinear) else product(linear.weight, linear.bias, "fp32")
+
+
+def scripted(block: Block) -> Block:
+    """The same block, run by TorchScript. Only for CPUs: on a GPU it would compile kernels."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TorchScript gets no new features, which is no matter here
+        return torch.jit.script(block)

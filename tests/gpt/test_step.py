@@ -1,0 +1,76 @@
+import pytest
+import torch
+
+from gpt import GPT, GPTConfig
+from gpt.decode import Decoder
+from gpt.model import rotary_angles
+from gpt.packed import pack
+from gpt.step import Block, Seated, scripted
+
+POSITIONS = {"learned": None, "rotary": torch.tensor([5, 2, 9])}
+
+
+@pytest.fixture(params=["rows", "fp32", "bf16", "int8"])
+def packing(request):
+    return request.param
+
+
+@pytest.fixture(params=POSITIONS)
+def position(request):
+    return request.param
+
+
+@pytest.fixture(params=["gelu_tanh", "relu"])
+def blocks(request, packing, position):
+    """A block as Python runs it, and as TorchScript does."""
+    torch.manual_seed(1)
+    shape = {"vocab_size": 30, "block_size": 20, "n_layer": 1, "n_head": 2, "n_embd": 32}
+    model = GPT(GPTConfig(**shape, position=position, activation=request.param)).eval()
+    if packing == "rows":
+        model = model.double()
+    else:
+        pack(model, packing)
+    block = Block(model.h[0], model.config)
+    return block, scripted(block)
+
+
+def stream(packing, rows):
+    torch.manual_seed(rows)
+    return torch.randn(rows, 32, dtype=torch.double if packing == "rows" else torch.float32)
+
+
+def turned(position, rows):
+    if position == "learned":
+        return None
+    return tuple(angles[:, None, None] for angles in rotary_angles(POSITIONS[position][:rows], 16))
+
+
+@torch.inference_mode()
+def test_torchscript_gives_what_python_gives_to_the_bit_for_one_text(blocks, packing, position):
+    given = []
+    for block in blocks:
+        x = stream(packing, 1)
+        kept = torch.randn(3, 2, 16, 16, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
+        hidden = torch.zeros(16, dtype=x.dtype)
+        hidden[6:] = -torch.inf
+        given.append((block.alone(x, turned(position, 1), (kept, kept[1].mT, kept[2]), hidden, 5), kept))
+    assert all(map(torch.equal, *given))
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("places", [[0, 1, 2], [2, 0, 1], [3, 0, 1]])
+def test_torchscript_gives_what_python_gives_to_the_bit_for_several(blocks, packing, position, places):
+    given = []
+    for block in blocks:
+        x = stream(packing, 3)
+        kept = torch.randn(2, 4, 2, 16, 16, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
+        hidden = torch.zeros(2 * (max(places) + 1), 1, 16, dtype=x.dtype)
+        seated = Seated(torch.tensor(places), torch.tensor([5, 2, 9]), hidden, places == [0, 1, 2])
+        given.append((*block.together(x, turned(position, 3), kept, seated), kept))
+    assert all(map(torch.equal, *given))
+
+
+def test_on_a_cpu_every_block_is_run_by_torchscript():
+    model = GPT(GPTConfig(vocab_size=30, block_size=20, n_layer=2, n_head=2, n_embd=32)).eval()
+    decoder = Decoder(model)
+    assert [type(block) for block in decoder.blocks] == [torch.jit.RecursiveScriptModule] * 2
