@@ -89,12 +89,12 @@ class KVCache:
     def views(self) -> list[tuple[Tensor, Tensor, Tensor]]:
         """What one more position of one text needs of each layer, see `gpt.step`; `need` is for the caller.
 
-        All that is kept, (2 or 3, nh, S, hs), and up to the next whole STEP the keys, (nh, hs, S), and the values,
-        (nh, S, hs): what lies beyond the position is to be masked.
+        All that is kept, (2 or 3, nh, S, hs), and up to the next whole STEP the keys and the values, each (nh, S, hs):
+        what lies beyond the position is to be masked.
         """
         end = whole_steps(self.length + 1)
         if end != self._views_end:  # making the same views for every token would cost more than many a product
-            self._views = [(kept, k[0, :, :end].mT, v[0, :, :end]) for kept, k, v in self.layers]
+            self._views = [(kept, k[0, :, :end], v[0, :, :end]) for kept, k, v in self.layers]
             self._views_end = end
         return self._views
 

@@ -43,7 +43,7 @@ class Decoder:
         self.size = matrix_numbers(model)
         self.by_fours = isinstance(self.head, Blocks)
         self.slots = Slots(self.config, model.dtype) if self.device.type == "cpu" else None
-        hidden = torch.zeros(whole_steps(self.config.block_size) + STEP, dtype=model.dtype, device=self.device)
+        hidden = torch.zeros(whole_steps(self.config.block_size) + STEP, 1, dtype=model.dtype, device=self.device)
         hidden[-STEP:] = -math.inf
         self.hidden = hidden
 
@@ -147,7 +147,7 @@ class Decoder:
         return through
 
     def _hidden(self, length: int) -> Tensor:
-        """(S,), the first `length` 0 and the rest, up to a whole STEP, -inf."""
+        """(S, 1), the first `length` 0 and the rest, up to a whole STEP, -inf."""
         start = len(self.hidden) - STEP - length
         return self.hidden[start : start + whole_steps(length)]
 

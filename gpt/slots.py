@@ -2,7 +2,8 @@
 
 Each text keeps what was read in a cache of its own. While several go on together, their keys and values also stand in
 slots of one block of memory: to ask for one text's attention after the other's would take longer than all else in a
-step. Lengths are filled up to whole STEPs and masked: what a text sees is the same to the bit, whoever else is there.
+step. Lengths are filled up to whole STEPs and masked: what a text sees is the same to the bit, whoever else is there
+(within 1e-6 where a model has one head, or heads of less than 32 numbers).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Together:
         ends[at, 0] = positions + 1
         kept = slots.layers[0]
         hidden = kept.new_zeros(count, length).masked_fill_(torch.arange(length) >= ends, -math.inf)
-        hidden = hidden[:, None].expand(-1, kept.shape[2], -1).reshape(-1, 1, length)  # (count nh, 1, S)
+        hidden = hidden[:, None].expand(-1, kept.shape[2], -1).reshape(-1, length, 1)  # (count nh, S, 1)
         self.seated = Seated(at, positions, hidden, in_order=places == list(range(len(places))))
         self.read: list[Tensor] = []
 

@@ -23,18 +23,18 @@ Rotation = tuple[Tensor, Tensor] | None
 
 
 def look_back(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
-    """softmax(q k / sqrt(hs) + hidden) v of one query each: q (N, 1, hs), k (N, hs, S), v (N, S, hs) -> (N, 1, hs).
+    """softmax(q k / sqrt(hs) + hidden) v of one query each: q (N, 1, hs), k, v (N, S, hs) -> (N, 1, hs).
 
-    hidden: 0 where looking is allowed, else -inf; (S,) or (N, 1, S), S in whole STEPs.
+    hidden: 0 where looking is allowed, else -inf; (S, 1) or (N, S, 1), S in whole STEPs.
     """
-    scores = torch.baddbmm(hidden, q, k, alpha=1 / math.sqrt(q.shape[-1]))
-    return torch.bmm(scores.softmax(dim=-1), v)
+    scores = torch.baddbmm(hidden, k, q.mT, alpha=1 / math.sqrt(q.shape[-1]))  # (N, S, 1)
+    return torch.bmm(scores.mT.softmax(dim=-1), v)
 
 
 def look_alone(qkv: Tensor, kept: Tensor, k: Tensor, v: Tensor, hidden: Tensor, position: int) -> Tensor:
     """One text's new token, (1, 3, nh, hs), looks back at all before it, and is kept: (1, C).
 
-    kept, k, v: as `KVCache.views` gives them; hidden: (S,).
+    kept, k, v: as `KVCache.views` gives them; hidden: (S, 1).
     """
     kept.select(2, position).copy_(qkv[0, -kept.shape[0] :])
     return look_back(qkv[0, 0].unsqueeze(1), k, v, hidden).view(1, -1)
@@ -44,7 +44,7 @@ class Seated(NamedTuple):
     """Where the newest tokens of n texts stand, see `gpt.slots`.
 
     places, positions: (n,), which slot is whose, and where its token stands there. hidden: what each of the first
-    slots, the places among them, may not see: (count nh, 1, S), see `look_back`. in_order: places are 0, 1, ... n - 1.
+    slots, the places among them, may not see: (count nh, S, 1), see `look_back`. in_order: places are 0, 1, ... n - 1.
     """
 
     places: Tensor
@@ -59,13 +59,13 @@ def look_together(qkv: Tensor, kept: Tensor, seated: Seated) -> Tensor:
     kept: keys and values of all slots, (2, slots, nh, S, hs).
     """
     nh, hs = qkv.shape[2], qkv.shape[3]
-    count, length = seated.hidden.shape[0] // nh, seated.hidden.shape[2]
+    count, length = seated.hidden.shape[0] // nh, seated.hidden.shape[1]
     kept[:, seated.places, :, seated.positions] = qkv[:, 1:]
     q = qkv[:, 0]  # (n, nh, hs)
     if not seated.in_order:
         q = q.new_zeros([count, nh, hs]).index_copy_(0, seated.places, q)
     k, v = kept[0, :count, :, :length].flatten(0, 1), kept[1, :count, :, :length].flatten(0, 1)  # (count nh, S, hs)
-    y = look_back(q.reshape(-1, 1, hs), k.mT, v, seated.hidden).view(count, -1)
+    y = look_back(q.reshape(-1, 1, hs), k, v, seated.hidden).view(count, -1)
     return y if seated.in_order else y[seated.places]
 
 

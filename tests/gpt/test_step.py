@@ -51,9 +51,9 @@ def test_torchscript_gives_what_python_gives_to_the_bit_for_one_text(blocks, pac
     for block in blocks:
         x = stream(packing, 1)
         kept = torch.randn(3, 2, 16, 16, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
-        hidden = torch.zeros(16, dtype=x.dtype)
+        hidden = torch.zeros(16, 1, dtype=x.dtype)
         hidden[6:] = -torch.inf
-        given.append((block.alone(x, turned(position, 1), (kept, kept[1].mT, kept[2]), hidden, 5), kept))
+        given.append((block.alone(x, turned(position, 1), (kept, kept[1], kept[2]), hidden, 5), kept))
     assert all(map(torch.equal, *given))
 
 
@@ -64,7 +64,7 @@ def test_torchscript_gives_what_python_gives_to_the_bit_for_several(blocks, pack
     for block in blocks:
         x = stream(packing, 3)
         kept = torch.randn(2, 4, 2, 16, 16, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
-        hidden = torch.zeros(2 * (max(places) + 1), 1, 16, dtype=x.dtype)
+        hidden = torch.zeros(2 * (max(places) + 1), 16, 1, dtype=x.dtype)
         seated = Seated(torch.tensor(places), torch.tensor([5, 2, 9]), hidden, places == [0, 1, 2])
         given.append((*block.together(x, turned(position, 3), kept, seated), kept))
     assert all(map(torch.equal, *given))
