@@ -114,15 +114,14 @@ def invert(final: Tensor, u: float) -> int:
     if not 0 <= u < 1:
         raise ValueError(f"u must lie in [0, 1), not {u!r}")
     probs = final.cpu().numpy()
-    target = u * probs.sum(dtype=np.float64)
-    possible = np.count_nonzero(probs)
-    width = 256  # most draws end among the best few; the sums do not depend on how many are looked at
-    while True:
-        ids = best(probs, min(width, possible))
+    target, most = u * probs.sum(dtype=np.float64), probs.max()
+    for least in (most / 2**10, most / 2**20, 0):  # the sums do not depend on how many are looked at
+        ids = np.flatnonzero(probs >= least if least else probs)
+        ids = ids[np.argsort(-probs[ids], kind="stable")]
         sums = probs[ids].cumsum(dtype=np.float64)
-        if sums[-1] > target or width >= possible:
-            return int(ids[min(sums.searchsorted(target, side="right"), len(ids) - 1)])
-        width *= 16
+        if sums[-1] > target:
+            break
+    return int(ids[min(sums.searchsorted(target, side="right"), len(ids) - 1)])
 
 
 def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
