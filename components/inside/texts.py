@@ -38,7 +38,7 @@ INSIDE: dict[str, tuple[str, str]] = {
     "flow.layer": ("Layer", "层"),
     "flow.head": ("Head", "头"),
     "flow.stream": ("residual stream", "残差流"),
-    "flow.before": ("{n} tokens before", "前面还有 {n} 个词元"),
+    "flow.before": ("{n} before", "前面还有 {n} 个"),
     "flow.after": ("{n} after", "后面还有 {n} 个"),
     "flow.short.tok": ("token", "词元"),
     "flow.short.pos": ("position", "位置"),
