@@ -114,7 +114,8 @@ def invert(final: Tensor, u: float) -> int:
     if not 0 <= u < 1:
         raise ValueError(f"u must lie in [0, 1), not {u!r}")
     probs = final.cpu().numpy()
-    target, most = u * probs.sum(dtype=np.float64), probs.max()
+    target = u * probs.sum(dtype=np.float64)
+    most = probs.max()
     for least in (most / 2**10, most / 2**20, 0):  # the sums do not depend on how many are looked at
         ids = np.flatnonzero(probs >= least if least else probs)
         ids = ids[np.argsort(-probs[ids], kind="stable")]

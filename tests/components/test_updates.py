@@ -10,7 +10,7 @@ from components import updates
 from components.api import Endpoints
 from components.playground import starting, writing
 from components.settings import LIMITS
-from components.updates import COST, update_gap
+from components.updates import COST, SHARE, update_gap
 from gpt import SamplingParams, generate, get_model
 from gpt.seats import Seats
 from tests.components.test_undo import UI, opening_with
@@ -43,7 +43,7 @@ def test_the_gap_grows_with_those_who_write_at_once():
     with loaded.engine.seats.taken():
         assert update_gap(loaded) == 0
         with loaded.engine.seats.taken(), loaded.engine.seats.taken():
-            assert update_gap(loaded) == 2 * COST
+            assert update_gap(loaded) == pytest.approx(2 * COST / SHARE)
 
 
 def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd):
