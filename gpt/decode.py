@@ -38,7 +38,7 @@ class Decoder:
         self.config, self.wte, self.wpe = model.config, model.wte, model.wpe
         self.device = model.device
         blocks = [Block(block, model.config) for block in model.h]
-        self.blocks = [scripted(block) for block in blocks] if self.device.type == "cpu" else blocks
+        self.blocks = scripted(blocks) if self.device.type == "cpu" else blocks
         self.ln_f, self.head = Norm(model.ln_f), of_linear(model.lm_head)
         self.size = matrix_numbers(model)
         self.by_fours = isinstance(self.head, Blocks)

@@ -23,7 +23,7 @@ from gpt.threads import let_helpers_go
 from gpt.zero import on_zero_gpu
 
 Precision = Literal["fp32", "bf16", "int8"]
-MOVING = 1.0  # seconds that a load waits for huge pages: while they come, writing is slow
+MOVING = 3.0  # seconds that a load waits for huge pages: while they come, writing is slow
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
 

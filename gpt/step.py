@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import torch
@@ -138,8 +140,20 @@ def of_linear(linear: nn.Module) -> Product:
     return linear.product if isinstance(linear, PackedLinear) else product(linear.weight, linear.bias, "fp32")
 
 
-def scripted(block: Block) -> Block:
-    """The same block, run by TorchScript. Only for CPUs: on a GPU it would compile kernels."""
+def scripted(blocks: Sequence[Block]) -> list[nn.Module]:
+    """The blocks of a model, run by TorchScript. Only for CPUs: on a GPU it would compile kernels."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript gets no new features, which is no matter here
-        return torch.jit.script(block)
+        first = torch.jit.script(blocks[0])
+    return [first, *(_like(first, block) for block in blocks[1:])]
+
+
+def _like(first: nn.Module, module: nn.Module) -> nn.Module:
+    """A copy of a scripted module with the weights of another one of the same kind: its source is read only once."""
+    twin = copy(first)
+    for name, value in vars(module).items():
+        if isinstance(value, Tensor | torch.ScriptObject):
+            setattr(twin, name, value)
+    for name, child in module.named_children():
+        setattr(twin, name, _like(getattr(first, name), child))
+    return twin
