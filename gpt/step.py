@@ -141,10 +141,15 @@ def of_linear(linear: nn.Module) -> Product:
 
 
 def scripted(blocks: Sequence[Block]) -> list[nn.Module]:
-    """The blocks of a model, run by TorchScript. Only for CPUs: on a GPU it would compile kernels."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # TorchScript gets no new features, which is no matter here
-        first = torch.jit.script(blocks[0])
+    """The blocks of a model, run by TorchScript where there is one. Not for GPUs, where it would compile kernels."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # TorchScript gets no new features, which is no matter here
+            first = torch.jit.script(blocks[0])
+    except Exception:  # a version of Python or torch that it does not know: Python gives the same numbers, later
+        return list(blocks)
+    if first is blocks[0]:  # PYTORCH_JIT=0
+        return list(blocks)
     return [first, *(_like(first, block) for block in blocks[1:])]
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gpt import GPT, GPTConfig
+from gpt import GPT, GPTConfig, KVCache
 from gpt.decode import Decoder
 from gpt.model import rotary_angles
 from gpt.packed import pack
@@ -74,3 +74,18 @@ def test_on_a_cpu_every_block_is_run_by_torchscript():
     model = GPT(GPTConfig(vocab_size=30, block_size=20, n_layer=2, n_head=2, n_embd=32)).eval()
     decoder = Decoder(model)
     assert [type(block) for block in decoder.blocks] == [torch.jit.RecursiveScriptModule] * 2
+
+
+def refuse(block):
+    raise RuntimeError("no TorchScript here")
+
+
+@pytest.mark.parametrize("script", [refuse, lambda block: block])
+def test_without_torchscript_python_runs_the_blocks(monkeypatch, script):
+    model = GPT(GPTConfig(vocab_size=30, block_size=20, n_layer=2, n_head=2, n_embd=32)).eval()
+    expected = Decoder(model)
+    monkeypatch.setattr(torch.jit, "script", script)
+    decoder = Decoder(model)
+    assert [type(block) for block in decoder.blocks] == [Block] * 2
+    read = [one.read([1, 2, 3], KVCache(model.config)) for one in (decoder, expected)]
+    assert torch.equal(*read)
