@@ -21,6 +21,16 @@ def whole_steps(count: int) -> int:
     return -(-count // STEP) * STEP
 
 
+def rows_of(groups: int, length: int, apart: int, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
+    """The first `length` rows of each group, where groups begin `apart` rows from each other.
+
+    Returns (groups length,), the rows, and (groups,), where in them each group begins.
+    """
+    group = torch.arange(groups, dtype=torch.int32, device=device)
+    rows = group[:, None] * apart + torch.arange(length, dtype=torch.int32, device=device)
+    return rows.flatten(), group * length
+
+
 def lazy_zeros(
     shape: Sequence[int], dtype: torch.dtype, device: torch.device | str = "cpu", *, huge_pages: bool = False
 ) -> Tensor:
@@ -71,7 +81,7 @@ class KVCache:
         self.k, self.v = kept[:, -2], kept[:, -1]
         self.q = kept[:, 0] if keep_queries else None
         self.length = self.rewritten = 0
-        self._views_end, self._views = 0, []
+        self._views_end = 0
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new positions of one layer, each (B, nh, T, hs); return all keys and values so far.
@@ -86,15 +96,18 @@ class KVCache:
             self.q[layer, :, :, self.length : end] = q
         return self.k[layer, :, :, :end], self.v[layer, :, :, :end]  # (B, nh, S, hs)
 
-    def views(self) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """What one more position of one text needs of each layer, see `gpt.step`; `need` is for the caller.
+    def views(self) -> tuple[list[tuple[Tensor, Tensor, Tensor]], tuple[Tensor, Tensor]]:
+        """What one more position of one text needs, see `gpt.step`; `need` is for the caller.
 
-        All that is kept, (2 or 3, nh, S, hs), and up to the next whole STEP the keys and the values, each (nh, S, hs):
-        what lies beyond the position is to be masked.
+        Of each layer: all that is kept, (2 or 3, nh, S, hs), the keys up to the next whole STEP, (nh, end, hs), and the
+        values as rows, (nh S, hs). Of all: which rows lie before that end, see `rows_of`. What lies beyond the position
+        is to be masked.
         """
         end = whole_steps(self.length + 1)
         if end != self._views_end:  # making the same views for every token would cost more than many a product
-            self._views = [(kept, k[0, :, :end], v[0, :, :end]) for kept, k, v in self.layers]
+            n_head, positions, head_size = self.layers[0][1].shape[1:]
+            layers = [(kept, k[0, :, :end], v[0].view(-1, head_size)) for kept, k, v in self.layers]
+            self._views = layers, rows_of(n_head, end, positions, self.k.device)
             self._views_end = end
         return self._views
 

@@ -19,7 +19,7 @@ from gpt.cache import STEP, KVCache, whole_steps
 from gpt.model import GPT, TransformerBlock, causal_mask, rotary_angles
 from gpt.packed import WHOLE, Blocks, unused_rows
 from gpt.slots import Slots, Together
-from gpt.step import Block, Norm, Rotation, look_alone, of_linear, scripted
+from gpt.step import Block, Norm, Rotation, Seen, look_alone, of_linear, scripted
 from gpt.threads import threads_for
 
 LARGE = 2**23  # numbers: weights that a CPU's cache does not hold
@@ -123,33 +123,31 @@ class Decoder:
 
     def _alone(self, cache: KVCache) -> Pass:
         """One text looks back at all that its cache holds."""
-        views, hidden, position = cache.views(), self._hidden(cache.length + 1), cache.length
-        return lambda layer, block, x, rotation: block.alone(x, rotation, views[layer], hidden, position)
+        views, seen, position = self._seen(cache)
+        return lambda layer, block, x, rotation: block.alone(x, rotation, views[layer], seen, position)
 
     def _apart(self, caches: Sequence[KVCache], together: Together | None) -> Pass:
         """Those texts that are seated together look back in one go, one by one the others."""
         seated = [] if together is None else together.rows
-        alone = [
-            (row, cache.views(), self._hidden(cache.length + 1), cache.length)
-            for row, cache in enumerate(caches)
-            if row not in seated
-        ]
+        alone = [(row, *self._seen(cache)) for row, cache in enumerate(caches) if row not in seated]
 
         def through(layer: int, block: Block, x: Tensor, rotation: Rotation) -> Tensor:
             qkv = block.ask(x, rotation)[: len(caches)]
             looked = x.new_empty(len(caches), x.shape[1])
             if together is not None:
                 looked[seated] = together.look(layer, qkv[seated])
-            for row, views, hidden, position in alone:
-                looked[row] = look_alone(qkv[row : row + 1], *views[layer], hidden, position)
+            for row, views, seen, position in alone:
+                looked[row] = look_alone(qkv[row : row + 1], *views[layer], seen, position)
             return block.answer(x, looked)
 
         return through
 
-    def _hidden(self, length: int) -> Tensor:
-        """(S, 1), the first `length` 0 and the rest, up to a whole STEP, -inf."""
-        start = len(self.hidden) - STEP - length
-        return self.hidden[start : start + whole_steps(length)]
+    def _seen(self, cache: KVCache) -> tuple[list[tuple[Tensor, Tensor, Tensor]], Seen, int]:
+        """What a text's next token needs of each layer, what it sees, and its position."""
+        views, rows = cache.views()
+        length = cache.length + 1
+        start = len(self.hidden) - STEP - length  # the first `length` are 0 and the rest, up to a whole STEP, -inf
+        return views, Seen(*rows, self.hidden[start : start + whole_steps(length)]), cache.length
 
 
 def is_plain(model: GPT) -> bool:

@@ -24,34 +24,61 @@ from gpt.packed import PackedLinear, Product, activated, product
 Rotation = tuple[Tensor, Tensor] | None
 
 
-def look_back(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
-    """softmax(q k / sqrt(hs) + hidden) v of one query each: q (N, 1, hs), k, v (N, S, hs) -> (N, 1, hs).
+class Seen(NamedTuple):
+    """What N queries look back at: the first S positions of each.
 
+    rows: (N S,), where their values stand among all that are kept; starts: (N,), where each query's begin in rows.
     hidden: 0 where looking is allowed, else -inf; (S, 1) or (N, S, 1), S in whole STEPs.
     """
-    scores = torch.baddbmm(hidden, k, q.mT, alpha=1 / math.sqrt(q.shape[-1]))  # (N, S, 1)
-    return torch.bmm(scores.mT.softmax(dim=-1), v)
+
+    rows: Tensor
+    starts: Tensor
+    hidden: Tensor
 
 
-def look_alone(qkv: Tensor, kept: Tensor, k: Tensor, v: Tensor, hidden: Tensor, position: int) -> Tensor:
+def look_back(q: Tensor, k: Tensor, values: Tensor, seen: Seen) -> Tensor:
+    """softmax(q k / sqrt(hs) + hidden) v of one query each: (N, hs).
+
+    q: (N, 1, hs); k: (N, S, hs); values: (rows, hs), all that are kept, as they lie.
+    """
+    scores = torch.baddbmm(seen.hidden, k, q.mT, alpha=1 / math.sqrt(q.shape[-1]))  # (N, S, 1)
+    weights = scores.squeeze(-1).softmax(dim=-1)
+    return bags(values, seen, weights) if values.is_cpu else products(values, seen, weights)
+
+
+def bags(values: Tensor, seen: Seen, weights: Tensor) -> Tensor:
+    """The weighted sums of what is seen, weights (N, S) -> (N, hs), read from memory as fast as it gives.
+
+    A kernel made for bags of words: products with so few rows take half as long again, or twice as long.
+    """
+    return torch.embedding_bag(values, seen.rows, seen.starts, False, 0, False, weights.view(-1))[0]
+
+
+def products(values: Tensor, seen: Seen, weights: Tensor) -> Tensor:
+    """The same where there may be no such kernel."""
+    seen_values = values[seen.rows].view(weights.shape[0], weights.shape[1], -1)  # (N, S, hs)
+    return torch.bmm(weights.unsqueeze(1), seen_values).squeeze(1)
+
+
+def look_alone(qkv: Tensor, kept: Tensor, k: Tensor, values: Tensor, seen: Seen, position: int) -> Tensor:
     """One text's new token, (1, 3, nh, hs), looks back at all before it, and is kept: (1, C).
 
-    kept, k, v: as `KVCache.views` gives them; hidden: (S, 1).
+    kept, k, values: as `KVCache.views` gives them.
     """
     kept.select(2, position).copy_(qkv[0, -kept.shape[0] :])
-    return look_back(qkv[0, 0].unsqueeze(1), k, v, hidden).view(1, -1)
+    return look_back(qkv[0, 0].unsqueeze(1), k, values, seen).view(1, -1)
 
 
 class Seated(NamedTuple):
     """Where the newest tokens of n texts stand, see `gpt.slots`.
 
-    places, positions: (n,), which slot is whose, and where its token stands there. hidden: what each of the first
-    slots, the places among them, may not see: (count nh, S, 1), see `look_back`. in_order: places are 0, 1, ... n - 1.
+    places, positions: (n,), which slot is whose, and where its token stands there. seen: by the nh queries of each of
+    the first slots, the places among them. in_order: places are 0, 1, ... n - 1.
     """
 
     places: Tensor
     positions: Tensor
-    hidden: Tensor
+    seen: Seen
     in_order: bool
 
 
@@ -61,13 +88,13 @@ def look_together(qkv: Tensor, kept: Tensor, seated: Seated) -> Tensor:
     kept: keys and values of all slots, (2, slots, nh, S, hs).
     """
     nh, hs = qkv.shape[2], qkv.shape[3]
-    count, length = seated.hidden.shape[0] // nh, seated.hidden.shape[1]
+    count, length = seated.seen.hidden.shape[0] // nh, seated.seen.hidden.shape[1]
     kept[:, seated.places, :, seated.positions] = qkv[:, 1:]
     q = qkv[:, 0]  # (n, nh, hs)
     if not seated.in_order:
         q = q.new_zeros([count, nh, hs]).index_copy_(0, seated.places, q)
-    k, v = kept[0, :count, :, :length].flatten(0, 1), kept[1, :count, :, :length].flatten(0, 1)  # (count nh, S, hs)
-    y = look_back(q.reshape(-1, 1, hs), k, v, seated.hidden).view(count, -1)
+    k = kept[0, :count, :, :length].flatten(0, 1)  # (count nh, S, hs)
+    y = look_back(q.reshape(-1, 1, hs), k, kept[1].view(-1, hs), seated.seen).view(count, -1)
     return y if seated.in_order else y[seated.places]
 
 
@@ -121,12 +148,12 @@ class Block(nn.Module):
         x: Tensor,
         rotation: Rotation,
         views: tuple[Tensor, Tensor, Tensor],
-        hidden: Tensor,
+        seen: Seen,
         position: int,
     ) -> Tensor:
         """The stream after this block, for one text's newest token; see `look_alone`."""
-        kept, k, v = views
-        return self.answer(x, look_alone(self.ask(x, rotation)[:1], kept, k, v, hidden, position))
+        kept, k, values = views
+        return self.answer(x, look_alone(self.ask(x, rotation)[:1], kept, k, values, seen, position))
 
     @torch.jit.export
     def together(self, x: Tensor, rotation: Rotation, kept: Tensor, seated: Seated) -> tuple[Tensor, Tensor]:

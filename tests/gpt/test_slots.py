@@ -5,9 +5,9 @@ import torch
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt import slots as slots_module
-from gpt.cache import STEP, whole_steps
+from gpt.cache import STEP, rows_of, whole_steps
 from gpt.decode import Decoder
-from gpt.step import look_back
+from gpt.step import Seen, look_back
 
 
 @pytest.fixture(params=["learned", "rotary"])
@@ -62,10 +62,12 @@ def test_what_a_text_sees_does_not_depend_on_the_others_to_the_bit(n_head, head_
     hidden = torch.zeros(len(lengths), n_head, S, 1)
     for row, length in enumerate(lengths):
         hidden[row, :, length:] = -torch.inf
-    together = look_back(*(x.flatten(0, 1) for x in (q, k, v, hidden))).view_as(q)
+    seen = Seen(*rows_of(len(lengths) * n_head, S, S), hidden.flatten(0, 1))
+    together = look_back(q.flatten(0, 1), k.flatten(0, 1), v.view(-1, head_size), seen).view_as(q)
     for row, length in enumerate(lengths):
         end = whole_steps(length)
-        alone = look_back(q[row], k[row, :, :end], v[row, :, :end], hidden[row, 0, :end])
+        seen = Seen(*rows_of(n_head, end, S), hidden[row, 0, :end])
+        alone = look_back(q[row], k[row, :, :end], v[row].view(-1, head_size), seen).view(n_head, 1, -1)
         assert torch.equal(alone, together[row]) or (n_head == 1 and torch.allclose(alone, together[row], atol=1e-6))
         exact = torch.nn.functional.scaled_dot_product_attention(q[row], k[row, :, :length], v[row, :, :length])
         assert torch.allclose(together[row], exact, atol=1e-5)
@@ -76,7 +78,7 @@ def test_idle_texts_do_not_keep_the_others_waiting_in_far_seats(model):
     decoder = Decoder(model)
     caches = [KVCache(model.config) for _ in range(12)]
     decoder.step([1] * 12, caches)
-    assert len(decoder.slots.together(caches[9:]).seated.hidden) <= 5 * model.config.n_head
+    assert len(decoder.slots.together(caches[9:]).seated.seen.starts) <= 5 * model.config.n_head
     assert decoder.slots.together(caches[9:]).rows == [0, 1, 2]
 
 

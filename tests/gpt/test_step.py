@@ -2,10 +2,11 @@ import pytest
 import torch
 
 from gpt import GPT, GPTConfig, KVCache
+from gpt.cache import rows_of
 from gpt.decode import Decoder
 from gpt.model import rotary_angles
 from gpt.packed import pack
-from gpt.step import Block, Seated, scripted
+from gpt.step import Block, Seated, Seen, bags, products, scripted
 
 POSITIONS = {"learned": None, "rotary": torch.tensor([5, 2, 9])}
 
@@ -53,7 +54,8 @@ def test_torchscript_gives_what_python_gives_to_the_bit_for_one_text(blocks, pac
         kept = torch.randn(3, 2, 16, 16, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
         hidden = torch.zeros(16, 1, dtype=x.dtype)
         hidden[6:] = -torch.inf
-        given.append((block.alone(x, turned(position, 1), (kept, kept[1], kept[2]), hidden, 5), kept))
+        views, seen = (kept, kept[1], kept[2].reshape(-1, 16)), Seen(*rows_of(2, 16, 16), hidden)
+        given.append((block.alone(x, turned(position, 1), views, seen, 5), kept))
     assert all(map(torch.equal, *given))
 
 
@@ -65,9 +67,23 @@ def test_torchscript_gives_what_python_gives_to_the_bit_for_several(blocks, pack
         x = stream(packing, 3)
         kept = torch.randn(2, 4, 2, 16, 16, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
         hidden = torch.zeros(2 * (max(places) + 1), 16, 1, dtype=x.dtype)
-        seated = Seated(torch.tensor(places), torch.tensor([5, 2, 9]), hidden, places == [0, 1, 2])
+        seen = Seen(*rows_of(len(hidden), 16, 16), hidden)
+        seated = Seated(torch.tensor(places), torch.tensor([5, 2, 9]), seen, places == [0, 1, 2])
         given.append((*block.together(x, turned(position, 3), kept, seated), kept))
     assert all(map(torch.equal, *given))
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_bags_and_products_give_the_same_sums(dtype):
+    torch.manual_seed(0)
+    values, weights = torch.randn(3 * 40, 8).to(dtype), torch.randn(3, 16).softmax(-1).to(dtype)
+    seen = Seen(*rows_of(3, 16, 40), weights)
+    expected = (weights.double()[:, None] @ values.view(3, 40, 8)[:, :16].double())[:, 0]
+    for sums in (bags, products):
+        given = sums(values, seen, weights)
+        assert given.dtype is dtype
+        assert torch.allclose(given.double(), expected, atol=1e-12 if dtype is torch.float64 else 1e-2)
 
 
 def test_on_a_cpu_every_block_is_run_by_torchscript():
