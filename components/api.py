@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 import gradio as gr
 
+from components.i18n import Language
 from components.labels import token_text
+from components.problems import in_words
 from components.settings import number, sampling_params
 from components.updates import update_gap
 from gpt import Generation, LoadedModel, distribution, generate, get_model, list_models
@@ -22,9 +24,9 @@ SLOTS = 96  # visitors who may want something of a model at once; who writes has
 MAX_CHARACTERS = 100_000
 
 
-def error(message: object) -> gr.Error:
+def error(message: object, language: Language = "en") -> gr.Error:
     """A sentence for the person: no traceback in the log, nothing in it that runs as HTML."""
-    return gr.Error(escape(str(message)), print_exception=False)
+    return gr.Error(escape(in_words(message, language)), print_exception=False)
 
 
 def find_model(name: object) -> LoadedModel:

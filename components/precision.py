@@ -6,6 +6,7 @@ import gradio as gr
 
 from components.i18n import Language, say
 from components.labels import percent
+from components.problems import in_words
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, get_model
 from gpt.precision_error import measured
@@ -33,6 +34,6 @@ def told(loaded: LoadedModel, language: Language) -> str:
     try:
         error = measured(loaded)
     except ValueError as problem:
-        return say("precision.unknown", language, precision=loaded.precision, problem=problem)
+        return say("precision.unknown", language, precision=loaded.precision, problem=in_words(problem, language))
     numbers = {"kl": f"{error.kl:.2g}", "logit": f"{error.logit:.2g}", "top_1": percent(error.top_1)}
     return say("precision", language, precision=loaded.precision, **numbers)

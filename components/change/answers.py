@@ -15,6 +15,7 @@ from components.change.memory import Memory
 from components.change.program import program
 from components.change.work import watched
 from components.i18n import Language, say
+from components.problems import in_words
 from components.session import Session
 from components.widgets.tokens import selection
 from gpt import Edits, Generation, encode_prompt
@@ -179,7 +180,7 @@ def switch(ui: Change, values: Values, sent: Values) -> Values:
             raise ValueError(f"{asked!r} has no switch")
         factors.check(memory.text.config)
     except ValueError as problem:
-        said = say("change.not_edits", language, problem=problem)
+        said = say("change.not_edits", language, problem=in_words(problem, language))
         return {ui.notice: said, ui.switches: change_views.switch_state(memory)}
     scales = {name: getattr(factors, name) for name in ("head_scale", "attn_scale", "mlp_scale")}
     edit(ui, values, replace(memory.edits, **scales))

@@ -17,6 +17,7 @@ from components.change.memory import Memory, Pair
 from components.change.work import watched
 from components.i18n import Language, say
 from components.labels import quoted
+from components.problems import in_words
 from gpt import LoadedModel
 from gpt.analysis.patching import patch_from, patch_sweep
 
@@ -44,7 +45,7 @@ def sweep(ui: Change, values: Values) -> Iterator[Values]:
     try:
         pair, choices = _pair(loaded, memory, values, ui, language)
     except ValueError as problem:
-        yield {ui.trouble: str(problem), ui.map: "", ui.cell: "", ui.keep: gr.update(visible=False)}
+        yield {ui.trouble: in_words(problem, language), ui.map: "", ui.cell: "", ui.keep: gr.update(visible=False)}
         return
     if pair != memory.pair:
         memory.pair, memory.cell = pair, None

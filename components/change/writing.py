@@ -43,7 +43,7 @@ def write(ui: Change, values: Values) -> Iterator[Values]:
         for document in pair:
             document.read()
     except ValueError as problem:
-        raise error(problem) from None
+        raise error(problem, language) from None
     memory.running = Running(*pair, params, length, memory.edits)
     strips, pace, began, shown = (
         [views.strip(document) for document in pair],

@@ -15,6 +15,7 @@ from components.i18n import Language, say
 from components.playground import steering, views
 from components.playground.starting import loading
 from components.playground.views import Deed
+from components.problems import in_words
 from components.session import Session
 from gpt import Generation
 from gpt.documents.beam import BeamSearch
@@ -44,7 +45,7 @@ def search(ui: Beams, values: Values) -> Iterator[Values]:
             raise ValueError(views.count_sentence(n, limit, language))
         found = BeamSearch(Generation(loaded, prompt), width, length, length_penalty=values[ui.penalty])
     except ValueError as problem:
-        yield {ui.notice: str(problem), ui.status: ""}
+        yield {ui.notice: in_words(problem, language), ui.status: ""}
         return
     memory.search, memory.chosen, memory.halted = found, None, False
     tree = beam_views.begin(found)

@@ -16,6 +16,7 @@ from components.compare.views import SIDES
 from components.i18n import Language, say
 from components.playground import views
 from components.playground.starting import loading
+from components.problems import in_words
 from components.settings import LIMITS, number, sampling_params
 from components.widgets.tokens import selection
 from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, with_seed
@@ -58,7 +59,7 @@ def stream(ui: Sides, values: Values) -> Iterator[Values]:
         _check_fits(prompt, loaded, language)
         pair = Pair(tuple(loaded), prompt, params)
     except ValueError as problem:
-        yield {ui.notice: str(problem)}
+        yield {ui.notice: in_words(problem, language)}
         return
     memory: Memory = values[ui.memory]
     if memory.pair is not None:

@@ -70,7 +70,13 @@ def build_kernels(words: Words, frame: Frame, playground: Playground) -> Panel:
         words.build(sentence, {"value": "kernels.bytes.note"}, kind="caption")
     ui = KernelsPanel(**{field.name: parts[field.name] for field in fields(KernelsPanel)})
     wire_experiment(
-        ui.measure, partial(measure, ui), {frame.language, playground.session}, [ui.measured], ui.notice, alone=False
+        frame,
+        ui.measure,
+        partial(measure, ui),
+        [ui.measured],
+        ui.notice,
+        reads=[playground.session],
+        alone=False,
     )
     return make_panel(
         frame,

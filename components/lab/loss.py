@@ -16,6 +16,7 @@ from components.i18n import Language, Words, say
 from components.lab import loss_views
 from components.lab.loss_views import Reading
 from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS
+from components.problems import in_words
 from components.session import spelled
 from components.widgets.sentence import sentence
 from components.widgets.tokens import selection, tokens
@@ -153,7 +154,7 @@ def measure(ui: TextLoss, values: Values) -> Iterator[Values]:
             parts.append(part)
             yield {ui.status: say("loss.progress", language, n=len(parts), total=total)}
     except ValueError as problem:
-        yield {ui.notice: str(problem)}
+        yield {ui.notice: in_words(problem, language)}
         return
     result = collect(loaded, ids, parts, stride)
     repaired = re.search("[\ud800-\udfff]", text) is not None

@@ -91,7 +91,7 @@ def build_masks(words: Words, frame: Frame, playground: Playground) -> Panel:
         parts["learn"] = build_experiment(words, "masks.learn", "masks")
         parts["losses"] = chart(elem_id="masks-losses")
     ui = MasksPanel(**{field.name: parts[field.name] for field in fields(MasksPanel)})
-    wire_experiment(ui.learn, partial(learn, ui), {frame.language}, [ui.losses], ui.notice)
+    wire_experiment(frame, ui.learn, partial(learn, ui), [ui.losses], ui.notice)
     return make_panel(
         frame,
         playground,

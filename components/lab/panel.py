@@ -13,6 +13,7 @@ from torch import Tensor
 from components.frame import Frame
 from components.i18n import Words
 from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.problems import in_words
 from gpt import Generation
 from gpt.threads import threads_for
 
@@ -59,7 +60,7 @@ def make_panel(
             with threads_for(0):
                 return {seen: True, notice: "", **draw(values, entering)}
         except ValueError as problem:
-            return {seen: True, notice: str(problem)}
+            return {seen: True, notice: in_words(problem, values[frame.language])}
 
     def moved(values: Values) -> Values:
         return drawn(values, False)
@@ -104,17 +105,18 @@ def build_experiment(words: Words, key: str, name: str) -> Experiment:
 
 
 def wire_experiment(
+    frame: Frame,
     experiment: Experiment,
     run: Callable[[Values], Iterator[Values]],
-    inputs: set[Any],
     outputs: Sequence[Any],
     notice: gr.HTML,
     *,
+    reads: Sequence[Any] = (),
     alone: bool = True,
 ) -> None:
     """Let the first button run it, one visitor at a time, and the second end it; a ValueError is said in `notice`.
 
-    alone: on one core, whatever it computes.
+    run: from the language and what it reads. alone: on one core, whatever it computes.
     """
     buttons = [experiment.start, experiment.stop]
 
@@ -129,10 +131,10 @@ def wire_experiment(
                     return
                 yield update
         except ValueError as problem:
-            yield {notice: str(problem)}
+            yield {notice: in_words(problem, values[frame.language])}
 
     written = [*buttons, experiment.found, notice, *outputs]
-    started = experiment.start.click(running, inputs, written, **EXPERIMENT)
+    started = experiment.start.click(running, {frame.language, *reads}, written, **EXPERIMENT)
     for ended in (started.then, started.failure):
         ended(lambda: [gr.update(interactive=True), gr.update(interactive=False)], None, buttons, **LOOKING)
     experiment.stop.click(None, None, None, cancels=started, api_visibility="private")

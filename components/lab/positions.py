@@ -84,7 +84,7 @@ def build_positions(words: Words, frame: Frame, playground: Playground) -> Panel
         parts["train"] = build_experiment(words, "positions.train", "positions")
         parts["beyond"] = chart(elem_id="positions-beyond")
     ui = PositionsPanel(**{field.name: parts[field.name] for field in fields(PositionsPanel)})
-    wire_experiment(ui.train, partial(train, ui), {frame.language}, [ui.beyond], ui.notice)
+    wire_experiment(frame, ui.train, partial(train, ui), [ui.beyond], ui.notice)
     return make_panel(
         frame,
         playground,

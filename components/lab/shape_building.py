@@ -17,6 +17,7 @@ from components.lab.shape_settings import RANGES, SWITCHES, shape_of
 from components.lab.shape_views import Facts
 from components.playground import views
 from components.playground.looking import params_of
+from components.problems import in_words
 from components.session import EXAMPLE_LENGTH, EXAMPLE_SEED
 from components.settings import LIMITS, sampling_params
 from gpt import Generation, LoadedModel, SamplingParams, with_seed
@@ -73,7 +74,7 @@ def compare(ui: ShapeLab, values: Values) -> Iterator[Values]:
     except NoRoom:
         yield {ui.trouble: say("shapes.busy", language)}
     except ValueError as problem:
-        yield {ui.trouble: str(problem)}
+        yield {ui.trouble: in_words(problem, language)}
 
 
 def _compare(ui: ShapeLab, values: Values, language: Language) -> Iterator[Values]:

@@ -14,6 +14,7 @@ from components.i18n import Language, Words, say
 from components.lab import shape_building, shape_views
 from components.lab.shape_settings import LABELS, RANGES, SWITCHES, shape_of, values_of
 from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.problems import in_words
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
@@ -207,7 +208,12 @@ def _show(ui: ShapeLab, given: dict[str, Any], language: Language, preset: str |
     try:
         config = shape_of(given, language)
     except ValueError as problem:
-        return {ui.notice: str(problem), ui.trouble: "", ui.build: gr.update(interactive=False), ui.preset: OWN}
+        return {
+            ui.notice: in_words(problem, language),
+            ui.trouble: "",
+            ui.build: gr.update(interactive=False),
+            ui.preset: OWN,
+        }
     bare = bool(given["skeleton"])
     preset = preset or next((name for name, shape in SHAPES.items() if shape == config and not bare), OWN)
     return {

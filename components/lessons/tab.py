@@ -34,6 +34,7 @@ from components.lessons.pictures import PICTURES
 from components.lessons.places import Rooms, select_head, set_place
 from components.lessons.screen import body_value, head_value, lesson_body, lesson_head
 from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.problems import in_words
 from components.session import first_prompt
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
@@ -252,7 +253,7 @@ def draw(ui: Lessons, values: Values) -> Values:
     try:
         drawn = picture.draw(scene_of(ui, picture, values))
     except ValueError as problem:
-        return {ui.notice: str(problem)}
+        return {ui.notice: in_words(problem, language)}
     return {ui.notice: "", **_values(ui, drawn, language)}
 
 

@@ -12,6 +12,7 @@ import gradio as gr
 from components.api import MAX_CHARACTERS
 from components.i18n import Language, say
 from components.playground import steer_views, views
+from components.problems import in_words
 from components.session import Session
 from components.settings import LIMITS, sampling_params
 from components.widgets.tokens import selection
@@ -73,7 +74,7 @@ def show_prompt(ui: Playground, values: Values) -> Values:
         loaded = get_model(values[ui.frame.model])
         ids = loaded.tokenizer.encode(text)
     except ValueError as problem:  # a model that did not come, a character that its vocabulary does not have
-        return {ui.prompt_strip: "", ui.prompt_count: str(problem)}
+        return {ui.prompt_strip: "", ui.prompt_count: in_words(problem, values[ui.frame.language])}
     return {
         ui.prompt_strip: views.prompt_strip(loaded.tokenizer, ids[:STRIP_TOKENS]),
         ui.prompt_count: views.count_sentence(len(ids), loaded.model.config.block_size, values[ui.frame.language]),

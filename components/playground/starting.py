@@ -47,7 +47,7 @@ def begin(ui: Playground, values: Values) -> Iterator[Values]:
         except ValueError as problem:
             if session.document is not None:  # back to the model that works
                 yield {ui.frame.model: session.document.loaded.name}
-            raise error(problem) from None
+            raise error(problem, values[ui.frame.language]) from None
         if document is None:
             yield given | _too_long(ui, values, loaded)
             return
@@ -83,7 +83,7 @@ def go_on(ui: Playground, values: Values) -> Iterator[Values]:
         try:
             params, length = _asked(ui, values)
         except ValueError as problem:
-            raise error(problem) from None
+            raise error(problem, language) from None
         with session.turns.beginning(turn) as mine:
             if not mine or session.document is not document:
                 return
@@ -125,7 +125,7 @@ def step(ui: Playground, values: Values) -> Values:
             session.look = replace(session.look, position=views.NEWEST)
             return whole(ui, session, values)
     except ValueError as problem:
-        raise error(problem) from None
+        raise error(problem, language) from None
 
 
 def clear(ui: Playground, values: Values) -> Values:

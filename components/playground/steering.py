@@ -161,7 +161,7 @@ def _changed(
             deed = change(session, document)
             document.read()
         except ValueError as problem:
-            raise error(problem) from None
+            raise error(problem, values[ui.frame.language]) from None
         if deed is not None:
             if new:
                 session.later.clear()
@@ -187,7 +187,7 @@ def _return(ui: Playground, values: Values, source: list[Left], other: list[Left
         try:
             document = Generation.from_json(back.file)
         except ValueError as problem:  # its model is gone
-            raise error(problem) from None
+            raise error(problem, values[ui.frame.language]) from None
         if session.document is not None:
             other.append(session.left())
         return _adopted(ui, session, document, back.prompt, deed, values)

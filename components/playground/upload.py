@@ -10,6 +10,7 @@ import gradio as gr
 from components.api import error
 from components.frame import Frame, model_choices
 from components.i18n import Language, Words, say
+from components.problems import in_words
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, add_upload, get_model
 from gpt.checkpoints.layouts import HeadsUnknown
@@ -62,10 +63,10 @@ def open_upload(
             ui.n_head: gr.update(visible=True, choices=unknown.choices),
             ui.message: say("upload.ask", language),
         }
-        raise error(unknown) from None
+        raise error(unknown, language) from None
     except ValueError as problem:
-        yield {ui.message: str(problem)}
-        raise error(problem) from None
+        yield {ui.message: in_words(problem, language)}
+        raise error(problem, language) from None
     yield {
         ui.n_head: gr.update(visible=False, value=None),
         ui.message: opened_sentence(get_model(name), language),

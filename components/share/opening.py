@@ -12,6 +12,7 @@ import gradio as gr
 from components.i18n import Language, say
 from components.playground import looking, starting, views, writing
 from components.playground.panels import LONGEST
+from components.problems import in_words
 from components.session import Session, first_prompt
 from components.settings import LIMITS, sampling_params
 from components.share.link import VIEW, decode
@@ -45,7 +46,7 @@ class Asked:
     def note(self, language: Language) -> str:
         """What a person should know; nothing where all went as asked."""
         said = say("share.refused", language, names=", ".join(self.refused)) if self.refused else ""
-        return " ".join(filter(None, (said, self.problem)))
+        return " ".join(filter(None, (said, in_words(self.problem, language))))
 
 
 def open_link(ui: Playground, tabs: gr.Tabs, values: Values, request: gr.Request) -> Iterator[Values]:

@@ -13,6 +13,7 @@ from components.labels import visible
 from components.playground import looking, starting, views
 from components.playground.steering import adopt
 from components.playground.views import Deed
+from components.problems import in_words
 from components.session import Session
 from components.settings import LIMITS
 from components.share import files, menu
@@ -67,7 +68,7 @@ def answer_link(ui: Playground, values: Values, sent: Values) -> Iterator[Values
     try:
         query = encode(page_values(ui, values, sent.get("tab")))
     except ValueError as problem:  # a seed that is no number
-        yield {ui.frame.link: menu.told(str(problem))}
+        yield {ui.frame.link: menu.told(in_words(problem, language))}
         return
     if len(query) > MAX_LINK:
         says = say("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
@@ -112,7 +113,7 @@ def answer_files(ui: Playground, values: Values, sent: Values) -> Iterator[Value
             file = _file(ui, values, sent.get("what"))
             yield {ui.files: menu.saved(file, say("share.saved", language, name=file.name))}
     except ValueError as problem:
-        yield {ui.files: menu.told(_short(str(problem)))}
+        yield {ui.files: menu.told(_short(in_words(problem, language)))}
 
 
 def _file(ui: Playground, values: Values, what: object) -> files.File:

@@ -9,6 +9,7 @@ import gradio as gr
 from components.api import error
 from components.frame import model_choices
 from components.i18n import Language, say
+from components.problems import in_words
 from components.train import choices, views
 from components.train.views import Moment
 from gpt.live.queue import QueueFull
@@ -44,7 +45,7 @@ def take_file(ui: Train, values: Values) -> Values:
     try:
         given = choices.read_text_file(path, language)
     except ValueError as problem:
-        return {ui.notice: str(problem), ui.source: "", ui.given: None}
+        return {ui.notice: in_words(problem, language), ui.source: "", ui.given: None}
     return {ui.notice: "", ui.given: given, ui.text: "", ui.source: choices.source(given, language)}
 
 
@@ -79,7 +80,7 @@ def start(ui: Train, values: Values, request: gr.Request) -> Values:
         except QueueFull:
             raise ValueError(say("train.error.full", language)) from None
     except ValueError as problem:
-        return {ui.notice: str(problem)}
+        return {ui.notice: in_words(problem, language)}
     ui.desk.discard(last)
     moment.step = moment.layer = moment.head = None
     moment.drawn = None
@@ -222,7 +223,7 @@ def open_model(ui: Train, values: Values, request: gr.Request) -> Values:
     try:
         names = ui.desk.open(owner, run, used=values[ui.frame.model])
     except ValueError as problem:
-        raise error(problem) from None
+        raise error(problem, language) from None
     tested = getattr(run.material, "tested", None)
     return {
         ui.frame.own: names,
