@@ -139,11 +139,12 @@ def test_a_file_that_is_no_document_is_a_sentence_and_the_text_stays(opened, tmp
     assert opened.locator("#share-files img").count() == 0
 
 
-def test_what_is_wrong_with_a_file_is_said_in_the_language_of_the_page(opened, tmp_path):
-    opened.locator("#language label", has_text="中文").click()
+def test_what_is_wrong_with_a_file_is_said_in_the_language_of_the_page(page, site, tmp_path):
+    page.goto(site + LINK.replace("lang=en", "lang=zh"))
+    expect(page.locator(CHIPS)).to_have_count(8)
     (tmp_path / "a.json").write_bytes(b"{]")
-    opened.locator("#share-files input[type=file]").set_input_files(str(tmp_path / "a.json"))
-    expect(opened.locator("#share-files .gb-share-says")).to_contain_text("文件不是 JSON：")
+    page.locator("#share-files input[type=file]").set_input_files(str(tmp_path / "a.json"))
+    expect(page.locator("#share-files .gb-share-says")).to_contain_text("文件不是 JSON：")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
