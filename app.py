@@ -19,7 +19,8 @@ def main() -> int:
     # Seconds of imports, after the command line is checked.
     from components.layout import build_app, launch_options, public_name
     from gpt.checkpoints.hub import Unreachable
-    from gpt.registry import DEFAULT_MODEL, configure
+    from gpt.registry import configure
+    from gpt.sources import DEFAULT_MODEL
 
     try:
         configure(

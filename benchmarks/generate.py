@@ -62,7 +62,7 @@ def main() -> None:
         print(ENGINES[given.engine](given.tokens, given.folder))
         return
     from gpt.checkpoints import convert
-    from gpt.registry import BUNDLED
+    from gpt.sources import BUNDLED
 
     with tempfile.TemporaryDirectory() as temporary:
         folder = str(Path(temporary) / "hf")

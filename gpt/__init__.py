@@ -5,9 +5,11 @@ from gpt.cache import KVCache
 from gpt.config import PRESETS, GPTConfig
 from gpt.edits import Edits, Patch
 from gpt.generate import Generation, Step, encode_prompt, generate, with_seed
+from gpt.loading import LoadedModel
 from gpt.model import GPT
-from gpt.registry import DEFAULT_MODEL, LoadedModel, add_model, add_upload, get_model, list_models, load_model
+from gpt.registry import add_model, add_upload, get_model, list_models
 from gpt.sampling import SamplingParams, Stages, distribution
+from gpt.sources import DEFAULT_MODEL, load_model
 from gpt.tokenizer import Tokenizer
 from gpt.trace import Trace
 

@@ -22,7 +22,8 @@ from gpt.documents.saved_document import SavedDocument
 from gpt.documents.text_statistics import TextStatistics, text_statistics
 from gpt.edits import Edits
 from gpt.lent import lent_steps
-from gpt.registry import LoadedModel, get_model
+from gpt.loading import LoadedModel
+from gpt.registry import get_model
 from gpt.sampling import SamplingParams, choose, uniform
 from gpt.threads import threads_for
 from gpt.zero import on_zero_gpu

@@ -1,15 +1,13 @@
-"""Which models there are; each loaded once and shared by everybody."""
+"""The shared models: each loaded once, kept while there is room, let go when nobody uses them."""
 
 from __future__ import annotations
 
 import copyreg
 import os
-import re
 import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,69 +16,13 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 
-from gpt.checkpoints import Checkpoint, hub, open_checkpoint, weight_files
+from gpt.checkpoints import hub, weight_files
 from gpt.lent import twin
 from gpt.loading import Load, LoadedModel, Precision, best_device, build, check_precision, memory_of
 from gpt.memory import free_memory, gigabytes
 from gpt.model import GPT
+from gpt.sources import DEFAULT_MODEL, MODELS, Source, find_source
 from gpt.zero import on_zero_gpu
-
-DEFAULT_MODEL = "stories"
-BUNDLED = Path(__file__).parent / "assets" / "stories"
-MODELS = {
-    "stories": "Small stories in simple English; comes with the app",
-    "untrained": "The same shape and vocabulary with random weights: before any learning",
-    "distilgpt2": "82 million parameters, taught by GPT-2: half its layers",
-    "gpt2": "GPT-2 small: 124 million parameters",
-    "gpt2-medium": "GPT-2 medium: 355 million parameters",
-    "gpt2-large": "GPT-2 large: 774 million parameters",
-    "gpt2-xl": "GPT-2 XL: 1,558 million parameters",
-}
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a model comes from: a path, or a repository of the hub."""
-
-    place: Path | str
-    n_head: int | None = None
-    untrained: bool = False
-
-    def open(self, progress: hub.Progress | None = None) -> Checkpoint:
-        path = self.place if isinstance(self.place, Path) else hub.download(self.place, progress)
-        return open_checkpoint(path, n_head=self.n_head)
-
-
-def find_source(name_or_path: str | Path, n_head: int | None = None) -> Source:
-    """A name of `list_models`, else a path, else a repository of the hub. Raises ValueError if it is none."""
-    name = str(name_or_path)
-    if name in (DEFAULT_MODEL, "untrained"):
-        return Source(BUNDLED, untrained=name == "untrained")
-    if name not in MODELS and Path(name).expanduser().exists():
-        return Source(Path(name).expanduser(), n_head)
-    if name not in MODELS and not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
-        raise ValueError(f"there is no model, file or folder {name!r}: known models are {', '.join(MODELS)}")
-    return Source(name, n_head)
-
-
-def load_model(
-    name_or_path: str | Path,
-    *,
-    device: str | torch.device | None = None,
-    precision: Precision = "fp32",
-    n_head: int | None = None,
-    progress: hub.Progress | None = None,
-) -> LoadedModel:
-    """A model of its own, shared with nobody: a name of `list_models`, a path, or a repository of the hub.
-
-    device: None takes CUDA, then MPS, then the CPU. n_head: for checkpoints that do not say it.
-    progress: called with the bytes that are here and those there will be, while it downloads.
-    Raises ValueError, with a sentence for a person, for what cannot be loaded.
-    """
-    check_precision(precision)
-    source = find_source(name_or_path, n_head)
-    chosen = best_device() if device is None else torch.device(device)
-    return build(str(name_or_path), source.open(progress), chosen, precision, untrained=source.untrained)
 
 
 class Registry:

@@ -11,7 +11,8 @@ import huggingface_hub
 import pytest
 
 import app
-from gpt.registry import DEFAULT_MODEL, add_model, get_model, remove_model
+from gpt.registry import add_model, get_model, remove_model
+from gpt.sources import DEFAULT_MODEL
 
 ROOT = Path(__file__).parent.parent
 

@@ -12,8 +12,9 @@ from gpt.documents.edit_text import edits_as_python
 from gpt.edits import Edits
 from gpt.generate import Generation
 from gpt.loading import LoadedModel
-from gpt.registry import MODELS, given_heads
+from gpt.registry import given_heads
 from gpt.sampling import SamplingParams
+from gpt.sources import MODELS
 
 
 def python_snippet(document: Generation, tried: Edits | None = None, tried_on: Sequence[int] = ()) -> str:

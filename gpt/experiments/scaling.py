@@ -24,7 +24,7 @@ from gpt.config import GPTConfig
 from gpt.evaluation import score_stories
 from gpt.experiments.shapes import count_parameters, flops_per_token, parameter_parts
 from gpt.loading import LoadedModel
-from gpt.registry import BUNDLED, DEFAULT_MODEL, load_model
+from gpt.sources import BUNDLED, DEFAULT_MODEL, load_model
 from gpt.train.corpus import Rows, learn_tokenizer, read_stories, split_stories
 from gpt.train.recipe import Recipe
 from gpt.train.trainer import Process, Trainer, joined

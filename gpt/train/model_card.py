@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from gpt.evaluation import Score, sample, score_stories
 from gpt.loading import LoadedModel
 from gpt.meta import meta_model
-from gpt.registry import load_model
+from gpt.sources import load_model
 from gpt.train.recipe import Recipe
 from gpt.train.run_folder import RunFolder
 

@@ -22,8 +22,8 @@ from components.widgets.flow import PARTS, packed
 from components.widgets.heads import BUDGET, max_pooled, thumbnail_side
 from gpt import Generation, Trace
 from gpt.config import GPTConfig
+from gpt.loading import LoadedModel
 from gpt.model import GPT
-from gpt.registry import LoadedModel
 from gpt.tokenizer import Tokenizer
 from tests.conftest import make_twins, randomized
 

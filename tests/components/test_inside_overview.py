@@ -17,8 +17,8 @@ from components.playground.views import Look
 from components.widgets.heads import NEAR
 from gpt import Generation
 from gpt.config import GPTConfig
+from gpt.loading import LoadedModel
 from gpt.model import GPT
-from gpt.registry import LoadedModel
 from gpt.tokenizer import Tokenizer
 from tests.components.test_inside import trace_of
 from tests.conftest import randomized

@@ -11,7 +11,8 @@ from components.playground import starting, steering, writing
 from components.session import KEPT, Session, example, opening
 from components.settings import LIMITS
 from gpt import get_model
-from gpt.registry import BUNDLED, add_model, remove_model
+from gpt.registry import add_model, remove_model
+from gpt.sources import BUNDLED
 
 
 class Names:

@@ -15,7 +15,7 @@ from gpt.checkpoints.vocabularies import Characters, PlainIds, find_vocabulary, 
 from gpt.config import GPTConfig
 from gpt.memory import free_memory, gigabytes
 from gpt.model import GPT
-from gpt.registry import load_model
+from gpt.sources import load_model
 from gpt.tokenizer import Tokenizer
 
 TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wörld 你好 🙂", "<|endoftext|>", "x" * 50, ""]

@@ -23,7 +23,8 @@ from gpt.checkpoints.layouts import expected_shapes
 from gpt.checkpoints.vocabularies import Characters, read_nanogpt_meta
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.registry import Registry, load_model
+from gpt.registry import Registry
+from gpt.sources import load_model
 from gpt.tokenizer import Tokenizer
 
 CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)

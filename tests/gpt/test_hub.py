@@ -19,7 +19,8 @@ from gpt.checkpoints import hub, save_hugging_face
 from gpt.checkpoints.bpe_files import write_gpt2_files
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.registry import Registry, load_model
+from gpt.registry import Registry
+from gpt.sources import load_model
 from gpt.tokenizer import Tokenizer
 
 REPO, COMMIT = "someone/tiny", "a" * 40

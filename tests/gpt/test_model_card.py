@@ -13,7 +13,7 @@ import torch
 import yaml
 
 from gpt.evaluation import score_stories
-from gpt.registry import load_model
+from gpt.sources import load_model
 from gpt.train import make_parser
 from gpt.train.corpus import read_stories, split_stories
 from gpt.train.recipe import Recipe

@@ -12,13 +12,15 @@ import pytest
 import torch
 
 from gpt import registry as registry_module
+from gpt import sources
 from gpt.checkpoints import open_checkpoint, save_model
 from gpt.checkpoints.layouts import HeadsUnknown
 from gpt.checkpoints.vocabularies import PlainIds
 from gpt.config import GPTConfig
-from gpt.loading import memory_of
+from gpt.loading import LoadedModel, memory_of
 from gpt.model import GPT
-from gpt.registry import DEFAULT_MODEL, LoadedModel, Registry, get_model, list_models, load_model
+from gpt.registry import Registry, get_model, list_models
+from gpt.sources import DEFAULT_MODEL, load_model
 from gpt.tokenizer import Tokenizer
 from tests.parity.lookalikes import BookGPT
 
@@ -51,7 +53,7 @@ def test_first_visitors_at_the_same_moment_load_it_once(folders: list[Path], mon
         assert go_on.wait(10)
         return open_checkpoint(path, **options)
 
-    monkeypatch.setattr(registry_module, "open_checkpoint", slowly)
+    monkeypatch.setattr(sources, "open_checkpoint", slowly)
     results: list[LoadedModel] = []
     threads = [threading.Thread(target=lambda: results.append(registry.get(names[0]))) for _ in range(8)]
     for thread in threads:
@@ -73,7 +75,7 @@ def test_one_model_does_not_wait_for_another(folders: list[Path], monkeypatch: p
             assert go_on.wait(10)
         return open_checkpoint(path, **options)
 
-    monkeypatch.setattr(registry_module, "open_checkpoint", first_one_hangs)
+    monkeypatch.setattr(sources, "open_checkpoint", first_one_hangs)
     waiting = threading.Thread(target=registry.get, args=(names[0],))
     waiting.start()
     assert registry.get(names[1]).name == names[1]
@@ -100,7 +102,7 @@ def test_failure_reaches_everybody_who_waits_and_the_next_try_is_fresh(
             errors.append(str(error))
 
     with monkeypatch.context() as patch:
-        patch.setattr(registry_module, "open_checkpoint", broken)
+        patch.setattr(sources, "open_checkpoint", broken)
         threads = [threading.Thread(target=visit) for _ in range(3)]
         for thread in threads:
             thread.start()
@@ -123,8 +125,8 @@ def test_visitor_who_stops_waiting_does_not_stop_the_load(folders: list[Path], m
     def leave(done: int, total: int) -> None:
         raise InterruptedError
 
-    monkeypatch.setattr(registry_module, "open_checkpoint", slowly)
-    monkeypatch.setattr(registry_module.hub, "download", lambda name, progress: progress(1, 2) or folders[0])
+    monkeypatch.setattr(sources, "open_checkpoint", slowly)
+    monkeypatch.setattr(sources.hub, "download", lambda name, progress: progress(1, 2) or folders[0])
     registry.add("someone/model")
     with pytest.raises(InterruptedError):
         registry.get("someone/model", leave)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gpt.evaluation import Score
-from gpt.registry import load_model
+from gpt.sources import load_model
 from gpt.train.run_folder import RunFolder
 from gpt.train.trainer import Trainer
 from tests.gpt.tiny_run import TINY, assert_same_weights, weights

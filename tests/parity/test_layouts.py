@@ -18,7 +18,7 @@ from gpt.checkpoints.layouts import HeadsUnknown
 from gpt.checkpoints.vocabularies import Characters, PlainIds
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.registry import load_model
+from gpt.sources import load_model
 from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
