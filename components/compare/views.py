@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from components import figures
 from components.compare import figures as compare_figures
 from components.compare.pair import Pair
 from components.frame import short_name
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text
+from components.next_tokens import next_tokens
 from components.widgets.chart import chart_value
 from gpt.documents.compare import Divergence
 
@@ -120,20 +120,8 @@ def bars(pair: Pair, side: int, language: Language) -> str:
     tokenizer = document.loaded.tokenizer
     stages = pair.stages(side, position)
     raw, final = stages.raw.numpy(), stages.final.numpy()
-    order = np.lexsort((np.arange(len(raw)), -raw, -final))[:TOP]
-    chosen = document.ids[position + 1] if position + 1 < len(document.ids) else None
-    if chosen is not None and chosen not in order:
-        order[-1] = chosen
-    figure = figures.next_token_bars(
-        [token_text(tokenizer, int(i)) for i in order],
-        raw[order],
-        final[order],
-        chosen=None if chosen is None else int(np.flatnonzero(order == chosen)[0]),
-        before_name=say("bars.before", language),
-        after_name=say("bars.after", language),
-        chosen_name=say("bars.chosen", language),
-    )
-    best = int(order[0])
+    ids, chosen, figure = next_tokens(document, position, raw, final, TOP, language)
+    best = int(ids[0])
     said = say(
         "compare.bars.says",
         language,

@@ -11,6 +11,7 @@ import numpy as np
 from components import figures
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text
+from components.next_tokens import next_tokens
 from components.playground.known import Known, statistics_of
 from components.playground.meter import Meter
 from components.widgets.chart import Rows, chart_value
@@ -136,22 +137,9 @@ def bars(document: Generation, look: Look, params: SamplingParams, language: Lan
     position = look.at(document)
     stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
     raw, final, kept = stages.raw.cpu().numpy(), stages.final.cpu().numpy(), stages.kept.cpu().numpy()
-    chosen = document.ids[position + 1] if position + 1 < len(document.ids) else None
-    count = min(TOP, len(raw))
-    order = np.lexsort((-raw, -final))[:count] if len(raw) <= TOP else _best(final, raw, count)
-    if chosen is not None and chosen not in order:
-        order[-1] = chosen
-    figure = figures.next_token_bars_content(
-        [token_text(tokenizer, int(i)) for i in order],
-        raw[order],
-        final[order],
-        chosen=None if chosen is None else int(np.flatnonzero(order == chosen)[0]),
-        before_name=say("bars.before", language),
-        after_name=say("bars.after", language),
-        chosen_name=say("bars.chosen", language),
-    )
+    ids, chosen, figure = next_tokens(document, position, raw, final, TOP, language)
     entropy_raw = float(-(raw[raw > 0] * np.log2(raw[raw > 0])).sum())
-    best = int(order[0])
+    best = int(ids[0])
     sentence = say(
         "bars.says",
         language,
@@ -167,7 +155,7 @@ def bars(document: Generation, look: Look, params: SamplingParams, language: Lan
     )
     if chosen is not None:
         sentence += say("bars.says.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
-    rows = _rows(document, position, order, raw[order], final[order], say("bars.row", language))
+    rows = _rows(document, position, ids, raw[ids], final[ids], say("bars.row", language))
     return chart_value(figure, sentence, rows=rows._replace(name=say("bars.question", language)))
 
 
@@ -187,12 +175,6 @@ def _rows(document: Generation, position: int, ids: np.ndarray, raw: np.ndarray,
         for token_id, before, after in zip(*columns, strict=True)
     ]
     return Rows("", names, [{"token": token_id} for token_id in columns[0]], place(document, position))
-
-
-def _best(final: np.ndarray, raw: np.ndarray, count: int) -> np.ndarray:
-    """The `count` best ids by final probability, then by raw, without sorting the whole vocabulary."""
-    candidates = np.union1d(np.argpartition(-final, count)[:count], np.argpartition(-raw, count)[:count])
-    return candidates[np.lexsort((candidates, -raw[candidates], -final[candidates]))][:count]
 
 
 def window(document: Generation, look: Look) -> tuple[int, int]:

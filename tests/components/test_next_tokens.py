@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from components.next_tokens import best, next_tokens
+from gpt import Generation, get_model
+
+
+def shares(size, zeros, seed):
+    rng = np.random.default_rng(seed)
+    raw = rng.random(size).astype(np.float32)
+    final = np.where(rng.random(size) < zeros, 0, raw * rng.random(size)).astype(np.float32)
+    return raw / raw.sum(), final / max(final.sum(), 1e-9)
+
+
+@pytest.mark.parametrize(("size", "most"), [(1, 5), (5, 5), (6, 5), (5000, 20)])
+@pytest.mark.parametrize("zeros", [0, 0.5, 0.999])
+def test_the_best_are_those_of_a_full_sort(size, most, zeros):
+    raw, final = shares(size, zeros, size)
+    assert best(final, raw, most).tolist() == np.lexsort((np.arange(size), -raw, -final))[:most].tolist()
+
+
+@pytest.fixture(scope="module")
+def document():
+    return Generation(get_model(), "The dog and the cat")
+
+
+@pytest.mark.parametrize("rank", [0, 3, 700])
+def test_what_was_taken_has_a_bar_however_unlikely_it_was(document, rank):
+    raw, _ = shares(4096, 0, 1)
+    raw = np.sort(raw)[::-1].copy()
+    taken = document.ids[2]
+    raw[[rank, taken]] = raw[[taken, rank]]
+    ids, chosen, content = next_tokens(document, 1, raw, raw, 20, "en")
+    assert (len(ids), chosen) == (20, taken)
+    row = ids.tolist().index(taken)
+    assert row == min(rank, 19)
+    assert content["data"][2]["y"] == [row]
+    assert content["data"][1]["x"].tolist() == raw[ids].tolist()
+
+
+def test_after_the_last_token_nothing_is_taken(document):
+    raw, final = shares(4096, 0.5, 2)
+    ids, chosen, content = next_tokens(document, len(document.ids) - 1, raw, final, 10, "zh")
+    assert (len(ids), chosen, content["data"][2]["y"]) == (10, None, [None])
