@@ -36,6 +36,7 @@ def build_machine(words: Words) -> Part:
             picture = words.build(flow, {"labels": flow_labels}, elem_id="flow")
         with gr.Column(elem_classes="gb-card"):
             words.build(sentence, {"value": "inside.heads.question"}, kind="question")
+            whose = sentence(kind="caption", elem_id="heads-whose")
             grid = words.build(heads, {"labels": heads_labels}, elem_id="heads")
 
     def show(scene: Scene) -> Values:
@@ -46,13 +47,14 @@ def build_machine(words: Words) -> Part:
             model: gr.skip() if scene.controls[model] == MODELS[bare] else MODELS[bare],
             lead: say("bare.lead" if bare else "inside.lead", language),
             picture: gr.update(value=drawn, labels=flow_labels(language)),
+            whose: say("bare.heads", language) if bare else "",
             grid: gr.update(value=grown, labels=heads_labels(language)),
         }
 
     def answer(kept: Values, look: Look) -> Values:
         return gr.update(near=closer(kept, look.layer, shown_head(look)))
 
-    pictures = (lead, picture, grid)
+    pictures = (lead, picture, whose, grid)
     return Part("machine", tab, pictures, show, (model,), clickable=(picture, grid), answers={grid: answer})
 
 

@@ -44,6 +44,10 @@ SKELETON: dict[str, tuple[str, str]] = {
         "Last LayerNorm: identity\nThe head reads the embedding as it is.\nx → x, |x| = {norm}",
         "最后的归一化：恒等\n输出头直接读嵌入。\nx → x，|x| = {norm}",
     ),
+    "bare.heads": (
+        "These are the heads of the whole model: the skeleton has none.",
+        "这些是完整模型的头：骨架里没有头。",
+    ),
     "bare.says": (
         "The head gets {token} (position {position} of {n}) as it was embedded, and nothing of the tokens before it: the skeleton "
         "expects {best}. The whole model expects {full}.",

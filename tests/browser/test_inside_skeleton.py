@@ -25,6 +25,7 @@ def test_the_skeleton_takes_the_picture_s_place_and_gives_it_back(page: Page, si
     )
     expect(page.locator("#flow .gb-flow-heads")).to_be_hidden()
     expect(page.locator("#flow-lead")).to_contain_text("The skeleton")
+    expect(page.locator("#heads-whose")).to_have_text("These are the heads of the whole model: the skeleton has none.")
 
     page.locator("#flow [data-part=attn]").focus()
     page.keyboard.press("ArrowRight")  # nothing to open
@@ -37,3 +38,4 @@ def test_the_skeleton_takes_the_picture_s_place_and_gives_it_back(page: Page, si
     expect(says).to_contain_text("in layer 3, head 2")
     expect(bars).to_have_attribute("aria-label", whole)
     expect(page.locator("#flow .gb-flow-heads")).to_be_visible()
+    expect(page.locator("#heads-whose p")).to_be_hidden()
