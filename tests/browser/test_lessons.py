@@ -71,3 +71,16 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     lessons.locator("#language").get_by_text("中文").click()
     expect(lessons.locator("#lesson-head h2")).to_have_text("7 · 残差连接")
     expect(lessons.locator("#lesson-body summary")).to_have_text("看答案")
+
+
+def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_was_given(page, site):
+    page.goto(site)
+    page.locator("#language").get_by_text("中文").click()
+    expect(page.get_by_role("tab", name="课程")).to_be_visible()
+    page.get_by_role("tab", name="课程").click()
+    expect(page.locator("#lesson-head h2")).to_have_text("1 · 配置")
+    expect(page.locator("#lesson-body summary")).to_have_text("看答案")
+    page.locator("#lesson-head .gb-on").click()
+    expect(page.locator("#lesson-head h2")).to_have_text("2 · 分词器")
+    for strip in page.locator("[id^=bpe-strip]").all():
+        expect(strip.locator(".gb-ids .gb-chip").first).to_be_visible()

@@ -43,6 +43,27 @@ def test_every_visitor_has_a_state_of_his_own_and_no_description_of_the_page():
         page.close()
 
 
+def test_a_widget_is_told_all_its_properties_or_none():
+    with Page() as page:
+        label, strip = gr.Textbox(), gr.HTML(ids=True, labels={"name": "tokens"}, size=1)
+        gr.Button().click(lambda word: {strip: word}, label, [strip, label], api_name="tell")
+        gr.Button().click(lambda: {strip: gr.update(labels={"name": "词元"})}, None, [strip, label], api_name="words")
+        gr.Button().click(lambda: {strip: gr.update(value="a", size=2)}, None, [strip, label], api_name="both")
+        gr.Button().click(lambda: {label: "b"}, None, [strip, label], api_name="other")
+    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
+    try:
+        visitor = Client(url, verbose=False)
+        words, _ = visitor.predict(api_name="/words")
+        assert words["props"] == {"ids": True, "labels": {"name": "词元"}, "size": 1}
+        both, _ = visitor.predict(api_name="/both")
+        assert (both["value"], both["props"]) == ("a", {"ids": True, "labels": {"name": "词元"}, "size": 2})
+        skipped, other = visitor.predict(api_name="/other")
+        assert (skipped, other) == ({"__type__": "update"}, "b")
+        assert visitor.predict("c", api_name="/tell")[0] == "c"
+    finally:
+        page.close()
+
+
 def test_the_browser_is_told_of_the_same_blocks():
     with gr.Blocks() as plain:
         gr.Textbox()
