@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import gradio as gr
 
-from components.i18n import Language
+from components.i18n import Language, say
 from components.labels import token_text
 from components.problems import in_words
 from components.settings import number, sampling_params
@@ -26,7 +26,8 @@ MAX_CHARACTERS = 100_000
 
 def error(message: object, language: Language = "en") -> gr.Error:
     """A sentence for the person: no traceback in the log, nothing in it that runs as HTML."""
-    return gr.Error(escape(in_words(message, language)), print_exception=False)
+    title = say("error.title", language)
+    return gr.Error(escape(in_words(message, language)), title=title, print_exception=False)
 
 
 def find_model(name: object) -> LoadedModel:

@@ -3,8 +3,8 @@
 For each visitor gradio describes every part of a page anew, to restore it from a deep link: on a page of this size half
 a tenth of a second in which nobody else is served, and a megabyte. Our links carry text and settings instead.
 
-An update of some properties of a widget takes the others away where the widget is not on the screen yet, and so does one
-that says nothing.
+Where a widget is not on the screen yet, an update of some of its properties takes the others away, and so does one that
+says nothing.
 """
 
 from __future__ import annotations

@@ -79,7 +79,10 @@ PROBLEMS = {
     "{} has weights that are NaN or infinite: this training went wrong": (
         "{} 的权重里有 NaN 或无穷大：这次训练出了问题"
     ),
-    "{} has {} files of weights: name the one to read": "{} 有 {} 个权重文件：请指明要读哪一个",
+    "there are no weights here: their file ends in .safetensors, .pt, .pth or .bin": (
+        "这里没有权重：权重文件以 .safetensors、.pt、.pth 或 .bin 结尾"
+    ),
+    "there are {} files of weights here: name the one to read": "这里有 {} 个权重文件：请指明要读哪一个",
     "{} has {} parts of a model, but not all: see {}": "{} 只有模型的 {} 个分片，并不齐全：见 {}",
     "{} is damaged: its files do not match the checksum in {}": "{} 已损坏：文件与 {} 中的校验和不符",
     "{} is damaged: {}": "{} 已损坏：{}",
@@ -183,7 +186,7 @@ PROBLEMS = {
     ),
     "leaving a token out needs a text of at least 2, not {}": "要去掉一个词元，文本至少要有 2 个词元，而不是 {} 个",
     # a saved document
-    "the file is no JSON: {}": "文件不是 JSON：{}",
+    "the file is no JSON, as a saved document is": "文件不是 JSON，而保存的文档是 JSON",
     'the file is no document of this program: it does not say "format": "{}"': (
         '文件不是本程序的文档：里面没有写 "format": "{}"'
     ),

@@ -107,7 +107,7 @@ CHANGE: dict[str, tuple[str, str]] = {
     "change.edited": ("Changed", "改动后的模型"),
     "change.hint": (
         "Click a token of the original to see what comes next there, before and after.",
-        "点击左边的词元，查看那里接下来是什么：改动前和改动后。",
+        "点击原来的模型写的词元，查看那里接下来是什么：改动前和改动后。",
     ),
     "change.edited.empty": (
         "Generate both: the same prompt, seed and settings, token by token.",

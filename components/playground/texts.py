@@ -81,16 +81,16 @@ PLAYGROUND: dict[str, tuple[str, str]] = {
     "strip.shading.probability": ("probability", "概率"),
     "strip.shading.rank": ("rank", "名次"),
     "strip.shading.entropy": ("entropy", "熵"),
-    "strip.shading.surprisal": ("surprisal", "惊异度"),
+    "strip.shading.surprisal": ("surprisal", "意外程度"),
     "strip.shading.attention": ("attention", "注意力"),
     # along the text
-    "strip.curve": ("Surprise along the text", "沿文本的惊异度"),
+    "strip.curve": ("Surprise along the text", "沿文本的意外程度"),
     "strip.entropy": ("entropy", "熵"),
-    "strip.surprise": ("surprisal", "惊异度"),
+    "strip.surprise": ("surprisal", "意外程度"),
     "strip.unit": ("bits", "比特"),
     "strip.here": (
         "“{token}”: surprisal {surprise}, entropy before it {entropy}",
-        "“{token}”：惊异度 {surprise}，它之前的熵 {entropy}",
+        "“{token}”：意外程度 {surprise}，它之前的熵 {entropy}",
     ),
     "strip.totals": (
         "{n} tokens surprised the model by {mean} each on average: perplexity {perplexity}",

@@ -95,6 +95,7 @@ element.addEventListener("keydown", (event) => {
 });
 document.addEventListener("click", (event) => {
   for (const folded of row.querySelectorAll("details[open]")) folded.open = folded.contains(event.target);
+  if (!element.contains(event.target)) out.hidden = true;
 });
 watch("labels", label);
 watch("value", deliver);

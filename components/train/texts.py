@@ -101,7 +101,7 @@ TRAIN: dict[str, tuple[str, str]] = {
     # the curve
     "train.curve.question": ("How wrong is it?", "它错得有多厉害？"),
     "train.curve.step": ("step", "步"),
-    "train.curve.loss": ("loss, nats", "损失（纳特）"),
+    "train.curve.loss": ("loss, nats", "损失（奈特）"),
     "train.curve.training": ("on what it trains on", "训练数据"),
     "train.curve.held_back": ("on what it never saw", "从未见过的数据"),
     "train.curve.guessing": ("guessing: ln {n}", "瞎猜：ln {n}"),
@@ -109,7 +109,7 @@ TRAIN: dict[str, tuple[str, str]] = {
     "train.curve.rate": ("rate", "学习率"),
     "train.curve.says": (
         "Step {step}: {loss} nats a token on what it has never seen; pure guessing costs {guessing}.",
-        "第 {step} 步：在从未见过的数据上，每个词元 {loss} 纳特；纯靠瞎猜是 {guessing}。",
+        "第 {step} 步：在从未见过的数据上，每个词元 {loss} 奈特；纯靠瞎猜是 {guessing}。",
     ),
     "train.curve.says.accuracy": (
         " {accuracy} of {n} unseen examples are entirely right.",
@@ -187,17 +187,17 @@ TRAIN: dict[str, tuple[str, str]] = {
     "scaling.tokens": ("tokens read", "读过的词元数"),
     "scaling.flops": ("operations spent on training", "训练所用的运算次数"),
     "scaling.parameters": ("parameters, without embeddings", "参数量（不含嵌入）"),
-    "scaling.loss": ("loss, nats per token", "损失（纳特/词元）"),
+    "scaling.loss": ("loss, nats per token", "损失（奈特/词元）"),
     "scaling.after": ("after {n} tokens", "读过 {n} 个词元"),
     "scaling.end": ("at the end", "最后"),
-    "scaling.bundled": ("Stories, this app's model", "Stories（本应用的模型）"),
+    "scaling.bundled": ("Stories, this app's model", "小故事（本应用的模型）"),
     "scaling.by.tokens": (
         "More text helps all; after {tokens} tokens the largest of the three is {gain} nats ahead of the smallest.",
-        "读得越多，损失越低；读过 {tokens} 个词元后，最大的比最小的低 {gain} 纳特。",
+        "读得越多，损失越低；读过 {tokens} 个词元后，最大的比最小的低 {gain} 奈特。",
     ),
     "scaling.by.flops": (
         "For the same work: after {flops} operations the model with {best} is ahead of the other two. A larger one pays when it is trained for longer: Stories took {times} times as many operations.",
-        "同样的运算量：用了 {flops} 次运算时，三个中领先的是 {best} 的模型。更大的模型要训练得更久才划算：Stories 用了它的 {times} 倍运算。",
+        "同样的运算量：用了 {flops} 次运算时，三个中领先的是 {best} 的模型。更大的模型要训练得更久才划算：小故事用了它的 {times} 倍运算。",
     ),
     "scaling.by.parameters": (
         "Read upwards, each line is a moment: the lower the line, the more was read. The steeper it falls, the more the size matters.",
@@ -205,7 +205,7 @@ TRAIN: dict[str, tuple[str, str]] = {
     ),
     "scaling.honest": (
         "The same for all: vocabulary of {vocabulary} tokens, context of 256, recipe, held-back stories. Different: the three read {tokens} tokens each; {name} ({parameters} parameters without embeddings) read at least {more} times as many, in larger batches, and stands at {loss} nats per token, {bits} bits per byte. Embeddings are left out because the vocabulary decides most of their size. In the second half of a training the learning rate falls, which lowers the last points. Losses per token compare only between models of one vocabulary. Made with: {command}",
-        "相同的：{vocabulary} 个词元的词表、256 的上下文、训练方法、留作检验的故事。不同的：三个模型各读了 {tokens} 个词元；{name}（不含嵌入 {parameters} 个参数）读了至少 {more} 倍，每批也更大，达到每词元 {loss} 纳特、每字节 {bits} 比特。不计嵌入，是因为嵌入的大小主要由词表决定。训练后半程学习率逐渐下降，这会压低最后几个点。每词元的损失只能在词表相同的模型之间比较。生成命令：{command}",
+        "相同的：{vocabulary} 个词元的词表、256 的上下文、训练方法、留作检验的故事。不同的：三个模型各读了 {tokens} 个词元；{name}（不含嵌入 {parameters} 个参数）读了至少 {more} 倍，每批也更大，达到每词元 {loss} 奈特、每字节 {bits} 比特。不计嵌入，是因为嵌入的大小主要由词表决定。训练后半程学习率逐渐下降，这会压低最后几个点。每词元的损失只能在词表相同的模型之间比较。生成命令：{command}",
     ),
     "scaling.missing": ("The recorded run is not there: {message}", "没有找到训练记录：{message}"),
 }

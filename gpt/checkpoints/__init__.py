@@ -130,7 +130,9 @@ def weight_files(folder: Path) -> list[Path]:
     named = [folder / name for name in TORCH_FILES if (folder / name).is_file()]
     others = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".pt", ".pth", ".bin")]
     if not named and len(others) != 1:
-        raise ValueError(f"{folder.name} has {len(others) or 'no'} files of weights: name the one to read")
+        if not others:
+            raise ValueError("there are no weights here: their file ends in .safetensors, .pt, .pth or .bin")
+        raise ValueError(f"there are {len(others)} files of weights here: name the one to read")
     return named[:1] or others
 
 

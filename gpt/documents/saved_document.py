@@ -59,8 +59,8 @@ class SavedDocument:
             raise ValueError(f"the file has {len(text):,} characters: a document has at most {MAX_CHARACTERS:,}")
         try:
             data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"the file is no JSON: {error}") from None
+        except (ValueError, RecursionError):
+            raise ValueError("the file is no JSON, as a saved document is") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f'the file is no document of this program: it does not say "format": "{FORMAT}"')
         if data.get("version") != VERSION or not is_whole(data["version"]):

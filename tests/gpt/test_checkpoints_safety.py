@@ -327,11 +327,11 @@ def test_vocabulary_of_another_model_is_refused(folder: Path) -> None:
 def test_nothing_there_and_too_much_there_are_said(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no model, file or folder"):
         load_model(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="no files of weights"):
+    with pytest.raises(ValueError, match="there are no weights here"):
         load_model(tmp_path)
     (tmp_path / "a.pt").touch()
     (tmp_path / "b.pt").touch()
-    with pytest.raises(ValueError, match="2 files of weights: name the one"):
+    with pytest.raises(ValueError, match="2 files of weights here: name the one"):
         load_model(tmp_path)
     (tmp_path / "notes.txt").write_text("hello, this is text")
     with pytest.raises(ValueError, match=r"notes\.txt is neither"):
