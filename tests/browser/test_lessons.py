@@ -84,3 +84,5 @@ def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_wa
     expect(page.locator("#lesson-head h2")).to_have_text("2 · 分词器")
     for strip in page.locator("[id^=bpe-strip]").all():
         expect(strip.locator(".gb-ids .gb-chip").first).to_be_visible()
+        heights = strip.locator(".gb-chip").evaluate_all("chips => chips.map((chip) => chip.offsetHeight)")
+        assert len(set(heights)) == 1, "a bare space is a chip like any other"

@@ -67,7 +67,7 @@ function chip(record, index) {
   if (!record.text.trim()) made.setAttribute("aria-label", `${label("token")} ${record.id}`);
   if (record.text) {
     const [, inside, end] = record.text.match(/^([^]*?)(\n*)$/);
-    made.append(inside);
+    made.append(props.ids ? node("span", "", inside) : inside); // a column would leave out a bare space
     if (end) made.append(node("i", "gb-newline", "⏎".repeat(end.length)));
     record.after = end; // breaks the line, so it stands after the chip
   } else {
