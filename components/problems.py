@@ -8,11 +8,14 @@ from functools import cache
 from components.i18n import Language
 from components.problem_texts import PROBLEMS
 
+LONGEST = 2000  # characters of a sentence that is compared: a stranger's file may stand in it
+
 
 def in_words(problem: object, language: Language) -> str:
-    """The sentence of an exception; in English where nobody has translated it, as for what other libraries say."""
+    """The sentence of an exception; in English where nobody has translated it, as for what other libraries say, and
+    where it is very long."""
     sentence = str(problem)
-    if language == "zh":
+    if language == "zh" and len(sentence) <= LONGEST:
         for pattern, chinese in _patterns():
             if found := pattern.fullmatch(sentence):
                 return chinese.format(*found.groups())

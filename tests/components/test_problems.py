@@ -146,3 +146,8 @@ def test_the_sentence_that_says_most_is_taken():
     said = "a.pt is damaged: it should hold a dict, not a list"
     assert in_words(said, "zh") == "a.pt 已损坏：里面应该是 dict，而不是 list"
     assert in_words("a\nb.pt is damaged: {0} {x}", "zh") == "a\nb.pt 已损坏：{0} {x}"
+
+
+def test_a_stranger_cannot_keep_the_server_busy_with_a_long_sentence():
+    said = "the file is of version '" + "a=b: " * 1_000_000  # comparing it would take hours
+    assert in_words(said, "zh") == said
