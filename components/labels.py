@@ -1,10 +1,11 @@
-"""How a token is written where a person reads it."""
+"""How tokens and numbers are written where a person reads them."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 _MARKS = str.maketrans({" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍", "\x00": "␀"})
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Vocabulary(Protocol):
@@ -26,6 +27,18 @@ def visible(text: str) -> str:
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:
     """A token inside a sentence."""
     return f"“{visible(token_text(tokenizer, token_id))}”"
+
+
+def decimal(value: float, digits: int) -> str:
+    """A number inside a sentence, with a real minus: −0.17."""
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def power(value: float) -> str:
+    """A number far from one, with two digits: −1.5 × 10⁻⁴."""
+    digits, exponent = f"{value:.1e}".split("e")
+    raised = str(int(exponent)).translate(_RAISED)
+    return f"{digits} × 10{raised}".replace("-", "−") if value else "0"
 
 
 def percent(probability: float) -> str:

@@ -104,8 +104,26 @@ CSS = f"""{css_variables()}
   --gb-size-small: {SMALL}; --gb-size: {NORMAL}; --gb-size-large: {LARGE};
 }}
 .gb-widget {{ font-family: var(--gb-sans); }}
+.gb-sideways {{ overflow-x: auto; overscroll-behavior-x: contain; contain: inline-size; }}
+@property --gb-more-left {{ syntax: "<length>"; inherits: false; initial-value: 0px; }}
+@property --gb-more-right {{ syntax: "<length>"; inherits: false; initial-value: 0px; }}
+@keyframes gb-more-left {{ from {{ --gb-more-left: 0px; }} to {{ --gb-more-left: 32px; }} }}
+@keyframes gb-more-right {{ from {{ --gb-more-right: 32px; }} to {{ --gb-more-right: 0px; }} }}
+@supports (animation-timeline: scroll()) {{
+  .gb-sideways {{ /* fades towards the side where there is more */
+    --gb-shown: #000 var(--gb-more-left), #000 calc(100% - var(--gb-more-right));
+    mask-image: linear-gradient(to right, transparent, var(--gb-shown), transparent);
+    animation: gb-more-left linear both, gb-more-right linear both;
+    animation-timeline: scroll(self inline);
+    animation-range: 0px 48px, calc(100% - 48px) 100%;
+  }}
+}}
 :root .dark {{ --color-accent: var(--gb-primary); }}
 :root .dark input[type="range"] {{ --neutral-200: var(--gb-line); }}
-.gradio-container.gradio-container input::-webkit-slider-thumb {{ box-shadow: 0 0 0 1px var(--gb-muted); }}
-.gradio-container.gradio-container input::-moz-range-thumb {{ box-shadow: 0 0 0 1px var(--gb-muted); }}
+.gradio-container.gradio-container input::-webkit-slider-thumb {{
+  border-radius: 50%; box-shadow: 0 0 0 1px var(--gb-muted);
+}}
+.gradio-container.gradio-container input::-moz-range-thumb {{
+  border-radius: 50%; box-shadow: 0 0 0 1px var(--gb-muted);
+}}
 """

@@ -15,7 +15,7 @@ from components.frame import Frame
 from components.i18n import Language, Words, say
 from components.lab.panel import Values, best_of_both, document_of, make_panel
 from components.lab.panel_figures import lines
-from components.labels import percent, quoted, token_text
+from components.labels import decimal, percent, power, quoted, token_text
 from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
@@ -147,9 +147,9 @@ def curves_value(x: float, language: Language) -> str:
         slope_title=say("activations.slope", language),
         flat_name=say("activations.flat", language),
     )
-    values = {name: f"{curve.y.item():.4f}" for name, curve in here.items()}
-    slopes = {f"d_{name}": f"{curve.slope.item():.4f}" for name, curve in here.items()}
-    text = say("activations.values", language, x=f"{x:.2f}", zero=f"{flattest():.4f}", **values, **slopes)
+    values = {name: decimal(curve.y.item(), 4) for name, curve in here.items()}
+    slopes = {f"d_{name}": decimal(curve.slope.item(), 4) for name, curve in here.items()}
+    text = say("activations.values", language, x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
     return chart_value(figure, text)
 
 
@@ -168,17 +168,12 @@ def exact_value(x: float, language: Language) -> str:
         {say("activations.exact", language): difference.numpy()},
         x_title="x",
         y_title=say("activations.exact", language),
-        mark=(f"{x:.2f}", x),
+        mark=(decimal(x, 2), x),
         height=280,
     )
     here = gelu_difference(torch.tensor(float(x))).item()
-    text = say(
-        "activations.exact.says",
-        language,
-        x=f"{x:.2f}",
-        here=f"{here:.1e}" if here else "0",
-        most=f"{difference.abs().max().item():.1e}",
-    )
+    most = difference.abs().max().item()
+    text = say("activations.exact.says", language, x=decimal(x, 2), here=power(here), most=power(most))
     return chart_value(figure, text)
 
 

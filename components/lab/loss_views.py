@@ -62,16 +62,15 @@ def says(reading: Reading, language: Language) -> str:
     """What the numbers mean, and how the text was read."""
     result, block_size = reading.result, reading.loaded.model.config.block_size
     n = len(result.ids)
-    choices = f"{result.score.perplexity:,.0f}"
-    n_bytes = f"{result.score.n_bytes:,}"
+    choices, vocab_size = result.score.perplexity, reading.loaded.model.config.vocab_size
     text = say(
-        "loss.says",
+        "loss.says" if choices <= vocab_size else "loss.misled",
         language,
         model=short_name(reading.loaded.name, language),
-        choices=choices,
-        n=f"{n:,}",
-        bytes=n_bytes,
+        choices=f"{choices:,.0f}",
+        vocab_size=f"{vocab_size:,}",
     )
+    text += say("loss.counted", language, n=f"{n:,}", bytes=f"{result.score.n_bytes:,}")
     if result.n_windows == 1:
         text += say("loss.fits", language, limit=f"{block_size:,}")
     else:

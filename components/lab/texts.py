@@ -167,11 +167,16 @@ LABS: dict[str, tuple[str, str]] = {
         "每个词元 {loss} 奈特 · 困惑度 {perplexity} · 每字节 {bits} 比特",
     ),
     "loss.says": (
-        "{model} was as unsure as in a fair choice among {choices} tokens. {n} tokens; the first does not count, "
-        "nothing "
-        "stands before it; the others are {bytes} bytes. ",
-        "{model} 的把握相当于在 {choices} 个词元中随机选一个。共 {n} 个词元；第一个不计，因为它前面没有内容；"
-        "其余共 {bytes} 字节。",
+        "{model} was as unsure as in a fair choice among {choices} tokens.",
+        "{model} 的把握相当于在 {choices} 个词元中随机选一个。",
+    ),
+    "loss.misled": (
+        "{model} was sure of other tokens than these: a blind choice among all {vocab_size} would have done better.",
+        "{model} 确信的是别的词元：在全部 {vocab_size} 个词元中盲选一个都会更好。",
+    ),
+    "loss.counted": (
+        " {n} tokens; the first does not count, nothing stands before it; the others are {bytes} bytes. ",
+        "共 {n} 个词元；第一个不计，因为它前面没有内容；其余共 {bytes} 字节。",
     ),
     "loss.fits": (
         "They fit the context of {limit}: each is predicted from all before it.",

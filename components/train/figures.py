@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.palette import CURVES, PALETTE
+from components.palette import CURVES, PALETTE, SEQUENTIAL
 
 LIGHT = {name: pair.light for name, pair in PALETTE.items()}
 GRID = {"gridcolor": LIGHT["line"], "zeroline": False, "fixedrange": True}
@@ -130,7 +130,7 @@ def scaling_curves(
     """
     data = []
     for i, line in enumerate(lines):
-        colour = LIGHT["before" if i < len(lines) - 1 else "after"] if upright else CURVES[i % len(CURVES)].light
+        colour = SEQUENTIAL[3 + 4 * (i + 1) // len(lines)] if upright else CURVES[i % len(CURVES)]
         mark = SYMBOLS[i % len(SYMBOLS)]
         data.append(
             {
@@ -139,8 +139,8 @@ def scaling_curves(
                 "x": _floats(line.x),
                 "y": _floats(line.y),
                 "name": line.name,
-                "line": {"color": colour, "width": 2, "dash": DASHES[i % len(DASHES)]},
-                "marker": {"color": colour, "size": 6, "symbol": mark},
+                "line": {"color": colour.light, "width": 2, "dash": DASHES[i % len(DASHES)]},
+                "marker": {"color": colour.light, "size": 6, "symbol": mark},
                 "hovertemplate": "%{x:.3s}: %{y:.3f}",
             }
         )

@@ -20,7 +20,9 @@ CSS = (_FOLDER / "beams.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-beams">
 <p class="gb-empty"></p>
-<div class="gb-beams-scroll"><div class="gb-beams-stage" role="group"><svg aria-hidden="true"></svg></div></div>
+<div class="gb-beams-scroll gb-sideways">
+<div class="gb-beams-stage" role="group"><svg aria-hidden="true"></svg></div>
+</div>
 <ul class="gb-beams-legend"></ul>
 <div class="gb-tip" role="tooltip" hidden></div>
 </figure>"""

@@ -23,7 +23,7 @@ CSS = (_FOLDER / "flow.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-flow">
 <p class="gb-flow-empty"></p>
-<div class="gb-flow-scroll"><div class="gb-flow-stage">
+<div class="gb-flow-scroll gb-sideways"><div class="gb-flow-stage">
 <canvas aria-hidden="true"></canvas>
 <div class="gb-flow-lane" hidden></div><div class="gb-flow-column" hidden></div>
 <div class="gb-picks gb-picks-layer gb-flow-layer" role="group"></div>
