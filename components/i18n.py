@@ -17,7 +17,24 @@ B = TypeVar("B", bound=Block)
 def say(key: str, language: Language, **values: object) -> str:
     """The sentence of that key, with the values filled in."""
     sentence = TEXTS[key][language == "zh"]
+    if language == "zh":
+        sentence = _close_up(sentence, values)
     return sentence.format(**values) if values else sentence
+
+
+def _close_up(sentence: str, values: dict[str, object]) -> str:
+    """A space stands between Chinese and what is not; not beside a value that is Chinese there itself."""
+    for name, value in values.items():
+        text = str(value)
+        if _is_chinese(text[:1]):
+            sentence = sentence.replace(f" {{{name}}}", f"{{{name}}}")
+        if _is_chinese(text[-1:]):
+            sentence = sentence.replace(f"{{{name}}} ", f"{{{name}}}")
+    return sentence
+
+
+def _is_chinese(character: str) -> bool:
+    return "\u4e00" <= character <= "\u9fff"
 
 
 class Words:

@@ -114,7 +114,7 @@ def patching_card(words: Words) -> dict[str, Any]:
             for name in ("answer", "other"):
                 parts[name] = words.build(
                     gr.Dropdown,
-                    {"label": f"change.patch.{name}"},
+                    {"label": f"change.patch.{name}", "info": "change.patch.found"},
                     choices=[],
                     value=None,
                     allow_custom_value=True,

@@ -178,6 +178,7 @@ CHANGE: dict[str, tuple[str, str]] = {
     "change.patch.example.animals": ("Dog or cat", "狗还是猫"),
     "change.patch.answer": ("Answer of A", "A 的答案"),
     "change.patch.other": ("Answer of B", "B 的答案"),
+    "change.patch.found": ("left empty: found by measuring", "留空：测量时自动找出"),
     "change.patch.name": ("What is put in", "放进去的"),
     "change.patch.resid_pre": ("residual stream", "残差流"),
     "change.patch.resid_mid": ("residual stream between attention and feed-forward", "注意力与前馈之间的残差流"),

@@ -58,3 +58,8 @@ def test_no_two_parts_of_the_page_use_one_key():
         for name, table in vars(importlib.import_module(module.name)).items():
             for key, texts in table.items() if name.isupper() and isinstance(table, dict) else ():
                 assert said.setdefault(key, texts) == texts, f"{key} in {module.name}"
+
+
+def test_a_space_stands_between_chinese_and_what_is_not():
+    assert say("loss.says", "zh", model="故事模型", choices="12").startswith("故事模型的把握相当于在 12 个词元中")
+    assert say("loss.says", "zh", model="GPT-2", choices="12").startswith("GPT-2 的把握相当于在 12 个词元中")
