@@ -27,7 +27,7 @@ MAX_CHARACTERS = 100_000
 def error(message: object, language: Language = "en") -> gr.Error:
     """A sentence for the person: no traceback in the log, nothing in it that runs as HTML."""
     title = say("error.title", language)
-    return gr.Error(escape(in_words(message, language)), title=title, print_exception=False)
+    return gr.Error(escape(in_words(message, language), quote=False), title=title, print_exception=False)
 
 
 def find_model(name: object) -> LoadedModel:

@@ -327,6 +327,7 @@ def _colorbar(title: str, largest: float, *, clipped: bool) -> dict[str, Any]:
     """A small scale in the corner that a causal picture leaves blank."""
     place = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "len": 0.36, "thickness": 8}
     ends = {"tickvals": [0, largest], "ticktext": ["0", f"{'≥ ' if clipped else ''}{largest:.2g}"]}
+    ends |= {"ticklabeloverflow": "allow"}  # else plotly leaves out a label that reaches over the end
     return place | ends | {"title": {"text": _escape(title), "side": "top"}, "outlinewidth": 0, "ypad": 4}
 
 

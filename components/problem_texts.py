@@ -14,7 +14,7 @@ PROBLEMS = {
     "position {} has not been read: there are {}": "位置 {} 还没有读过：一共读了 {} 个",
     "layer {} does not exist: the model has layers 0 to {}": "第 {} 层不存在：模型的层是 0 到 {}",
     "head {} does not exist: a layer has heads 0 to {}": "第 {} 个头不存在：每层的头是 0 到 {}",
-    "this model does not know {}: it was trained on {} characters, {}": "模型不认识 {}：它只学过 {} 个字符：{}",
+    "this model does not know “{}”: it was trained on {} characters: {}": "模型不认识“{}”：它只学过 {} 个字符：{}",
     "this model has no vocabulary: write token ids, numbers from 0 to {} with spaces between, not {}": (
         "这个模型没有词表：请输入词元编号，即 0 到 {} 的数字，用空格隔开，而不是 {}"
     ),
@@ -79,8 +79,8 @@ PROBLEMS = {
     "{} has weights that are NaN or infinite: this training went wrong": (
         "{} 的权重里有 NaN 或无穷大：这次训练出了问题"
     ),
-    "there are no weights here: their file ends in .safetensors, .pt, .pth or .bin": (
-        "这里没有权重：权重文件以 .safetensors、.pt、.pth 或 .bin 结尾"
+    "there are no weights here: their file ends in .safetensors, .pt, .pth or .bin; unpack a .zip first": (
+        "这里没有权重：权重文件以 .safetensors、.pt、.pth 或 .bin 结尾；.zip 请先解压"
     ),
     "there are {} files of weights here: name the one to read": "这里有 {} 个权重文件：请指明要读哪一个",
     "{} has {} parts of a model, but not all: see {}": "{} 只有模型的 {} 个分片，并不齐全：见 {}",
@@ -93,9 +93,13 @@ PROBLEMS = {
     "{} is damaged: its entries are larger than its {} bytes": "{} 已损坏：里面的内容比文件的 {} 字节还大",
     "{} is damaged: its header of {} bytes does not fit its {} bytes": "{} 已损坏：{} 字节的文件头与文件的 {} 字节不符",
     "{} has more than {} bytes: too many to be what it should": "{} 超过了 {} 字节：作为这种文件太大了",
+    "{} has more than {} tuples, which no checkpoint has": "{} 里的元组超过 {} 个，检查点不会有这么多",
     "{} has {} bytes beside its tensors: too much": "{} 除张量外还有 {} 字节：太多了",
     "{} holds no state dict: save model.state_dict()": "{} 里没有 state dict：请保存 model.state_dict()",
-    "{} is compressed or encrypted, which torch.save never does": "{} 是压缩或加密过的，而 torch.save 从不这样做",
+    "{} is compressed or encrypted, which torch.save never does: unpack it first": (
+        "{} 是压缩或加密过的，而 torch.save 从不这样做：请先解压"
+    ),
+    "the text is one character again and again: there is nothing to predict": "整个文本只重复一个字符：没有可以预测的",
     "{} is in torch's format of before 2020: save it again with a newer torch": (
         "{} 是 torch 2020 年以前的格式：请用新一些的 torch 重新保存"
     ),

@@ -11,6 +11,7 @@ from components.playground.turns import Turns
 from components.playground.views import Deed, Look, Meter, sharpest_head
 from components.settings import LIMITS, sampling_params
 from gpt import Edits, Generation, LoadedModel, SamplingParams
+from gpt.documents.branches import History
 from gpt.generate import FinishReason
 
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
@@ -26,6 +27,7 @@ class Left:
 
     prompt: str
     file: str
+    history: History
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Session:
 
     def left(self) -> Left:
         """The document as it is kept."""
-        return Left(self.prompt, self.document.to_json())
+        return Left(self.prompt, self.document.to_json(), self.document.history)
 
 
 def opening(document: Generation) -> Session:
@@ -151,7 +153,7 @@ def text_state(document: Generation | None) -> tuple[int, int, int]:
     if document is None:
         return 0, 0, 0
     n = document.n_read
-    return id(document), n, document.path[n - 1] if n else -1
+    return document.key, n, document.path[n - 1] if n else -1
 
 
 def example(loaded: LoadedModel) -> Generation:
@@ -161,4 +163,5 @@ def example(loaded: LoadedModel) -> Generation:
     for _ in document.steps(params, EXAMPLE_LENGTH):
         pass
     document.read()
+    document.history = History(document.path[-1])  # no visitor did anything yet
     return document

@@ -43,6 +43,20 @@ def number(name: str, value: object, low: float, high: float = math.inf) -> floa
     return int(value) if whole else float(value)
 
 
+def nearest(name: str, value: object) -> object:
+    """What the slider of a setting stands at for a number that was typed beside it; anything else as it is."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return value
+    if name in LIMITS:
+        value = min(max(value, LIMITS[name].low), LIMITS[name].high)
+    return round(value) if name in WHOLE else value
+
+
+def new_tokens(value: object) -> int:
+    """How many tokens to write, of what the page's slider says. Raises ValueError with a sentence."""
+    return int(number("max_new_tokens", nearest("max_new_tokens", value), 1))
+
+
 def sampling_params(
     *,
     temperature: object,

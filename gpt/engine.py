@@ -25,6 +25,7 @@ from torch import Tensor
 from gpt.cache import KVCache
 from gpt.decode import Decoder, is_plain, matrix_numbers
 from gpt.edits import Edits
+from gpt.interrupts import interrupts_later
 from gpt.model import GPT
 from gpt.recorded import Recorder
 from gpt.seats import Seats
@@ -101,22 +102,24 @@ class Engine:
 
         cache: of batch size 1, with room for all of them; nobody else may use it meanwhile. then: called with states
         (T, C), after the last norm, and an Outlook, by whoever computed them; many threads that each choose their
-        token at the same moment would only stand in each other's way. Raises as the model and `then` do.
+        token at the same moment would only stand in each other's way. Raises as the model and `then` do; the cache is
+        then as it was, unless `then` raised.
         """
         mine = Asked(ids, cache, edits, then)
-        with self._change:
-            self._asked.append(mine)
-            mine.leads = not self._busy
-            self._busy = True
-            self._change.notify_all()
-        if not mine.leads:
-            mine.ready.wait()
-        if mine.leads:
-            try:
-                while mine.left:
-                    self._lead()
-            finally:
-                self._hand_over()
+        with interrupts_later():
+            with self._change:
+                self._asked.append(mine)
+                mine.leads = not self._busy
+                self._busy = True
+                self._change.notify_all()
+            if not mine.leads:
+                mine.ready.wait()
+            if mine.leads:
+                try:
+                    while mine.left:
+                        self._lead()
+                finally:
+                    self._hand_over(mine)
         if mine.error is not None:
             raise mine.error
         return mine.result
@@ -141,8 +144,13 @@ class Engine:
             rows = sum(one.left for one in self._asked)
         if rows == 1 and self.size < SMALL:
             self._round()
+            return
+        try:
+            done = self._thread.submit(self._round)
+        except RuntimeError:  # Python is about to end, and starts nothing new
+            self._round()
         else:
-            self._thread.submit(self._round).result()
+            done.result()
 
     @cached_property
     def _thread(self) -> ThreadPoolExecutor:
@@ -174,11 +182,14 @@ class Engine:
 
     @torch.inference_mode()
     def _step(self, asked: list[Asked]) -> None:
+        caches = [one.cache for one in asked]
+        lengths = [cache.length for cache in caches]
         try:
-            states = self._states([one.ids[0] for one in asked], [one.cache for one in asked])
+            states = self._states([one.ids[0] for one in asked], caches)
             outlooks = self._outlooks(states)
         except Exception:  # who is it? alone, everybody fails or goes on for himself
-            for one in asked:
+            for one, length in zip(asked, lengths, strict=True):
+                one.cache.crop(length)
                 self._read(one, 1)
             return
         for row, one in enumerate(asked):
@@ -199,7 +210,7 @@ class Engine:
     @torch.inference_mode()
     def _read(self, one: Asked, count: int) -> None:
         """The next `count` tokens of one text; edits are a matter for the model itself."""
-        done = len(one.ids) - one.left
+        done, length = len(one.ids) - one.left, one.cache.length
         ids = one.ids[done : done + count]
         try:
             if one.edits is None and self.decoder is not None:
@@ -212,6 +223,7 @@ class Engine:
                 one.finish(*self._outlooks(one.states[-1][-1:]))
         except Exception as error:
             one.error = error
+            one.cache.crop(length - done)
         if not one.left:
             one.ready.set()
 
@@ -225,9 +237,10 @@ class Engine:
             entropy = [-row.sum().item() / math.log(2) for row in surprise]  # one by one: to the bit as alone
         return [Outlook(*of) for of in zip(logits, log_sum.tolist(), entropy, strict=True)]
 
-    def _hand_over(self) -> None:
-        """Let the one who has waited longest do the next round."""
+    def _hand_over(self, leader: Asked) -> None:
+        """The leader leaves: let the one who has waited longest do the next round."""
         with self._change:
+            self._asked = [one for one in self._asked if one is not leader]
             for one in self._asked:
                 if not one.ready.is_set():
                     one.leads = True

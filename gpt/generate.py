@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -81,12 +80,14 @@ class Generation(Document):
         """The same document, to go on with on its own."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits)
         other._plant(Branches(self.tree.tokens), self._n_given, self.path[-1])
-        other._history, other._reading = deepcopy(self._history), self._reading.copy()
+        other.history, other._reading = self.history, self._reading.copy()
         return other
 
     def __deepcopy__(self, memo: dict[int, object]) -> Generation:
-        """The model stays shared, also when a copy is made of something that holds a document."""
-        return self.copy()
+        """The model stays shared, also when a copy is made of something that holds a document; it is the same one."""
+        other = self.copy()
+        other.key = self.key
+        return other
 
     def to_json(self) -> str:
         """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for edits that have no text."""

@@ -26,6 +26,8 @@ Precision = Literal["fp32", "bf16", "int8"]
 MOVING = 3.0  # seconds that a load waits for huge pages: while they come, writing is slow
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
+_first = threading.Lock()
+
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
@@ -41,9 +43,14 @@ class LoadedModel:
     precision: Precision
     layout: str = ""
 
-    @cached_property
+    @property
     def engine(self) -> Engine:
         """What writes with this model for everybody who holds it."""
+        with _first:  # since Python 3.12, cached_property alone would make one for each who asks at the same moment
+            return self._engine
+
+    @cached_property
+    def _engine(self) -> Engine:
         return Engine(self.model)
 
 
@@ -63,8 +70,11 @@ def check_precision(precision: str) -> None:
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device) -> int:
-    """Bytes that a model takes in a precision. On a CPU a tied head is there twice: packed, and as rows to embed."""
+    """Bytes that a model takes in a precision. On a CPU a tied head is there twice: packed, and as rows to embed;
+    all of it is, where a model stays as rows for a twin on a GPU."""
     config, dtype = checkpoint.config, DTYPES[precision]
+    if device.type == "cpu" and on_zero_gpu():
+        return 2 * checkpoint.n_bytes(dtype)
     twice = config.tie_weights and device.type == "cpu"
     return checkpoint.n_bytes(dtype) + (config.vocab_size * config.n_embd * dtype.itemsize if twice else 0)
 
@@ -72,11 +82,10 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
 def can_pack(precision: Precision, device: torch.device) -> bool:
     """Whether a model's matrices are kept in the order of `gpt.packed` alone, and not as rows.
 
-    Not in float32 where oneDNN is missing or a twin is made for a GPU.
+    Not in float32 where oneDNN is missing, and never where a twin is made for a GPU.
     """
-    return device.type == "cpu" and (
-        precision != "fp32" or (torch.backends.mkldnn.is_available() and not on_zero_gpu())
-    )
+    kernels = precision != "fp32" or torch.backends.mkldnn.is_available()
+    return device.type == "cpu" and kernels and not on_zero_gpu()
 
 
 def build(
@@ -85,7 +94,8 @@ def build(
     """Make the model that a checkpoint describes; with random weights, always the same, if it is to be untrained."""
     packed = can_pack(precision, device)
     if precision == "int8" and not packed:
-        raise ValueError(f"precision int8 is for CPUs: on {device} choose bf16")
+        place = "ZeroGPU" if on_zero_gpu() else device
+        raise ValueError(f"precision int8 is for CPUs: on {place} choose bf16")
     dtype = torch.float32 if packed else DTYPES[precision]
     if untrained:
         with torch.random.fork_rng(devices=[]):

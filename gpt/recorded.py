@@ -7,7 +7,9 @@ runs over the whole cache with what lies ahead masked. Nothing is compiled; reco
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from functools import cache
 from weakref import WeakKeyDictionary
 
 import torch
@@ -20,6 +22,7 @@ from gpt.step import Block, Rotation
 
 KEPT = 32  # texts whose steps stay recorded: those that are written now
 Play = Callable[[], Tensor]
+_recording = threading.Lock()  # torch allows one at a time in a process
 
 
 class FixedStep:
@@ -78,19 +81,32 @@ class Recorder:
 
 
 def cuda_graph(step: FixedStep) -> Play:
-    """Record a step, as torch's notes on CUDA graphs say: run it on a stream of its own first, then capture it."""
-    aside = torch.cuda.Stream(step.decoder.device)
-    aside.wait_stream(torch.cuda.current_stream(step.decoder.device))
-    with torch.cuda.stream(aside):
-        for _ in range(2):
-            step.run()  # it writes where the token will stand anyway
-    torch.cuda.current_stream(step.decoder.device).wait_stream(aside)
+    """Record a step, as torch's notes on CUDA graphs say: run it on a stream of its own first, then capture it.
+
+    Raises RuntimeError where that cannot be; the stream of the calling thread is then the one it was.
+    """
+    device = step.decoder.device
+    aside, current = _aside(device), torch.cuda.current_stream(device)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may use the GPU meanwhile
-        state = step.run()
+    with _recording:
+        aside.wait_stream(current)
+        with torch.cuda.stream(aside):
+            for _ in range(2):
+                step.run()  # it writes where the token will stand anyway
+        current.wait_stream(aside)
+        # Other threads may use the GPU meanwhile; the stream is named, else torch takes one of the default GPU.
+        capture = torch.cuda.graph(graph, stream=aside, capture_error_mode="thread_local")
+        with torch.cuda.stream(current), capture:
+            state = step.run()
 
     def play() -> Tensor:
         graph.replay()
         return state
 
     return play
+
+
+@cache
+def _aside(device: torch.device) -> torch.cuda.Stream:
+    """One stream for every recording on a GPU: for each, cuBLAS would keep memory of its own."""
+    return torch.cuda.Stream(device)

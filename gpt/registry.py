@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,7 +45,7 @@ class Registry:
         self._unlisted: set[str] = set()  # somebody's own, in nobody else's list
         self._lock = threading.Lock()  # never held while a model loads
         self._loads: dict[str, Load] = {}
-        self._promised: dict[str, int] = {}  # bytes of models that are being made
+        self._promised: dict[Load, int] = {}  # bytes of models that are being made
         self._kept: OrderedDict[str, LoadedModel] = OrderedDict()  # the longest unused first
         self._alive: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
         self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # of every model in memory, kept or held
@@ -70,8 +71,8 @@ class Registry:
         with self._lock:
             if self._sources.setdefault(name, source) != source and name not in MODELS:
                 self._sources[name] = source
-                self._kept.pop(name, None)
-                self._alive.pop(name, None)
+                for known in (self._loads, self._kept, self._alive):
+                    known.pop(name, None)
         return name
 
     def add_upload(
@@ -92,7 +93,7 @@ class Registry:
         folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
         for file in map(Path, files):
             try:
-                os.link(file, Path(folder.name) / file.name)
+                os.link(file.resolve(), Path(folder.name) / file.name)
             except FileExistsError:
                 raise ValueError(f"two of the files are named {file.name}") from None
             except OSError:
@@ -117,7 +118,7 @@ class Registry:
         with self._lock:
             if name in MODELS:
                 return
-            for known in (self._sources, self._kept, self._alive):
+            for known in (self._sources, self._loads, self._kept, self._alive):
                 known.pop(name, None)
             self._unlisted.discard(name)
             if name in self._uploads:
@@ -134,8 +135,9 @@ class Registry:
                 return loaded
             load = self._loads.get(name)
             if load is None:
-                load = self._loads[name] = Load()
+                load = Load()
                 load.start(self._run, name, self._sources[name], load)
+                self._loads[name] = load
         return load.wait(progress)
 
     def given_heads(self, name: str) -> int | None:
@@ -159,21 +161,26 @@ class Registry:
         try:
             checkpoint = source.open(load.report)
             device = self.device or best_device()
-            self._make_room(name, memory_of(checkpoint, self.precision, device), device)
+            self._make_room(name, memory_of(checkpoint, self.precision, device), device, load)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained)
             if on_zero_gpu():
                 twin(loaded)
         except BaseException as error:
             with self._lock:
-                del self._loads[name]
-                self._promised.pop(name, None)
+                self._promised.pop(load, None)
+                self._over(name, load)
             load.result.set_exception(error)
             return
         with self._lock:
-            self._sizes[loaded.model] = self._promised.pop(name)
-            self._keep(loaded)
-            del self._loads[name]
+            self._sizes[loaded.model] = self._promised.pop(load)
+            if self._sources.get(name) is source:  # nobody has put another model in its place meanwhile
+                self._keep(loaded)
+            self._over(name, load)
         load.result.set_result(loaded)
+
+    def _over(self, name: str, load: Load) -> None:
+        if self._loads.get(name) is load:
+            del self._loads[name]
 
     def _listed(self) -> list[str]:
         return [name for name in self._sources if name not in self._unlisted]
@@ -182,7 +189,7 @@ class Registry:
         self._alive[loaded.name] = self._kept[loaded.name] = loaded
         self._kept.move_to_end(loaded.name)
 
-    def _make_room(self, name: str, n_bytes: int, device: torch.device) -> None:
+    def _make_room(self, name: str, n_bytes: int, device: torch.device, load: Load) -> None:
         """Let go of unused models until there is room, and promise it. Raises ValueError if there never is."""
         with self._lock:
             if self.memory is None:
@@ -200,7 +207,7 @@ class Registry:
                 raise ValueError(
                     f"{name} needs {gigabytes(n_bytes)} of memory, but other models are in use: try again later"
                 )
-            self._promised[name] = n_bytes
+            self._promised[load] = n_bytes
 
     def _taken(self) -> int:
         return sum(self._sizes.values()) + sum(self._promised.values())
@@ -274,7 +281,7 @@ def title(name: str) -> str:
 
 def _reduce(loaded: LoadedModel) -> Any:
     """Copied, or sent to another process, a shared model stays the shared one of its name."""
-    return (get_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(loaded, 4)
+    return (get_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(replace(loaded), 4)
 
 
 copyreg.pickle(LoadedModel, _reduce)

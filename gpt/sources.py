@@ -42,11 +42,20 @@ def find_source(name_or_path: str | Path, n_head: int | None = None) -> Source:
     name = str(name_or_path)
     if name in (DEFAULT_MODEL, "untrained"):
         return Source(BUNDLED, untrained=name == "untrained")
-    if name not in MODELS and Path(name).expanduser().exists():
-        return Source(Path(name).expanduser(), n_head)
+    if name not in MODELS and (path := _existing(name)):
+        return Source(path, n_head)
     if name not in MODELS and not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
         raise ValueError(f"there is no model, file or folder {name!r}: known models are {', '.join(MODELS)}")
     return Source(name, n_head)
+
+
+def _existing(name: str) -> Path | None:
+    """The path of that name, if there is one."""
+    try:
+        path = Path(name).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError, ValueError):  # far too long, of a user whom nobody knows, with a zero byte
+        return None
 
 
 def load_model(

@@ -80,7 +80,7 @@ def _try_on(ui: Change, memory: Memory, session: Session) -> Values:
 
 def _state(document: Generation | None) -> tuple[int, ...]:
     """Differs where another text is shown, or the model has read more of it."""
-    return () if document is None else (id(document), document.n_read, *document.path[document.n_read - 1 :][:1])
+    return () if document is None else (document.key, document.n_read, *document.path[document.n_read - 1 :][:1])
 
 
 def _grows(session: Session) -> bool:

@@ -17,7 +17,7 @@ from components.i18n import Language, say
 from components.playground import views
 from components.playground.starting import loading
 from components.problems import in_words
-from components.settings import LIMITS, number, sampling_params
+from components.settings import LIMITS, nearest, new_tokens, sampling_params
 from components.widgets.tokens import selection
 from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, with_seed
 
@@ -52,7 +52,7 @@ def stream(ui: Sides, values: Values) -> Iterator[Values]:
     try:
         prompt = checked_text("prompt", values[ui.prompt] or "")
         params = tuple(_params(column, values, language) for column in ui.columns)
-        length = int(number("max_new_tokens", values[ui.length], 1))
+        length = new_tokens(values[ui.length])
         loaded = []
         for column in ui.columns:
             loaded.append((yield from loading(column.status, values[column.model], language)))
@@ -83,7 +83,7 @@ def _params(column: Column, values: Values, language: Language) -> SamplingParam
     typed = (values[column.seed] or "").strip()
     if typed and not (typed.isascii() and typed.isdecimal()):
         raise ValueError(say("error.seed", language))
-    settings = {name: values[getattr(column, name)] for name in ("temperature", "top_k", "top_p")}
+    settings = {name: nearest(name, values[getattr(column, name)]) for name in ("temperature", "top_k", "top_p")}
     return with_seed(sampling_params(seed=int(typed) if typed else None, **settings))
 
 

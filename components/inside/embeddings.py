@@ -48,7 +48,7 @@ def nearest_value(scene: Scene) -> str:
     document, language = scene.record.document, scene.language
     tokenizer, token = document.loaded.tokenizer, document.ids[scene.position]
     found = nearest_tokens(document.loaded.model, token, NEAREST)
-    ids, cosines = found.token.tolist(), found.cosine.float().numpy()
+    ids, cosines = found.token.tolist(), found.cosine.float().cpu().numpy()
     labels = [token_text(tokenizer, token_id) for token_id in ids]
     figure = closeness_bars(labels, cosines, title=say("embeddings.cosine", language))
     told = {"token": visible(token_text(tokenizer, token)), "nearest": quoted(tokenizer, ids[0])}
@@ -58,7 +58,7 @@ def nearest_value(scene: Scene) -> str:
 
 def positions_value(model: GPT, language: Language) -> str:
     """How alike the learned vectors of the positions are."""
-    cosines = position_similarity(model).numpy()
+    cosines = position_similarity(model).float().cpu().numpy()
     n = len(cosines)
     places = np.unique(np.linspace(0, n - 1, min(n, PLACES)).round().astype(int))
     figure = similarity_heatmap(

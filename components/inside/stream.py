@@ -97,7 +97,7 @@ def strip_update(scene: Scene) -> Values:
     ids = document.ids[: record.length]
     written = token_lines(document.loaded.tokenizer, ids, [(None, None)] * len(ids), document.n_prompt)
     return gr.update(
-        value=header(doc=f"{id(document):x}") + written,
+        value=header(doc=str(document.key)) + written,
         labels=strip_labels(scene.language),
         shade=shade_value(lengths / max(float(lengths.max()), 1e-9)),
         selected=selection(scene.position),
@@ -121,9 +121,10 @@ def _lengths(scene: Scene) -> np.ndarray:
 
 def lengths_value(scene: Scene, stream: Stream) -> str:
     """Lengths of the stream and of what is added to it at the selected position."""
-    language, post = scene.language, stream.resid_post[:, 0].numpy()
-    added = stream.attn_out[:, 0] + stream.mlp_out[:, 0]
-    series = {"post": post, "attn": stream.attn_out[:, 0].numpy(), "mlp": stream.mlp_out[:, 0].numpy()}
+    language = scene.language
+    parts = {"post": stream.resid_post, "attn": stream.attn_out, "mlp": stream.mlp_out}
+    series = {name: lengths[:, 0].cpu().numpy() for name, lengths in parts.items()}
+    post, most = series["post"], int(stream.added[:, 0].argmax())
     figure = lines(
         np.arange(len(post)),
         {say(f"stream.{name}", language): values for name, values in series.items()},
@@ -132,7 +133,7 @@ def lengths_value(scene: Scene, stream: Stream) -> str:
         markers=True,
         mark=(f"{say('stream.layer', language)} {scene.look.layer}", scene.look.layer),
     )
-    told = {"first": f"{stream.resid_pre[0, 0]:.2f}", "last": f"{post[-1]:.2f}", "most": int(added.argmax())}
+    told = {"first": f"{stream.resid_pre[0, 0]:.2f}", "last": f"{post[-1]:.2f}", "most": most}
     says = say("stream.says", language, token=_token(scene), **told)
     return chart_value(figure, says, say("stream.note", language))
 
@@ -142,7 +143,7 @@ def shares_value(scene: Scene, stream: Stream) -> str:
     language, layer = scene.language, scene.look.layer
     parts = {"kept": stream.kept_share[:, 0], "attn": stream.attn_share[:, 0], "mlp": stream.mlp_share[:, 0]}
     figure = share_bars_content(
-        {say(f"stream.{name}", language): values.numpy() for name, values in parts.items()},
+        {say(f"stream.{name}", language): values.cpu().numpy() for name, values in parts.items()},
         layer=layer,
         layer_title=say("stream.layer", language),
         share_title=say("stream.share", language),
@@ -159,8 +160,8 @@ def neurons_value(scene: Scene, found: Neurons) -> str:
     figure = pair_bars(
         [str(index) for index in found.index.tolist()],
         {
-            say("neurons.before", language, activation=activation): found.pre.numpy(),
-            say("neurons.after", language): found.post.numpy(),
+            say("neurons.before", language, activation=activation): found.pre.cpu().numpy(),
+            say("neurons.after", language): found.post.cpu().numpy(),
         },
         name_title=say("neurons.neuron", language),
         digits=".2f",

@@ -35,7 +35,7 @@ def share_bars_content(
     share_title: str = "share",
 ) -> dict[str, Any]:
     """What `share_bars` is made of, not checked by plotly."""
-    hues = (LIGHT["before"], CURVES[0].light, CURVES[1].light)
+    hues = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # as the lengths have them
     data = []
     for (name, values), hue in zip(shares.items(), hues, strict=True):
         bars = {"type": "bar", "name": escape(name), "x": np.arange(len(values)), "y": np.asarray(values, np.float32)}

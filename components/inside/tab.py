@@ -141,7 +141,7 @@ def _show(ui: Inside, values: Values, moved: object) -> Values:
     with threads_for(_work(record)):
         update = part.show(scene)
     update[ui.notice] = too_long(record, language)
-    memory.shown = (0, 0) if kept.get("more") else (id(document), read)
+    memory.shown = (0, 0) if kept.get("more") else (document.key, read)
     now = time.perf_counter()
     memory.rests_until = now + (1 if kept.get("more") else REST) * (now - began)
     return update
@@ -167,7 +167,7 @@ def follow(ui: Inside, values: Values) -> Iterator[Values]:
     session: Session = values[ui.playground.session]
     memory: Memory = values[ui.memory]
     document = session.document
-    now = (0, 0) if document is None else (id(document), document.n_read)
+    now = (0, 0) if document is None else (document.key, document.n_read)
     begins = document is not None and document.n_read == 0  # the prompt is being read
     if begins or now == memory.shown or time.perf_counter() < memory.rests_until:
         yield {ui.timer: gr.skip()}
@@ -220,7 +220,7 @@ def agree(ui: Inside, values: Values) -> Values:
     if document is None:
         return gr.skip()
     head = looking.AVERAGE if look.head is None else look.head
-    params = looking.params_of(playground, values)
+    params = looking.params_of(playground, values, seeded=False)
     return {
         **looking.look(playground, session, params, values[playground.frame.language]),
         playground.strip: gr.update(selected=selection(look.position), shade=shading(document, look)),

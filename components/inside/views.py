@@ -68,7 +68,7 @@ def shown_rows(record: Record, position: int) -> tuple[dict[str, Any], slice]:
     config, document = record.config, record.document
     start, end = window(record.length, position)
     content = {
-        "doc": f"{id(document):x}",
+        "doc": str(document.key),
         "start": start,
         "total": record.length,
         "selected": position,

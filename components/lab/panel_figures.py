@@ -100,6 +100,7 @@ def pair_bars(
     if log:
         value_axis |= {"type": "log", "exponentformat": "power", "dtick": 1, **_decades(list(pair.values()))}
     places = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names], "automargin": True}
+    places |= {"ticklabeloverflow": "allow"}
     layout = {
         "template": {},
         "height": 340,

@@ -14,7 +14,7 @@ from components.i18n import Language, say
 from components.playground import steer_views, views
 from components.problems import in_words
 from components.session import Session
-from components.settings import LIMITS, sampling_params
+from components.settings import LIMITS, nearest, sampling_params
 from components.widgets.tokens import selection
 from gpt import LoadedModel, SamplingParams, get_model
 
@@ -38,7 +38,7 @@ def steady(function: Callable[..., Values]) -> Callable[..., Values]:
 
 
 def params_of(ui: Playground, values: Values, *, seeded: bool = True) -> SamplingParams:
-    """The settings of the sliders, checked again here. Raises ValueError with a sentence in the page's language.
+    """The settings of the sliders, checked here. Raises ValueError with a sentence in the page's language.
 
     seeded: with the seed, which only a draw needs.
     """
@@ -46,7 +46,7 @@ def params_of(ui: Playground, values: Values, *, seeded: bool = True) -> Samplin
     if typed and not (typed.isascii() and typed.isdecimal()):
         raise ValueError(say("error.seed", values[ui.frame.language]))
     seed = int(typed) if typed else None
-    return sampling_params(seed=seed, **{name: values[getattr(ui, name)] for name in LIMITS})
+    return sampling_params(seed=seed, **{name: nearest(name, values[getattr(ui, name)]) for name in LIMITS})
 
 
 def look(ui: Playground, session: Session, params: SamplingParams, language: Language) -> Values:
@@ -195,7 +195,7 @@ def told(session: Session, language: Language) -> str:
     if session.deed is None:
         return say("status.example", language)
     limit = document.loaded.model.config.block_size
-    where = say("status.position", language, position=len(document.ids), limit=limit)
+    where = say("status.position", language, position=min(len(document.ids), limit), limit=limit)
     return f"{say(session.deed.key, language, **session.deed.values)} · {where}"
 
 

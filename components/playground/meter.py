@@ -36,7 +36,7 @@ class Meter:
             n=self.count,
             rate=f"{self.count / self.seconds:.0f}" if self.seconds else "–",
             first=f"{1000 * self.first:.0f}",
-            position=len(self.document.ids),
-            limit=self.document.loaded.model.config.block_size,
+            position=min(len(self.document.ids), self.document.block_size),
+            limit=self.document.block_size,
             seed=self.seed,
         )

@@ -167,8 +167,8 @@ def keep_up(card: Card, ui: Playground, values: Values) -> Values:
     if document is None or document.n_read == 0:
         memory.shown = ()
         return {card.lead: say("error.no_text", language), card.stages: "", card.lines: "", card.token: ""}
-    position, params, unit = session.look.at(document), looking.params_of(ui, values), values[card.unit]
-    now = (id(document), position, len(document.ids), params, unit, language, memory.followed)
+    position, params, unit = session.look.at(document), looking.params_of(ui, values, seeded=False), values[card.unit]
+    now = (document.key, position, len(document.ids), params, unit, language, memory.followed)
     if not memory.open or now == memory.shown:
         return {card.lead: gr.skip()}
     way = _way(session, memory, position, params)
@@ -185,7 +185,7 @@ def follow(card: Card, ui: Playground, values: Values) -> Values:
     if document is None or document.n_read == 0:
         return {card.lead: say("error.no_text", language)}
     memory: Memory = values[card.memory]
-    position, params = session.look.at(document), looking.params_of(ui, values)
+    position, params = session.look.at(document), looking.params_of(ui, values, seeded=False)
     found: list[int] = []
     if isinstance(wanted, str):
         query = wanted[:LONGEST]
@@ -197,7 +197,7 @@ def follow(card: Card, ui: Playground, values: Values) -> Values:
     if type(wanted) is not int or not 0 <= wanted < document.loaded.model.config.vocab_size:
         return {card.lead: gr.skip()}
     memory.followed = wanted
-    memory.shown = (id(document), position, len(document.ids), params, values[card.unit], language, wanted)
+    memory.shown = (document.key, position, len(document.ids), params, values[card.unit], language, wanted)
     way = _way(session, memory, position, params)
     return _drawn(card, way, values[card.unit], language) | {
         card.follow: gr.update(choices=views.choices(way, found), value=wanted),

@@ -18,7 +18,7 @@ from components.playground.looking import controls, fit, params_of
 from components.playground.steering import remark, whole
 from components.playground.views import Deed
 from components.session import Begun, Session, spelled
-from components.settings import number
+from components.settings import new_tokens
 from components.widgets.tokens import selection
 from gpt import Generation, LoadedModel, SamplingParams, get_model, with_seed
 
@@ -198,7 +198,7 @@ def _begun(ui: Playground, values: Values) -> Values:
 
 def _asked(ui: Playground, values: Values) -> tuple[SamplingParams, int]:
     """Settings with a seed, and how many tokens. Raises ValueError with a sentence."""
-    return with_seed(params_of(ui, values)), int(number("max_new_tokens", values[ui.length], 1))
+    return with_seed(params_of(ui, values)), new_tokens(values[ui.length])
 
 
 def _ready(ui: Playground, values: Values) -> Values:

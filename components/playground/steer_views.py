@@ -100,7 +100,7 @@ def tree(document: Generation, language: Language) -> str:
                 reached=depths[mine[-1]] if mine else -1,
                 here=bool(mine) and mine[-1] == path[-1],
                 label=_label(document, line),
-                sent={"document": f"{id(document):x}", "node": line.nodes[-1]},
+                sent={"document": str(document.key), "node": line.nodes[-1]},
             )
         )
     more = len(lines) - len(lanes)

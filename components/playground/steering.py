@@ -101,7 +101,7 @@ def switch(ui: Playground, values: Values, sent: Values) -> Values:
 
     def change(session: Session, document: Generation) -> Deed | None:
         node = sent.get("node")
-        if type(node) is not int or sent.get("document") != f"{id(document):x}" or node == document.path[-1]:
+        if type(node) is not int or sent.get("document") != str(document.key) or node == document.path[-1]:
             return None
         document.switch(node)
         return Deed("status.switched", {})
@@ -123,7 +123,7 @@ def search(ui: Playground, values: Values) -> Values:
 def _position(document: Generation, sent: Values) -> int | None:
     """The position that something was shown for; None where it is not in the text any more."""
     node = sent.get("behind")
-    if type(node) is not int or sent.get("document") != f"{id(document):x}" or node not in document.path:
+    if type(node) is not int or sent.get("document") != str(document.key) or node not in document.path:
         return None
     return document.path.index(node)
 
@@ -186,6 +186,7 @@ def _return(ui: Playground, values: Values, source: list[Left], other: list[Left
         back = source.pop()
         try:
             document = Generation.from_json(back.file)
+            document.history = back.history
         except ValueError as problem:  # its model is gone
             raise error(problem, values[ui.frame.language]) from None
         if session.document is not None:

@@ -58,7 +58,7 @@ class Deed(NamedTuple):
 def strip(document: Generation, known: Known | None = None) -> str:
     """The whole text for the token strip: each token with what the model gave it."""
     tokenizer, n_prompt = document.loaded.tokenizer, document.n_prompt
-    decoder, lines = IncrementalDecoder(), [header(doc=f"{id(document):x}")]
+    decoder, lines = IncrementalDecoder(), [header(doc=str(document.key))]
     for position, measured in enumerate((known or Known()).of(document)):
         token_id = document.ids[position]
         text = decoder.feed(tokenizer.token_bytes(token_id))
@@ -161,7 +161,7 @@ def bars(document: Generation, look: Look, params: SamplingParams, language: Lan
 
 def place(document: Generation, position: int) -> dict[str, Any]:
     """Where something chosen is to stand: behind this token of this document, whatever is selected by then."""
-    return {"document": f"{id(document):x}", "behind": document.path[position]}
+    return {"document": str(document.key), "behind": document.path[position]}
 
 
 def _rows(document: Generation, position: int, ids: np.ndarray, raw: np.ndarray, final: np.ndarray, says: str) -> Rows:

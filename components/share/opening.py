@@ -181,7 +181,7 @@ def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked
     language = given.get("lang", values[ui.frame.language])
     shade = views.shading(document, session.look)
     return {
-        **looking.look(ui, session, looking.params_of(ui, values), language),
+        **looking.look(ui, session, looking.params_of(ui, values, seeded=False), language),
         ui.strip: gr.update(selected=selection(session.look.position), shade=shade),
         ui.layer: session.look.layer,
         ui.head: looking.AVERAGE if session.look.head is None else session.look.head,

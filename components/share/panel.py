@@ -125,7 +125,7 @@ def _file(ui: Playground, values: Values, what: object) -> files.File:
     if what == "document":
         return files.json_file(document)
     if what == "csv":
-        return files.csv_file(document, session.look.at(document), looking.params_of(ui, values))
+        return files.csv_file(document, session.look.at(document), looking.params_of(ui, values, seeded=False))
     raise ValueError(f"there is no file {what!r}")
 
 

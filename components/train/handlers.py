@@ -134,8 +134,11 @@ def scrub(ui: Train, values: Values, request: gr.Request) -> Values:
     if progress is None or not progress.looks:
         return {ui.notice: gr.skip()}
     step = values[ui.scrubber]
-    values[ui.moment].step = None if step >= progress.looks[-1].step else int(step)
-    return show(ui, values, owner_of(request))
+    pinned = values[ui.moment].step = None if step >= progress.looks[-1].step else int(step)
+    update = show(ui, values, owner_of(request))
+    if pinned is not None and not progress.over:  # a tick that was on its way may have moved it
+        update[ui.scrubber] = pinned
+    return update
 
 
 def choose_step(ui: Train, values: Values, sent: Values, request: gr.Request) -> Values:

@@ -164,8 +164,8 @@ TRAIN: dict[str, tuple[str, str]] = {
         "文本有 {n} 字节，超过了这里能学的 {limit} 字节。",
     ),
     "train.error.not_text": (
-        "{name} is not a text: it is not encoded in UTF-8. Save it as plain text and upload it again.",
-        "{name} 不是文本：它不是 UTF-8 编码。请存成纯文本后再上传。",
+        "{name} is not text in UTF-8. Save it as plain text with the encoding UTF-8 and upload it again.",
+        "{name} 不是 UTF-8 编码的文本。请另存为 UTF-8 编码的纯文本后再上传。",
     ),
     "train.error.choice": ("{name} must be one of {choices}.", "{name}必须是以下之一：{choices}。"),
     "train.error.number": ("{name} must be a number from {low} to {high}.", "{name}必须是 {low} 到 {high} 之间的数。"),

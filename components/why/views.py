@@ -61,7 +61,7 @@ def strip(document: Generation) -> str:
     """The text as chips; its tint is the influence, so no probabilities are needed."""
     ids = list(document.ids)  # the document may be growing
     lines = views.token_lines(document.loaded.tokenizer, ids, [(None, None)] * len(ids), document.n_prompt)
-    return header(doc=f"{id(document):x}") + lines
+    return header(doc=str(document.key)) + lines
 
 
 def strip_words(language: Language) -> dict[str, str]:

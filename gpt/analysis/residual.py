@@ -19,6 +19,7 @@ class Stream:
     """The residual stream and what is added to it, layer by layer; each tensor is (n_layer, T).
 
     resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean lengths of the activations of that name.
+    added: length of what the layer adds, attn_out and mlp_out together.
     kept_share, attn_share, mlp_share: of resid_post, what comes from resid_pre, attention and feed-forward: a part's
         component along resid_post over the length of resid_post. They sum to 1 (patches aside); one that works
         against the others is negative.
@@ -29,6 +30,7 @@ class Stream:
     resid_mid: Tensor
     mlp_out: Tensor
     resid_post: Tensor
+    added: Tensor
     kept_share: Tensor
     attn_share: Tensor
     mlp_share: Tensor
@@ -44,6 +46,7 @@ def stream_lengths(trace: Trace) -> Stream:
         whole = vectors["resid_post"]
         for name, vector in vectors.items():
             rows.setdefault(name, []).append(vector.norm(dim=-1))
+        rows.setdefault("added", []).append((vectors["attn_out"] + vectors["mlp_out"]).norm(dim=-1))
         for name, part in (("kept_share", "resid_pre"), ("attn_share", "attn_out"), ("mlp_share", "mlp_out")):
             share = (vectors[part] * whole).sum(dim=-1) / whole.square().sum(dim=-1)
             rows.setdefault(name, []).append(share)

@@ -131,7 +131,9 @@ def weight_files(folder: Path) -> list[Path]:
     others = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".pt", ".pth", ".bin")]
     if not named and len(others) != 1:
         if not others:
-            raise ValueError("there are no weights here: their file ends in .safetensors, .pt, .pth or .bin")
+            raise ValueError(
+                "there are no weights here: their file ends in .safetensors, .pt, .pth or .bin; unpack a .zip first"
+            )
         raise ValueError(f"there are {len(others)} files of weights here: name the one to read")
     return named[:1] or others
 

@@ -21,6 +21,7 @@ from gpt.memory import gigabytes
 
 MAX_HEADER = 100_000_000  # bytes; the limit of the safetensors format
 MAX_PICKLE = 16_000_000  # bytes; the part of a torch file that is no tensor
+MAX_TUPLES = 20_000  # in a pickle; far more, each inside the next, overflow the stack of what computes their hash
 MAX_SMALL = 64_000_000  # bytes of a configuration or a vocabulary
 STATE_KEYS = ("model", "model_state_dict", "state_dict")  # under which training scripts keep the weights
 
@@ -103,7 +104,9 @@ def check_archive(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
-                raise ValueError(f"{path.name} is compressed or encrypted, which torch.save never does")
+                raise ValueError(
+                    f"{path.name} is compressed or encrypted, which torch.save never does: unpack it first"
+                )
             if sum(entry.file_size for entry in entries) > size:
                 raise ValueError(f"{path.name} is damaged: its entries are larger than its {size:,} bytes")
             pickles = [entry for entry in entries if entry.filename.endswith(".pkl")]
@@ -120,7 +123,7 @@ def check_archive(path: Path) -> None:
 
 def check_pickle(name: str, data: bytes, opcodes: re.Pattern[str] = PLAIN_OPCODES) -> None:
     """Refuse a pickle that does anything but build containers of plain values, without executing it."""
-    texts = ["", ""]
+    texts, n_tuples = ["", ""], 0
     try:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name == "GLOBAL" and opcodes is TENSOR_OPCODES:
@@ -132,6 +135,9 @@ def check_pickle(name: str, data: bytes, opcodes: re.Pattern[str] = PLAIN_OPCODE
             elif not opcodes.fullmatch(opcode.name):
                 called = {"STACK_GLOBAL": ".".join(texts[-2:]), "GLOBAL": str(argument).replace(" ", ".")}
                 raise ValueError(f"{name} would run code ({called.get(opcode.name, opcode.name)}) and was not opened")
+            n_tuples += opcode.name.startswith("TUPLE")
+            if n_tuples > MAX_TUPLES:
+                raise ValueError(f"{name} has more than {MAX_TUPLES:,} tuples, which no checkpoint has")
             if "PUT" in opcode.name and int(argument) > len(data):  # the reader would take memory for that many
                 raise ValueError(f"{name} is damaged: it numbers its values beyond its size")
             if isinstance(argument, str):

@@ -22,6 +22,8 @@ from gpt.tokenizer import END_OF_TEXT, Tokenizer, gpt2_tokenizer, load_vocabular
 
 BPE, CHARACTERS, NANOGPT = "vocab.tiktoken", "characters.json", "meta.pkl"
 FILES = (BPE, WORDS, MERGES, TOGETHER, CHARACTERS, NANOGPT)
+SAID = 80  # characters of a vocabulary that are named where another one was asked for
+MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
 GPT2_SIZES = (50257, 50304)  # 50,304 is nanoGPT's: rounded up to a multiple of 64
 
 
@@ -52,10 +54,9 @@ class Characters:
 
     def encode(self, text: str) -> list[int]:
         if unknown := [character for character in text if character not in self._ids]:
-            known = "".join(self.characters)
-            raise ValueError(
-                f"this model does not know {unknown[0]!r}: it was trained on {self.n_vocab} characters, {known!r}"
-            )
+            known = "".join(self.characters[:SAID]) + ("…" if self.n_vocab > SAID else "")
+            said, known = (text.translate(MARKS) for text in (unknown[0], known))
+            raise ValueError(f"this model does not know “{said}”: it was trained on {self.n_vocab} characters: {known}")
         return [self._ids[character] for character in text]
 
     def decode(self, ids: list[int]) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from itertools import count
 
 from gpt.checkpoints.vocabularies import Vocabulary
 from gpt.documents.branches import CHOSEN, TYPED, Branches, History, Origin
 from gpt.sampling import uniform
 from gpt.tokenizer import IncrementalDecoder
+
+_keys = count(1)
 
 
 class Document:
@@ -16,10 +20,11 @@ class Document:
     ids: the current text. tree: every token there ever was, and how it came about; path: the current text in it.
     The first n_given tokens of the tree are the prompt; at first the text ends at the token number `tip`.
     block_size: the context; a text may be one token longer, which is predicted and never read.
+    key: no other document of this process has it; what is shown of a document carries it.
     """
 
     def __init__(self, tokenizer: Vocabulary, block_size: int, tree: Branches, n_given: int, tip: int) -> None:
-        self.tokenizer, self.block_size = tokenizer, block_size
+        self.tokenizer, self.block_size, self.key = tokenizer, block_size, next(_keys)
         self._plant(tree, n_given, tip)
 
     @property
@@ -89,6 +94,15 @@ class Document:
     def redo(self) -> None:
         """Do again what was undone last. Raises ValueError if there is nothing."""
         self._go(self._history.redo())
+
+    @property
+    def history(self) -> History:
+        """What `undo` and `redo` go by. May be set to that of the same document, opened from its file."""
+        return self._history
+
+    @history.setter
+    def history(self, history: History) -> None:
+        self._history = deepcopy(history)
 
     def _add(self, ids: Sequence[int], origin: Origin, after: int | None = None, *, joined: bool = False) -> str:
         """Tokens behind a position, as one action; all of them, or a ValueError."""

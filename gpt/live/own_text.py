@@ -61,6 +61,8 @@ class TextMaterial:
         ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
         if len(ids) < (least := self.least(block_size)):
             raise ValueError(f"the text has {len(ids):,} {units}: with a context of {block_size} it needs {least:,}")
+        if len(set(ids)) < 2:
+            raise ValueError("the text is one character again and again: there is nothing to predict")
         held_back = max(int(len(ids) * HELD_BACK), block_size + 1)
         tokens = torch.tensor(ids, dtype=torch.int16)  # no vocabulary here is larger
         self.training, self.testing = tokens[:-held_back], tokens[-held_back:]

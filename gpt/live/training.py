@@ -126,8 +126,9 @@ class LiveRun:
         with self._changed:
             if self._state != "waiting":
                 return False
+            thread = threading.Thread(target=self._run, args=(on_end,), name="live training", daemon=True)
+            thread.start()  # it waits for what is changed here
             self._state, self._begun = "training", time.monotonic()
-        threading.Thread(target=self._run, args=(on_end,), name="live training", daemon=True).start()
         return True
 
     def pause(self) -> None:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from components.settings import LIMITS, number, sampling_params
+from components.settings import LIMITS, nearest, new_tokens, number, sampling_params
 from gpt import SamplingParams
 
 
@@ -36,3 +36,11 @@ def test_the_values_that_mean_off_become_none():
 
 def test_a_seed_of_any_size_is_kept_exactly():
     assert sampling_params(temperature=1, seed=2**80 + 1).seed == 2**80 + 1
+
+
+def test_a_number_typed_beside_a_slider_is_where_the_slider_stands():
+    assert [nearest("top_k", value) for value in (2.4, 99999, -3)] == [2, 200, 0]
+    assert nearest("temperature", 0.333) == 0.333
+    assert new_tokens(12.6) == 13
+    for odd in ("7", None, True, math.nan, math.inf):
+        assert nearest("top_k", odd) is odd

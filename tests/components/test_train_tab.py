@@ -159,8 +159,8 @@ def test_texts_that_cannot_be_learned_are_refused(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"\x89PNG\r\n\x1a\n" * 100, "novel.bin is not a text"),
-        (b"a\0" * 1000, "novel.bin is not a text"),
+        (b"\x89PNG\r\n\x1a\n" * 100, "novel.bin is not text in UTF-8"),
+        (b"a\0" * 1000, "novel.bin is not text in UTF-8"),
         (b"a" * 1_000_001, "1,000,001 bytes"),
         (b"", "There is no text"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import gradio as gr
@@ -63,15 +64,27 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(values: dict[s
     assert (ids(session), session.prompt, update["prompt"]) == (dog, "The dog", "The dog")
     assert session.document.n_read == len(dog)
     steering.undo(UI, values)
+    assert ids(session) == dog[:-3]
+    steering.undo(UI, values)
     assert ids(session) == first
     update = steering.undo(UI, values)  # nothing is left to take back
     assert ids(session) == first
     assert not session.can_undo
     assert update["undo"] == gr.update(interactive=False)
-    steering.redo(UI, values)
-    steering.redo(UI, values)
-    assert ids(session) == cat[:-3]
+    for expected in (dog[:-3], dog, cat[:-3], cat):
+        assert session.can_redo
+        steering.redo(UI, values)
+        assert ids(session) == expected
     assert not session.can_redo
+
+
+def test_a_bar_under_the_opening_example_can_be_chosen_with_the_first_click(values: dict[str, Any]) -> None:
+    everybodys = values["session"].document
+    values["session"] = session = deepcopy(values["session"])  # as gradio gives each visitor a copy
+    assert session.document is not everybodys
+    shown = {"document": str(everybodys.key), "behind": everybodys.path[-1]}
+    steering.choose(UI, values, {**shown, "token": 5})
+    assert ids(session) == [*everybodys.ids, 5]
 
 
 def test_what_was_cleared_comes_back(values: dict[str, Any]) -> None:

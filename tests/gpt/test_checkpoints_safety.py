@@ -71,6 +71,15 @@ def test_checkpoint_that_would_run_a_program_is_refused_unrun(tmp_path: Path) ->
     assert not marker.exists()
 
 
+def test_tuples_within_tuples_do_not_overflow_the_stack(tmp_path: Path) -> None:
+    (tmp_path / "meta.pkl").write_bytes(b"\x80\x02})" + b"\x85" * 2_000_000 + b"K\x01s.")
+    with pytest.raises(ValueError, match=r"meta\.pkl has more than 20,000 tuples"):
+        read_nanogpt_meta(tmp_path / "meta.pkl")
+    (tmp_path / "meta.pkl").write_bytes(b"\x80\x02})" + b"\x85" * 19_000 + b"K\x01s.")
+    with pytest.raises(ValueError, match=r"meta\.pkl"):
+        read_nanogpt_meta(tmp_path / "meta.pkl")
+
+
 def test_whole_pickled_module_is_refused_by_the_name_of_its_class(tmp_path: Path) -> None:
     torch.save(torch.nn.Linear(2, 2), tmp_path / "module.pt")
     with pytest.raises(ValueError, match=r"torch\.nn\.modules\.linear\.Linear\).*save model\.state_dict\(\) alone"):
@@ -357,7 +366,7 @@ def test_running_model_does_not_notice_what_happens_to_its_file(folder: Path, to
 
 
 def test_characters_outside_the_vocabulary_are_named() -> None:
-    with pytest.raises(ValueError, match="does not know 'é': it was trained on 3 characters, 'ab '"):
+    with pytest.raises(ValueError, match="does not know “é”: it was trained on 3 characters: ab␣"):
         Characters(["a", "b", " "]).encode("a bé")
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generate
-from gpt.engine import PIECE, Engine
+from gpt.engine import PIECE, Asked, Engine
 from gpt.packed import pack
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 
@@ -147,3 +147,68 @@ def test_an_edited_text_and_a_plain_one_write_at_once_and_each_keeps_to_itself(l
     for (ids, logits), (same, close) in zip(alone, together, strict=True):
         assert ids == same
         assert torch.allclose(logits, close, atol=1e-5)
+
+
+def test_a_step_that_fails_after_some_have_read_leaves_nobody_with_a_token_twice(loaded):
+    engine = Engine(loaded.model)
+    step, count = engine.decoder.step, [0]
+
+    class Fails:
+        """Stands for a GPU that has no memory left when the second text is recorded."""
+
+        def step(self, token, cache):
+            count[0] += 1
+            if count[0] == 2:
+                raise RuntimeError("out of memory")
+            return step([token], [cache])
+
+    caches = [KVCache(loaded.model.config) for _ in range(3)]
+    expected = [engine.read([1, 2, token], KVCache(loaded.model.config))[1].logits for token in (3, 4, 5)]
+    for cache in caches:
+        engine.read([1, 2], cache)
+    engine.recorder = Fails()
+    asked = [Asked([token], cache, None, lambda *read: read) for token, cache in zip((3, 4, 5), caches, strict=True)]
+    engine._step(asked)
+    assert engine.recorder is None
+    assert [cache.length for cache in caches] == [3, 3, 3]
+    for one, right in zip(asked, expected, strict=True):
+        assert torch.allclose(one.result[1].logits, right, atol=1e-5)
+
+
+def test_a_prompt_that_fails_in_its_middle_is_read_from_its_start_the_next_time(loaded, monkeypatch):
+    engine, cache, ids = Engine(loaded.model), KVCache(loaded.model.config), list(range(80))
+    expected = engine.read(ids, KVCache(loaded.model.config))[0]
+    read = engine.decoder.read
+
+    def fails(ids, cache):
+        if cache.length >= PIECE:
+            raise RuntimeError("out of memory")
+        return read(ids, cache)
+
+    monkeypatch.setattr(engine, "_gather", lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.decoder, "read", fails)
+        patch.setattr("gpt.engine.max", lambda lengths: PIECE, raising=False)  # as if others were there
+        with pytest.raises(RuntimeError, match="out of memory"):
+            engine.read(ids, cache)
+    assert cache.length == 0
+    assert torch.allclose(engine.read(ids, cache)[0], expected, atol=1e-5)
+
+
+def test_whoever_writes_while_python_ends_still_gets_the_text(loaded):
+    engine = Engine(loaded.model)
+    engine._thread.shutdown()  # as Python does, before it waits for the threads of a program
+    states, _ = engine.read([1, 2, 3], KVCache(loaded.model.config))
+    assert states.shape[0] == 3
+
+
+def test_all_who_come_at_once_share_one_engine():
+    loaded = tiny_model()
+    start = threading.Barrier(8)
+
+    def ask(_):
+        start.wait(20)
+        return id(loaded.engine)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(ask, range(8)))) == 1

@@ -283,3 +283,62 @@ def test_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert registry.names() == before
     name = registry.add_upload([tmp_path / "model.pth"], n_head=3)
     assert registry.get(name).model.config.n_head == 3
+
+
+def test_a_source_that_changes_while_it_loads_is_loaded_anew(
+    folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, (name, *_) = shelf(folders, 4)
+    begun, go_on, heads = threading.Event(), threading.Event(), []
+
+    def slowly(path: Path, *, n_head: int | None = None) -> object:
+        heads.append(n_head)
+        if n_head is None:
+            begun.set()
+            assert go_on.wait(10)
+        return open_checkpoint(path)
+
+    monkeypatch.setattr(sources, "open_checkpoint", slowly)
+    results: list[LoadedModel] = []
+    waiting = threading.Thread(target=lambda: results.append(registry.get(name)))
+    waiting.start()
+    assert begun.wait(10)
+    registry.add(name, n_head=4)
+    now = registry.get(name)
+    go_on.set()
+    waiting.join()
+    assert heads == [None, 4]
+    assert results[0] is not now
+    assert registry.get(name) is now
+
+
+def test_a_load_that_cannot_begin_is_tried_again(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, (name, *_) = shelf(folders, 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no more threads")))
+        with pytest.raises(RuntimeError, match="no more threads"):
+            registry.get(name)
+    assert registry.get(name).name == name
+
+
+def test_a_file_that_is_a_link_can_be_uploaded(folders: list[Path], tmp_path: Path) -> None:
+    registry, _ = shelf(folders, 4)
+    (tmp_path / "links").mkdir()
+    files = []
+    for file in folders[0].iterdir():
+        link = tmp_path / "links" / file.name
+        link.symlink_to(Path("..") / folders[0].name / file.name)
+        files.append(link)
+    assert registry.get(registry.add_upload(files)).model.config == CONFIG
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-that-name/model", "m" * 5000, "a\0b"])
+def test_a_name_that_can_be_no_path_is_no_model(name: str) -> None:
+    with pytest.raises(ValueError, match="there is no model, file or folder"):
+        load_model(name)
+
+
+def test_a_model_of_ones_own_can_be_copied_after_it_has_written(folders: list[Path]) -> None:
+    loaded = load_model(folders[0])
+    assert loaded.engine is loaded.engine
+    assert copy.deepcopy(loaded).model is not loaded.model

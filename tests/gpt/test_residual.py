@@ -25,6 +25,9 @@ def test_lengths_are_those_of_transformers_hidden_states(twins):
     for layer in range(3):
         expected = torch.linalg.vector_norm(states[layer][0], dim=-1)
         assert_close(stream.resid_pre[layer], expected, atol=1e-5, rtol=0)
+        added = torch.linalg.vector_norm((states[layer + 1] - states[layer])[0], dim=-1)
+        if layer < 2:  # the last state is normed
+            assert_close(stream.added[layer], added, atol=1e-5, rtol=0)
     assert torch.equal(stream.resid_post[:-1], stream.resid_pre[1:])
 
 

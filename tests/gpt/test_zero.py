@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pickle
 import subprocess
@@ -132,3 +133,14 @@ def test_spaces_is_imported_before_torch_and_only_there() -> None:
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
     if not zero.on_zero_gpu():
         assert not hasattr(zero, "spaces")
+
+
+def test_a_model_for_a_twin_keeps_its_rows_in_every_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+    loaded = load_model("stories", device="cpu", precision="bf16")
+    assert all(parameter.dtype == torch.bfloat16 for parameter in loaded.model.parameters())
+    copied = copy.deepcopy(loaded.model).to("meta")
+    assert {parameter.device.type for parameter in copied.parameters()} == {"meta"}
+    assert {parameter.device.type for parameter in loaded.model.parameters()} == {"cpu"}
+    with pytest.raises(ValueError, match="int8 is for CPUs: on ZeroGPU choose bf16"):
+        load_model("stories", device="cpu", precision="int8")

@@ -74,7 +74,7 @@ function draw() {
   plot.setAttribute("aria-label", says.textContent);
   root.classList.remove("gb-nothing", "gb-undrawn");
   if (!content?.figure) return clear();
-  rows.draw(content.rows, content.figure.layout);
+  rows.draw(content.rows);
   plot.style.height = `${content.figure.layout.height ?? 320}px`;
   const width = plot.clientWidth;
   if (width < NARROWEST || !window.Plotly) return;
@@ -83,7 +83,7 @@ function draw() {
   stale = false;
   const began = performance.now();
   const { data, layout } = dress(content.figure, width);
-  window.Plotly.react(plot, data, layout, CONFIG).catch(clear);
+  window.Plotly.react(plot, data, layout, CONFIG).then(rows.place).catch(clear);
   restsUntil = 2 * performance.now() - began;
   if (first) plot.on("plotly_click", pass);
 }

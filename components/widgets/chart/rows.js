@@ -12,7 +12,7 @@ const rows = (() => {
     buttons[current]?.setAttribute("tabindex", "0");
   }
 
-  function draw(given, layout) {
+  function draw(given) {
     value = given ?? null;
     list.hidden = !value;
     if (!value) return;
@@ -23,17 +23,19 @@ const rows = (() => {
     while (buttons.length < value.names.length) {
       list.append(Object.assign(document.createElement("button"), { type: "button", tabIndex: -1 }));
     }
-    const tall = (layout.height - layout.margin.t - layout.margin.b) / value.names.length;
     value.names.forEach((name, i) => buttons[i].setAttribute("aria-label", name));
-    const shape = `${layout.margin.t} ${tall} ${buttons.length}`;
-    if (shape !== placed) {
-      [...buttons].forEach((button, i) => {
-        button.style.top = `${layout.margin.t + i * tall}px`;
-        button.style.height = `${tall}px`;
-      });
-    }
-    placed = shape;
     turn(current);
+  }
+
+  // Over the bars, wherever plotly has put them: a legend of two lines moves them down.
+  function place() {
+    if (!value || !plot._fullLayout) return;
+    const { t, h } = plot._fullLayout._size;
+    const tall = h / value.names.length;
+    const shape = `${t} ${tall} ${buttons.length}`;
+    if (shape === placed) return;
+    placed = shape;
+    [...buttons].forEach((button, i) => Object.assign(button.style, { top: `${t + i * tall}px`, height: `${tall}px` }));
   }
 
   list.addEventListener("click", (event) => {
@@ -49,6 +51,6 @@ const rows = (() => {
     buttons[current].focus();
     event.preventDefault();
   });
-  return { draw };
+  return { draw, place };
 })();
 
