@@ -174,7 +174,8 @@ PARAMETERS: dict[str, Parameter] = {
     "position": Parameter(_whole),  # the selected token; left out: the newest
     "layer": Parameter(_whole),
     "head": Parameter(_whole),  # left out: the average
+    "shading": Parameter(_name),  # what the tint stands for; left out: probability
     "lang": Parameter(lambda text: "zh" if text == "zh" else "en"),
 }
 # A link with no other parameters leaves the text as it is.
-VIEW = ("tab", "position", "layer", "head", "lang", "edits", "edits_on")
+VIEW = ("tab", "position", "layer", "head", "shading", "lang", "edits", "edits_on")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import gradio as gr
 
@@ -170,6 +170,8 @@ def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked
     known = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
     if given.get("tab") not in known:
         asked.refuse("tab")
+    if given.get("shading") not in get_args(views.Shading):
+        asked.refuse("shading")
     session.edits, session.edits_on = _edits(asked, document.loaded)
     look = session.look
     session.look = replace(
@@ -177,12 +179,14 @@ def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked
         position=given.get("position", views.NEWEST),
         layer=given.get("layer", look.layer),
         head=given.get("head", None if "layer" in given else look.head),
+        shading=given.get("shading", look.shading),
     )
     language = given.get("lang", values[ui.frame.language])
     shade = views.shading(document, session.look)
     return {
         **looking.look(ui, session, looking.params_of(ui, values, seeded=False), language),
-        ui.strip: gr.update(selected=selection(session.look.position), shade=shade),
+        ui.strip: gr.update(selected=selection(session.look.position), shade=shade, by=session.look.shading),
+        ui.shading: session.look.shading,
         ui.layer: session.look.layer,
         ui.head: looking.AVERAGE if session.look.head is None else session.look.head,
         tabs: gr.Tabs(selected=given["tab"]) if "tab" in given else gr.skip(),

@@ -47,7 +47,7 @@ def wire_share(app_opened: Any, tabs: gr.Tabs, ui: Playground) -> None:
     def follow(values: Values, request: gr.Request) -> Iterator[Values]:
         yield from open_link(ui, tabs, values, request)
 
-    app_opened.then(follow, everything, [*ui.outputs(), *settings, tabs], **RUNNING)
+    app_opened.then(follow, everything, [*ui.outputs(), *settings, ui.shading, tabs], **RUNNING)
 
 
 def _with_event(ui: Playground, function: Callable[..., Iterator[Values]]) -> Callable[..., Iterator[Values]]:
@@ -94,6 +94,8 @@ def page_values(ui: Playground, values: Values, tab: object) -> dict[str, Any]:
         told["position"] = look.at(session.document)
     if look.head is not None:
         told["head"] = look.head
+    if look.shading != views.Look.shading:
+        told["shading"] = look.shading
     return told
 
 

@@ -189,12 +189,15 @@ def test_a_link_opens_the_same_text_place_and_tab(page, site):
     expect(opened.locator(CHIPS).nth(4)).to_have_attribute("aria-selected", "true")
     expect(says(opened, "bars")).to_contain_text("Chosen")
     written, said = text(opened), says(opened, "bars").text_content()
+    opened.locator("#shading label", has_text="entropy").click()
+    expect(opened.locator("#hint")).to_contain_text("less sure")
     opened.get_by_role("tab", name="Why?").click()
     press(opened, "share-link", "link")
     link = shown(opened, "share-link")
     asked = parse_qs(urlsplit(link).query)
     assert asked["tab"] == ["why"]
     assert asked["temperature"] == ["1.5"]
+    assert asked["shading"] == ["entropy"]
     assert re.fullmatch(r"6t0\.8s3_c\d+_1", asked["text"][0])
 
     page.goto(link)  # a visitor of whom the server knows nothing
@@ -202,6 +205,8 @@ def test_a_link_opens_the_same_text_place_and_tab(page, site):
     page.get_by_role("tab", name="Playground").click()
     expect(page.locator(CHIPS)).to_have_count(10)
     assert text(page) == written
+    expect(page.locator("#shading label.selected")).to_have_text("entropy")
+    expect(page.locator("#hint")).to_contain_text("less sure")
     expect(page.locator(CHIPS).nth(4)).to_have_attribute("aria-selected", "true")
     expect(says(page, "bars")).to_have_text(said)
     expect(page.locator("#temperature input[type=number]")).to_have_value("1.5")

@@ -187,3 +187,26 @@ def test_the_why_tab_is_about_the_branch_that_is_shown(opened):
     opened.get_by_role("tab", name="Why?").click()
     expect(opened.locator("#why-strip [role=option]").last).to_contain_text("ana")
     opened.get_by_role("tab", name="Playground").click()
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1600])
+def test_a_click_on_a_bar_of_a_fresh_page_puts_in_the_token_of_that_bar(page, site, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    open_playground(page, site)
+    count = page.locator(CHIPS).count()
+    expect(page.locator("#bars .ytick text, #bars .y2tick text").first).to_be_visible()
+    labels = page.locator("#bars .ytick text")
+    middle = {}
+    for label in labels.all():
+        box = label.bounding_box()
+        middle[label.text_content()] = box["y"] + box["height"] / 2
+    for button in page.locator(BARS).all():
+        box, name = button.bounding_box(), button.get_attribute("aria-label")
+        inside = [text for text, y in middle.items() if box["y"] <= y <= box["y"] + box["height"]]
+        assert len(inside) == 1, name
+        assert inside[0].strip("·") in name
+    third = page.locator(BARS).nth(2)
+    token = third.get_attribute("aria-label")
+    third.click()
+    expect(page.locator(CHIPS)).to_have_count(count + 1)
+    assert page.locator(CHIPS).last.text_content().strip() in token

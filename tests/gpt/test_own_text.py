@@ -39,6 +39,7 @@ def test_an_upload_is_read_without_its_byte_order_mark() -> None:
         ("short", "bytes", "the text has 5 bytes: with a context of 64 it needs 260"),
         ("ä" * 500_001, "characters", "the text has 1,000,002 bytes: at most 1,000,000"),
         ("".join(map(chr, range(1000, 1600))), "characters", "600 different characters, and 512 .* learn its bytes"),
+        ("a" * 5000, "characters", "one character again and again"),
         (TEXT, "words", "units must be one of characters, bytes, not 'words'"),
     ],
 )
