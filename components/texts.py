@@ -136,6 +136,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{n} tokens · {rate} tokens/s in the model · first after {first} ms · position {position}/{limit} · seed {seed}",
         "{n} 个词元 · 模型每秒 {rate} 个 · 首个 {first} 毫秒 · 位置 {position}/{limit} · 种子 {seed}",
     ),
+    "status.one": (
+        "1 token · first after {first} ms · position {position}/{limit} · seed {seed}",
+        "1 个词元 · 首个 {first} 毫秒 · 位置 {position}/{limit} · 种子 {seed}",
+    ),
     "finish.end_of_text": ("the model ended the text", "模型结束了文本"),
     "finish.max_new_tokens": ("length reached", "已达到设定长度"),
     "finish.context_full": (
@@ -150,9 +154,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "bars.axis": ("probability", "概率"),
     "bars.chosen": ("chosen", "被选中"),
     "bars.says": (
-        "After {token}: {best} {before} → {after}. {removed} of {total} tokens removed ({mass}). "
+        "After {token}: {best} {before} → {after}. {removed} of {total} tokens removed ({mass} of the probability). "
         "Entropy {raw} → {final} bits.",
-        "在 {token} 之后：{best} {before} → {after}。{total} 个词元中去掉了 {removed} 个（{mass}）。熵 {raw} → {final} 比特。",
+        "在 {token} 之后：{best} {before} → {after}。{total} 个词元中去掉了 {removed} 个（占概率 {mass}）。"
+        "熵 {raw} → {final} 比特。",
     ),
     "bars.says.chosen": (" Chosen: {chosen}, {p}.", "选中：{chosen}，{p}。"),
     # where it looked

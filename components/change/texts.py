@@ -54,7 +54,7 @@ CHANGE: dict[str, tuple[str, str]] = {
         "Click: off and on. Shift+click selects for the slider. Keys: arrows, Space, + and −. Layers and heads count from 0.",
         "点击：关闭或打开。Shift+点击：只选中，用滑块调节。键盘：方向键、空格、+ 和 −。层和头都从 0 开始数。",
     ),
-    "change.switches.short": ("att|ff", "注意|前馈"),
+    "change.switches.short": ("att|ff", "注意力|前馈"),
     # the other controls
     "change.activation": ("Activation", "激活函数"),
     "change.activation.gelu_tanh": ("GELU (tanh)", "GELU（tanh 近似）"),

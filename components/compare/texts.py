@@ -119,8 +119,8 @@ COMPARE: dict[str, tuple[str, str]] = {
     "beams.score": ("score", "得分"),
     "beams.running": ("Step {n} of at most {total} …", "第 {n} 步，最多 {total} 步……"),
     "beams.status": (
-        "{model} · {n} steps · {candidates} candidates looked at, {dropped} dropped",
-        "{model} · {n} 步 · 看过 {candidates} 个候选，淘汰 {dropped} 个",
+        "{model} · {n} steps · the best {candidates} candidates are drawn, {dropped} of them dropped",
+        "{model} · {n} 步 · 图中是最好的 {candidates} 个候选，淘汰 {dropped} 个",
     ),
     "beams.status.stopped": (" · stopped", " · 已停止"),
     "beams.best": (

@@ -4,9 +4,9 @@ ACTIVATIONS: dict[str, tuple[str, str]] = {
     "tab.activations": ("Activations", "激活函数"),
     "activations.question": ("What bends the numbers?", "是什么让数字弯曲？"),
     "activations.says": (
-        "Between its two feed-forward layers GPT-2 sends every number through GELU: nearly zero on the left, nearly "
-        "unchanged on the right, and smooth between, where ReLU has a corner.",
-        "在两个前馈层之间，GPT-2 让每个数通过 GELU：左边接近零，右边几乎不变，中间是平滑的，而 ReLU 在那里有一个折角。",
+        "Between the two matrices of a feed-forward layer GPT-2 sends every number through GELU: nearly zero on the "
+        "left, nearly unchanged on the right, and smooth between, where ReLU has a corner.",
+        "在前馈层的两个矩阵之间，GPT-2 让每个数通过 GELU：左边接近零，右边几乎不变，中间是平滑的，而 ReLU 在那里有一个折角。",
     ),
     "activations.x": ("x", "x"),
     "activations.function": ("function", "函数"),

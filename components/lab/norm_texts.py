@@ -56,26 +56,26 @@ NORMS: dict[str, tuple[str, str]] = {
     ),
     "shortcuts.seed": ("Seed", "随机种子"),
     "shortcuts.activation": ("Activation", "激活函数"),
-    "shortcuts.without": ("without shortcuts", "没有捷径连接"),
-    "shortcuts.with": ("with shortcuts", "有捷径连接"),
+    "shortcuts.without": ("without shortcuts", "没有残差连接"),
+    "shortcuts.with": ("with shortcuts", "有残差连接"),
     "shortcuts.layer": ("layer", "层"),
     "shortcuts.gradient": ("mean |gradient|", "平均 |梯度|"),
     "shortcuts.says": (
         "The first layer's gradient is {without} without shortcuts and {with_shortcuts} with them: {ratio} times as much.",
-        "第一层的梯度：没有捷径连接时是 {without}，有时是 {with_shortcuts}，是前者的 {ratio} 倍。",
+        "第一层的梯度：没有残差连接时是 {without}，有时是 {with_shortcuts}，是前者的 {ratio} 倍。",
     ),
     "shortcuts.nothing": (
         "Without shortcuts nothing reaches the first layer: its gradient is zero. With them it is {with_shortcuts}.",
-        "没有捷径连接时，第一层什么也收不到：梯度为零。有捷径连接时是 {with_shortcuts}。",
+        "没有残差连接时，第一层什么也收不到：梯度为零。有残差连接时是 {with_shortcuts}。",
     ),
     "shortcuts.dead": (
         "Nothing reaches the first layer, with shortcuts or without: these weights make every number there zero.",
-        "不论有没有捷径连接，第一层都收不到任何东西：这组权重让那里的数全变成了零。",
+        "不论有没有残差连接，第一层都收不到任何东西：这组权重让那里的数全变成了零。",
     ),
     "shortcuts.picture": (
         "Mean absolute gradient of each layer's weights in one step: input from 1 down to −1, target 0, squared error. "
         "A shortcut adds a layer's input to its output where both have the same shape.",
-        "一步训练中每层权重的平均绝对梯度：输入从 1 降到 −1，目标 0，平方误差。输入输出形状相同时，捷径连接把层的输入加到输出上。",
+        "一步训练中每层权重的平均绝对梯度：输入从 1 降到 −1，目标 0，平方误差。输入输出形状相同时，残差连接把层的输入加到输出上。",
     ),
     "shortcuts.seed.error": (
         "The seed must be a whole number from 0 to {limit}.",

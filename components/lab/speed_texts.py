@@ -10,7 +10,7 @@ SPEED: dict[str, tuple[str, str]] = {
     "kernels.measured": (
         "Measured at {length} tokens: {cached} tokens a second with the cache, {plain} without; with the cache SDPA makes "
         "{sdpa}, attention in the open {open}.",
-        "在 {length} 个词元时测得：有缓存每秒 {cached} 个词元，没有则 {plain} 个；有缓存时，SDPA 每秒 {sdpa} 个，公开计算的注意力 {open} 个。",
+        "在 {length} 个词元时测得：有缓存每秒 {cached} 个词元，没有则 {plain} 个；有缓存时，SDPA 每秒 {sdpa} 个，逐步计算的注意力 {open} 个。",
     ),
     "kernels.length": ("tokens of the text", "文本的词元数"),
     "kernels.multiplications": ("multiplications for the next token", "写下一个词元的乘法次数"),
@@ -18,9 +18,9 @@ SPEED: dict[str, tuple[str, str]] = {
     "kernels.cached": ("with KV cache", "有 KV 缓存"),
     "kernels.plain": ("without", "没有"),
     "kernels.cached.sdpa": ("cache, SDPA", "有缓存，SDPA"),
-    "kernels.cached.open": ("cache, open", "有缓存，公开计算"),
+    "kernels.cached.open": ("cache, open", "有缓存，逐步计算"),
     "kernels.plain.sdpa": ("no cache, SDPA", "无缓存，SDPA"),
-    "kernels.plain.open": ("no cache, open", "无缓存，公开计算"),
+    "kernels.plain.open": ("no cache, open", "无缓存，逐步计算"),
     "kernels.counted": (
         "Counted from the shape of the running model: with a cache one token is read, without it all of them again.",
         "按正在运行的模型的结构计算：有缓存只读一个词元，没有则全部重读。",
@@ -28,10 +28,10 @@ SPEED: dict[str, tuple[str, str]] = {
     "kernels.bytes.question": ("What memory does that take?", "这要占用多少内存？"),
     "kernels.bytes.tokens": ("tokens", "词元数"),
     "kernels.bytes.cache": ("KV cache", "KV 缓存"),
-    "kernels.bytes.open": ("attention weights, open, one layer", "公开计算时一层的注意力权重"),
+    "kernels.bytes.open": ("attention weights, open, one layer", "逐步计算时一层的注意力权重"),
     "kernels.bytes.note": (
         "SDPA never writes the attention weights down; in the open, without a cache, they grow with the square of the text.",
-        "SDPA 从不把注意力权重写进内存；公开计算且无缓存时，它们随文本长度的平方增长。",
+        "SDPA 从不把注意力权重写进内存；逐步计算且无缓存时，它们随文本长度的平方增长。",
     ),
     "kernels.measure": ("Measure on this computer", "在这台计算机上测量"),
     "kernels.measure.says": (

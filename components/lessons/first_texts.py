@@ -66,7 +66,7 @@ FIRST: dict[str, tuple[str, str]] = {
     "lesson.activations.says": (
         "Between its two layers the feed-forward part bends the numbers: GELU lets what is clearly positive through, takes what is "
         "clearly negative to nearly 0, and turns smoothly from one to the other.",
-        "前馈部分在两层之间把数“弯”一下：GELU 让明显为正的数通过，把明显为负的数压到接近 0，中间平滑过渡。",
+        "前馈部分在两个矩阵之间把数“弯”一下：GELU 让明显为正的数通过，把明显为负的数压到接近 0，中间平滑过渡。",
     ),
     "lesson.activations.question": (
         "Where is the slope of GELU zero? And where is that of ReLU?",

@@ -85,9 +85,9 @@ PICTURE: dict[str, tuple[str, str]] = {
         "书中的 GPTModel 用自己的名字，并把查询、键、值分开存放：{n} 个权重，其中三个在这里合成一个矩阵。",
     ),
     "picture.cost": (
-        "After {n} tokens one more costs {cached} million multiplications with the cache and {uncached} million without: "
+        "{model}: after {n} tokens one more costs {cached} million multiplications with the cache and {uncached} million without: "
         "{times} times as many. The cache then holds {memory} in float32, {each} for each token.",
-        "已有 {n} 个词元时，再写一个，有缓存要 {cached} 百万次乘法，没有缓存要 {uncached} 百万次，是前者的 {times} 倍。此时缓存占 {memory}（float32），"
+        "{model}：已有 {n} 个词元时，再写一个，有缓存要 {cached} 亿次乘法，没有缓存要 {uncached} 亿次，是前者的 {times} 倍。此时缓存占 {memory}（float32），"
         "每个词元 {each}。",
     ),
     "picture.feed_forward": (

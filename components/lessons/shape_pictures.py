@@ -112,11 +112,13 @@ def cost(scene: Scene) -> Drawn:
         log=True,
     )
     with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
+    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese counts in hundreds of millions
     text = scene.say(
         "cost",
+        model=scene.choice,
         n=f"{length:,}",
-        cached=f"{with_cache.multiplications / 1e6:,.1f}",
-        uncached=f"{without.multiplications / 1e6:,.1f}",
+        cached=f"{with_cache.multiplications / unit:,.1f}",
+        uncached=f"{without.multiplications / unit:,.1f}",
         times=f"{without.multiplications / with_cache.multiplications:,.0f}",
         memory=shape_views.memory(with_cache.cache_bytes),
         each=shape_views.memory(bytes_per_token(config)),

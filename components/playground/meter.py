@@ -31,7 +31,7 @@ class Meter:
     def sentence(self, language: Language) -> str:
         """Tokens, tokens a second, time to the first, position and context, seed."""
         return say(
-            "status.running",
+            "status.one" if self.count == 1 else "status.running",
             language,
             n=self.count,
             rate=f"{self.count / self.seconds:.0f}" if self.seconds else "–",

@@ -27,7 +27,7 @@ def stage_lines(
     title: str,
     percent: bool = False,
 ) -> Figure:
-    """One line per token across the stages; it stops with a cross at the last stage that let it through.
+    """One line per token across the stages; it stops with a cross at the stage that removed it.
 
     values: (tokens, stages), NaN where removed; the first stage is before all others. ends: what stands at the
     right end of those that are left, "" for the others. followed: the row in the colour of the selection. A point's
@@ -93,21 +93,22 @@ def _range(values: np.ndarray, percent: bool) -> tuple[float, float]:
 
 def _line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> dict[str, Any]:
     alive = np.flatnonzero(np.isfinite(values))
-    n = int(alive[-1]) + 1 if len(alive) else 0
-    cut = 0 < n < len(values)
-    symbols = ["circle"] * (n - 1) + ["x" if cut else "circle"]
+    heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
+    symbols = ["circle"] * len(heights)
+    if 0 < len(heights) < len(values):  # as high as it was, where it was removed
+        heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
     colour = _LIGHT["accent"] if own else _LIGHT["after"]
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "x": list(range(n)),
-        "y": values[:n].tolist(),
-        "customdata": [token_id] * n,
+        "x": list(range(len(heights))),
+        "y": heights,
+        "customdata": [token_id] * len(heights),
         "line": {"color": colour, "width": 2.5 if own else 1.25},
         "marker": {
             "color": colour,
-            "size": [8 if symbol == "x" else 4 for symbol in symbols[:n]],
-            "symbol": symbols[:n],
+            "size": [8 if symbol == "x" else 4 for symbol in symbols],
+            "symbol": symbols,
         },
         "opacity": 1.0 if own else 0.7,
         "cliponaxis": False,

@@ -29,6 +29,14 @@ Values = dict[Any, Any]
 LOADING_SECONDS = 0.3  # until a person is told that a model is on its way, and between two words of it
 
 
+def fill(ui: Playground, text: str, values: Values) -> Values:
+    """An example as the prompt, as far as the model on the screen can spell it."""
+    document = values[ui.session].document
+    if document is not None and document.loaded.name == values[ui.frame.model]:
+        text = spelled(document.loaded, text)
+    return {ui.prompt: text}
+
+
 def begin(ui: Playground, values: Values) -> Iterator[Values]:
     """Make ready for a new text, which `write` goes on with."""
     session: Session = values[ui.session]

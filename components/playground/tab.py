@@ -128,7 +128,7 @@ def _wire(ui: Playground, upload: Upload | None) -> None:
     begin = {"fn": handler(starting.begin), "inputs": everything, "outputs": [*outputs, ui.prompt], **RUNNING}
     begun = [gr.on([ui.generate.click, ui.prompt.submit], **begin)]
     for button, key in zip(ui.examples, EXAMPLES, strict=True):
-        filled = button.click(partial(str, EXAMPLES[key]), None, ui.prompt, **LOOKING)
+        filled = button.click(partial(starting.fill, ui, EXAMPLES[key]), everything, ui.prompt, **LOOKING)
         begun.append(filled.then(**begin))
     shortened = ui.use_tail.click(handler(starting.use_tail), everything, ui.prompt, **LOOKING)
     begun.append(shortened.then(**begin))

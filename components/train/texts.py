@@ -143,8 +143,8 @@ TRAIN: dict[str, tuple[str, str]] = {
         "第 {step} 步，第 {layer} 层第 {head} 个头：即将写 {next} 时，主要看向 {targets}。",
     ),
     "train.attention.heads": (
-        "All heads on one example that is never trained on. At step {step} head {head} of layer {layer} looks most at what has to be written next: {share} of its weight, while the answer is written.",
-        "所有的头，看的是同一个从不参与训练的例子。第 {step} 步时，写答案的过程中，第 {layer} 层第 {head} 个头最关注接下来该写的词元：占它权重的 {share}。",
+        "All heads on one example that is never trained on. At step {step} head {head} of layer {layer} looks most at what has to be written next: {share} of its weight.",
+        "所有的头，看的是同一个从不参与训练的例子。第 {step} 步时，第 {layer} 层第 {head} 个头最关注接下来该写的词元：占它权重的 {share}。",
     ),
     "train.attention.keys": (
         "A row for each layer, a picture for each head, in its own colour. Click a head to enlarge it; arrow keys and Enter do the same.",
@@ -200,7 +200,7 @@ TRAIN: dict[str, tuple[str, str]] = {
         "同样的运算量：用了 {flops} 次运算时，三个中领先的是 {best} 的模型。更大的模型要训练得更久才划算：小故事用了它的 {times} 倍运算。",
     ),
     "scaling.by.parameters": (
-        "Read upwards, each line is a moment: the lower the line, the more was read. The steeper it falls, the more the size matters.",
+        "Each line is one moment of the three trainings: the lower it lies, the more was read. The steeper it falls, the more the size matters.",
         "每条线是同一时刻：越往下，读得越多；线越陡，模型大小越重要。",
     ),
     "scaling.honest": (

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 CHIPS = "#strip .gb-strip [role=option]"
-ONE_MORE = re.compile(r"\b1 tokens")  # of the status after a step
+ONE_MORE = re.compile(r"\b1 token\b")  # of the status after a step
 FINISHED = re.compile("length reached|ended the text|context is full|stopped")
 
 

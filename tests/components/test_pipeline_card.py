@@ -79,8 +79,9 @@ def test_each_line_of_the_picture_is_one_token_and_ends_where_it_was_removed(uni
     for token_id, line in lines.items():
         rows = views.follow(DOCUMENT.logits(LAST), way().stages, token_id)[:-1]
         values = [getattr(row, unit) for row in rows if row.rank is not None]
-        assert line["y"] == pytest.approx(values)
-        assert (line["marker"]["symbol"][-1] == "x") == (len(values) < 6)
+        removed = len(values) < 6
+        assert line["y"] == pytest.approx([*values, values[-1]] if removed else values)
+        assert line["marker"]["symbol"] == ["circle"] * len(values) + ["x"] * removed
     assert "<b>" not in json.dumps(content["figure"]["layout"])
 
 
