@@ -104,6 +104,7 @@ CSS = f"""{css_variables()}
   --gb-size-small: {SMALL}; --gb-size: {NORMAL}; --gb-size-large: {LARGE};
 }}
 .gb-widget {{ font-family: var(--gb-sans); }}
+.toast-title {{ visibility: hidden; }} /* "Error", in English on every page: the sentence below it says what happened */
 .gb-sideways {{ overflow-x: auto; overscroll-behavior-x: contain; contain: inline-size; }}
 @property --gb-more-left {{ syntax: "<length>"; inherits: false; initial-value: 0px; }}
 @property --gb-more-right {{ syntax: "<length>"; inherits: false; initial-value: 0px; }}

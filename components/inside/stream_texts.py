@@ -69,8 +69,9 @@ STREAM: dict[str, tuple[str, str]] = {
         "与“{token}”最接近的是{nearest}：两者嵌入的余弦是 {cosine}。",
     ),
     "embeddings.note": (
-        "Before any layer a token is its row of wte alone; the cosine says how nearly two rows point the same way.",
-        "进入任何一层之前，词元只是 wte 中的一行；余弦表示两行的方向有多一致。",
+        "Before any layer a token is its row of wte alone; the cosine says how nearly two rows point the same "
+        "way. A click on a token in any other tab shows its neighbours here.",
+        "进入任何一层之前，词元只是 wte 中的一行；余弦表示两行的方向有多一致。在其他标签页点击词元，这里就显示它的近邻。",
     ),
     "embeddings.cosine": ("cosine", "余弦"),
     "places.question": ("How alike are the positions?", "各个位置有多相像？"),

@@ -81,7 +81,7 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     with train.expect_file_chooser() as chooser:
         train.locator("#train-file").click()
     chooser.value.set_files(tmp_path / "picture.txt")
-    expect(notice).to_contain_text("picture.txt is not a text")
+    expect(notice).to_contain_text("picture.txt is not text in UTF-8")
     train.locator("#train-code").click()
     expect(train.locator("#train-source")).to_contain_text("To be learned: the code of this model")
     open_settings(train, TEXT_RECIPE)
