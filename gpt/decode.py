@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -59,22 +60,31 @@ class Decoder:
             return self._step(ids, caches)
 
     @torch.inference_mode()
-    def read(self, ids: Sequence[int], cache: KVCache) -> Tensor:
-        """Read T tokens of one text into its cache: (T, C), after the last norm."""
-        T, start = len(ids), cache.length
-        cache.need(T)
-        mask = causal_mask(T, start + T, self.device) if start else None
+    def read(self, texts: Sequence[Sequence[int]], caches: Sequence[KVCache]) -> list[Tensor]:
+        """Read some tokens of each text into its cache: for each (T, C), after the last norm.
+
+        texts: ids, T of them each; caches: of batch size 1, each with room for them.
+        """
+        sizes, starts = [len(ids) for ids in texts], [cache.length for cache in caches]
+        for cache, T in zip(caches, sizes, strict=True):
+            cache.need(T)
+        masks = [causal_mask(T, at + T, self.device) if at else None for T, at in zip(sizes, starts, strict=True)]
 
         def through(layer: int, block: Block, x: Tensor, rotation: Rotation) -> Tensor:
-            q, k, v = block.ask(x, rotation)[:T].permute(1, 2, 0, 3)[:, None]  # 3 x (1, nh, T, hs)
-            k, v = cache.update(layer, q, k, v)  # (1, nh, S, hs)
-            y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None)
-            return block.answer(x, y[0].transpose(0, 1).reshape(T, -1))
+            looked = []
+            for qkv, cache, mask in zip(block.ask(x, rotation)[: sum(sizes)].split(sizes), caches, masks, strict=True):
+                q, k, v = qkv.permute(1, 2, 0, 3)[:, None]  # 3 x (1, nh, T, hs)
+                k, v = cache.update(layer, q, k, v)  # (1, nh, S, hs)
+                y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None)
+                looked.append(y[0].transpose(0, 1).reshape(len(qkv), -1))
+            return block.answer(x, torch.cat(looked) if len(looked) > 1 else looked[0])
 
-        with threads_for(self.size * T):
-            states = self._run(ids, range(start, start + T), through)
-        cache.advance(T)
-        return states
+        positions = [at + i for T, at in zip(sizes, starts, strict=True) for i in range(T)]
+        with threads_for(self.size * sum(sizes)):
+            states = self._run(list(chain(*texts)), positions, through)
+        for cache, T in zip(caches, sizes, strict=True):
+            cache.advance(T)
+        return list(states.split(sizes))
 
     def _step(self, ids: Sequence[int], caches: Sequence[KVCache]) -> Tensor:
         together = None if self.slots is None or len(caches) == 1 else self.slots.together(caches)

@@ -2,7 +2,8 @@
 
 There is no worker that could die. Whoever asks while nobody computes leads a round for everybody who has asked; then
 whoever waits next takes over. Alone this costs nothing, and together it is continuous batching: a text joins with its
-next token and leaves by not asking. Long prompts are read in pieces, so that nobody's stream waits for more than one.
+next token and leaves by not asking. Prompts that come at once are read in one pass, long ones in pieces, so that
+nobody's stream waits for more than one.
 
 Each text has a cache of its own, and each row of a product is taken as if alone: what somebody gets does not depend on
 who else is there.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,6 +36,7 @@ from gpt.zero import on_zero_gpu
 SEATS = 32  # texts that are written at once
 PIECE = 32  # tokens of a prompt that are read in one round when others write
 MAX_ROWS = 64  # texts in one step
+PROMPT_ROWS = 128  # tokens of prompts in one pass
 PATIENCE = 0.5  # of a round's time: how long to wait for those who were in the last one
 LONGEST_WAIT = 0.02  # seconds
 LEAST = -1e30  # of a logarithm: a probability of 0 has no information, and 0 times minus infinity is no number
@@ -73,6 +75,12 @@ class Asked:
             self.result = self.then(torch.cat(self.states) if len(self.states) > 1 else self.states[0], outlook)
         except Exception as error:
             self.error = error
+
+    def fail(self, error: Exception) -> None:
+        """Nothing of it is read: the cache is as it was."""
+        self.cache.crop(self.cache.length - sum(map(len, self.states)))
+        self.error = error
+        self.ready.set()
 
 
 class Engine:
@@ -163,13 +171,9 @@ class Engine:
             asked = self._asked
             self._asked = []
         began = time.perf_counter()
-        together = [one for one in asked if len(one.ids) == 1 and one.edits is None and self.decoder is not None]
-        apart = [one for one in asked if one not in together]
-        for start in range(0, len(together), MAX_ROWS):
-            self._step(together[start : start + MAX_ROWS])
         piece = max(len(one.ids) for one in asked) if len(asked) == 1 else PIECE
-        for one in apart:
-            self._read(one, piece)
+        for several in self._passes(asked, piece):
+            self._pass(several, piece)
         with self._change:
             self._asked = [one for one in asked if one.left] + self._asked
             self.last_rows, self._last_seconds = len(asked), time.perf_counter() - began
@@ -180,52 +184,72 @@ class Engine:
             patience = min(PATIENCE * self._last_seconds, LONGEST_WAIT)
             self._change.wait_for(lambda: len(self._asked) >= self.last_rows, timeout=patience)
 
+    def _passes(self, asked: list[Asked], piece: int) -> Iterator[list[Asked]]:
+        """Who is read in one pass with whom: steps with steps, prompts with prompts, and everybody with edits alone."""
+        shared = [one for one in asked if one.edits is None and self.decoder is not None]
+        steps = [one for one in shared if len(one.ids) == 1]
+        for start in range(0, len(steps), MAX_ROWS):
+            yield steps[start : start + MAX_ROWS]
+        several: list[Asked] = []
+        rows = 0
+        for one in shared:
+            if len(one.ids) == 1:
+                continue
+            size = min(piece, one.left)
+            if several and rows + size > PROMPT_ROWS:
+                yield several
+                several, rows = [], 0
+            several.append(one)
+            rows += size
+        if several:
+            yield several
+        yield from ([one] for one in asked if one not in shared)
+
     @torch.inference_mode()
-    def _step(self, asked: list[Asked]) -> None:
-        caches = [one.cache for one in asked]
-        lengths = [cache.length for cache in caches]
+    def _pass(self, asked: list[Asked], count: int) -> None:
+        """The next `count` tokens of each."""
+        parts = [one.ids[len(one.ids) - one.left :][:count] for one in asked]
+        lengths = [one.cache.length for one in asked]
+        read = [one for one, part in zip(asked, parts, strict=True) if len(part) == one.left]
         try:
-            states = self._states([one.ids[0] for one in asked], caches)
-            outlooks = self._outlooks(states)
-        except Exception:  # who is it? alone, everybody fails or goes on for himself
+            states = self._states(asked, parts)
+            last = [state[-1:] for one, state in zip(asked, states, strict=True) if one in read]
+            outlooks = self._outlooks(torch.cat(last)) if read else []
+        except Exception as error:
             for one, length in zip(asked, lengths, strict=True):
                 one.cache.crop(length)
-                self._read(one, 1)
+            if len(asked) == 1:
+                asked[0].fail(error)
+            else:  # who is it? alone, everybody fails or goes on for himself
+                for one in asked:
+                    self._pass([one], count)
             return
-        for row, one in enumerate(asked):
-            one.states.append(states[row : row + 1])
-            one.finish(outlooks[row])
-        for one in asked:
+        for one, state in zip(asked, states, strict=True):
+            one.states.append(state)
+        for one, outlook in zip(read, outlooks, strict=True):
+            one.finish(outlook)
+        for one in read:
             one.ready.set()
 
-    def _states(self, ids: list[int], caches: list[KVCache]) -> Tensor:
-        if self.recorder is None:
-            return self.decoder.step(ids, caches)
-        try:
-            return torch.cat([self.recorder.step(*text) for text in zip(ids, caches, strict=True)])
-        except RuntimeError:  # no graphs on this GPU, or no memory for them: go on without
-            self.recorder = None
-            raise
-
-    @torch.inference_mode()
-    def _read(self, one: Asked, count: int) -> None:
-        """The next `count` tokens of one text; edits are a matter for the model itself."""
-        done, length = len(one.ids) - one.left, one.cache.length
-        ids = one.ids[done : done + count]
-        try:
-            if one.edits is None and self.decoder is not None:
-                one.states.append(self.decoder.read(ids, one.cache))
-            else:
-                idx = torch.tensor([ids], device=self.model.device)
-                with threads_for(self.size * len(ids)):
-                    one.states.append(self.model.hidden_states(idx, cache=one.cache, edits=one.edits)[0])
-            if not one.left:
-                one.finish(*self._outlooks(one.states[-1][-1:]))
-        except Exception as error:
-            one.error = error
-            one.cache.crop(length - done)
-        if not one.left:
-            one.ready.set()
+    def _states(self, asked: list[Asked], parts: list[Sequence[int]]) -> Sequence[Tensor]:
+        """Of each (T, C)."""
+        caches = [one.cache for one in asked]
+        if self.decoder is None or asked[0].edits is not None:  # a matter for the model itself, one by one
+            idx = torch.tensor([parts[0]], device=self.model.device)
+            with threads_for(self.size * len(parts[0])):
+                return self.model.hidden_states(idx, cache=caches[0], edits=asked[0].edits)
+        if len(asked[0].ids) > 1:
+            return self.decoder.read(parts, caches)
+        ids = [part[0] for part in parts]
+        if self.recorder is not None:
+            lengths = [cache.length for cache in caches]
+            try:
+                return [self.recorder.step(*text) for text in zip(ids, caches, strict=True)]
+            except RuntimeError:  # no graphs on this GPU, or no memory for them: go on without
+                self.recorder = None
+                for cache, length in zip(caches, lengths, strict=True):
+                    cache.crop(length)
+        return self.decoder.step(ids, caches)[:, None]
 
     def _outlooks(self, states: Tensor) -> list[Outlook]:
         """Of each of (B, C) states, in one go."""

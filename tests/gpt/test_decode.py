@@ -52,13 +52,15 @@ def test_steps_of_texts_of_different_lengths_are_those_of_the_model(model):
 def test_a_prompt_that_is_read_in_pieces_is_that_of_the_model(model):
     text, decoder = torch.randint(40, (1, 11)), Decoder(model)
     cache, whole = (KVCache(model.config, keep_queries=True) for _ in range(2))
-    states = torch.cat([decoder.read(text[0, start:end].tolist(), cache) for start, end in ((0, 5), (5, 6), (6, 11))])
+    states = torch.cat(
+        [decoder.read([text[0, start:end].tolist()], [cache])[0] for start, end in ((0, 5), (5, 6), (6, 11))]
+    )
     assert torch.allclose(states, model.hidden_states(text, cache=whole)[0], atol=1e-5)
     for kept, same in ((cache.k, whole.k), (cache.v, whole.v), (cache.q, whole.q)):
         assert torch.allclose(kept[:, :, :, :11], same[:, :, :, :11], atol=1e-5)
     assert cache.length == 11
     with pytest.raises(ValueError, match="13 positions do not fit a cache of 12"):
-        decoder.read([1, 2], cache)
+        decoder.read([[1, 2]], [cache])
     assert cache.length == 11
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generate
-from gpt.engine import PIECE, Asked, Engine
+from gpt.engine import PIECE, PROMPT_ROWS, Asked, Engine
 from gpt.packed import pack
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 
@@ -47,16 +47,16 @@ def test_what_somebody_gets_does_not_depend_on_who_else_is_there(packing):
 
 
 def test_a_text_alone_is_read_whole_and_together_in_pieces(loaded):
-    sizes: list[int] = []
+    sizes: list[list[int]] = []
     engine = Engine(loaded.model)
     read = engine.decoder.read
     hold, entered = threading.Event(), threading.Event()
 
-    def watched(ids, cache):
-        sizes.append(len(ids))
+    def watched(texts, caches):
+        sizes.append([len(ids) for ids in texts])
         entered.set()
         assert hold.wait(20)
-        return read(ids, cache)
+        return read(texts, caches)
 
     engine.decoder.read = watched
     with ThreadPoolExecutor(3) as pool:
@@ -68,8 +68,42 @@ def test_a_text_alone_is_read_whole_and_together_in_pieces(loaded):
         hold.set()
         assert len(first.result(20)[0]) == 90
         assert [len(other.result(20)[0]) for other in others] == [70, 70]
-    assert sizes[0] == 90
-    assert sorted(sizes[1:], reverse=True)[:2] == [PIECE, PIECE]
+    assert sizes == [[90], [PIECE, PIECE], [PIECE, PIECE], [6, 6]]
+
+
+@pytest.mark.parametrize("packing", ["fp32", "int8"])
+def test_prompts_that_come_at_once_are_read_in_one_pass_and_each_as_if_alone(packing):
+    loaded = tiny_model(block_size=96)
+    if packing == "int8":
+        if not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
+            pytest.skip("this CPU has no int8 kernels")
+        pack(loaded.model, packing)
+    engine = Engine(loaded.model)
+    texts = [list(range(seed, seed + size)) for seed, size in enumerate((5, 1, 31, 17, 60, 2))]
+    alone = [engine.read(ids, KVCache(loaded.model.config)) for ids in texts]
+    asked = [Asked(ids, KVCache(loaded.model.config), None, lambda *read: read) for ids in texts]
+    passes = [[len(one.ids) for one in several] for several in engine._passes(asked, 60)]
+    assert passes == [[1], [5, 31, 17, 60, 2]]
+    assert PROMPT_ROWS == 128
+    for several in engine._passes(asked, 60):
+        engine._pass(several, 60)
+    for one, (states, outlook) in zip(asked, alone, strict=True):
+        read, after = one.result
+        assert torch.allclose(read, states, atol=1e-5)
+        assert torch.allclose(after.logits, outlook.logits, atol=1e-5)
+        assert one.cache.length == len(one.ids)
+
+
+def test_a_prompt_that_fails_among_others_fails_alone(loaded):
+    engine = Engine(loaded.model)
+    expected = engine.read([1, 2, 3], KVCache(loaded.model.config))[0]
+    small, good = KVCache(loaded.model.config, max_length=2), KVCache(loaded.model.config)
+    asked = [Asked([1, 2, 3], cache, None, lambda *read: read) for cache in (small, good)]
+    engine._pass(asked, PIECE)
+    assert isinstance(asked[0].error, ValueError)
+    assert small.length == 0
+    assert torch.allclose(asked[1].result[0], expected, atol=1e-5)
+    assert all(one.ready.is_set() for one in asked)
 
 
 def test_those_who_wait_share_one_step(loaded):
@@ -168,7 +202,7 @@ def test_a_step_that_fails_after_some_have_read_leaves_nobody_with_a_token_twice
         engine.read([1, 2], cache)
     engine.recorder = Fails()
     asked = [Asked([token], cache, None, lambda *read: read) for token, cache in zip((3, 4, 5), caches, strict=True)]
-    engine._step(asked)
+    engine._pass(asked, PIECE)
     assert engine.recorder is None
     assert [cache.length for cache in caches] == [3, 3, 3]
     for one, right in zip(asked, expected, strict=True):
@@ -180,10 +214,10 @@ def test_a_prompt_that_fails_in_its_middle_is_read_from_its_start_the_next_time(
     expected = engine.read(ids, KVCache(loaded.model.config))[0]
     read = engine.decoder.read
 
-    def fails(ids, cache):
-        if cache.length >= PIECE:
+    def fails(texts, caches):
+        if caches[0].length >= PIECE:
             raise RuntimeError("out of memory")
-        return read(ids, cache)
+        return read(texts, caches)
 
     monkeypatch.setattr(engine, "_gather", lambda: None)
     with monkeypatch.context() as patch:

@@ -103,5 +103,5 @@ def test_without_torchscript_python_runs_the_blocks(monkeypatch, script):
     monkeypatch.setattr(torch.jit, "script", script)
     decoder = Decoder(model)
     assert [type(block) for block in decoder.blocks] == [Block] * 2
-    read = [one.read([1, 2, 3], KVCache(model.config)) for one in (decoder, expected)]
+    read = [one.read([[1, 2, 3]], [KVCache(model.config)])[0] for one in (decoder, expected)]
     assert torch.equal(*read)
