@@ -79,9 +79,11 @@ class Decoder:
                 looked.append(y[0].transpose(0, 1).reshape(len(qkv), -1))
             return block.answer(x, torch.cat(looked) if len(looked) > 1 else looked[0])
 
-        positions = [at + i for T, at in zip(sizes, starts, strict=True) for i in range(T)]
+        ids, positions = list(chain(*texts)), [at + i for T, at in zip(sizes, starts, strict=True) for i in range(T)]
+        if len(texts) > 1:  # of texts together there are all too many sizes, and for each oneDNN would keep kernels
+            ids, positions = (numbers + [0] * (whole_steps(len(ids)) - len(ids)) for numbers in (ids, positions))
         with threads_for(self.size * sum(sizes)):
-            states = self._run(list(chain(*texts)), positions, through)
+            states = self._run(ids, positions, through)[: sum(sizes)]
         for cache, T in zip(caches, sizes, strict=True):
             cache.advance(T)
         return list(states.split(sizes))
