@@ -188,13 +188,12 @@ class Engine:
         """Who is read in one pass with whom: steps with steps, prompts with prompts, and everybody with edits alone."""
         shared = [one for one in asked if one.edits is None and self.decoder is not None]
         steps = [one for one in shared if len(one.ids) == 1]
+        prompts = [one for one in shared if len(one.ids) != 1]
         for start in range(0, len(steps), MAX_ROWS):
             yield steps[start : start + MAX_ROWS]
         several: list[Asked] = []
         rows = 0
-        for one in shared:
-            if len(one.ids) == 1:
-                continue
+        for one in prompts:
             size = min(piece, one.left)
             if several and rows + size > PROMPT_ROWS:
                 yield several

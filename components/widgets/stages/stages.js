@@ -38,7 +38,10 @@ function thumbnails() {
     const made = Object.assign(document.createElement("button"), { type: "button" });
     made.append(document.createElement("canvas"), document.createElement("span"));
     const name = STAGES[row.children.length];
-    made.addEventListener("click", () => show(name));
+    made.addEventListener("click", ({ detail }) => {
+      show(name);
+      if (detail) large.focus({ preventScroll: true }); // by pointer: the arrow keys move the cell at once
+    });
     row.append(made);
   }
   STAGES.forEach((name, i) => {
