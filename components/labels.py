@@ -30,8 +30,8 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def decimal(value: float, digits: int) -> str:
-    """A number inside a sentence, with a real minus: −0.17."""
-    return f"{value:.{digits}f}".replace("-", "−")
+    """A number inside a sentence, with a real minus: −0.17; what rounds to zero has none."""
+    return f"{round(value, digits) or 0.0:.{digits}f}".replace("-", "−")
 
 
 def power(value: float) -> str:

@@ -36,7 +36,7 @@ def write(ui: Change, values: Values) -> Iterator[Values]:
         return
     yield _buttons(ui, running=True) | {ui.notice: ""}
     try:
-        params = with_seed(params_of(playground, values))
+        params = with_seed(params_of(playground, values, seeded=True))
         length = int(number("max_new_tokens", values[playground.length], 1))
         prompt = text.ids[: text.n_prompt]
         pair = Generation(text.loaded, prompt), Generation(text.loaded, prompt, edits=memory.edits)

@@ -220,7 +220,7 @@ def agree(ui: Inside, values: Values) -> Values:
     if document is None:
         return gr.skip()
     head = looking.AVERAGE if look.head is None else look.head
-    params = looking.params_of(playground, values, seeded=False)
+    params = looking.params_of(playground, values)
     return {
         **looking.look(playground, session, params, values[playground.frame.language]),
         playground.strip: gr.update(selected=selection(look.position), shade=shading(document, look)),

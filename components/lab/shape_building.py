@@ -84,7 +84,7 @@ def _compare(ui: ShapeLab, values: Values, language: Language) -> Iterator[Value
         raise ValueError(shape_views.room(config, bare, language))
     trained = find_model(values[ui.frame.model])
     prompt = checked_text("prompt", values[ui.playground.prompt] or "")
-    params = with_seed(params_of(ui.playground, values))
+    params = with_seed(params_of(ui.playground, values, seeded=True))
     vocabulary = vocabulary_of(config.vocab_size, trained.tokenizer)
     for limit, ids in (
         (config.block_size, vocabulary.encode(prompt)),

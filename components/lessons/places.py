@@ -51,7 +51,7 @@ def set_place(rooms: Rooms, place: Place, values: Values) -> Values:
         update[getattr(ui, name)] = value
     session = values[ui.session]
     if place.look and session.document is not None:
-        update |= looking.look(ui, session, looking.params_of(ui, values, seeded=False), values[ui.frame.language])
+        update |= looking.look(ui, session, looking.params_of(ui, values), values[ui.frame.language])
         update |= {ui.layer: session.look.layer, ui.head: session.look.head}
     if place.shape is not None:
         given = values_of(place.shape) | {"skeleton": place.skeleton}

@@ -37,7 +37,7 @@ def steady(function: Callable[..., Values]) -> Callable[..., Values]:
     return look_on
 
 
-def params_of(ui: Playground, values: Values, *, seeded: bool = True) -> SamplingParams:
+def params_of(ui: Playground, values: Values, *, seeded: bool = False) -> SamplingParams:
     """The settings of the sliders, checked here. Raises ValueError with a sentence in the page's language.
 
     seeded: with the seed, which only a draw needs.
@@ -104,7 +104,7 @@ def _select(ui: Playground, values: Values, index: object) -> Values:
     if document is None or type(index) is not int or not 0 <= index < len(document.ids):
         return gr.skip()
     session.look = replace(session.look, position=index)
-    update = look(ui, session, params_of(ui, values, seeded=False), values[ui.frame.language])
+    update = look(ui, session, params_of(ui, values), values[ui.frame.language])
     shade = views.shading(document, session.look)
     return update | {ui.strip: gr.update(selected=selection(index), shade=shade)}
 
@@ -152,7 +152,7 @@ def show_bars(ui: Playground, values: Values) -> Values:
     document = session.document
     if document is None:
         return gr.skip()
-    params = params_of(ui, values, seeded=False)
+    params = params_of(ui, values)
     return {ui.bars: views.bars(document, session.look, params, values[ui.frame.language])}
 
 
@@ -178,7 +178,7 @@ def retell(ui: Playground, values: Values) -> Values:
     if document is None:
         return update
     return update | {
-        **look(ui, session, params_of(ui, values, seeded=False), language),
+        **look(ui, session, params_of(ui, values), language),
         ui.tree: steer_views.tree(document, language),
         ui.status: told(session, language),
     }

@@ -167,7 +167,7 @@ def keep_up(card: Card, ui: Playground, values: Values) -> Values:
     if document is None or document.n_read == 0:
         memory.shown = ()
         return {card.lead: say("error.no_text", language), card.stages: "", card.lines: "", card.token: ""}
-    position, params, unit = session.look.at(document), looking.params_of(ui, values, seeded=False), values[card.unit]
+    position, params, unit = session.look.at(document), looking.params_of(ui, values), values[card.unit]
     now = (document.key, position, len(document.ids), params, unit, language, memory.followed)
     if not memory.open or now == memory.shown:
         return {card.lead: gr.skip()}
@@ -185,7 +185,7 @@ def follow(card: Card, ui: Playground, values: Values) -> Values:
     if document is None or document.n_read == 0:
         return {card.lead: say("error.no_text", language)}
     memory: Memory = values[card.memory]
-    position, params = session.look.at(document), looking.params_of(ui, values, seeded=False)
+    position, params = session.look.at(document), looking.params_of(ui, values)
     found: list[int] = []
     if isinstance(wanted, str):
         query = wanted[:LONGEST]

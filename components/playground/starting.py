@@ -114,7 +114,7 @@ def step(ui: Playground, values: Values) -> Values:
     """One token more: of the document on the screen, or of a new one where prompt or model have changed."""
     language, session = values[ui.frame.language], values[ui.session]
     try:
-        params = with_seed(params_of(ui, values))
+        params = with_seed(params_of(ui, values, seeded=True))
         loaded = get_model(values[ui.frame.model])
         with session.changing():
             document = session.document
@@ -206,7 +206,7 @@ def _begun(ui: Playground, values: Values) -> Values:
 
 def _asked(ui: Playground, values: Values) -> tuple[SamplingParams, int]:
     """Settings with a seed, and how many tokens. Raises ValueError with a sentence."""
-    return with_seed(params_of(ui, values)), new_tokens(values[ui.length])
+    return with_seed(params_of(ui, values, seeded=True)), new_tokens(values[ui.length])
 
 
 def _ready(ui: Playground, values: Values) -> Values:

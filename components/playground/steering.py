@@ -217,7 +217,7 @@ def whole(ui: Playground, session: Session, values: Values) -> Values:
     shade = views.shading(document, session.look)
     strip = views.strip(document, session.known)
     return {
-        **look(ui, session, params_of(ui, values, seeded=False), language),
+        **look(ui, session, params_of(ui, values), language),
         **controls(ui, session),
         ui.strip: gr.update(value=strip, selected=selection(session.look.position), shade=shade),
         ui.tree: steer_views.tree(document, language),

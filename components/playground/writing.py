@@ -117,7 +117,7 @@ def finish(ui: Playground, values: Values) -> Values:
         document.read()
         session.finish_reason = session.finish_reason or "stopped"
         return update | {
-            **look(ui, session, params_of(ui, values, seeded=False), language),
+            **look(ui, session, params_of(ui, values), language),
             ui.status: told(session, language),
             ui.tree: steer_views.tree(document, language),
         }

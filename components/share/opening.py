@@ -184,7 +184,7 @@ def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked
     language = given.get("lang", values[ui.frame.language])
     shade = views.shading(document, session.look)
     return {
-        **looking.look(ui, session, looking.params_of(ui, values, seeded=False), language),
+        **looking.look(ui, session, looking.params_of(ui, values), language),
         ui.strip: gr.update(selected=selection(session.look.position), shade=shade, by=session.look.shading),
         ui.shading: session.look.shading,
         ui.layer: session.look.layer,

@@ -82,7 +82,7 @@ def page_values(ui: Playground, values: Values, tab: object) -> dict[str, Any]:
     """The text and the view, as values of a link."""
     session: Session = values[ui.session]
     look = session.look
-    told = text_values(session.document, looking.params_of(ui, values))
+    told = text_values(session.document, looking.params_of(ui, values, seeded=True))
     told |= {"length": int(values[ui.length]), "layer": look.layer, "lang": values[ui.frame.language]}
     if edits := format_edits(session.edits):
         told["edits"] = edits
@@ -127,7 +127,7 @@ def _file(ui: Playground, values: Values, what: object) -> files.File:
     if what == "document":
         return files.json_file(document)
     if what == "csv":
-        return files.csv_file(document, session.look.at(document), looking.params_of(ui, values, seeded=False))
+        return files.csv_file(document, session.look.at(document), looking.params_of(ui, values))
     raise ValueError(f"there is no file {what!r}")
 
 

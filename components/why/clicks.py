@@ -67,7 +67,7 @@ def agree(ui: Why, values: Values) -> Values:
     document, look = session.document, session.look
     if document is None:
         return gr.skip()
-    params = looking.params_of(playground, values, seeded=False)
+    params = looking.params_of(playground, values)
     return {
         **looking.look(playground, session, params, values[playground.frame.language]),
         playground.strip: gr.update(selected=selection(look.at(document)), shade=views.shading(document, look)),

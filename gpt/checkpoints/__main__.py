@@ -17,7 +17,7 @@ def main() -> None:
     command.add_argument("--n-head", type=int, help="heads, where the checkpoint does not say")
     command.add_argument("--to", choices=("ours", "hf"), default="ours", help="our own format, or Hugging Face's")
     chosen = parser.parse_args()
-    if chosen.target.exists() and not (chosen.target.is_dir() and not any(chosen.target.iterdir())):
+    if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
         sys.exit(f"{chosen.target} is there already: name a folder that is new or empty")
     try:
         layout = convert(chosen.source, chosen.target, n_head=chosen.n_head, to=chosen.to)

@@ -4,6 +4,7 @@ from components.labels import decimal, percent, power
 def test_a_negative_number_has_a_real_minus():
     assert decimal(-0.16997, 4) == "−0.1700"
     assert decimal(2, 2) == "2.00"
+    assert decimal(-0.00001, 4) == "0.0000"
 
 
 def test_a_number_far_from_one_is_written_as_a_power():

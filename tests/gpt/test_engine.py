@@ -17,6 +17,16 @@ def loaded() -> LoadedModel:
     return tiny_model(block_size=96)
 
 
+def tiny_model_in(packing: str) -> LoadedModel:
+    """A model of its own, plain for fp32."""
+    loaded = tiny_model(block_size=96)
+    if packing == "int8":
+        if not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
+            pytest.skip("this CPU has no int8 kernels")
+        pack(loaded.model, packing)
+    return loaded
+
+
 def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, int, float]]:
     """(prompt, settings, tokens, seconds to wait before): random, some of them greedy."""
     random = Random(seed)
@@ -30,11 +40,7 @@ def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, 
 
 @pytest.mark.parametrize("packing", ["fp32", "int8"])
 def test_what_somebody_gets_does_not_depend_on_who_else_is_there(packing):
-    loaded = tiny_model(block_size=96)
-    if packing == "int8":
-        if not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
-            pytest.skip("this CPU has no int8 kernels")
-        pack(loaded.model, packing)
+    loaded = tiny_model_in(packing)
 
     def write(order):
         prompt, params, count, wait = order
@@ -73,11 +79,7 @@ def test_a_text_alone_is_read_whole_and_together_in_pieces(loaded):
 
 @pytest.mark.parametrize("packing", ["fp32", "int8"])
 def test_prompts_that_come_at_once_are_read_in_one_pass_and_each_as_if_alone(packing):
-    loaded = tiny_model(block_size=96)
-    if packing == "int8":
-        if not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
-            pytest.skip("this CPU has no int8 kernels")
-        pack(loaded.model, packing)
+    loaded = tiny_model_in(packing)
     engine = Engine(loaded.model)
     texts = [list(range(seed, seed + size)) for seed, size in enumerate((5, 1, 31, 17, 60, 2))]
     alone = [engine.read(ids, KVCache(loaded.model.config)) for ids in texts]

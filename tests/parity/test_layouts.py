@@ -311,3 +311,5 @@ def test_convert_command_says_what_it_read_and_asks_for_heads(
     runpy.run_module("gpt.checkpoints", run_name="__main__")
     assert "GPTModel" in capsys.readouterr().out
     assert load_model(tmp_path / "out").layout == "Glassbox GPT"
+    with pytest.raises(SystemExit, match="out is there already"):
+        runpy.run_module("gpt.checkpoints", run_name="__main__")
