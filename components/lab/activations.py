@@ -195,7 +195,7 @@ def histogram_value(document: Generation, layer: int, language: Language) -> str
         n=f"{len(values):,}",
         tokens=len(ids),
         negative=percent((values < 0).mean()),
-        mean=f"{values.mean():.2f}",
+        mean=decimal(float(values.mean()), 2),
         std=f"{values.std():.2f}",
         outside=percent(1 - counts.sum() / len(values)),
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from components.frame import Frame
 from components.i18n import Language, Words, say
+from components.labels import power
 from components.playground.tab import LOOKING
 from components.train.figures import ScalingLine, scaling_curves
 from components.widgets.chart import chart, chart_value
@@ -165,8 +166,10 @@ def named(curve: ScalingCurve, language: Language) -> str:
 
 
 def short(number: float) -> str:
-    """1.2 M, 380 k, 3.4e13: two digits."""
-    for size, unit in ((1e12, ""), (1e6, "\u00a0M"), (1e3, "\u00a0k")):
+    """1.2 M, 380 k, 3.4 × 10¹³: two digits."""
+    if number >= 1e12:
+        return power(number)
+    for size, unit in ((1e6, "\u00a0M"), (1e3, "\u00a0k")):
         if number >= size:
-            return f"{number:.1e}".replace("e+", "e") if not unit else f"{float(f'{number:.2g}') / size:g}{unit}"
+            return f"{float(f'{number:.2g}') / size:g}{unit}"
     return f"{number:g}"

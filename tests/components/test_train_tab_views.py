@@ -157,6 +157,6 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
     assert "0.648 bits per byte" in scaling.honest(found, "en")
 
 
-@pytest.mark.parametrize(("number", "said"), [(98_432, "98\u00a0k"), (2_097_152, "2.1\u00a0M"), (6.3e12, "6.3e12")])
+@pytest.mark.parametrize(("number", "said"), [(98_432, "98\u00a0k"), (2_097_152, "2.1\u00a0M"), (6.3e12, "6.3 × 10¹²")])
 def test_large_numbers_are_short(number: float, said: str) -> None:
     assert scaling.short(number) == said
