@@ -107,6 +107,7 @@ def build_sides(words: Words, frame: Frame, memory: gr.State, prompt: gr.Textbox
         with gr.Row(elem_classes="gb-columns"):
             for side, strip in zip(SIDES, strips, strict=True):
                 with gr.Column(min_width=280):
+                    _name(words, side, "bars")
                     strip["bars"] = chart(elem_id=f"compare-{side}-bars")
     columns = tuple(Column(**of, **shown) for of, shown in zip(controls, strips, strict=True))
     opened = gr.State(False)
@@ -152,9 +153,15 @@ def _controls(words: Words, frame: Frame, side: str) -> dict[str, Any]:
 
 def _strip(words: Words, side: str) -> dict[str, Any]:
     with gr.Column(min_width=280):
+        _name(words, side, "strip")
         strip = words.build(tokens, {"labels": partial(strip_words, side)}, elem_id=f"compare-{side}-strip")
         status = sentence(kind="status", elem_id=f"compare-{side}-status")
     return {"strip": strip, "status": status}
+
+
+def _name(words: Words, side: str, part: str) -> None:
+    """Which side it is, for a screen on which one stands below the other."""
+    words.build(sentence, {"value": f"compare.{side}"}, kind="caption", elem_id=f"compare-{side}-{part}-name")
 
 
 def _button(words: Words, name: str, **options: Any) -> gr.Button:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,9 +69,12 @@ def shape_of(given: dict[str, Any], language: Language) -> GPTConfig:
     numbers = {name: int(given[name]) for name in RANGES}
     width, heads = numbers["n_embd"], numbers["n_head"]
     if width % heads:
-        near = [str(width - width % heads + more) for more in (0, heads) if width - width % heads + more]
-        near_text = ", ".join(near)
-        raise ValueError(say("shapes.error.heads", language, width=width, heads=heads, near=near_text))
+        widths = [width - width % heads + more for more in (0, heads) if width - width % heads + more]
+        divisors = [number for number in range(1, min(width, RANGES["n_embd"].high) + 1) if width % number == 0]
+        counts = [*divisors[: bisect(divisors, heads)][-1:], *divisors[bisect(divisors, heads) :][:1]]
+        either = say("shapes.or", language)
+        near = {"widths": either.join(map(str, widths)), "counts": either.join(map(str, counts))}
+        raise ValueError(say("shapes.error.heads", language, width=width, heads=heads, **near))
     if given["rotary"] and width // heads % 2:
         raise ValueError(say("shapes.error.rotary", language, width=width, heads=heads, size=width // heads))
     return GPTConfig(

@@ -73,9 +73,10 @@ LABS: dict[str, tuple[str, str]] = {
         "“{name}”必须是不小于 {low} 的整数。",
     ),
     "shapes.error.heads": (
-        "Width {width} must divide by {heads} heads: each head gets an equal share. Widths that do: {near}.",
-        "宽度 {width} 不能被头数 {heads} 整除：每个头要分到相等的一份。可用的宽度：{near}。",
+        "Width {width} must divide by {heads} heads: each head gets an equal share. {counts} heads would do, or a width of {widths}.",
+        "宽度 {width} 不能被头数 {heads} 整除：每个头要分到相等的一份。可用 {counts} 个头，或者宽度 {widths}。",
     ),
+    "shapes.or": (" or ", " 或 "),
     "shapes.error.rotary": (
         "Rotary positions turn pairs of numbers: {width} / {heads} makes heads of {size}, which is odd.",
         "旋转位置编码要成对地旋转数字：{width} / {heads} 使每个头宽 {size}，是奇数。",

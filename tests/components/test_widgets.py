@@ -39,7 +39,7 @@ def test_any_sentence_travels_in_a_chart_value(text: str) -> None:
 
 
 def test_a_token_that_is_no_whole_character_carries_its_bytes() -> None:
-    assert json.loads(token_line(7, "", None, None, "p", b"\xe7\x8b")) == [7, "", None, None, "p", "e7 8b"]
+    assert json.loads(token_line(7, "", None, None, "p", b"\xe7\x8b")) == [7, "", None, None, "p", r"\xe7\x8b"]
 
 
 def test_a_header_starts_another_text() -> None:

@@ -16,6 +16,7 @@ from typing import Literal
 import gradio as gr
 import numpy as np
 
+from components.labels import visible
 from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
@@ -112,12 +113,12 @@ def token_line(
 
     `probability` in 0..1 and `rank` (1 = best) are what the model gave it before it was there; `entropy`, in bits, is
     of the distribution that they are from. A token that is no whole character has the text "" and its bytes in
-    `data`, shown in hexadecimal.
+    `data`, shown as \\xNN, as everywhere.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]
     if data or entropy is not None:
-        line.append(data.hex(" "))
+        line.append(visible(data.decode("utf-8", "backslashreplace")))
     return _line(line if entropy is None else [*line, float(f"{entropy:.4g}")])
 
 
