@@ -6,34 +6,29 @@ the axes of tokens have integer positions with the labels as tick texts. Every w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from unicodedata import east_asian_width
 
 import numpy as np
 from plotly.graph_objects import Figure
 
+from components.figure_style import LABEL, LEGEND, LIGHT, QUIET, escape
 from components.labels import percent, visible
-from components.palette import CURVES, MONO, PALETTE, SEQUENTIAL, colorscale
+from components.palette import SEQUENTIAL, colorscale
 
-_LIGHT = {name: pair.light for name, pair in PALETTE.items()}
-_LABEL = {"family": MONO, "size": 12, "color": _LIGHT["text"]}
-_QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
-_GRID = {"gridcolor": _LIGHT["line"], "zerolinecolor": _LIGHT["line"], "zerolinewidth": 1, "fixedrange": True}
-_LEGEND = {"orientation": "h", "x": 0, "y": 1, "itemclick": False, "itemdoubleclick": False}
 _SMALL = 10  # pixels, of the labels below a heatmap
 _GAP = 4  # pixels, between labels and cells
 _OUTSIDE = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "middle", "showarrow": False}
 _ROW = 22  # pixels of one bar
 _NAMES = 100  # pixels for the names of bars, always: they may change at every token, the axis should not move
 _CELL = 17  # pixels of one row of a heatmap that is large enough for them
-_SIDES = {"l": 56, "r": 12}  # the same for curves and histogram, so that their x axes line up
 
 
 def token_label(text: str, longest: int = 14) -> str:
     """A token as plotly shows it: whitespace as marks, `& < >` escaped, cut with … after `longest` characters."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return _escape(visible(cut))
+    return escape(visible(cut))
 
 
 def next_token_bars(
@@ -72,20 +67,20 @@ def next_token_bars_content(
         raise ValueError(f"{len(labels)} labels need as many bars, not {len(before)} and {len(after)}")
     names = [token_label(label, longest=11) for label in labels]
     ends = [f"\u00a0{_change(a, b)}" for a, b in zip(before, after, strict=True)]
-    colours = [_LIGHT["muted"]] * len(labels)
+    colours = [LIGHT["muted"]] * len(labels)
     if chosen is not None:
         names[chosen], ends[chosen] = f"<b>{names[chosen]}</b>", f"<b>{ends[chosen]}</b>"
-        colours[chosen] = _LIGHT["accent"]
+        colours[chosen] = LIGHT["accent"]
     rows = list(range(len(labels)))
     tips = np.maximum(before, after)
     bars = {"type": "bar", "orientation": "h", "y": rows, "hovertemplate": "%{x:.3%}"}
     marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
-    arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": _LIGHT["accent"]}
+    arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["accent"]}
     return {
         "data": [
-            bars | {"x": before, "name": _escape(before_name), "width": 0.76, "marker": {"color": _LIGHT["before"]}},
-            bars | {"x": after, "name": _escape(after_name), "width": 0.36, "marker": {"color": _LIGHT["after"]}},
-            marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": _escape(chosen_name)},
+            bars | {"x": before, "name": escape(before_name), "width": 0.76, "marker": {"color": LIGHT["before"]}},
+            bars | {"x": after, "name": escape(after_name), "width": 0.36, "marker": {"color": LIGHT["after"]}},
+            marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": escape(chosen_name)},
             marks
             | {"mode": "text", "x": tips, "y": rows, "text": ends, "textposition": "middle right"}
             | {"textfont": {"size": 11, "color": colours}, "showlegend": False},
@@ -95,12 +90,13 @@ def next_token_bars_content(
             "height": _ROW * len(labels) + 36,
             "barmode": "overlay",
             "margin": {"l": _NAMES, "r": 8, "t": 28, "b": 4},
-            "xaxis": _QUIET | {"range": [0, 1.65 * float(tips.max(initial=1e-9))], "showticklabels": False},
+            "xaxis": QUIET | {"range": [0, 1.65 * float(tips.max(initial=1e-9))], "showticklabels": False},
             "yaxis": _tokens_axis(names) | {"range": [len(labels) - 0.5, -0.5], "ticklabelstandoff": 14},
-            "legend": _LEGEND
+            "legend": LEGEND
             | {
                 "xref": "container",
                 "yref": "container",
+                "y": 1,
                 "yanchor": "top",
                 "font": {"size": 11},
                 "indentation": -10,
@@ -161,13 +157,13 @@ def attention_heatmap_content(
     }
     # x and y hold every label, for the hover text; x2 and y2 lie over them and show as many as can be read.
     columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": -90, "ticklabelstandoff": _GAP}
-    columns |= {"tickfont": _LABEL | {"size": _SMALL}}
+    columns |= {"tickfont": LABEL | {"size": _SMALL}}
     rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
     # Room for the labels by their length, and titles that are no part of the axes: plotly would measure every label.
-    left, below = _room(query_labels, _LABEL["size"]), _room(key_labels, _SMALL)
+    left, below = _room(query_labels, LABEL["size"]), _room(key_labels, _SMALL)
     titles = [
-        {"text": _escape(query_title), "x": 0, "y": 0.5, "xshift": 9 - left, "textangle": -90},
-        {"text": _escape(key_title), "x": 0.5, "y": 0, "yshift": 9 - below},
+        {"text": escape(query_title), "x": 0, "y": 0.5, "xshift": 9 - left, "textangle": -90},
+        {"text": escape(key_title), "x": 0.5, "y": 0, "yshift": 9 - below},
     ]
     own = None if selected is None else n_key - n_query + selected
     return {
@@ -181,7 +177,7 @@ def attention_heatmap_content(
                 "xgap": 1 if n_key <= 48 else 0,
                 "ygap": 1 if n_query <= 48 else 0,
                 "hoverongaps": False,
-                "hovertemplate": f"%{{y}} → %{{x}}<br>{_escape(weight_title)} %{{z:.4f}}<extra></extra>",
+                "hovertemplate": f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}<extra></extra>",
                 "colorbar": _colorbar(weight_title, strongest, clipped=float(np.max(weights)) > strongest),
                 "showscale": n_key >= 6,
             },
@@ -202,107 +198,9 @@ def attention_heatmap_content(
     }
 
 
-def activation_curves(
-    x: np.ndarray,
-    curves: Mapping[str, np.ndarray],
-    derivatives: Mapping[str, np.ndarray],
-    *,
-    at: float,
-    flat: float | None = None,
-    x_title: str = "x",
-    function_title: str = "f(x)",
-    slope_title: str = "slope",
-    flat_name: str = "slope 0",
-) -> Figure:
-    """Functions above, their slopes below, on one x axis, with a line at `at` and the values there in the legend.
-
-    `x` ascends, shape (N,); each curve and each derivative has the same shape. `flat` is the x where the first
-    function's slope is zero: marked on it and on its slope. At most three functions, told apart by hue and dash.
-    """
-    data: list[dict[str, Any]] = []
-    for name, pair, dash in zip(curves, CURVES, ("solid", "dash", "dot"), strict=False):
-        values = [float(np.interp(at, x, panel[name])) for panel in (curves, derivatives)]
-        readout = f"{_escape(name)} <b>{values[0]:+.4f}</b> · {_escape(slope_title)} <b>{values[1]:+.4f}</b>"
-        for axis, panel, here in zip(("y", "y2"), (curves, derivatives), values, strict=True):
-            line = {"color": pair.light, "dash": dash, "width": 2, "simplify": False}
-            dot = {"color": pair.light, "size": 8, "line": {"color": _LIGHT["card"], "width": 2}}
-            curve = {"x": x.astype(np.float32), "y": panel[name].astype(np.float32), "mode": "lines", "line": line}
-            data.append(curve | {"yaxis": axis, "name": readout.replace("-", "−"), "showlegend": axis == "y"})
-            data.append({"x": [at], "y": [here], "mode": "markers", "marker": dot, "yaxis": axis, "showlegend": False})
-    if flat is not None:
-        text = f"{_escape(flat_name)} · x = {flat:.4f}".replace("-", "−")
-        diamond = {"symbol": "diamond-open", "size": 10, "color": _LIGHT["text"], "line": {"width": 1.5}}
-        for axis, panel in zip(("y", "y2"), (curves, derivatives), strict=True):
-            y = float(np.interp(flat, x, next(iter(panel.values()))))
-            place = {"x": [flat], "y": [y], "yaxis": axis, "marker": diamond, "showlegend": False, "cliponaxis": False}
-            label = {"mode": "markers+text", "text": [text], "textposition": "bottom center", "textfont": {"size": 11}}
-            data.append(place | (label if axis == "y" else {"mode": "markers"}))
-    return Figure(
-        {
-            "data": [{"type": "scatter", "hoverinfo": "none"} | trace for trace in data],
-            "layout": {
-                "template": {},
-                "height": 480,
-                "margin": {**_SIDES, "t": 8, "b": 40},
-                "xaxis": _GRID | {"title": {"text": x_title}, "range": [float(x[0]), float(x[-1])], "anchor": "y2"},
-                "yaxis": _GRID | {"title": {"text": function_title}, "domain": [0.54, 1]},
-                "yaxis2": _GRID | {"title": {"text": slope_title}, "domain": [0, 0.46]},
-                "legend": _LEGEND | {"yanchor": "bottom", "font": {"family": MONO, "size": 11}},
-                "shapes": [
-                    {
-                        "type": "line",
-                        "x0": at,
-                        "x1": at,
-                        "yref": "paper",
-                        "y0": 0,
-                        "y1": 1,
-                        "line": {"color": _LIGHT["accent"], "width": 1.5},
-                    }
-                ],
-                "hovermode": "x",
-            },
-        }
-    )
-
-
-def histogram(
-    counts: np.ndarray, edges: np.ndarray, *, x_title: str = "pre-activation", y_title: str = "share"
-) -> Figure:
-    """Bars between the edges: `counts` of shape (N,), numbers or shares, `edges` of shape (N + 1,), ascending."""
-    counts, edges = np.asarray(counts, dtype=np.float32), np.asarray(edges, dtype=np.float64)
-    if len(edges) != len(counts) + 1:
-        raise ValueError(f"{len(counts)} bars need {len(counts) + 1} edges, not {len(edges)}")
-    return Figure(
-        {
-            "data": [
-                {
-                    "type": "bar",
-                    "x": ((edges[:-1] + edges[1:]) / 2).astype(np.float32),
-                    "y": counts,
-                    "width": np.diff(edges).astype(np.float32),
-                    "marker": {"color": _LIGHT["after"], "line": {"color": _LIGHT["card"], "width": 0.5}},
-                    "hovertemplate": f"{_escape(x_title)} %{{x:.2f}}<br>{_escape(y_title)} %{{y:.4~g}}<extra></extra>",
-                }
-            ],
-            "layout": {
-                "template": {},
-                "height": 220,
-                "bargap": 0,
-                "margin": {**_SIDES, "t": 8, "b": 40},
-                "xaxis": _GRID | {"title": {"text": x_title}, "range": [float(edges[0]), float(edges[-1])]},
-                "yaxis": _GRID | {"title": {"text": y_title}, "rangemode": "tozero"},
-            },
-        }
-    )
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _change(before: float, after: float) -> str:
     """ "41 % → 58 %", or one number where both read the same."""
-    old, new = _escape(percent(float(before))), _escape(percent(float(after)))
+    old, new = escape(percent(float(before))), escape(percent(float(after)))
     return new if old == new else f"{old} → {new}"
 
 
@@ -313,7 +211,7 @@ def _tokens_axis(labels: Sequence[str], most: int | None = None, keep: int | Non
     places = list(range((keep or 0) % step, len(labels), step))
     # Else plotly measures every label on the screen to hide those that reach over the edge: half of a chart's time.
     ticks = {"tickvals": places, "ticktext": [labels[i] for i in places], "ticklabeloverflow": "allow"}
-    return _QUIET | ticks | {"tickfont": _LABEL}
+    return QUIET | ticks | {"tickfont": LABEL}
 
 
 def _room(labels: Sequence[str], size: int, longest: int = 14) -> int:
@@ -328,9 +226,9 @@ def _colorbar(title: str, largest: float, *, clipped: bool) -> dict[str, Any]:
     place = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "len": 0.36, "thickness": 8}
     ends = {"tickvals": [0, largest], "ticktext": ["0", f"{'≥ ' if clipped else ''}{largest:.2g}"]}
     ends |= {"ticklabeloverflow": "allow"}  # else plotly leaves out a label that reaches over the end
-    return place | ends | {"title": {"text": _escape(title), "side": "top"}, "outlinewidth": 0, "ypad": 4}
+    return place | ends | {"title": {"text": escape(title), "side": "top"}, "outlinewidth": 0, "ypad": 4}
 
 
 def _frame(row: int, last_column: int) -> dict[str, Any]:
-    line = {"color": _LIGHT["accent"], "width": 2}
+    line = {"color": LIGHT["accent"], "width": 2}
     return {"type": "rect", "x0": -0.5, "x1": last_column + 0.5, "y0": row - 0.5, "y1": row + 0.5, "line": line}

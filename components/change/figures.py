@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
+from components.figure_style import LABEL, LIGHT, QUIET, escape
 from components.figures import token_label
-from components.palette import DIVERGING, MONO, PALETTE, colorscale
+from components.palette import DIVERGING, MONO, colorscale
 
-_LIGHT = {name: pair.light for name, pair in PALETTE.items()}
-_LABEL = {"family": MONO, "size": 12, "color": _LIGHT["text"]}
-_QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
 _MOST_NAMES = 26  # token labels on an axis
 _CELL = 26  # pixels of one row of a map
 _ROWS_HIGH = 460  # pixels that all rows share at most
@@ -32,7 +30,7 @@ def divergence_bars(
         raise ValueError(f"{len(bits)} bars need as many labels, not {len(labels)}")
     names = [token_label(label) for label in labels]
     highest = max(0.1, float(bits.max(initial=0)))
-    colours = [_LIGHT["accent"] if i == selected else _LIGHT["after"] for i in range(len(bits))]
+    colours = [LIGHT["accent"] if i == selected else LIGHT["after"] for i in range(len(bits))]
     return Figure(
         {
             "data": [
@@ -42,7 +40,7 @@ def divergence_bars(
                     "y": bits,
                     "marker": {"color": colours},
                     "customdata": [f"{name}  {first + i}" for i, name in enumerate(names)],
-                    "hovertemplate": f"%{{customdata}}<br>%{{y:.3f}} {_escape(bits_title)}<extra></extra>",
+                    "hovertemplate": f"%{{customdata}}<br>%{{y:.3f}} {escape(bits_title)}<extra></extra>",
                 }
             ],
             "layout": {
@@ -51,8 +49,8 @@ def divergence_bars(
                 "bargap": 0.25,
                 "margin": {"l": 52, "r": 8, "t": 8, "b": 8},
                 "xaxis": _tokens_axis(names, selected) | {"range": [-0.6, len(bits) - 0.4]},
-                "yaxis": {"gridcolor": _LIGHT["line"], "zeroline": False, "fixedrange": True, "rangemode": "tozero"}
-                | {"title": {"text": _escape(bits_title)}, "nticks": 4, "range": [0, 1.05 * highest]},
+                "yaxis": {"gridcolor": LIGHT["line"], "zeroline": False, "fixedrange": True, "rangemode": "tozero"}
+                | {"title": {"text": escape(bits_title)}, "nticks": 4, "range": [0, 1.05 * highest]},
                 "hovermode": "closest",
                 "showlegend": False,
             },
@@ -98,7 +96,7 @@ def recovery_heatmap(
                     "xgap": 1,
                     "ygap": 1,
                     "customdata": [names] * n_layer,
-                    "hovertemplate": f"{_escape(layer_title)} %{{y}} · %{{customdata}} · %{{z:.1%}}<extra></extra>",
+                    "hovertemplate": f"{escape(layer_title)} %{{y}} · %{{customdata}} · %{{z:.1%}}<extra></extra>",
                     "colorbar": {
                         "orientation": "h",
                         "x": 1,
@@ -112,7 +110,7 @@ def recovery_heatmap(
                         "tickvals": [-edge, 0, edge],
                         "ticktext": [f"−{100 * edge:.0f} %", "0", f"{100 * edge:.0f} %"],
                         "ticklabeloverflow": "allow",
-                        "title": {"text": _escape(value_title), "side": "top", "font": {"size": 11}},
+                        "title": {"text": escape(value_title), "side": "top", "font": {"size": 11}},
                         "tickfont": {"size": 11},
                     },
                 }
@@ -123,7 +121,7 @@ def recovery_heatmap(
                 "height": min(_CELL * n_layer, _ROWS_HIGH) + 150,
                 "margin": {"l": 48, "r": 12, "t": 56, "b": 8},
                 "xaxis": _tokens_axis(names, None if cell is None else cell[1]) | {"range": [-0.5, n - 0.5]},
-                "yaxis": _QUIET | rows | {"title": {"text": _escape(layer_title)}},
+                "yaxis": QUIET | rows | {"title": {"text": escape(layer_title)}},
                 "shapes": [] if cell is None else [_frame(*cell)],
                 "hovermode": "closest",
             },
@@ -133,16 +131,12 @@ def recovery_heatmap(
 
 def _frame(row: int, column: int) -> dict[str, Any]:
     edges = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
-    return {"type": "rect", **edges, "line": {"color": _LIGHT["accent"], "width": 3}}
+    return {"type": "rect", **edges, "line": {"color": LIGHT["accent"], "width": 3}}
 
 
 def _tokens_axis(names: Sequence[str], keep: int | None) -> dict[str, Any]:
     """Integer positions with the tokens below, upright: every n-th of many, `keep` among them."""
     step = max(1, -(-len(names) // _MOST_NAMES))
     places = list(range((keep or 0) % step, len(names), step))
-    labels = {"tickvals": places, "ticktext": [names[i] for i in places], "tickfont": _LABEL | {"size": 11}}
-    return _QUIET | labels | {"tickangle": -90, "automargin": True}
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    labels = {"tickvals": places, "ticktext": [names[i] for i in places], "tickfont": LABEL | {"size": 11}}
+    return QUIET | labels | {"tickangle": -90, "automargin": True}

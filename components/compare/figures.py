@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
+from components.figure_style import LIGHT
 from components.figures import token_label
-from components.palette import MONO, PALETTE
+from components.palette import MONO
 
-_LIGHT = {name: pair.light for name, pair in PALETTE.items()}
 _AXIS = {"zeroline": False, "ticks": "", "fixedrange": True}
 _MOST_LABELS = 24
 
@@ -46,17 +46,17 @@ def divergence_bars(
         texts = [f"{label}  {i}: {'∞' if np.isinf(bits) else f'{bits:.3f}'} {bits_title}" for i, (label, bits) in rows]
         return {"customdata": texts, "hovertemplate": "%{customdata}"}
 
-    line = {"color": _LIGHT["accent"], "width": 1.5}
+    line = {"color": LIGHT["accent"], "width": 1.5}
     mark = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "line": line}
     return Figure(
         {
             "data": [
-                bars | told(raw) | {"y": raw, "width": 0.76, "name": raw_name, "marker": {"color": _LIGHT["before"]}},
+                bars | told(raw) | {"y": raw, "width": 0.76, "name": raw_name, "marker": {"color": LIGHT["before"]}},
                 bars
                 | told(final)
                 | {"y": np.where(np.isinf(final), top, final), "width": 0.36, "name": final_name}
-                | {"marker": {"color": _LIGHT["after"]}, "text": ["∞" if np.isinf(bits) else "" for bits in final]}
-                | {"textposition": "outside", "cliponaxis": False, "textfont": {"color": _LIGHT["text"], "size": 14}},
+                | {"marker": {"color": LIGHT["after"]}, "text": ["∞" if np.isinf(bits) else "" for bits in final]}
+                | {"textposition": "outside", "cliponaxis": False, "textfont": {"color": LIGHT["text"], "size": 14}},
             ],
             "layout": {
                 "template": {},
@@ -66,8 +66,8 @@ def divergence_bars(
                 "xaxis": _AXIS
                 | {"showgrid": False, "range": [-0.6, len(raw) - 0.4], "automargin": True, "tickangle": -90}
                 | {"tickvals": places, "ticktext": [labels[i] for i in places]}
-                | {"tickfont": {"family": MONO, "size": 11, "color": _LIGHT["text"]}},
-                "yaxis": _AXIS | {"gridcolor": _LIGHT["line"], "range": [0, top], "title": {"text": bits_title}},
+                | {"tickfont": {"family": MONO, "size": 11, "color": LIGHT["text"]}},
+                "yaxis": _AXIS | {"gridcolor": LIGHT["line"], "range": [0, top], "title": {"text": bits_title}},
                 "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "yref": "paper"}
                 | {"itemclick": False, "itemdoubleclick": False, "font": {"size": 11}},
                 "shapes": [] if selected is None else [mark | {"x0": selected - 0.5, "x1": selected + 0.5}],

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
+from components.figure_style import GRID_ZERO, LEGEND, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
-from components.lab.panel_figures import GRID, LEGEND, LIGHT, QUIET, SMALL, escape
 from components.palette import CURVES, DIVERGING, MONO, colorscale
 
 
@@ -51,7 +51,7 @@ def share_bars_content(
         "height": 300,
         "margin": {"l": 56, "r": 8, "t": 32, "b": 44},
         "xaxis": QUIET | {"title": {"text": escape(layer_title)}, "tickmode": "linear", "dtick": -(-n_layer // 24)},
-        "yaxis": GRID | {"title": {"text": escape(share_title)}, "tickformat": ".0%"},
+        "yaxis": GRID_ZERO | {"title": {"text": escape(share_title)}, "tickformat": ".0%"},
         "legend": LEGEND,
     }
     return {"data": data, "layout": layout}
@@ -71,7 +71,8 @@ def closeness_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) ->
         "height": 44 + 24 * len(labels),
         "margin": {"l": 116, "r": 40, "t": 8, "b": 36},
         "bargap": 0.35,
-        "xaxis": GRID | {"title": {"text": escape(title)}, "range": [min(0.0, float(np.min(cosines, initial=0))), 1]},
+        "xaxis": GRID_ZERO
+        | {"title": {"text": escape(title)}, "range": [min(0.0, float(np.min(cosines, initial=0))), 1]},
         "yaxis": QUIET
         | ticks
         | {"autorange": "reversed", "tickfont": {"family": MONO, "size": 12}, "ticklabelstandoff": 6},

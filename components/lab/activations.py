@@ -13,6 +13,7 @@ import torch
 from components import figures
 from components.frame import Frame
 from components.i18n import Language, Words, say
+from components.lab import curve_figures
 from components.lab.panel import Values, best_of_both, document_of, make_panel
 from components.lab.panel_figures import lines
 from components.labels import decimal, percent, power, quoted, token_text
@@ -137,7 +138,7 @@ def curves_value(x: float, language: Language) -> str:
     grid, at = torch.linspace(-SPAN, SPAN, POINTS), torch.tensor(float(x))
     curves = {name: activation_curve(name, grid) for name in DRAWN}
     here = {name: activation_curve(name, at) for name in DRAWN}
-    figure = figures.activation_curves(
+    figure = curve_figures.activation_curves(
         grid.numpy(),
         {SHOWN[name]: curve.y.numpy() for name, curve in curves.items()},
         {SHOWN[name]: curve.slope.numpy() for name, curve in curves.items()},
@@ -182,7 +183,7 @@ def histogram_value(document: Generation, layer: int, language: Language) -> str
     ids = document.ids[: document.n_read]
     values = pre_activations(document.loaded.model, ids, layer).float().cpu().numpy().ravel()
     counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
-    figure = figures.histogram(
+    figure = curve_figures.histogram(
         counts / len(values),
         edges,
         x_title=say("activations.pre", language),

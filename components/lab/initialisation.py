@@ -10,9 +10,9 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components import figures
 from components.frame import Frame
 from components.i18n import Language, Words, say
+from components.lab import curve_figures
 from components.lab.panel import Panel, Values, document_of, make_panel
 from components.lab.panel_figures import lines
 from components.labels import percent
@@ -128,7 +128,7 @@ def logits(first: FirstPrediction, language: Language) -> str:
     found = first.logits.float().numpy()
     limit = max(0.5, float(np.abs(found).max()))
     counts, edges = np.histogram(found, bins=BINS, range=(-limit, limit))
-    figure = figures.histogram(
+    figure = curve_figures.histogram(
         counts / len(found), edges, x_title=say("start.logit", language), y_title=say("start.share", language)
     )
     best = first.logits.softmax(-1).max().item()

@@ -8,23 +8,14 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
+from components.figure_style import GRID_ZERO, LEGEND, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
-from components.palette import CURVES, DIVERGING, HEAD_HUES, MONO, PALETTE, colorscale
+from components.palette import CURVES, DIVERGING, HEAD_HUES, colorscale
 
-LIGHT = {name: pair.light for name, pair in PALETTE.items()}
-QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
-GRID = {"gridcolor": LIGHT["line"], "zerolinecolor": LIGHT["muted"], "zerolinewidth": 1, "fixedrange": True}
-LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
-SMALL = {"family": MONO, "size": 11}
 _PAIR = (LIGHT["before"], LIGHT["after"])
 _HUES = (*CURVES, HEAD_HUES["same_token"])
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _LABELLED = 12  # bars; of more, no number would fit
-
-
-def escape(text: str) -> str:
-    """A text as plotly shows it, whatever it holds."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def row_bars(
@@ -57,7 +48,7 @@ def row_bars(
         line = {"color": LIGHT["accent"], "width": 1.5, "dash": "dash"}
         shapes.append(over | {"type": "line", "y0": float(mean), "y1": float(mean), "line": line})
         top = 1 - i / n
-        layout[f"yaxis{axis}"] = GRID | {
+        layout[f"yaxis{axis}"] = GRID_ZERO | {
             "domain": [top - 1 / n + 0.06, top - 0.08],
             "range": [low - room * (low < 0), high + room],
             "nticks": 5,
@@ -96,7 +87,7 @@ def pair_bars(
             bars |= {"text": [f"{value:{digits}}" for value in values], "textposition": "outside", "cliponaxis": False}
             bars |= {"textfont": SMALL | {"color": LIGHT["muted"]}}
         data.append(bars | {"hovertemplate": f"%{{x}}: %{{y:{tip}}}<extra>{escape(series)}</extra>"})
-    value_axis = GRID | {"title": {"text": escape(value_title)}, "rangemode": "tozero"}
+    value_axis = GRID_ZERO | {"title": {"text": escape(value_title)}, "rangemode": "tozero"}
     if log:
         value_axis |= {"type": "log", "exponentformat": "power", "dtick": 1, **_decades(list(pair.values()))}
     places = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names], "automargin": True}
@@ -151,7 +142,7 @@ def lines(
         tip = f"%{{x}}: %{{y:.4g}}<extra>{escape(name)}</extra>"
         curve = {"type": "scatter", "name": escape(name), "x": np.asarray(x), "y": np.asarray(y, dtype=np.float32)}
         data.append(curve | mode | {"line": line, "hovertemplate": tip})
-    x_axis = GRID | {"zeroline": False, "title": {"text": escape(x_title)}, "automargin": True}
+    x_axis = GRID_ZERO | {"zeroline": False, "title": {"text": escape(x_title)}, "automargin": True}
     if ticks is not None:
         step = max(1, -(-len(ticks) // 24))
         places = list(range(0, len(ticks), step))
@@ -159,7 +150,7 @@ def lines(
         x_axis |= {"tickangle": -90, "tickfont": SMALL | {"color": LIGHT["text"]}}
     if log_x:
         x_axis |= {"type": "log", "tickvals": list(x), "ticktext": [f"{value:g}" for value in x]}
-    y_axis = GRID | {"title": {"text": escape(y_title)}, "rangemode": "tozero", "exponentformat": "power"}
+    y_axis = GRID_ZERO | {"title": {"text": escape(y_title)}, "rangemode": "tozero", "exponentformat": "power"}
     if log_y:
         y_axis |= {"type": "log", **_decades(list(series.values()))}
     shapes, notes = [], []

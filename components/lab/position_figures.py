@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from plotly.graph_objects import Figure
 
-from components.lab.panel_figures import LEGEND, LIGHT, QUIET, SMALL, escape
+from components.figure_style import LEGEND, LIGHT, QUIET, SMALL, escape
 from components.palette import CURVES
 
 _APART = 2.5  # between the centres of two circles of radius 1

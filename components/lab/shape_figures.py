@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.palette import PALETTE
+from components.figure_style import LIGHT
 
-_LIGHT = {name: pair.light for name, pair in PALETTE.items()}
 _ROW = 38  # pixels of one bar with its name above
 _BAR = 0.4  # of a row
 _QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "showticklabels": False, "fixedrange": True}
@@ -51,14 +50,14 @@ def part_bars_content(
     rows = np.arange(len(counts))
     longest = float(max(counts.max(initial=0), ghosts.max(initial=0), 1e-9))
     bars = {"type": "bar", "orientation": "h", "width": _BAR, "hoverinfo": "skip", "showlegend": False}
-    outline = {"color": "rgba(0,0,0,0)", "line": {"color": _LIGHT["muted"], "width": 1}}
+    outline = {"color": "rgba(0,0,0,0)", "line": {"color": LIGHT["muted"], "width": 1}}
     cuts = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "showlegend": False}
     x, y = _cuts(counts, blocks)
     return {
         "data": [
             bars | {"y": rows, "x": ghosts, "marker": outline},
-            bars | {"y": rows, "x": counts, "marker": {"color": _LIGHT["after"]}},
-            cuts | {"x": x, "y": y, "line": {"color": _LIGHT["card"], "width": 1}},
+            bars | {"y": rows, "x": counts, "marker": {"color": LIGHT["after"]}},
+            cuts | {"x": x, "y": y, "line": {"color": LIGHT["card"], "width": 1}},
         ],
         "layout": {
             "template": {},
@@ -91,4 +90,4 @@ def _cuts(counts: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 def _note(row: int, x: float, side: str, text: str) -> dict[str, Any]:
     place = {"x": x, "xref": "paper", "xanchor": side, "y": row - _BAR / 2, "yanchor": "bottom", "showarrow": False}
-    return place | {"text": text, "font": {"size": 12, "color": _LIGHT["text"]}, "borderpad": 0}
+    return place | {"text": text, "font": {"size": 12, "color": LIGHT["text"]}, "borderpad": 0}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from plotly.graph_objects import Figure
 
-from components.lab.panel_figures import LIGHT, QUIET, SMALL, escape
+from components.figure_style import LIGHT, QUIET, SMALL, escape
 
 _ROW = 26  # pixels
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.palette import CURVES, MONO, PALETTE
+from components.figure_style import GRID_ZERO, LEGEND, LIGHT, escape
+from components.palette import CURVES, MONO
 
-_LIGHT = {name: pair.light for name, pair in PALETTE.items()}
-_GRID = {"gridcolor": _LIGHT["line"], "zerolinecolor": _LIGHT["line"], "zerolinewidth": 1, "fixedrange": True}
-_LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
 _HEIGHT = 300
 _MARGIN = {"l": 56, "r": 12, "t": 32, "b": 44}
 _DASHES = ("solid", "dash", "dot")
@@ -28,11 +26,11 @@ def bar_groups(
     for name, values in groups.items():
         if len(values) != len(names):
             raise ValueError(f"{len(names)} names need as many bars, not {len(values)} of {name}")
-    colours = [_LIGHT["before"], _LIGHT["after"]] if len(groups) > 1 else [_LIGHT["after"]]
+    colours = [LIGHT["before"], LIGHT["after"]] if len(groups) > 1 else [LIGHT["after"]]
     data = [
         {
             "type": "bar",
-            "name": _escape(name),
+            "name": escape(name),
             "x": list(range(len(names))),
             "y": np.asarray(values, dtype=np.float32),
             "marker": {"color": colour},
@@ -40,9 +38,9 @@ def bar_groups(
         }
         for (name, values), colour in zip(groups.items(), colours, strict=True)
     ]
-    ticks = {"tickvals": list(range(len(names))), "ticktext": [_escape(name) for name in names]}
-    axis = _GRID | ticks | {"title": {"text": _escape(x_title)}, "showgrid": False, "tickfont": {"family": MONO}}
-    upright = _GRID | {"title": {"text": _escape(y_title)}} | (_log_axis() if log else {})
+    ticks = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names]}
+    axis = GRID_ZERO | ticks | {"title": {"text": escape(x_title)}, "showgrid": False, "tickfont": {"family": MONO}}
+    upright = GRID_ZERO | {"title": {"text": escape(y_title)}} | (_log_axis() if log else {})
     return _figure(data, axis, upright, legend=len(groups) > 1)
 
 
@@ -60,7 +58,7 @@ def lines(
         {
             "type": "scatter",
             "mode": "lines+markers" if len(x) <= 40 else "lines",
-            "name": _escape(name),
+            "name": escape(name),
             "x": np.asarray(x, dtype=np.float32),
             "y": np.asarray(values, dtype=np.float32),
             "line": {"color": pair.light, "dash": dash, "width": 2, "simplify": False},
@@ -69,11 +67,11 @@ def lines(
         }
         for (name, values), pair, dash in zip(curves.items(), CURVES, _DASHES, strict=False)
     ]
-    axis = _GRID | {"title": {"text": _escape(x_title)}}
-    upright = _GRID | {"title": {"text": _escape(y_title)}} | (_log_axis() if log else {"rangemode": "tozero"})
+    axis = GRID_ZERO | {"title": {"text": escape(x_title)}}
+    upright = GRID_ZERO | {"title": {"text": escape(y_title)}} | (_log_axis() if log else {"rangemode": "tozero"})
     figure = _figure(data, axis, upright, legend=len(curves) > 1)
     if at is not None:
-        line = {"color": _LIGHT["accent"], "width": 1.5}
+        line = {"color": LIGHT["accent"], "width": 1.5}
         shape = {"type": "line", "x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1, "line": line}
         figure.update_layout(shapes=[shape])
     return figure
@@ -86,11 +84,11 @@ def spikes(values: np.ndarray, *, x_title: str, y_title: str) -> Figure:
         "x": list(range(len(values))),
         "y": np.asarray(values, dtype=np.float32),
         "width": 1,
-        "marker": {"color": _LIGHT["after"], "line": {"width": 0}},
-        "hovertemplate": f"{_escape(x_title)} %{{x}}<br>{_escape(y_title)} %{{y:.4~g}}<extra></extra>",
+        "marker": {"color": LIGHT["after"], "line": {"width": 0}},
+        "hovertemplate": f"{escape(x_title)} %{{x}}<br>{escape(y_title)} %{{y:.4~g}}<extra></extra>",
     }
-    axis = _GRID | {"title": {"text": _escape(x_title)}, "range": [-0.5, len(values) - 0.5], "showgrid": False}
-    return _figure([bars], axis, _GRID | {"title": {"text": _escape(y_title)}}, legend=False)
+    axis = GRID_ZERO | {"title": {"text": escape(x_title)}, "range": [-0.5, len(values) - 0.5], "showgrid": False}
+    return _figure([bars], axis, GRID_ZERO | {"title": {"text": escape(y_title)}}, legend=False)
 
 
 def _figure(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], *, legend: bool) -> Figure:
@@ -102,7 +100,7 @@ def _figure(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], *,
         "bargap": 0.3,
         "xaxis": x,
         "yaxis": y,
-        "legend": _LEGEND,
+        "legend": LEGEND,
         "showlegend": legend,
         "hovermode": "x unified" if legend else "closest",
     }
@@ -111,7 +109,3 @@ def _figure(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], *,
 
 def _log_axis() -> dict[str, Any]:
     return {"type": "log", "exponentformat": "power", "dtick": 1}
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
+from components.figure_style import LIGHT
 from components.figures import token_label
-from components.palette import MONO, PALETTE
+from components.palette import MONO
 
-_LIGHT = {name: pair.light for name, pair in PALETTE.items()}
 _HEIGHT, _TOP, _BOTTOM = 320, 8, 44
 _LINE = 14  # pixels from one name to the next
 
@@ -65,7 +65,7 @@ def stage_lines(
                     "tickfont": {"size": 11},
                     "tickangle": 0,
                     "showgrid": True,
-                    "gridcolor": _LIGHT["line"],
+                    "gridcolor": LIGHT["line"],
                     "zeroline": False,
                     "fixedrange": True,
                 },
@@ -97,7 +97,7 @@ def _line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> dict[s
     symbols = ["circle"] * len(heights)
     if 0 < len(heights) < len(values):  # as high as it was, where it was removed
         heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
-    colour = _LIGHT["accent"] if own else _LIGHT["after"]
+    colour = LIGHT["accent"] if own else LIGHT["after"]
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -117,7 +117,7 @@ def _line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> dict[s
 
 
 def _note(text: str, own: bool) -> dict[str, Any]:
-    return {"text": text, "font": {"family": MONO, "size": 11, "color": _LIGHT["accent" if own else "text"]}}
+    return {"text": text, "font": {"family": MONO, "size": 11, "color": LIGHT["accent" if own else "text"]}}
 
 
 def _beside(

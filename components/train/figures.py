@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.palette import CURVES, PALETTE, SEQUENTIAL
+from components.figure_style import GRID, LEGEND, LIGHT
+from components.palette import CURVES, SEQUENTIAL
 
-LIGHT = {name: pair.light for name, pair in PALETTE.items()}
-GRID = {"gridcolor": LIGHT["line"], "zeroline": False, "fixedrange": True}
-LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
 MOST = 300  # points of the training loss; more are drawn as the means of as many groups
 DASHES, SYMBOLS = ("solid", "dash", "dot"), ("circle", "square", "diamond")
 

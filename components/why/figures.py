@@ -11,16 +11,12 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
+from components.figure_style import GRID, LABEL, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
-from components.palette import DIVERGING, MONO, PALETTE, SEQUENTIAL, colorscale
+from components.palette import DIVERGING, MONO, SEQUENTIAL, colorscale
 
-LIGHT = {name: pair.light for name, pair in PALETTE.items()}
-_LABEL = {"family": MONO, "size": 12, "color": LIGHT["text"]}
-SMALL = {"family": MONO, "size": 11}
 IN_CELL = SMALL | {"color": LIGHT["text"]}
 SHADES = SEQUENTIAL[:4]  # under text that can be read on each of them
-QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
-GRID = {"gridcolor": LIGHT["line"], "zeroline": False, "fixedrange": True}
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
 _ROW = 24  # pixels of one bar
 _CELL = 26  # pixels of one row of a map
@@ -82,7 +78,7 @@ def lens_heatmap(
                 "margin": {"l": 48, "r": 8, "t": _ABOVE, "b": 8},
                 "annotations": [scale_title(value_title, _ABOVE)],
                 "xaxis": QUIET
-                | {"side": "top", "range": [-0.5, n - 0.5], "tickvals": places, "ticktext": names, "tickfont": _LABEL},
+                | {"side": "top", "range": [-0.5, n - 0.5], "tickvals": places, "ticktext": names, "tickfont": LABEL},
                 "xaxis2": QUIET | below | {"tickfont": SMALL | {"color": LIGHT["muted"]}, "automargin": True},
                 "yaxis": layers_axis(n_layer, layer_title),
                 "shapes": [frame(column, column, 0, n_layer - 1, 1), frame(column, column, row, row, 3)],
@@ -202,7 +198,7 @@ def part_bars(
                 | {"zeroline": True, "zerolinecolor": LIGHT["line"], "zerolinewidth": 1},
                 "yaxis": QUIET
                 | {"range": [len(values) - 0.5, -0.5], "tickvals": rows.tolist(), "ticktext": ticks}
-                | {"tickfont": _LABEL, "automargin": True, "ticklabelstandoff": 6},
+                | {"tickfont": LABEL, "automargin": True, "ticklabelstandoff": 6},
                 "hovermode": "closest",
             },
         }
@@ -250,7 +246,3 @@ def scale_title(title: str, margin: int) -> dict[str, Any]:
 def frame(left: int, right: int, top: int, bottom: int, width: int) -> dict[str, Any]:
     edges = {"x0": left - 0.5, "x1": right + 0.5, "y0": top - 0.5, "y1": bottom + 0.5}
     return {"type": "rect", **edges, "line": {"color": LIGHT["accent"], "width": width}}
-
-
-def escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from plotly.graph_objects import Figure
 
+from components.figure_style import GRID, LIGHT, QUIET, escape
 from components.palette import DIVERGING, HEAD_HUES, colorscale
 from components.why.figures import (
-    GRID,
     IN_CELL,
-    LIGHT,
-    QUIET,
     SHADES,
-    escape,
     frame,
     layers_axis,
     rows_height,

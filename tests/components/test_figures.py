@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from components import figures
+from components.lab import curve_figures
 from components.widgets.chart import chart_value
 
 HOSTILE = ["<b>bold</b>", "&amp;", "1", "", " \n\t"]
@@ -120,7 +121,7 @@ def test_curves_print_the_values_at_x_and_mark_the_flat_place() -> None:
     x = np.linspace(-3, 3, 241)
     curves = {"square": x**2, "ReLU <b>": np.maximum(x, 0)}
     slopes = {"square": 2 * x, "ReLU <b>": (x > 0).astype(float)}
-    figure = figures.activation_curves(x, curves, slopes, at=-1.5, flat=0.0, slope_title="slope")
+    figure = curve_figures.activation_curves(x, curves, slopes, at=-1.5, flat=0.0, slope_title="slope")
     readouts = [trace.name for trace in figure.data if trace.showlegend]
     assert readouts == [
         "square <b>+2.2500</b> · slope <b>−3.0000</b>",
@@ -137,27 +138,27 @@ def test_curves_print_the_values_at_x_and_mark_the_flat_place() -> None:
 def test_curves_are_told_apart_by_dash_and_not_by_colour_alone() -> None:
     x = np.linspace(-1, 1, 5)
     names = ("a", "b", "c")
-    figure = figures.activation_curves(x, dict.fromkeys(names, x), dict.fromkeys(names, x), at=0.0)
+    figure = curve_figures.activation_curves(x, dict.fromkeys(names, x), dict.fromkeys(names, x), at=0.0)
     dashes = [trace.line.dash for trace in figure.data if trace.showlegend]
     assert len(set(dashes)) == 3
 
 
 def test_a_histogram_puts_each_count_between_its_edges_on_the_curves_axis() -> None:
     counts, edges = np.histogram([-2.5, -2.4, 0.1, 2.9], bins=6, range=(-3, 3))
-    figure = figures.histogram(counts, edges)
+    figure = curve_figures.histogram(counts, edges)
     bars = figure.data[0]
     assert list(bars.y) == [2, 0, 0, 1, 0, 1]
     np.testing.assert_allclose(bars.x - bars.width / 2, edges[:-1], atol=1e-6)
     np.testing.assert_allclose(bars.x + bars.width / 2, edges[1:], atol=1e-6)
     x = np.linspace(-3, 3, 5)
-    curves = figures.activation_curves(x, {"a": x}, {"a": x}, at=0.0)
+    curves = curve_figures.activation_curves(x, {"a": x}, {"a": x}, at=0.0)
     assert figure.layout.xaxis.range == curves.layout.xaxis.range == (-3.0, 3.0)
     assert (figure.layout.margin.l, figure.layout.margin.r) == (curves.layout.margin.l, curves.layout.margin.r)
 
 
 def test_a_histogram_needs_one_edge_more_than_bars() -> None:
     with pytest.raises(ValueError, match="3 bars need 4 edges, not 3"):
-        figures.histogram(np.zeros(3), np.zeros(3))
+        curve_figures.histogram(np.zeros(3), np.zeros(3))
 
 
 def test_no_figure_carries_the_default_template() -> None:
@@ -165,8 +166,8 @@ def test_no_figure_carries_the_default_template() -> None:
     for figure in (
         figures.next_token_bars(["a"], np.ones(1), np.ones(1)),
         figures.attention_heatmap(causal(2), ["a", "b"], ["a", "b"]),
-        figures.activation_curves(x, {"a": x}, {"a": x}, at=0.0),
-        figures.histogram(np.ones(2), np.arange(3)),
+        curve_figures.activation_curves(x, {"a": x}, {"a": x}, at=0.0),
+        curve_figures.histogram(np.ones(2), np.arange(3)),
     ):
         assert len(json.dumps(json.loads(figure.to_json())["layout"]["template"])) < 64
 
