@@ -44,11 +44,13 @@ def next_token_bars(
     """Horizontal bars of the next token's probability, the first label on top.
 
     `before` and `after` are probabilities in 0..1, shape (len(labels),): the raw softmax, broad and pale, and what
-    is drawn from, slim and strong. `chosen` is the row of the token that was taken, or None. Raises ValueError
-    where the lengths differ.
+    is drawn from, slim and strong. `chosen` is the row of the token that was taken, or None, and then the legend does
+    not name it. Raises ValueError where the lengths differ.
     """
     names = {"before_name": before_name, "after_name": after_name, "chosen_name": chosen_name}
-    return Figure(next_token_bars_content(labels, before, after, chosen=chosen, **names))
+    figure = Figure(next_token_bars_content(labels, before, after, chosen=chosen, **names))
+    figure.data[2].showlegend = chosen is not None
+    return figure
 
 
 def next_token_bars_content(

@@ -58,7 +58,14 @@ def test_the_chosen_bar_is_marked_by_a_sign_and_not_by_colour_alone() -> None:
     assert list(marked.data[2].y) == [2]
     assert marked.data[2].name == "chosen"
     assert list(plain.data[2].y) == [None]
-    assert len(marked.data) == len(plain.data)  # the legend does not jump
+    assert (marked.data[2].showlegend, plain.data[2].showlegend) == (True, False)
+
+
+def test_while_a_text_streams_the_legend_does_not_jump() -> None:
+    names = {"before_name": "before", "after_name": "after", "chosen_name": "chosen"}
+    labels, uniform = ["a", "b", "c"], np.full(3, 1 / 3)
+    bars = [figures.next_token_bars_content(labels, uniform, uniform, chosen=row, **names)["data"] for row in (2, None)]
+    assert [[trace.get("showlegend", True) for trace in of] for of in bars] == [[True, True, True, False]] * 2
 
 
 def test_twenty_bars_are_less_than_four_kilobytes() -> None:
