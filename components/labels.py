@@ -29,9 +29,15 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
     return f"“{visible(token_text(tokenizer, token_id))}”"
 
 
-def decimal(value: float, digits: int) -> str:
+def decimal(value: float, digits: int = 2) -> str:
     """A number inside a sentence, with a real minus: −0.17; what rounds to zero has none."""
-    return f"{round(value, digits) or 0.0:.{digits}f}".replace("-", "−")
+    return f"{round(float(value), digits) or 0.0:.{digits}f}".replace("-", "−")
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """+1.23 or −1.23; what rounds to zero has no sign."""
+    text = decimal(value, digits)
+    return f"+{text}" if round(float(value), digits) > 0 else text
 
 
 def power(value: float) -> str:
@@ -42,9 +48,19 @@ def power(value: float) -> str:
 
 
 def percent(probability: float) -> str:
-    """A probability with as many digits as it takes: 41 %, 3.2 %, 0.05 %, < 0.01 %; the space does not break."""
+    """A probability with as many digits as it takes; the space does not break.
+
+    < 0.01 %, 0.05 %, 3.2 %, 41 %, 99.8 %, > 99.99 %; 0 % and 100 % are only what is so, but for a float's rounding.
+    """
     value = 100 * probability
     if 0 < value < 0.01:
         return "< 0.01\u00a0%"
-    digits = 0 if value >= 9.95 or value == 0 else 1 if value >= 0.95 else 2
+    if 99.995 <= value < 99.9999:
+        return "> 99.99\u00a0%"
+    if value == 0 or value >= 99.995:
+        digits = 0
+    elif value < 0.95 or value >= 99.95:
+        digits = 2
+    else:
+        digits = 1 if value < 9.95 or value >= 99.5 else 0
     return f"{value:.{digits}f}\u00a0%"

@@ -133,12 +133,12 @@ TEXTS: dict[str, tuple[str, str]] = {
     "status.downloading": ("Downloading the model: {done} of {total} MB …", "正在下载模型：{done} / {total} MB……"),
     "status.reading": ("Reading the prompt …", "正在读提示词……"),
     "status.running": (
-        "{n} tokens · {rate} tokens/s in the model · first after {first} ms · position {position}/{limit} · seed {seed}",
-        "{n} 个词元 · 模型每秒 {rate} 个 · 首个 {first} 毫秒 · 位置 {position}/{limit} · 种子 {seed}",
+        "{n} tokens · {rate} tokens/s in the model · first after {first} ms · context {position}/{limit} · seed {seed}",
+        "{n} 个词元 · 模型每秒 {rate} 个 · 首个 {first} 毫秒 · 上下文 {position}/{limit} · 种子 {seed}",
     ),
     "status.one": (
-        "1 token · first after {first} ms · position {position}/{limit} · seed {seed}",
-        "1 个词元 · 首个 {first} 毫秒 · 位置 {position}/{limit} · 种子 {seed}",
+        "1 token · first after {first} ms · context {position}/{limit} · seed {seed}",
+        "1 个词元 · 首个 {first} 毫秒 · 上下文 {position}/{limit} · 种子 {seed}",
     ),
     "finish.end_of_text": ("the model ended the text", "模型结束了文本"),
     "finish.max_new_tokens": ("length reached", "已达到设定长度"),

@@ -92,9 +92,14 @@ def measure(text: Text, edits: Edits) -> Effect:
     return Effect(text, edits, states, bits, *costs)
 
 
+def measured_tokens(text: Text | None) -> int:
+    """How many tokens of a text `head_costs` reads."""
+    return 0 if text is None else min(COST_TOKENS, text.n_read)
+
+
 def head_costs(text: Text, progress: Progress) -> np.ndarray:
     """(n_layer, n_head): bits that switching each head off, alone, changes, on average over the first COST_TOKENS."""
-    config, n = text.config, min(COST_TOKENS, text.n_read)
+    config, n = text.config, measured_tokens(text)
     costs = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
     for number, (layer, head) in enumerate(np.ndindex(costs.shape), start=1):
         states = read(text.loaded, text.ids[:n], Edits(head_scale={(layer, head): 0.0}))

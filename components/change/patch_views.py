@@ -9,7 +9,7 @@ from torch import Tensor
 from components.change import figures as change_figures
 from components.change.memory import Pair
 from components.i18n import Language, say
-from components.labels import percent, quoted, token_text, visible
+from components.labels import decimal, percent, quoted, signed, token_text, visible
 from components.widgets.chart import chart_value
 from gpt import LoadedModel
 from gpt.analysis.patching import PatchSweep
@@ -42,8 +42,8 @@ def sweep_map(
         language,
         answer=quoted(tokenizer, pair.answer),
         other=quoted(tokenizer, pair.other),
-        clean=_signed(sweep.clean),
-        corrupted=_signed(sweep.corrupted),
+        clean=signed(sweep.clean),
+        corrupted=signed(sweep.corrupted),
         name=say(f"change.patch.{name}", language),
         layer=layer,
         position=position,
@@ -64,16 +64,12 @@ def cell(loaded: LoadedModel, pair: Pair, sweep: PatchSweep, name: str, at: tupl
         position=position,
         token=quoted(loaded.tokenizer, pair.corrupted[position]),
         name=say(f"change.patch.{name}", language),
-        corrupted=_signed(sweep.corrupted),
-        value=_signed(sweep.corrupted + share * (sweep.clean - sweep.corrupted)),
+        corrupted=signed(sweep.corrupted),
+        value=signed(sweep.corrupted + share * (sweep.clean - sweep.corrupted)),
         share=_share(share),
-        clean=_signed(sweep.clean),
+        clean=signed(sweep.clean),
     )
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
-
-
 def _share(value: float) -> str:
-    return f"{100 * float(value):.0f}\u00a0%".replace("-", "−")
+    return f"{decimal(100 * value, 0)}\u00a0%"

@@ -47,8 +47,8 @@ CHANGE: dict[str, tuple[str, str]] = {
     "change.switches.times": ("× {factor}", "乘以 {factor}"),
     "change.switches.cost": ("its removal changes {bits} bits", "去掉它改变 {bits} 比特"),
     "change.switches.legend": (
-        "Deeper: switching this head off changes the predictions on this text more (up to {most} bits a position).",
-        "颜色越深：关掉这个头，对这段文本的预测改变越大（每个位置最多 {most} 比特）。",
+        "Deeper: switching this head off changes the predictions on the first {n} tokens of this text more (up to {most} bits a position).",
+        "颜色越深：关掉这个头，对这段文本前 {n} 个词元的预测改变越大（每个位置最多 {most} 比特）。",
     ),
     "change.switches.keys": (
         "Click: off and on. Shift+click selects for the slider. Keys: arrows, Space, + and −. Layers and heads count from 0.",

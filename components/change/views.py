@@ -6,7 +6,7 @@ import numpy as np
 
 from components import figures
 from components.change import figures as change_figures
-from components.change.effect import Effect, Text
+from components.change.effect import Effect, Text, measured_tokens
 from components.change.experiments import summary
 from components.change.memory import Memory, Written
 from components.i18n import Language, say
@@ -40,7 +40,9 @@ def switch_state(memory: Memory) -> str:
     """The switches as the edits have them."""
     edits, config = memory.edits, memory.text.config
     factors = Edits(edits.head_scale, edits.attn_scale, edits.mlp_scale)
-    return switches_value(config.n_layer, config.n_head, format_edits(factors), memory.costs)
+    return switches_value(
+        config.n_layer, config.n_head, format_edits(factors), memory.costs, measured_tokens(memory.text)
+    )
 
 
 def changed(memory: Memory, language: Language) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.compare.memory import Memory
 from components.frame import short_name
 from components.i18n import Language, say
-from components.labels import token_text, visible
+from components.labels import decimal, token_text, visible
 from components.widgets import beams as tree
 from components.widgets.table import table_value
 from gpt.documents.beam import BeamSearch, Candidate
@@ -84,10 +84,10 @@ def says(search: BeamSearch, language: Language) -> str:
     if number is None:
         return ""
     found = search.candidates[number]
-    values = {"text": text(search, number), "total": nats(found.total)}
+    values = {"text": text(search, number), "total": decimal(found.total, 2)}
     if not search.finished:
         return say("beams.unfinished", language, **values)
-    return say("beams.best", language, n=found.depth, score=nats(found.score, 3), **values)
+    return say("beams.best", language, n=found.depth, score=decimal(found.score, 3), **values)
 
 
 def finished(search: BeamSearch, language: Language) -> str:
@@ -98,7 +98,7 @@ def finished(search: BeamSearch, language: Language) -> str:
     rows = [[say(key, language) for key in keys]]
     for beam in search.finished:
         total = search.candidates[beam.candidate].total
-        rows.append([text(search, beam.candidate), str(len(beam.ids)), nats(total), nats(beam.score, 3)])
+        rows.append([text(search, beam.candidate), str(len(beam.ids)), decimal(total, 2), decimal(beam.score, 3)])
     return table_value(rows)
 
 
@@ -114,7 +114,7 @@ def chosen(memory: Memory, language: Language) -> str:
         text=text(search, number),
         n=found.depth,
         fate=say(f"beams.fate.{found.fate}", language),
-        total=nats(found.total),
+        total=decimal(found.total, 2),
     )
 
 
@@ -123,8 +123,3 @@ def picked(memory: Memory) -> int | None:
     if memory.search is None or not memory.search.candidates:
         return None
     return best(memory.search) if memory.chosen is None else memory.chosen
-
-
-def nats(value: float, digits: int = 2) -> str:
-    """A logarithm in a sentence."""
-    return f"{value:.{digits}f}".replace("-", "−")

@@ -8,7 +8,7 @@ import numpy as np
 from components.i18n import Language, Words, say
 from components.inside.part import Part, Scene, Values
 from components.inside.stream_figures import closeness_bars, similarity_heatmap
-from components.labels import quoted, token_text, visible
+from components.labels import decimal, quoted, token_text, visible
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import GPT
@@ -68,5 +68,5 @@ def positions_value(model: GPT, language: Language) -> str:
         value=say("embeddings.cosine", language),
     )
     near, far = (float(np.diagonal(cosines, k).mean()) if k < n else 1.0 for k in (1, n // 2))
-    says = say("places.says", language, near=f"{near:.2f}", far=f"{far:.2f}".replace("-", "−"))
+    says = say("places.says", language, near=decimal(near, 2), far=decimal(far, 2))
     return chart_value(figure, says, say("places.note", language, shown=len(places), all=n))

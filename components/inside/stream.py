@@ -9,7 +9,7 @@ from components.i18n import Language, Words, say
 from components.inside.part import Part, Scene, Values
 from components.inside.stream_figures import share_bars_content
 from components.lab.panel_figures import lines, pair_bars
-from components.labels import quoted, token_text, visible
+from components.labels import decimal, quoted, token_text, visible
 from components.playground.views import token_lines
 from components.widgets.chart import chart, chart_value
 from components.widgets.layers import layers, layers_value
@@ -148,7 +148,7 @@ def shares_value(scene: Scene, stream: Stream) -> str:
         layer_title=say("stream.layer", language),
         share_title=say("stream.share", language),
     )
-    told = {name: _share(float(values[layer])) for name, values in parts.items()}
+    told = dict(zip(parts, whole_percents(np.array([float(values[layer]) for values in parts.values()])), strict=True))
     says = say("stream.shares.says", language, layer=layer, **told)
     return chart_value(figure, says, say("stream.shares.note", language))
 
@@ -193,8 +193,12 @@ def neurons_table(scene: Scene, found: Neurons) -> str:
     return table_value(rows)
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:.0f}\u00a0%".replace("-", "−")
+def whole_percents(shares: np.ndarray) -> list[str]:
+    """Shares of a whole as percents that sum to 100: the largest remainders are the ones rounded up."""
+    lower = np.floor(100 * shares)
+    missing = round(100 - lower.sum())
+    lower[np.argsort(lower - 100 * shares, kind="stable")[:missing]] += 1
+    return [f"{decimal(value, 0)}\u00a0%" for value in lower]
 
 
 def _activation(scene: Scene) -> str:

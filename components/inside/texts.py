@@ -164,10 +164,10 @@ INSIDE: dict[str, tuple[str, str]] = {
         "下一个词元\n给词表中 {vocab} 个词元各打一个分；softmax 把分数变成概率，未经采样设置。\n{token}：exp({logit} − {total}) = {p}",
     ),
     "flow.says": (
-        "{token} (position {position} of {n}) in layer {layer}, head {head}: it looked most at {targets}. Attention adds a "
+        "{token} (position {position}) in layer {layer}, head {head}: it looked most at {targets}. Attention adds a "
         "vector of length {added} to a stream of length {before}, the feed-forward part one of {added2}. After all layers the model expects "
         "{best}.",
-        "{token}（第 {position} 个位置，共 {n} 个）在第 {layer} 层第 {head} 个头：主要看向 {targets}。残差流长 {before}，注意力加上 "
+        "{token}（位置 {position}）在第 {layer} 层第 {head} 个头：主要看向 {targets}。残差流长 {before}，注意力加上 "
         "{added}，前馈层加上 {added2}。经过所有层，模型预期 {best}。",
     ),
     "flow.window": (

@@ -135,14 +135,15 @@ def draw_swap(ui: Activations, values: Values, entering: bool) -> Values:
 
 def curves_value(x: float, language: Language) -> str:
     """The functions with their slopes, and their values at x."""
-    grid, at = torch.linspace(-SPAN, SPAN, POINTS), torch.tensor(float(x))
+    at = torch.tensor(float(x))
+    grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend says the values at x
     curves = {name: activation_curve(name, grid) for name in DRAWN}
     here = {name: activation_curve(name, at) for name in DRAWN}
     figure = curve_figures.activation_curves(
         grid.numpy(),
         {SHOWN[name]: curve.y.numpy() for name, curve in curves.items()},
         {SHOWN[name]: curve.slope.numpy() for name, curve in curves.items()},
-        at=float(x),
+        at=at.item(),
         flat=flattest(),
         function_title=say("activations.function", language),
         slope_title=say("activations.slope", language),

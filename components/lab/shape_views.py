@@ -192,6 +192,6 @@ def memory(n_bytes: int) -> str:
 def operations(n: int) -> str:
     """A number of floating-point operations: 284,812,032 is 285 MFLOP."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if n >= size:
+        if n >= 0.9995 * size:  # which three digits would write as 1,000 of the unit below
             return f"{n / size:.3g} {unit}FLOP"
     return f"{n} FLOP"

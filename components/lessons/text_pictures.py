@@ -119,8 +119,7 @@ def _run() -> Lessons:
         for step in range(STEPS + 1):
             if step % EVERY == 0:
                 samples.append(material.vocabulary.decode(written(learner.model, material.vocabulary.encode("S"))))
-            if step < STEPS:
-                losses.append(learner.update(material.batch(step, RECIPE.batch_size)))
+            losses.append(learner.update(material.batch(step, RECIPE.batch_size)))  # of before the update
     return Lessons(tuple(losses), tuple(samples), material.vocabulary.n_vocab)
 
 
@@ -148,7 +147,7 @@ def training(scene: Scene) -> Drawn:
     text = scene.say(
         "training",
         step=step,
-        loss=f"{done.losses[min(step, STEPS - 1)]:.2f}",
+        loss=f"{done.losses[step]:.2f}",
         chance=f"{math.log(done.n_characters):.2f}",
         n=done.n_characters,
     )

@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
+from components.figure_style import escape
 from components.i18n import Language, say
-from components.labels import percent, quoted, token_text, visible
+from components.labels import decimal, percent, quoted, token_text, visible
 from components.playground.pipeline_figures import stage_lines
 from components.texts import TEXTS
 from components.widgets.chart import chart_value
@@ -104,7 +105,7 @@ def token_table(way: Way, language: Language) -> str:
 def _cells(row: Row) -> list[str]:
     if row.rank is None:
         return ["−∞", "−∞", "0", "–"]
-    return [_signed(row.logit), _signed(row.log_probability), percent(row.probability), f"{row.rank:,}"]
+    return [decimal(row.logit, 2), decimal(row.log_probability, 2), percent(row.probability), f"{row.rank:,}"]
 
 
 def lines(way: Way, unit: Unit, language: Language) -> str:
@@ -135,7 +136,7 @@ def _values(way: Way, token_id: int, unit: Unit) -> list[float]:
 def _end(value: float, unit: Unit) -> str:
     if math.isnan(value):
         return ""
-    return percent(value).replace("<", "&lt;") if unit == "probability" else _signed(value)
+    return escape(percent(value)) if unit == "probability" else decimal(value, 2)
 
 
 def sentence(way: Way, language: Language) -> str:
@@ -179,7 +180,3 @@ def _change(before: str, after: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")

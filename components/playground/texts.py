@@ -29,7 +29,7 @@ PLAYGROUND: dict[str, tuple[str, str]] = {
     "status.redone": ("Redone", "已重做"),
     "status.back": ("Back to {token}: what stood behind it is a branch now", "回到 {token}：后面的内容成为一个分支"),
     "status.switched": ("Another branch", "已换到另一个分支"),
-    "status.position": ("position {position}/{limit}", "位置 {position}/{limit}"),
+    "status.position": ("context {position}/{limit}", "上下文 {position}/{limit}"),
     "error.room": (
         "{n} tokens do not fit: there is room for {room} in the context of {limit}.",
         "放不下 {n} 个词元：{limit} 个词元的上下文只剩 {room} 个位置。",

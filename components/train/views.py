@@ -69,16 +69,16 @@ def status(run: LiveRun, progress: Progress, language: Language) -> str:
     key = "early" if early else state
     if state == "failed":
         key = "infinite" if "infinite" in progress.message else "broke"
-    seconds = progress.seconds
+    training = progress.seconds - progress.paused
     return say(
         f"train.{key}",
         language,
         place=progress.place,
         step=f"{progress.step:,}",
         steps=f"{progress.steps:,}",
-        seconds=f"{seconds:.0f}",
+        seconds=f"{progress.seconds:.0f}",
         limit=f"{run.time_limit:g}",
-        rate=f"{progress.step / seconds:.0f}" if seconds > 0 else "0",
+        rate=f"{progress.step / training:.0f}" if training > 0 else "0",
         parameters=f"{sum(p.numel() for p in run.learner.model.parameters()):,}",
         lr=f"{progress.losses[-1].rate:.2g}" if progress.losses else "0",
     )

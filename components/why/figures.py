@@ -205,12 +205,6 @@ def part_bars(
     )
 
 
-def signed(value: float, digits: int = 2) -> str:
-    """+1.23 or −1.23; what rounds to zero has no sign."""
-    rounded = round(float(value), digits) or 0.0
-    return f"{rounded:{'+' if rounded else ''}.{digits}f}".replace("-", "−")
-
-
 def _check_table(values: np.ndarray, *tables: Sequence[Sequence[str]]) -> tuple[int, int]:
     shape = np.shape(values)
     for table in tables:

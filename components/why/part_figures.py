@@ -8,6 +8,7 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from components.figure_style import GRID, LIGHT, QUIET, escape
+from components.labels import signed
 from components.palette import DIVERGING, HEAD_HUES, colorscale
 from components.why.figures import (
     IN_CELL,
@@ -17,7 +18,6 @@ from components.why.figures import (
     rows_height,
     scale_above,
     scale_title,
-    signed,
 )
 
 _BRANCHES = (HEAD_HUES["previous_token"].light, HEAD_HUES["first_token"].light)  # attention, feed-forward

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from plotly.graph_objects import Figure
 
 from components.i18n import Language, say
-from components.labels import percent, quoted
+from components.labels import decimal, percent, quoted, signed
 from components.playground.views import Look, head_name
-from components.why.figures import part_bars, signed
+from components.why.figures import part_bars
 from components.why.part_figures import head_map as heads_figure
 from components.why.part_figures import layer_bars
 from components.why.reading import Prediction, Reading
@@ -77,7 +79,7 @@ def head_map(found: Attribution, look: Look, language: Language) -> str:
     """What each head adds."""
     heads = found.heads.cpu().numpy()
     order = np.argsort(-heads, axis=None, kind="stable")
-    ends = (_heads_named(heads, places, language, digits="+.2f") for places in (order[:1], order[-1:]))
+    ends = (_heads_named(heads, places, language, signed) for places in (order[:1], order[-1:]))
     said = say("why.heads.says", language, **dict(zip(("most", "least"), ends, strict=True)))
     return _map(heads, True, look, say("why.parts.logit", language), said, language)
 
@@ -88,7 +90,7 @@ def roles_map(roles: HeadRoles, n: int, role: str, look: Look, language: Languag
     if np.isnan(scores).all():
         return ""
     order = np.argsort(-scores, axis=None, kind="stable")[:NAMED]
-    said = say("why.roles.says", language, most=_heads_named(scores, order, language), n=n)
+    said = say("why.roles.says", language, most=_heads_named(scores, order, language, decimal), n=n)
     return _map(scores, False, look, say("why.roles.scale", language), said, language)
 
 
@@ -129,10 +131,9 @@ def _map(values: np.ndarray, diverging: bool, look: Look, title: str, said: str,
     return chart_value(figure, said)
 
 
-def _heads_named(values: np.ndarray, places: np.ndarray, language: Language, digits: str = ".2f") -> str:
+def _heads_named(values: np.ndarray, places: np.ndarray, language: Language, written: Callable[[float], str]) -> str:
     """Heads with their numbers, for a sentence."""
     found = [(*np.unravel_index(place, values.shape), values.flat[place]) for place in places]
     return ", ".join(
-        f"{say('why.part.head', language, layer=layer, head=head)} ({value:{digits}})".replace("-", "−")
-        for layer, head, value in found
+        f"{say('why.part.head', language, layer=layer, head=head)} ({written(value)})" for layer, head, value in found
     )

@@ -34,8 +34,8 @@ WHY: dict[str, tuple[str, str]] = {
         "去掉某个词元、后面的依次前移时，{token} 的对数概率实际降低多少。点击词元可询问它后面的词元。",
     ),
     "why.influence": ("share of the influence", "影响占比"),
-    "why.influence.says": ("Most for {token}: {most}.", "最支持 {token} 的是：{most}。"),
-    "why.influence.against": (" Most against it: {least}.", "最反对它的是：{least}。"),
+    "why.influence.says": (" Most for {token}: {most}.", "最支持 {token} 的是：{most}。"),
+    "why.influence.against": (" Most against {token}: {least}.", "最反对 {token} 的是：{least}。"),
     "why.influence.window": (
         " Only the last {n} tokens before it were left out; the text is long.",
         "文本较长，只逐个去掉了它前面的最后 {n} 个词元。",
@@ -60,6 +60,10 @@ WHY: dict[str, tuple[str, str]] = {
     "why.lens.early": (
         "At {here}, the final best token {best} leads from layer {layer} on.",
         "在 {here} 处，最终的最佳词元 {best} 从第 {layer} 层起一直领先。",
+    ),
+    "why.lens.after": (
+        "At {here}, the final best token {best} leads only after the last feed-forward part.",
+        "在 {here} 处，最终的最佳词元 {best} 要到最后一个前馈部分之后才领先。",
     ),
     "why.lens.late": (
         "At {here}, the final best token {best} leads only in the last layer.",

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from components.i18n import Language, say
-from components.labels import percent, quoted, token_text, visible
+from components.labels import percent, quoted, signed, token_text, visible
 from components.playground import views
 from components.why import figures as why_figures
-from components.why.figures import signed
 from components.why.reading import Influence, Method, Prediction, Reading, longest_gradient
 from components.widgets.chart import chart_value
 from components.widgets.tokens import header, shade_value
@@ -98,9 +97,11 @@ def influence_bars(reading: Reading, asked: Prediction, influence: Influence, la
         return f"{quoted(tokenizer, reading.ids[influence.first + i])} ({value})"
 
     upward, downward = int(values.argmax()), int(values.argmin())
-    said = say("why.influence.says", language, token=quoted(tokenizer, asked.token), most=name(upward))
+    said, token = "", quoted(tokenizer, asked.token)
+    if values[upward] > 0:
+        said += say("why.influence.says", language, token=token, most=name(upward))
     if values[downward] < 0:
-        said += say("why.influence.against", language, least=name(downward))
+        said += say("why.influence.against", language, token=token, least=name(downward))
     if influence.first:
         said += say("why.influence.window", language, n=len(values))
     return chart_value(figure, said)
@@ -139,19 +140,20 @@ def lens_map(reading: Reading, asked: Prediction, lens: Lens, stage: Stage, laye
         layer_title=say("attention.layer", language),
         value_title=say("why.lens.scale", language),
     )
-    said = _leads(here[column], [line[column] for line in tokens], tokenizer, language)
+    final = int(lens.token[-1, -1, column])
+    said = _leads(here[column], [line[column] for line in tokens], final, tokenizer, language)
     if first > 0 or end < len(reading.ids):
         said += say("why.lens.window", language, start=first, end=end - 1, n=f"{len(reading.ids):,}")
     return chart_value(figure, said)
 
 
-def _leads(here: str, best: Sequence[int], tokenizer: Tokenizer, language: Language) -> str:
-    """From which layer on the last layer's best token is the best."""
-    since = len(best) - 1
-    while since and best[since - 1] == best[-1]:
+def _leads(here: str, best: Sequence[int], final: int, tokenizer: Tokenizer, language: Language) -> str:
+    """From which layer on the token that is the best in the end is the best of each layer."""
+    since = len(best)
+    while since and best[since - 1] == final:
         since -= 1
-    key = "why.lens.late" if since == len(best) - 1 else "why.lens.early"
-    return say(key, language, here=here, best=quoted(tokenizer, best[-1]), layer=since)
+    key = {len(best): "why.lens.after", len(best) - 1: "why.lens.late"}.get(since, "why.lens.early")
+    return say(key, language, here=here, best=quoted(tokenizer, final), layer=since)
 
 
 def stage_name(stage: Stage, layer: int, language: Language) -> str:

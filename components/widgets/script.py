@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 import gradio as gr
 
 _ARGUMENTS = "element, trigger, props, server, upload, watch"  # what gradio gives a script
+_SHARED = (Path(__file__).parent / "written.js").read_text(encoding="utf-8")  # by all of them
 _scripts: dict[str, str] = {}
 
 
@@ -43,7 +45,7 @@ def widget(
 def scripts() -> str:
     """The file: a function for each widget."""
     parts = (f"{name}({_ARGUMENTS}, given) {{\n{script}\n}}" for name, script in sorted(_scripts.items()))
-    return f"window.glassbox = {{\n{','.join(parts)}\n}};\n"
+    return f"window.glassbox = (() => {{\n{_SHARED}\nreturn {{\n{','.join(parts)}\n}};\n}})();\n"
 
 
 def fingerprint() -> str:

@@ -80,6 +80,7 @@ class Look:
 class Progress:
     """A run at one moment. seconds: since it began to train, pauses included. message: why it ended, if not at its end.
 
+    paused: seconds of the pauses that are over.
     factor: what the learning rates of the recipe are multiplied by. place: 1 for the next to begin, 0 once it has.
     """
 
@@ -87,6 +88,7 @@ class Progress:
     step: int
     steps: int
     seconds: float
+    paused: float
     factor: float
     losses: tuple[LossPoint, ...]
     looks: tuple[Look, ...]
@@ -120,6 +122,7 @@ class LiveRun:
         self._losses: list[LossPoint] = []
         self._looks: list[Look] = []
         self._begun = self._ended = math.inf
+        self._paused = 0.0
 
     def start(self, on_end: Callable[[], None] = lambda: None) -> bool:
         """Begin; on_end is called from the run's thread when it is over. False if it has begun or ended before."""
@@ -171,6 +174,7 @@ class LiveRun:
                 step=len(self._losses),
                 steps=self.recipe.steps,
                 seconds=max(0.0, now - self._begun),
+                paused=self._paused,
                 factor=self._factor,
                 losses=tuple(self._losses),
                 looks=tuple(self._looks),
@@ -230,7 +234,9 @@ class LiveRun:
         """Wait as long as there is a pause; False when the run was called off or its time is over."""
         deadline = self._begun + self.time_limit
         with self._changed:
-            self._changed.wait_for(lambda: self._state != "paused", max(0.0, deadline - time.monotonic()))
+            began = time.monotonic()
+            self._changed.wait_for(lambda: self._state != "paused", max(0.0, deadline - began))
+            self._paused += time.monotonic() - began
             return self._state == "training" and time.monotonic() < deadline
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-from components.labels import decimal, percent, power
+from components.labels import decimal, percent, power, signed
 
 
 def test_a_negative_number_has_a_real_minus():
@@ -14,10 +14,19 @@ def test_a_number_far_from_one_is_written_as_a_power():
 
 
 def test_a_probability_has_as_many_digits_as_it_takes():
-    assert [percent(p) for p in (0, 0.00001, 0.0005, 0.032, 0.41)] == [
+    assert [percent(p) for p in (0, 0.00001, 0.0005, 0.032, 0.41, 0.994, 0.998, 0.9997, 0.99999, 1)] == [
         "0\u00a0%",
         "< 0.01\u00a0%",
         "0.05\u00a0%",
         "3.2\u00a0%",
         "41\u00a0%",
+        "99\u00a0%",
+        "99.8\u00a0%",
+        "99.97\u00a0%",
+        "> 99.99\u00a0%",
+        "100\u00a0%",
     ]
+
+
+def test_a_sign_stands_only_before_what_is_not_zero():
+    assert [signed(value) for value in (1.234, -1.234, 0.001, -0.001)] == ["+1.23", "−1.23", "0.00", "0.00"]

@@ -119,10 +119,6 @@ def test_a_map_of_heads_needs_two_dimensions():
         why_part_figures.head_map(np.zeros(3), diverging=True)
 
 
-def test_numbers_have_a_sign_and_zero_has_none():
-    assert [why_figures.signed(value) for value in (1.234, -1.234, 0.001, -0.001)] == ["+1.23", "−1.23", "0.00", "0.00"]
-
-
 def test_every_colour_has_a_partner_on_the_dark_theme():
     figures = [
         lens(),

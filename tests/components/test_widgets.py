@@ -56,12 +56,13 @@ def test_the_same_selection_is_never_sent_twice() -> None:
 def test_shades_are_relative_to_the_largest_weight() -> None:
     largest, data = shade_value(np.array([0.1, 0.4, 0.0, 0.2])).split(":")
     assert float(largest) == pytest.approx(0.4)
-    np.testing.assert_allclose(np.frombuffer(base64.b64decode(data), np.uint8) / 255, [0.25, 1, 0, 0.5], atol=0.5 / 255)
+    levels = np.frombuffer(base64.b64decode(data), "<u2")
+    np.testing.assert_allclose(levels / 65535, [0.25, 1, 0, 0.5], atol=0.5 / 65535)
 
 
 def test_shades_of_nothing_are_nothing() -> None:
     assert shade_value(np.zeros(0)) == "0:"
-    assert shade_value(np.zeros(3)) == f"0:{base64.b64encode(bytes(3)).decode()}"
+    assert shade_value(np.zeros(3)) == f"0:{base64.b64encode(bytes(6)).decode()}"
 
 
 def test_gradio_takes_the_values_as_they_are_and_warns_of_nothing() -> None:

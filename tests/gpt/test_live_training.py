@@ -134,6 +134,7 @@ def test_a_paused_run_makes_no_step_until_it_goes_on(gated: tuple[Gate, LiveRun]
     run.go_on()
     gate.reach()
     assert run.state == "training"
+    assert 0.1 <= run.progress.paused <= run.progress.seconds
 
 
 def test_a_changed_rate_counts_from_the_next_update(gated: tuple[Gate, LiveRun]) -> None:

@@ -16,14 +16,6 @@ let atEnd = true; // whether the person looks at the newest step
 let frame = 0;
 tip.id = `gb-tip-${Math.random().toString(36).slice(2)}`;
 const label = (name) => props.labels?.[name] ?? name;
-const number = (value, digits = 2) => value.toFixed(digits).replace("-", "−");
-const visible = (text) => text.replace(/[ \n\t\r]/g, (c) => ({ " ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍" })[c]);
-
-function percent(p) {
-  const value = 100 * p;
-  if (value > 0 && value < 0.01) return "< 0.01 %";
-  return `${value.toFixed(value >= 9.95 || value === 0 ? 0 : value >= 0.95 ? 1 : 2)} %`;
-}
 
 function made(tag, name, text) {
   const node = document.createElement(tag);
@@ -112,7 +104,7 @@ function paint() {
 }
 
 const said = (node) =>
-  `${visible(node.text)}, ${label("step")} ${node.depth}, ${label(node.fate)}, ${label("total")} ${number(node.total)}, ${label("score")} ${number(node.score)}`;
+  `${visible(node.text)}, ${label("step")} ${node.depth}, ${label(node.fate)}, ${label("total")} ${decimal(node.total)}, ${label("score")} ${decimal(node.score)}`;
 
 function draw() {
   frame = 0;
@@ -148,9 +140,9 @@ function showTip(i) {
   tip.replaceChildren(made("strong", "", visible(path(i).map((each) => nodes[each].text).join(""))));
   const facts = [
     [label("fate"), label(node.fate)],
-    [label("token"), `${percent(Math.exp(node.log_p))} · ${number(node.log_p)}`],
-    [label("total"), number(node.total)],
-    [label("score"), number(node.score, 3)],
+    [label("token"), `${percent(Math.exp(node.log_p))} · ${decimal(node.log_p)}`],
+    [label("total"), decimal(node.total)],
+    [label("score"), decimal(node.score, 3)],
   ];
   for (const [name, text] of facts) tip.append(made("span", "", name), made("b", "", text));
   tip.hidden = false;

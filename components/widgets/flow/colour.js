@@ -1,4 +1,4 @@
-// The colours of the theme as numbers, bytes from base64, and how numbers are written.
+// The colours of the theme as numbers, and bytes from base64.
 const probe = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
 const css = (name) => getComputedStyle(element).getPropertyValue(`--gb-${name}`).trim();
 const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -36,14 +36,6 @@ function parsed(value) {
     return null;
   }
 }
-
-// As components.labels.percent writes it.
-function percent(p) {
-  if (p > 0 && p < 0.0001) return "< 0.01\u00a0%";
-  return `${(100 * p).toFixed(p >= 0.0995 || p === 0 ? 0 : p >= 0.0095 ? 1 : 2)}\u00a0%`;
-}
-
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 
 // Draw again when the theme changes.
 function onTheme(action) {

@@ -174,7 +174,7 @@ function words(spot) {
   let pair = "";
   if (spot.row !== undefined && ATTENTION.includes(spot.part)) {
     const names = { query: `“${value.tokens[selected]}”`, key: `“${value.tokens[spot.row]}”`, hs: value.head_size };
-    const numbers = { score: value.scores[spot.row].toFixed(2).replace("-", "−"), weight: percent(value.row[spot.row]) };
+    const numbers = { score: decimal(value.scores[spot.row]), weight: percent(value.row[spot.row]) };
     pair = fill(label(spot.row > selected ? "later" : "pair"), { ...names, ...numbers });
   } else if (spot.row !== undefined && spot.row !== selected && spot.part !== "next") {
     pair = `${value.start + spot.row}: “${value.tokens[spot.row]}”`;

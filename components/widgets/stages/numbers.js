@@ -47,7 +47,6 @@ function full({ rows, columns, at }, weights) {
   return found[Math.floor((found.length - 1) * (weights ? 1 : 0.99))] || 1e-6;
 }
 
-const written = (x, digits = 2) => x.toFixed(digits).replace("-", "−");
 const length = (vector) => Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
 
 // Lines of [stage, text] for query i and key j of what is shown.
@@ -56,18 +55,18 @@ function workedOut(value, numbers, i, j, label) {
   const [q, k, v, z] = [stages.q.of(i), stages.k.of(j), stages.v.of(j), stages.z.of(i)];
   const products = q.map((x, d) => x * k[d]);
   const most = [...products.keys()].sort((a, b) => Math.abs(products[b]) - Math.abs(products[a])).slice(0, 2);
-  const terms = most.map((d) => `${written(q[d])} · ${written(k[d])}`).join(" + ");
+  const terms = most.map((d) => `${decimal(q[d])} · ${decimal(k[d])}`).join(" + ");
   const score = stages.scaled.at(i, j);
   const places = { i: value.queries.start + i, j: value.keys.start + j };
-  const given = { terms, raw: written(stages.raw.at(i, j)), hs: value.head_size, score: written(score), ...places };
+  const given = { terms, raw: decimal(stages.raw.at(i, j)), hs: value.head_size, score: decimal(score), ...places };
   const lines = [["raw", fill(label("dot"), given)], ["scaled", fill(label("scale"), given)]];
   if (later(i, j)) lines.push(["masked", fill(label("hidden"), given)], ["weights", fill(label("none"), given)]);
   else {
     const weight = stages.weights.at(i, j);
-    const shares = { weight: written(weight, weight < 0.1 ? 4 : 2), total: sums[i] < 0 ? `(${written(sums[i])})` : written(sums[i]), score: given.score };
+    const shares = { weight: small(weight, weight < 0.1 ? 4 : 2), total: sums[i] < 0 ? `(${decimal(sums[i])})` : decimal(sums[i]), score: given.score };
     lines.push(["masked", fill(label("kept"), given)], ["weights", fill(label("weight"), shares)]);
-    lines.push(["v", fill(label("part"), { ...shares, norm: written(weight * length(v)) })]);
+    lines.push(["v", fill(label("part"), { ...shares, norm: small(weight * length(v)) })]);
   }
-  lines.push(["z", fill(label("output"), { norm: written(length(z)) })]);
+  lines.push(["z", fill(label("output"), { norm: decimal(length(z)) })]);
   return { lines, strips: [q, k, products] };
 }

@@ -77,7 +77,7 @@ function draw() {
   };
   place = drawMatrix(canvas, picture, large.parentElement.clientWidth, WIDEST);
   what.textContent = fill(label(`${stage}.says`), { hs: value.head_size });
-  const top = current.signed ? [`−${written(current.scale)}`, `+${written(current.scale)}`] : ["0", `≥ ${percent(current.scale)}`];
+  const top = current.signed ? [`−${decimal(current.scale)}`, `+${decimal(current.scale)}`] : ["0", `≥ ${percent(current.scale)}`];
   [ends[0].textContent, ends[2].textContent] = top;
   ends[1].style.background = current.signed ? "" : `linear-gradient(to right in oklab, var(--gb-surface), ${headColour(value.head, value.n_head)})`;
   writeSum();
@@ -147,7 +147,7 @@ function point(found, event) {
   if (!found) return;
   const [i, j] = found;
   const x = numbers.stages[stage].at(i, Math.max(0, j));
-  const number = Number.isNaN(x) ? label("later") : stage === "weights" ? `${percent(x)} · ${written(x, 4)}` : written(x, 3);
+  const number = Number.isNaN(x) ? label("later") : stage === "weights" ? `${percent(x)} · ${small(x, 4)}` : decimal(x, 3);
   const side = OF_KEYS.includes(stage) ? "keys" : "queries";
   const vector = ["q", "k", "v", "z"].includes(stage);
   const heading = vector ? `${token(side, i)} ${stage}[${j}]` : `${token("queries", i)} → ${token("keys", j)}`;

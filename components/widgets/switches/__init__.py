@@ -36,11 +36,13 @@ def switches(value: str = "", *, elem_id: str, labels: dict[str, str] | None = N
     return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
 
 
-def switches_value(n_layer: int, n_head: int, edits: str, costs: np.ndarray | None = None) -> str:
-    """edits: the factors to show, as text. costs: (n_layer, n_head), bits, how much each head's removal changes."""
+def switches_value(n_layer: int, n_head: int, edits: str, costs: np.ndarray | None = None, measured: int = 0) -> str:
+    """edits: the factors to show, as text. costs: (n_layer, n_head), bits, how much each head's removal changes on so
+    many tokens that were measured."""
     content: dict[str, object] = {"n_layer": n_layer, "n_head": n_head, "edits": edits}
     if costs is not None:
         if costs.shape != (n_layer, n_head):
             raise ValueError(f"{n_layer} layers of {n_head} heads need as many costs, not {costs.shape}")
+        content["measured"] = measured
         content["costs"] = [float(f"{cost:.3g}") for cost in costs.ravel()]
     return json.dumps(content, separators=(",", ":"))

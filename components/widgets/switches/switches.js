@@ -10,7 +10,6 @@ let value = null;
 let cells = []; // [row][column]; row 0 and column 0 stand for whole columns and layers; a number of a head has none
 let at = [1, 2]; // the switch that keys and slider are for
 const label = (key) => props.labels?.[key] ?? "";
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, key) => values[key] ?? "");
 const layers = () => Array.from({ length: value.n_layer }, (_, layer) => layer);
 
 function parse(text) {
@@ -120,7 +119,7 @@ function paint() {
     });
   });
   root.classList.toggle("gb-costs", Boolean(value.costs));
-  root.querySelector(".gb-note").textContent = value.costs ? `${fill(label("legend"), { most: most.toPrecision(2) })} ${label("keys")}` : label("keys");
+  root.querySelector(".gb-note").textContent = value.costs ? `${fill(label("legend"), { most: most.toPrecision(2), n: value.measured })} ${label("keys")}` : label("keys");
   point();
 }
 

@@ -20,6 +20,7 @@ from components.labels import visible
 from components.widgets.script import sent_once, widget
 
 _FOLDER = Path(__file__).parent
+FULL = 65535  # the largest level of a shade
 _SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tints.js", "curve.js", "tokens.js"))
 CSS = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tokens.css", "curve.css"))
 
@@ -119,7 +120,7 @@ def token_line(
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]
     if data or entropy is not None:
         line.append(visible(data.decode("utf-8", "backslashreplace")))
-    return _line(line if entropy is None else [*line, float(f"{entropy:.4g}")])
+    return _line(line if entropy is None else [*line, float(f"{entropy:.6g}")])
 
 
 def selection(index: int) -> str:
@@ -136,8 +137,9 @@ def shade_value(weights: np.ndarray) -> str:
     probabilities. Tokens after the S-th have none."""
     weights = np.asarray(weights, dtype=np.float64)
     largest = float(weights.max(initial=0.0))
-    levels = np.round(weights * (255 / largest)) if largest > 0 else np.zeros_like(weights)
-    return f"{largest:.4g}:{base64.b64encode(levels.astype(np.uint8).tobytes()).decode()}"
+    levels = np.round(weights * (FULL / largest)) if largest > 0 else np.zeros_like(weights)
+    levels = np.maximum(levels, weights > 0).astype("<u2")  # what is not zero is not shown as zero
+    return f"{largest:.6g}:{base64.b64encode(levels.tobytes()).decode()}"
 
 
 def _line(content: object) -> str:

@@ -19,7 +19,6 @@ const curve = (() => {
   let pointed = -1;
   let [width, highest] = [0, 1];
 
-  const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
   const measured = (record) => known(record?.entropy) && known(record?.probability);
   const height = () => svg.height.baseVal.value;
   const x = (i) => LEFT + ((i - 0.5) * (width - LEFT)) / Math.max(1, records.length - 1);

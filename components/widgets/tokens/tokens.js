@@ -6,6 +6,7 @@ const chips = strip.children;
 const selectable = props.selectable !== false;
 const indexOf = (target) => [].indexOf.call(chips, target);
 
+const FULL = 65535; // the largest level of a shade
 const lines = []; // the lines of the tokens
 const records = []; // what they say
 let seen = ""; // the value as far as it is drawn
@@ -13,7 +14,7 @@ let head = ""; // its first line, the header
 let chosen = -1; // the selected position; -1: the newest
 let applied = "-1"; // the last `selected` of the server that was obeyed
 let shade = ""; // the last `shade` that was drawn
-let levels = null; // its weights, 0..255
+let levels = null; // its weights, 0..FULL
 let framed = null; // the chip that is framed
 let parting = null; // the chip from which on the text is another than the one beside it
 let tipped = null; // the chip whose tooltip is open
@@ -28,16 +29,6 @@ const label = (name) => props.labels?.[name] ?? name;
 const surprisal = () => props.labels?.surprisal; // what the shade is, where it is not attention
 const bits = (value) => `${value.toFixed(1)} ${label("bits")}`;
 let by = "probability"; // what the tint stands for while there is no shade
-
-function percent(probability) {
-  const value = 100 * probability;
-  if (value > 0 && value < 0.01) return "< 0.01 %";
-  return `${value.toFixed(value >= 9.95 || value === 0 ? 0 : value >= 0.95 ? 1 : 2)} %`;
-}
-
-function visible(text) {
-  return text.replace(/[ \n\t\r]/g, (space) => ({ " ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍" })[space]);
-}
 
 function read(line) {
   try {
@@ -118,14 +109,14 @@ function readShade(grown) {
   const before = levels;
   shade = props.shade || "";
   const [largest, bytes] = shade.split(":");
-  levels = shade ? Uint8Array.from(atob(bytes), (character) => character.charCodeAt(0)) : null;
+  levels = shade ? new Uint16Array(Uint8Array.from(atob(bytes), (character) => character.charCodeAt(0)).buffer) : null;
   root.classList.toggle("gb-shaded", Boolean(levels));
   if (levels || before) {
     records.forEach((record, i) => {
       const level = levels?.[i] ?? 0;
       if (record.level === level) return;
       record.level = level;
-      chips[i].style.setProperty("--s", (level / 255).toFixed(3));
+      chips[i].style.setProperty("--s", (level / FULL).toFixed(3));
     });
   }
   const inBits = levels && surprisal();
@@ -218,7 +209,7 @@ function showTip(target) {
   }
   if (surprisal()) {
     if (record.probability !== null) rows.push([surprisal(), bits(-Math.log2(record.probability))]);
-  } else if (levels) rows.push([label("attention"), percent((record.level / 255) * Number(shade.split(":")[0]))]);
+  } else if (levels) rows.push([label("attention"), percent((record.level / FULL) * Number(shade.split(":")[0]))]);
   tip.replaceChildren(node("strong", "", visible(record.text) || record.bytes || "∎"));
   for (const [name, text] of rows) tip.append(node("span", "", name), node("b", "", text));
   tip.hidden = false;
