@@ -3,17 +3,61 @@
 For each visitor gradio describes every part of a page anew, to restore it from a deep link: on a page of this size half
 a tenth of a second in which nobody else is served, and a megabyte. Our links carry text and settings instead.
 
+What a visitor has open is kept by the server: a text with its states, pictures, a model. gradio forgets only what an
+event has given out, which ours change in place. Here a whole session goes some time after the page was closed, or left
+without a touch; who touches it again is told.
+
 Where a widget is not on the screen yet, an update of some of its properties takes the others away, and so does one that
 says nothing.
 """
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 from gradio.state_holder import SessionState, StateHolder
+
+from components.api import error
+from components.i18n import Language, say
+
+CLOSED = timedelta(minutes=30)  # after the last event of a page that was closed: a telephone may only have slept
+UNTOUCHED = timedelta(hours=8)  # of a page that is open
+EMPTY = timedelta(minutes=10)  # of a program that only called the API
+MOST_FORGOTTEN = 10_000  # names of sessions
+
+
+class Sessions(StateHolder):
+    """gradio's, which forget a visitor as a whole."""
+
+    forgotten: dict[str, None]
+
+    def __getitem__(self, session_id: str) -> SessionState:
+        begins = session_id not in self.session_data
+        session = super().__getitem__(session_id)
+        if begins:
+            session.forgotten = session_id in self.forgotten
+        return session
+
+    def delete_all_expired_state(self) -> None:
+        """gradio calls this every second."""
+        now = datetime.now()
+        for session_id, session in list(self.session_data.items()):
+            patience = EMPTY if not session.state_data else CLOSED if session.is_closed else UNTOUCHED
+            if now - self.time_last_used.get(session_id, now) > patience:
+                self._forget(session_id, known=bool(session.state_data) or session.forgotten)
+
+    def _forget(self, session_id: str, *, known: bool) -> None:
+        """known: there was something to be forgotten."""
+        with self.lock:
+            self.session_data.pop(session_id, None)
+            self.time_last_used.pop(session_id, None)
+        if known:
+            self.forgotten[session_id] = None
+            while len(self.forgotten) > MOST_FORGOTTEN:
+                del self.forgotten[next(iter(self.forgotten))]
 
 
 class Page(gr.Blocks):
@@ -29,7 +73,16 @@ class Page(gr.Blocks):
     @state_holder.setter
     def state_holder(self, holder: StateHolder) -> None:
         holder.blocks = SimpleNamespace(default_config=self.default_config, blocks={})
+        holder.__class__, holder.forgotten = Sessions, {}  # gradio makes it, and asks nobody of which kind
         self._state_holder = holder
+
+    async def preprocess_data(
+        self, block_fn: Any, inputs: list[Any], state: SessionState | None, explicit_call: bool = False
+    ) -> list[Any]:
+        """What a handler is given; a page of which nothing is known any more says so."""
+        if getattr(state, "forgotten", False):
+            raise error(" ".join(say("error.forgotten", language) for language in get_args(Language)))
+        return await super().preprocess_data(block_fn, inputs, state, explicit_call)
 
     async def postprocess_data(self, block_fn: Any, predictions: Any, state: SessionState | None) -> list[Any]:
         """What is sent to the browser: with every property of a widget, or none."""

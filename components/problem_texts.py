@@ -15,6 +15,17 @@ PROBLEMS = {
     "layer {} does not exist: the model has layers 0 to {}": "第 {} 层不存在：模型的层是 0 到 {}",
     "head {} does not exist: a layer has heads 0 to {}": "第 {} 个头不存在：每层的头是 0 到 {}",
     "this model does not know “{}”: it was trained on {} characters: {}": "模型不认识“{}”：它只学过 {} 个字符：{}",
+    "GPT-2's vocabulary is not on this computer, and could not be fetched: write token ids, numbers from 0 to {} with spaces "
+    "between, not {}": (
+        "这台电脑上没有 GPT-2 的词表，也无法下载：请输入词元编号，即 0 到 {} 的数字，用空格隔开，而不是 {}"
+    ),
+    "a prompt must be text, or token ids, which are whole numbers": "提示词必须是文本，或者整数的词元编号",
+    "start must be at least 1, not {}: the first token has no probability": "start 至少为 1，而不是 {}：第一个词元没有概率",
+    "this computer has no device {} that torch can use: choose cpu": "这台电脑没有 torch 能用的设备 {}：请选择 cpu",
+    "batch_size must be at least 1, not {}": "batch_size 至少为 1，而不是 {}",
+    "what is patched in must be a tensor, not {}": "放进去的必须是张量，而不是 {}",
+    "a part can be multiplied by a finite number, not {}": "只能乘以有限的数，而不是 {}",
+    "a patch for {} texts does not fit a batch of {}": "{} 个文本的修补不适合 {} 个文本的批次",
     "this model has no vocabulary: write token ids, numbers from 0 to {} with spaces between, not {}": (
         "这个模型没有词表：请输入词元编号，即 0 到 {} 的数字，用空格隔开，而不是 {}"
     ),

@@ -38,14 +38,18 @@ def number(name: str, value: object, low: float, high: float = math.inf) -> floa
     span = f"between {low:g} and {high:g}" if math.isfinite(high) else f"of at least {low:g}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} must be {kind} {span}, not {type(value).__name__}")
-    if not math.isfinite(value) or not low <= value <= high or (whole and value != int(value)):
-        raise ValueError(f"{name} must be {kind} {span}, not {value!r}")
+    if value in (math.inf, -math.inf) or not low <= value <= high or (whole and value != int(value)):
+        short = isinstance(value, float) or abs(value) < 10**20  # Python does not even write a very long one
+        written = repr(value) if short else "> 10²⁰" if value > 0 else "< −10²⁰"
+        raise ValueError(f"{name} must be {kind} {span}, not {written}")
     return int(value) if whole else float(value)
 
 
 def nearest(name: str, value: object) -> object:
     """What the slider of a setting stands at for a number that was typed beside it; anything else as it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
         return value
     if name in LIMITS:
         value = min(max(value, LIMITS[name].low), LIMITS[name].high)

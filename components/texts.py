@@ -182,6 +182,10 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{before} before you: everybody's turn comes in order",
         "前面还有 {before} 位：按顺序轮到每个人",
     ),
+    "error.forgotten": (
+        "Nobody touched this page for hours, so the server has let go of its text. Reload the page.",
+        "这个页面闲置了几个小时，服务器已不再保留它的文本。请刷新页面。",
+    ),
     "error.no_text": ("There is no text to look at yet.", "还没有可以查看的文本。"),
     "error.full": ("The context of {limit} tokens is full.", "{limit} 个词元的上下文已满。"),
     # shapes and loss

@@ -72,6 +72,8 @@ class KVCache:
         self.max_length = config.block_size if max_length is None else max_length
         if not 1 <= self.max_length <= config.block_size:
             raise ValueError(f"max_length must lie in 1..{config.block_size}, not {self.max_length}")
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         positions = whole_steps(self.max_length)
         shape = (config.n_layer, 2 + keep_queries, batch_size, config.n_head, positions, config.head_size)
         kept = lazy_zeros(shape, dtype, device)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import get_args
 
 from torch import Tensor
@@ -29,6 +31,8 @@ class Patch:
 
     def __post_init__(self) -> None:
         check_patchable(self.name)
+        if not isinstance(self.value, Tensor):
+            raise ValueError(f"what is patched in must be a tensor, not {type(self.value).__name__}")
 
 
 def check_patchable(name: str) -> None:
@@ -47,7 +51,7 @@ class Edits:
     drop_positions: leaves out the learned position embedding, or the rotation.
     patches: values to put in, see `Patch`.
 
-    Raises ValueError for an activation that `GPTConfig` does not know.
+    Raises ValueError for an activation that `GPTConfig` does not know, and a factor that is no finite number.
     """
 
     head_scale: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -60,6 +64,9 @@ class Edits:
     def __post_init__(self) -> None:
         if self.activation is not None and self.activation not in get_args(Activation):
             raise ValueError(f"activation must be one of {get_args(Activation)}, not {self.activation!r}")
+        for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
+            if not isinstance(factor, Real) or not math.isfinite(factor):
+                raise ValueError(f"a part can be multiplied by a finite number, not {factor!r}")
 
     def check(self, config: GPTConfig) -> None:
         """Raise ValueError for a layer, head or position that the model does not have, or a patch of another width."""
@@ -117,6 +124,8 @@ class Edits:
         if patches:
             value = value.clone()
             for patch in patches:
+                if patch.value.dim() == 2 and len(patch.value) != len(value):
+                    raise ValueError(f"a patch for {len(patch.value)} texts does not fit a batch of {len(value)}")
                 if 0 <= patch.position - start < value.shape[1]:
                     value[:, patch.position - start] = patch.value.to(value)
         return value

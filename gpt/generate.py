@@ -6,6 +6,7 @@ import math
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Literal
 
 import numpy as np
@@ -144,7 +145,12 @@ class Generation(Document):
         return self._reading.fork(batch_size, max_length)
 
     def statistics(self, start: int = 1) -> TextStatistics:
-        """Probability, rank, entropy and surprisal of each token from position `start` >= 1 on, as far as was read."""
+        """Probability, rank, entropy and surprisal of each token from position `start` on, as far as was read.
+
+        Raises ValueError for a start below 1: nothing stands before the first token.
+        """
+        if start < 1:
+            raise ValueError(f"start must be at least 1, not {start}: the first token has no probability")
         end = max(start, min(self.n_read + 1, len(self.ids)))
         return text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
 
@@ -254,7 +260,7 @@ def generate(
 def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:
     """The ids that a prompt starts from; see `Generation` for what is refused."""
     tokenizer, block_size = loaded.tokenizer, loaded.model.config.block_size
-    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else whole_ids(prompt)
     if not ids:
         if tokenizer.eot_id is None:
             raise ValueError("this vocabulary has no end-of-text token to start from: the prompt must not be empty")
@@ -265,6 +271,17 @@ def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]
     for token_id in ids:
         tokenizer.token_bytes(token_id)
     return ids
+
+
+def whole_ids(ids: object) -> list[int]:
+    """Token ids as whole numbers of Python, from a list, an array or a tensor. Raises ValueError for anything else."""
+    try:
+        given = list(ids)
+        if isinstance(ids, bytes | bytearray) or any(isinstance(token_id, bool) for token_id in given):
+            raise TypeError
+        return [index(token_id) for token_id in given]
+    except TypeError:
+        raise ValueError("a prompt must be text, or token ids, which are whole numbers") from None
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:

@@ -97,7 +97,7 @@ class Registry:
             except FileExistsError:
                 raise ValueError(f"two of the files are named {file.name}") from None
             except OSError:
-                shutil.copyfile(file, Path(folder.name) / file.name)
+                _copy(file, Path(folder.name))
         wanted = name or weight_files(Path(folder.name))[0].name
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))
@@ -218,6 +218,13 @@ class Registry:
         held = self._alive.get(name)
         if held is not None:
             self._kept[name] = held
+
+
+def _copy(file: Path, folder: Path) -> None:
+    try:
+        shutil.copyfile(file, folder / file.name)
+    except OSError as error:
+        raise ValueError(f"{file.name} cannot be read: {error.strerror or error}") from None
 
 
 _shared = Registry()

@@ -41,7 +41,7 @@ def find_source(name_or_path: str | Path, n_head: int | None = None) -> Source:
     """A name of `list_models`, else a path, else a repository of the hub. Raises ValueError if it is none."""
     name = str(name_or_path)
     if name in (DEFAULT_MODEL, "untrained"):
-        return Source(BUNDLED, untrained=name == "untrained")
+        return Source(BUNDLED, n_head, untrained=name == "untrained")
     if name not in MODELS and (path := _existing(name)):
         return Source(path, n_head)
     if name not in MODELS and not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
@@ -56,6 +56,16 @@ def _existing(name: str) -> Path | None:
         return path if path.exists() else None
     except (OSError, RuntimeError, ValueError):  # far too long, of a user whom nobody knows, with a zero byte
         return None
+
+
+def usable(device: str | torch.device) -> torch.device:
+    """A device that this computer has. Raises ValueError for any other."""
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (AssertionError, NotImplementedError, RuntimeError, TypeError):
+        raise ValueError(f"this computer has no device {str(device)!r} that torch can use: choose cpu") from None
+    return found
 
 
 def load_model(
@@ -74,5 +84,5 @@ def load_model(
     """
     check_precision(precision)
     source = find_source(name_or_path, n_head)
-    chosen = best_device() if device is None else torch.device(device)
+    chosen = best_device() if device is None else usable(device)
     return build(str(name_or_path), source.open(progress), chosen, precision, untrained=source.untrained)

@@ -16,7 +16,7 @@ from components.change import writing as change_writing
 from components.change.experiments import EXPERIMENTS
 from components.change.memory import Memory
 from components.i18n import Words
-from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.playground.tab import LOOKING, RUNNING, Playground
 from components.texts import TEXTS
 from components.why import clicks as why_clicks
 from components.widgets.chart import chart
@@ -101,7 +101,7 @@ def build_change(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playgroun
                 words.build(sentence, {"value": f"change.{name}.question"}, kind="question")
                 parts[name] = chart(elem_id=f"change-{name}", clickable=clickable)
     parts |= change_panels.patching_card(words)
-    parts["memory"] = gr.State(Memory(), time_to_live=SESSION_SECONDS)
+    parts["memory"] = gr.State(Memory())
     parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
     ui = Change(**{field.name: parts[field.name] for field in fields(Change)})
     _wire(ui, tabs, tab)

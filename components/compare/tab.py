@@ -11,14 +11,14 @@ from components.compare.memory import Memory
 from components.compare.sides import Sides, build_sides
 from components.frame import model_choices
 from components.i18n import Language, Words
-from components.playground.tab import LOOKING, SESSION_SECONDS, Playground
+from components.playground.tab import LOOKING, Playground
 from components.widgets.sentence import sentence
 
 
 def build_compare(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
     """Lay the tab out and wire it; each part makes its first example when it is first opened."""
     frame = playground.frame
-    memory = gr.State(Memory(), time_to_live=SESSION_SECONDS)
+    memory = gr.State(Memory())
     with gr.Column(elem_classes="gb-card"):
         words.build(sentence, {"value": "compare.question"}, kind="question")
         words.build(sentence, {"value": "compare.says"}, kind="caption")

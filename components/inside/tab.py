@@ -20,7 +20,7 @@ from components.inside.record import MEMORY, Record
 from components.inside.stream import build_stream
 from components.inside.trace_file import build_trace_file
 from components.playground import looking
-from components.playground.tab import LOOKING, SESSION_SECONDS, Playground
+from components.playground.tab import LOOKING, Playground
 from components.playground.views import Look, shading
 from components.session import Session
 from components.texts import TEXTS
@@ -62,7 +62,7 @@ def build_inside(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playgroun
     with gr.Tabs(elem_id="inside-parts"):
         parts = tuple(build(words) for build in PARTS)
     build_trace_file(words, playground)
-    memory = gr.State(Memory(memory_limit), time_to_live=SESSION_SECONDS)
+    memory = gr.State(Memory(memory_limit))
     _wire(Inside(playground, memory, notice, gr.Timer(TICK_SECONDS, active=False), parts), tabs, tab)
 
 
@@ -78,10 +78,9 @@ def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
     for number, part in enumerate(ui.parts):
         part.tab.select(partial(open_part, ui, number), everything, ui.shown, **LOOKING)
         for control in part.controls:
-            moved = partial(show, ui, moved=control)
-            control.input(moved, everything, [ui.notice, *part.outputs], **latest)
+            control.input(partial(move, ui, number, control), everything, [ui.notice, *part.outputs], **latest)
         for widget in part.clickable:
-            select = _with_event(ui, part.meaning.get(widget, {}))
+            select = _with_event(ui, number, part.meaning.get(widget, {}))
             chosen = widget.select(select, everything, [ui.notice, *part.outputs], **latest)
             chosen.then(partial(agree, ui), everything, _shared(ui.playground), **latest)
         for widget, answer in part.answers.items():
@@ -183,9 +182,16 @@ def chosen_look(look: Look, document: Generation, sent: Values) -> Look:
     return replace(look, **sound)
 
 
-def _with_event(ui: Inside, meaning: Mapping[str, str]) -> Callable[..., Values]:
+def move(ui: Inside, number: int, control: object, values: Values) -> Values:
+    """A control of a part was changed: the part is open, whatever else was known."""
+    values[ui.memory].part = number
+    return show(ui, values, moved=control)
+
+
+def _with_event(ui: Inside, number: int, meaning: Mapping[str, str]) -> Callable[..., Values]:
     def handle(values: Values, event: gr.EventData) -> Values:
         session: Session = values[ui.playground.session]
+        values[ui.memory].part = number
         if session.document is None:
             return gr.skip()
         sent = event._data if isinstance(event._data, dict) else {}

@@ -15,7 +15,7 @@ from components.frame import Frame
 from components.i18n import Language, Words, say
 from components.lab import loss_views
 from components.lab.loss_views import Reading
-from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS
+from components.playground.tab import LOOKING, RUNNING
 from components.problems import in_words
 from components.session import spelled
 from components.widgets.sentence import sentence
@@ -70,7 +70,7 @@ class TextLoss:
 def build_text_loss(words: Words, frame: Frame, tab: gr.Tab) -> TextLoss:
     """Lay the tab out and wire it; when it is first opened the page's model reads the text that stands there."""
     example = spelled(frame.example.loaded, next(iter(EXAMPLES.values())))
-    parts: dict[str, Any] = {"frame": frame, "session": gr.State(None, time_to_live=SESSION_SECONDS)}
+    parts: dict[str, Any] = {"frame": frame, "session": gr.State(None)}
     with gr.Column(elem_classes="gb-card gb-loss"):
         words.build(sentence, {"value": "loss.question"}, kind="question")
         words.build(sentence, {"value": partial(say, "loss.what", limit=f"{MAX_TOKENS:,}")}, kind="caption")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.frame import Frame
 from components.i18n import Words
-from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.playground.tab import LOOKING, RUNNING, Playground
 from components.problems import in_words
 from gpt import Generation
 from gpt.threads import threads_for
@@ -101,7 +101,7 @@ def build_experiment(words: Words, key: str, name: str) -> Experiment:
         stop = words.build(
             gr.Button, {"value": "stop"}, size="md", elem_id=f"{name}-stop", interactive=False, min_width=0
         )
-    return Experiment(start, stop, gr.State(None, time_to_live=SESSION_SECONDS))
+    return Experiment(start, stop, gr.State(None))
 
 
 def wire_experiment(

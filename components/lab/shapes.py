@@ -13,7 +13,7 @@ from components.frame import Frame
 from components.i18n import Language, Words, say
 from components.lab import shape_building, shape_views
 from components.lab.shape_settings import LABELS, RANGES, SWITCHES, shape_of, values_of
-from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.playground.tab import LOOKING, RUNNING, Playground
 from components.problems import in_words
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
@@ -93,7 +93,7 @@ def build_shape_lab(words: Words, frame: Frame, tab: gr.Tab, playground: Playgro
     config = frame.example.loaded.model.config
     workshop = Workshop()
     parts: dict[str, Any] = {"frame": frame, "playground": playground, "workshop": workshop}
-    parts["session"] = gr.State(None, time_to_live=SESSION_SECONDS)
+    parts["session"] = gr.State(None)
     with gr.Row(elem_classes="gb-playground gb-lab"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
             parts |= _controls(words, config)

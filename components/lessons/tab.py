@@ -32,7 +32,7 @@ from components.lessons import handlers
 from components.lessons.picture import MOST_CHARACTERS
 from components.lessons.places import Rooms
 from components.lessons.screen import lesson_body, lesson_head
-from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.playground.tab import LOOKING, RUNNING, Playground
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
@@ -98,8 +98,8 @@ def build_lessons(
     words: Words, app: gr.Blocks, frame: Frame, tabs: gr.Tabs, playground: Playground, shapes: ShapeLab
 ) -> None:
     """Lay the tab out and wire it; its widgets ask for the first lesson when they appear. `?lesson=7` opens the tab."""
-    parts: dict[str, Any] = {"frame": frame, "index": gr.State(handlers.NOTHING_OPEN, time_to_live=SESSION_SECONDS)}
-    parts["kept"] = gr.State({}, time_to_live=SESSION_SECONDS)
+    parts: dict[str, Any] = {"frame": frame, "index": gr.State(handlers.NOTHING_OPEN)}
+    parts["kept"] = gr.State({})
     with gr.Column(elem_classes="gb-card"):
         parts["head"] = lesson_head(elem_id="lesson-head")
     with gr.Row(elem_classes="gb-lesson-columns"):

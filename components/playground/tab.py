@@ -19,7 +19,6 @@ from components.playground.upload import Upload, build_upload, open_upload
 from components.session import opening
 from components.settings import LIMITS
 
-SESSION_SECONDS = 3600  # without a change, until a visitor's document is forgotten
 # Looking must not wait behind writing: two queues.
 # Progress is shown on nothing: else the browser copies the state of every output, and of all in it, at every message.
 _QUIET = {"show_progress": "hidden", "show_progress_on": [], "concurrency_limit": SLOTS, "api_visibility": "private"}
@@ -95,7 +94,7 @@ class Playground:
 def build_playground(words: Words, frame: Frame, *, uploads: bool = False) -> Playground:
     """Lay the tab out; the first screen shows a finished example. uploads: with the panel for own checkpoints."""
     session = opening(frame.example)
-    parts: dict[str, Any] = {"frame": frame, "session": gr.State(session, time_to_live=SESSION_SECONDS)}
+    parts: dict[str, Any] = {"frame": frame, "session": gr.State(session)}
     with gr.Row(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
             parts |= panels.prompt(words, frame.example)

@@ -12,7 +12,7 @@ import gradio as gr
 from components.frame import Frame
 from components.i18n import Words
 from components.playground import starting
-from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground, follow
+from components.playground.tab import LOOKING, RUNNING, Playground, follow
 from components.train import cards, handlers
 from components.train.desk import Desk
 from components.train.scaling import build_scaling
@@ -95,8 +95,8 @@ def build_train(words: Words, app: gr.Blocks, tabs: gr.Tabs, tab: gr.Tab, playgr
             with gr.Column(elem_classes="gb-card", min_width=320):
                 parts |= cards.build_moment(words)
         parts |= cards.build_attention(words)
-    parts["moment"] = gr.State(Moment(), time_to_live=SESSION_SECONDS)
-    parts["given"] = gr.State(None, time_to_live=SESSION_SECONDS)
+    parts["moment"] = gr.State(Moment())
+    parts["given"] = gr.State(None)
     parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
     _wire(Train(**{field.name: parts[field.name] for field in fields(Train)}), app, tab)
     build_scaling(words, playground.frame, tab)

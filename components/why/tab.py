@@ -10,7 +10,7 @@ from typing import Any
 import gradio as gr
 
 from components.i18n import Language, Words, say
-from components.playground.tab import LOOKING, RUNNING, SESSION_SECONDS, Playground
+from components.playground.tab import LOOKING, RUNNING, Playground
 from components.texts import TEXTS
 from components.why import answers as why_answers
 from components.why import clicks as why_clicks
@@ -77,7 +77,7 @@ def build_why(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) 
         parts["lead"] = sentence(kind="lead", elem_id="why-lead")
         parts["status"] = sentence(kind="status", elem_id="why-status")
     parts |= _text(words) | _lens(words) | _parts(words) | _roles(words)
-    parts["memory"] = gr.State(Memory(), time_to_live=SESSION_SECONDS)
+    parts["memory"] = gr.State(Memory())
     parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
     ui = Why(**{field.name: parts[field.name] for field in fields(Why)})
     _wire(ui, tabs, tab)

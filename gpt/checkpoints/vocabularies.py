@@ -68,17 +68,22 @@ class Characters:
 
 
 class PlainIds:
-    """No vocabulary: a text is ids between spaces, "15 3 8"."""
+    """No vocabulary: a text is ids between spaces, "15 3 8". unfetched: there is one, but it could not be had."""
 
     eot_id = None
 
-    def __init__(self, n_vocab: int) -> None:
-        self.n_vocab = n_vocab
+    def __init__(self, n_vocab: int, *, unfetched: bool = False) -> None:
+        self.n_vocab, self.unfetched = n_vocab, unfetched
 
     def encode(self, text: str) -> list[int]:
         ids = []
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
+                if self.unfetched:
+                    raise ValueError(
+                        "GPT-2's vocabulary is not on this computer, and could not be fetched: write token ids, "
+                        f"numbers from 0 to {self.n_vocab - 1} with spaces between, not {word[:20]!r}"
+                    )
                 raise ValueError(
                     f"this model has no vocabulary: write token ids, numbers from 0 to {self.n_vocab - 1} "
                     f"with spaces between, not {word[:20]!r}"
@@ -128,7 +133,7 @@ def gpt2_or_ids(n_vocab: int) -> Vocabulary:
         try:
             return fit(gpt2_tokenizer(), n_vocab)
         except OSError:  # no copy and no network
-            pass
+            return PlainIds(n_vocab, unfetched=True)
     return PlainIds(n_vocab)
 
 

@@ -1,10 +1,15 @@
 """Sessions that begin at once are still sessions of their own."""
 
+import gc
 import json
+import weakref
+from collections.abc import Iterator
+from datetime import timedelta
 
 import gradio as gr
 import pytest
 from gradio_client import Client
+from gradio_client.exceptions import AppError
 
 from components.layout import build_app, public_name
 from components.page import Page
@@ -41,6 +46,75 @@ def test_every_visitor_has_a_state_of_his_own_and_no_description_of_the_page():
         assert described == {block._id for block in page.blocks.values() if isinstance(block, USED)}
     finally:
         page.close()
+
+
+class Kept:
+    """What a handler changes in place, as gradio does not see."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+
+@pytest.fixture
+def keeping_page() -> Iterator[tuple[Page, str]]:
+    with Page() as page:
+        said, kept = gr.Textbox(), gr.State(Kept())
+
+        def add(word: str, kept: Kept) -> str:
+            kept.words.append(word)
+            return " ".join(kept.words)
+
+        said.submit(add, [said, kept], said, api_name="add")
+        said.submit(str.upper, said, said, api_name="shout")
+    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
+    yield page, url
+    page.close()
+
+
+def wait_untouched(page: Page, **long: float) -> None:
+    """As if nobody had touched anything for so long."""
+    holder = page.state_holder
+    for session_id in holder.time_last_used:
+        holder.time_last_used[session_id] -= timedelta(**long)
+    holder.delete_all_expired_state()
+
+
+@pytest.mark.parametrize(("closed", "stays", "goes"), [(True, 29, 2), (False, 7.9 * 60, 12)])
+def test_what_a_visitor_had_open_goes_after_a_while_and_who_comes_back_is_told(keeping_page, closed, stays, goes):
+    page, url = keeping_page
+    visitor = Client(url, verbose=False)
+    assert visitor.predict("a", api_name="/add") == "a"
+    (session,) = page.state_holder.session_data.values()
+    session.is_closed = closed  # as gradio says it when a page goes
+    kept = weakref.ref(next(iter(session.state_data.values())))
+    wait_untouched(page, minutes=stays)
+    assert kept() is not None
+    wait_untouched(page, minutes=goes)
+    del session
+    gc.collect()
+    assert kept() is None
+    assert not page.state_holder.session_data
+    for _ in range(2):
+        with pytest.raises(AppError, match=r"Nobody touched this page for hours.*请刷新页面"):
+            visitor.predict("b", api_name="/add")
+    assert Client(url, verbose=False).predict("b", api_name="/add") == "b"
+
+
+def test_touching_a_page_keeps_what_it_has_open(keeping_page):
+    page, url = keeping_page
+    visitor = Client(url, verbose=False)
+    for said in ("a", "a b", "a b c"):
+        assert visitor.predict(said[-1], api_name="/add") == said
+        wait_untouched(page, hours=6)
+
+
+def test_a_program_that_keeps_nothing_is_forgotten_soon_and_can_go_on(keeping_page):
+    page, url = keeping_page
+    program = Client(url, verbose=False)
+    assert program.predict("a", api_name="/shout") == "A"
+    wait_untouched(page, minutes=11)
+    assert not page.state_holder.session_data
+    assert program.predict("a", api_name="/shout") == "A"
 
 
 def test_a_widget_is_told_all_its_properties_or_none():

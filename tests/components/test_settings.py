@@ -44,3 +44,11 @@ def test_a_number_typed_beside_a_slider_is_where_the_slider_stands():
     assert new_tokens(12.6) == 13
     for odd in ("7", None, True, math.nan, math.inf):
         assert nearest("top_k", odd) is odd
+
+
+def test_numbers_too_long_for_a_float_are_refused_with_a_sentence():
+    long = int("9" * 5000)
+    for name, value, written in (("temperature", long, "> 10²⁰"), ("top_k", -long, "< −10²⁰")):
+        with pytest.raises(ValueError, match=f"{name} must be .*, not {written}"):
+            number(name, value, LIMITS[name].low, LIMITS[name].high)
+    assert nearest("top_k", long) == 200

@@ -111,6 +111,12 @@ def test_a_cache_is_no_longer_than_the_context(model, length):
         KVCache(model.config, max_length=length)
 
 
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_a_cache_is_for_one_text_at_least(model, batch_size):
+    with pytest.raises(ValueError, match=f"batch_size must be at least 1, not {batch_size}"):
+        KVCache(model.config, batch_size)
+
+
 @pytest.mark.parametrize("length", [-1, 1])
 def test_only_what_was_read_can_be_kept(model, length):
     with pytest.raises(ValueError, match=rf"length must lie in 0\.\.0, not {length}"):

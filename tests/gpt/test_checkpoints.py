@@ -131,6 +131,19 @@ def test_gpt2_sized_model_without_vocabulary_gets_plain_ids_offline(monkeypatch:
     for n_vocab in (50257, 50304):
         vocabulary = gpt2_or_ids(n_vocab)
         assert (type(vocabulary), vocabulary.n_vocab, vocabulary.eot_id) == (PlainIds, n_vocab, None)
+        with pytest.raises(ValueError, match="GPT-2's vocabulary is not on this computer, and could not be fetched"):
+            vocabulary.encode("Hello")
+
+
+@pytest.mark.parametrize("device", ["bogus", "cuda:99", "meta?", 3.5])
+def test_a_device_that_is_not_there_is_refused_with_a_sentence(device: object) -> None:
+    with pytest.raises(ValueError, match="this computer has no device"):
+        load_model("stories", device=device)
+
+
+def test_a_number_of_heads_that_contradicts_the_bundled_model_is_refused() -> None:
+    with pytest.raises(ValueError, match="n_head is 6 in the checkpoint, not 5"):
+        load_model("stories", device="cpu", n_head=5)
 
 
 def test_gpt2_sized_models_get_gpt2s_vocabulary(gpt2: Tokenizer) -> None:

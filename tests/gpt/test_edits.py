@@ -222,3 +222,19 @@ def test_a_patch_outside_the_context_is_refused(model, idx, position):
 def test_an_unknown_activation_is_refused_by_name():
     with pytest.raises(ValueError, match=r"activation must be one of .*, not 'swiglu'"):
         Edits(activation="swiglu")
+
+
+@pytest.mark.parametrize("factor", [float("nan"), float("inf"), "0", None])
+@pytest.mark.parametrize("part", ["head_scale", "attn_scale", "mlp_scale"])
+def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
+    with pytest.raises(ValueError, match="multiplied by a finite number, not"):
+        Edits(**{part: {(0, 0) if part == "head_scale" else 0: factor}})
+
+
+def test_a_patch_is_a_tensor_and_fits_the_batch() -> None:
+    with pytest.raises(ValueError, match="must be a tensor, not list"):
+        Patch("resid_pre", 0, 0, [0.0] * 8)
+    model = GPT(GPTConfig(vocab_size=11, block_size=8, n_layer=1, n_head=1, n_embd=8)).eval()
+    edits = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(3, 8)),))
+    with pytest.raises(ValueError, match="a patch for 3 texts does not fit a batch of 1"):
+        model(torch.tensor([[1, 2]]), edits=edits)

@@ -1,5 +1,6 @@
 import copy
 
+import numpy as np
 import pytest
 import torch
 
@@ -106,6 +107,19 @@ def test_a_prompt_that_cannot_be_read_is_refused_at_once(loaded, prompt, said):
         generate(loaded, prompt, GREEDY, 5)
 
 
+@pytest.mark.parametrize("ids", [torch.tensor([97, 98]), np.array([97, 98]), (97, 98), iter([97, 98])], ids=str)
+def test_ids_of_any_kind_become_whole_numbers_that_can_be_saved(loaded, ids):
+    document = Generation(loaded, ids)
+    assert document.ids == [97, 98]
+    assert Generation.from_json(document.to_json(), loaded).ids == [97, 98]
+
+
+@pytest.mark.parametrize("prompt", [b"ab", [True], [1.5], ["a"], None, 7, torch.tensor([0.5])], ids=str)
+def test_what_is_neither_text_nor_ids_is_refused_at_once(loaded, prompt):
+    with pytest.raises(ValueError, match="a prompt must be text, or token ids"):
+        generate(loaded, prompt, GREEDY, 1)
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
 def test_max_new_tokens_must_be_a_positive_whole_number(loaded, count):
     with pytest.raises(ValueError, match="max_new_tokens"):
@@ -142,6 +156,11 @@ def test_token_statistics_are_those_of_the_steps(loaded):
     known = document.token_statistics(document.n_prompt)
     assert [rank for _, rank in known] == [step.rank for step in steps]
     assert [p for p, _ in known] == pytest.approx([step.probability for step in steps], rel=1e-4)
+
+
+def test_nothing_stands_before_the_first_token(loaded):
+    with pytest.raises(ValueError, match="start must be at least 1, not 0"):
+        Generation(loaded, "abc").statistics(0)
 
 
 def test_a_copy_goes_on_by_itself_and_shares_the_model(loaded):

@@ -281,6 +281,8 @@ def test_upload_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(HeadsUnknown):
         registry.add_upload([tmp_path / "model.pth"])
     assert registry.names() == before
+    with pytest.raises(ValueError, match=r"gone\.pt cannot be read: No such file"):
+        registry.add_upload([tmp_path / "gone.pt"])
     name = registry.add_upload([tmp_path / "model.pth"], n_head=3)
     assert registry.get(name).model.config.n_head == 3
 
