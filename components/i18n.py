@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -23,13 +24,13 @@ def say(key: str, language: Language, **values: object) -> str:
 
 
 def _close_up(sentence: str, values: dict[str, object]) -> str:
-    """A space stands between Chinese and what is not; not beside a value that is Chinese there itself."""
+    """A space stands between Chinese and what is not; not beside a value that is Chinese itself, but before a "·"."""
     for name, value in values.items():
         text = str(value)
         if _is_chinese(text[:1]):
             sentence = sentence.replace(f" {{{name}}}", f"{{{name}}}")
         if _is_chinese(text[-1:]):
-            sentence = sentence.replace(f"{{{name}}} ", f"{{{name}}}")
+            sentence = re.sub(rf"\{{{name}\}} (?!·)", f"{{{name}}}", sentence)
     return sentence
 
 

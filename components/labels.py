@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+ACTIVATIONS = {"gelu_tanh": "GELU (tanh)", "gelu": "GELU (erf)", "relu": "ReLU", "silu": "SiLU"}  # in any language
 _MARKS = str.maketrans({" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍", "\x00": "␀"})
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

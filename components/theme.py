@@ -106,21 +106,30 @@ CSS = f"""{css_variables()}
 .gb-widget {{ font-family: var(--gb-sans); }}
 .toast-title {{ visibility: hidden; }} /* "Error", in English on every page: the sentence below it says what happened */
 .gb-sideways {{ overflow-x: auto; overscroll-behavior-x: contain; contain: inline-size; }}
-@property --gb-more-left {{ syntax: "<length>"; inherits: false; initial-value: 0px; }}
-@property --gb-more-right {{ syntax: "<length>"; inherits: false; initial-value: 0px; }}
-@keyframes gb-more-left {{ from {{ --gb-more-left: 0px; }} to {{ --gb-more-left: 32px; }} }}
-@keyframes gb-more-right {{ from {{ --gb-more-right: 32px; }} to {{ --gb-more-right: 0px; }} }}
+@property --gb-more-before {{ syntax: "<length>"; inherits: false; initial-value: 0px; }}
+@property --gb-more-after {{ syntax: "<length>"; inherits: false; initial-value: 0px; }}
+@keyframes gb-more-before {{ from {{ --gb-more-before: 0px; }} to {{ --gb-more-before: 32px; }} }}
+@keyframes gb-more-after {{ from {{ --gb-more-after: 32px; }} to {{ --gb-more-after: 0px; }} }}
 @supports (animation-timeline: scroll()) {{
-  .gb-sideways {{ /* fades towards the side where there is more */
-    --gb-shown: #000 var(--gb-more-left), #000 calc(100% - var(--gb-more-right));
-    mask-image: linear-gradient(to right, transparent, var(--gb-shown), transparent);
-    animation: gb-more-left linear both, gb-more-right linear both;
-    animation-timeline: scroll(self inline);
+  .gb-sideways, #lesson-table, .gb-strip {{ /* fade towards the side where there is more */
+    --gb-shown: #000 var(--gb-more-before), #000 calc(100% - var(--gb-more-after));
+    animation: gb-more-before linear both, gb-more-after linear both;
     animation-range: 0px 48px, calc(100% - 48px) 100%;
+  }}
+  .gb-sideways, #lesson-table {{
+    mask-image: linear-gradient(to right, transparent, var(--gb-shown), transparent);
+    animation-timeline: scroll(self inline);
+  }}
+  .gb-strip {{
+    mask-image: linear-gradient(to bottom, transparent, var(--gb-shown), transparent);
+    animation-timeline: scroll(self block);
   }}
 }}
 :root .dark {{ --color-accent: var(--gb-primary); }}
 :root .dark input[type="range"] {{ --neutral-200: var(--gb-line); }}
+.gradio-container.gradio-container input[type="range"]:focus-visible {{
+  outline: 2px solid var(--gb-primary); outline-offset: 4px; border-radius: 4px;
+}}
 .gradio-container.gradio-container input::-webkit-slider-thumb {{
   border-radius: 50%; box-shadow: 0 0 0 1px var(--gb-muted);
 }}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from components.i18n import Language, say
+from components.labels import ACTIVATIONS
 from gpt import Edits, GPTConfig
 
 EXPERIMENTS: dict[str, Callable[[GPTConfig], Edits]] = {
@@ -30,10 +31,8 @@ def in_words(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
         return say(f"change.part.{key}", language, **values) + end
 
     if edits.activation is not None and edits.activation != config.activation:
-        swap = {"new": say(f"change.activation.{edits.activation}", language)}
-        found.append(
-            say("change.swapped", language, old=say(f"change.activation.{config.activation}", language), **swap)
-        )
+        swap = {"new": ACTIVATIONS[edits.activation]}
+        found.append(say("change.swapped", language, old=ACTIVATIONS[config.activation], **swap))
     if edits.drop_positions:
         found.append(say("change.no_positions", language))
     for patch in edits.patches:

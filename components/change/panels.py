@@ -11,12 +11,11 @@ from components.change.experiments import EXPERIMENTS
 from components.change.patching import EXAMPLES, NAMES
 from components.change.views import strip_words, switch_labels
 from components.i18n import Language, Words, say
+from components.labels import ACTIVATIONS
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.switches import switches
 from components.widgets.tokens import tokens
-
-ACTIVATIONS = ("gelu_tanh", "gelu", "relu", "silu")
 
 
 def controls(words: Words) -> dict[str, Any]:
@@ -34,8 +33,9 @@ def controls(words: Words) -> dict[str, Any]:
             with gr.Column(min_width=280, scale=2, elem_classes="gb-change-side"):
                 parts["activation"] = words.build(
                     gr.Radio,
-                    {"label": "change.activation", "choices": _activation_choices},
-                    value=ACTIVATIONS[0],
+                    {"label": "change.activation"},
+                    choices=[(title, name) for name, title in ACTIVATIONS.items()],
+                    value="gelu_tanh",
                     elem_id="change-activation",
                     elem_classes="gb-segments",
                 )
@@ -55,10 +55,6 @@ def controls(words: Words) -> dict[str, Any]:
                     parts["costs_stop"] = _button(words, "change.stop", "change-costs-stop", visible=False)
                 parts["status"] = sentence(kind="status", elem_id="change-status")
     return parts
-
-
-def _activation_choices(language: Language) -> list[tuple[str, str]]:
-    return [(say(f"change.activation.{name}", language), name) for name in ACTIVATIONS]
 
 
 def texts(words: Words) -> dict[str, Any]:

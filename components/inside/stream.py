@@ -8,6 +8,7 @@ import numpy as np
 from components.i18n import Language, Words, say
 from components.inside.part import Part, Scene, Values
 from components.inside.stream_figures import share_bars_content
+from components.inside.words import ACTIVATIONS
 from components.lab.panel_figures import lines, pair_bars
 from components.labels import decimal, quoted, token_text, visible
 from components.playground.views import token_lines
@@ -20,7 +21,6 @@ from gpt import Trace
 from gpt.analysis.residual import Neurons, Stream, stream_lengths, strongest_neurons
 
 NEURONS, TOKENS = 10, 5
-ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
 
 
 def build_stream(words: Words) -> Part:

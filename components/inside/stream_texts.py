@@ -45,9 +45,9 @@ STREAM: dict[str, tuple[str, str]] = {
         "它抬高 {up}，压低 {down}。",
     ),
     "neurons.note": (
-        "A neuron's vector is its activation times its column of c_proj; its way to the logits is the direct one, with the last "
+        "A neuron's vector is its activation times its column of the matrix behind it (c_proj); its way to the logits is the direct one, with the last "
         "LayerNorm's scale held fixed.",
-        "神经元写入的向量 = 激活值 × c_proj 中它的那一列；到 logits 只算直达的路，最后一个 LayerNorm 的缩放保持不变。",
+        "神经元写入的向量 = 激活值 × 后面的矩阵（c_proj）中它的那一列；到 logits 只算直达的路，最后一个 LayerNorm 的缩放保持不变。",
     ),
     "neurons.before": ("before {activation}", "{activation} 之前"),
     "neurons.after": ("after", "之后"),
@@ -69,9 +69,9 @@ STREAM: dict[str, tuple[str, str]] = {
         "与“{token}”最接近的是{nearest}：两者嵌入的余弦是 {cosine}。",
     ),
     "embeddings.note": (
-        "Before any layer a token is its row of wte alone; the cosine says how nearly two rows point the same "
+        "Before any layer a token is its row of the token embedding (wte) alone; the cosine says how nearly two rows point the same "
         "way. A click on a token in any other tab shows its neighbours here.",
-        "进入任何一层之前，词元只是 wte 中的一行；余弦表示两行的方向有多一致。在其他标签页点击词元，这里就显示它的近邻。",
+        "进入任何一层之前，词元只是词元嵌入（wte）中的一行；余弦表示两行的方向有多一致。在其他标签页点击词元，这里就显示它的近邻。",
     ),
     "embeddings.cosine": ("cosine", "余弦"),
     "places.question": ("How alike are the positions?", "各个位置有多相像？"),

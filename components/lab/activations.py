@@ -16,7 +16,7 @@ from components.i18n import Language, Words, say
 from components.lab import curve_figures
 from components.lab.panel import Values, best_of_both, document_of, make_panel
 from components.lab.panel_figures import lines
-from components.labels import decimal, percent, power, quoted, token_text
+from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
 from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
@@ -28,7 +28,6 @@ from gpt.experiments.masks import moved
 SPAN = 3.0  # all pictures show [-SPAN, SPAN]
 POINTS = 241
 BINS = 60
-SHOWN = {"gelu_tanh": "GELU (tanh)", "gelu": "GELU (erf)", "relu": "ReLU", "silu": "SiLU"}
 DRAWN = ("gelu_tanh", "relu", "silu")  # the exact GELU would lie on the first
 BARS = 8
 
@@ -78,14 +77,15 @@ def build_activations(words: Words, frame: Frame, tab: gr.Tab, playground: Playg
         parts["histogram"] = chart(elem_id="pre-activations")
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.build(sentence, {"value": "activations.swap.question"}, kind="question")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["activation"] = words.build(
-                gr.Radio,
-                {"label": "activations.swap"},
-                choices=[(title, name) for name, title in SHOWN.items()],
-                value="relu",
-                elem_id="activation-swap",
-            )
+        parts["activation"] = words.build(
+            gr.Radio,
+            {"label": "activations.swap"},
+            choices=[(title, name) for name, title in ACTIVATIONS.items()],
+            value="relu",
+            elem_id="activation-swap",
+            elem_classes="gb-segments",
+            container=False,
+        )
         parts["swapped"] = chart(elem_id="activation-swapped")
     ui = Activations(**{field.name: parts[field.name] for field in fields(Activations)})
     _wire(ui, tab)
@@ -141,8 +141,8 @@ def curves_value(x: float, language: Language) -> str:
     here = {name: activation_curve(name, at) for name in DRAWN}
     figure = curve_figures.activation_curves(
         grid.numpy(),
-        {SHOWN[name]: curve.y.numpy() for name, curve in curves.items()},
-        {SHOWN[name]: curve.slope.numpy() for name, curve in curves.items()},
+        {ACTIVATIONS[name]: curve.y.numpy() for name, curve in curves.items()},
+        {ACTIVATIONS[name]: curve.slope.numpy() for name, curve in curves.items()},
         at=at.item(),
         flat=flattest(),
         function_title=say("activations.function", language),
@@ -212,18 +212,18 @@ def swap_value(document: Generation, position: int, activation: Activation, lang
     usual, changed = model(idx)[0, -1], model(idx, edits=Edits(activation=activation))[0, -1]
     before, after = (logits.float().softmax(-1).cpu() for logits in (usual, changed))  # (vocab_size,) each
     shown = best_of_both(before, after, BARS)
-    trained = SHOWN[model.config.activation]
+    trained = ACTIVATIONS[model.config.activation]
     figure = figures.next_token_bars(
         [token_text(tokenizer, token_id) for token_id in shown],
         before[shown].numpy(),
         after[shown].numpy(),
         before_name=say("activations.swap.before", language, name=trained),
-        after_name=say("activations.swap.after", language, name=SHOWN[activation]),
+        after_name=say("activations.swap.after", language, name=ACTIVATIONS[activation]),
         chosen_name=say("bars.chosen", language),
     )
     best = shown[0]
     told = {"token": quoted(tokenizer, document.ids[position]), "best": quoted(tokenizer, best)}
-    told |= {"before": percent(before[best].item()), "name": SHOWN[activation]}
+    told |= {"before": percent(before[best].item()), "name": ACTIVATIONS[activation]}
     if activation == model.config.activation:
         return chart_value(figure, say("activations.swap.same", language, **told))
     told |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, after.argmax().item())}

@@ -12,11 +12,10 @@ import torch
 
 from components.frame import Frame
 from components.i18n import Language, Words, say
-from components.lab.activations import SHOWN
 from components.lab.panel import Panel, Values, document_of, make_panel
 from components.lab.panel_figures import grid
 from components.lab.shape_figures import part_bars
-from components.labels import percent, quoted
+from components.labels import ACTIVATIONS, percent, quoted
 from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
@@ -95,7 +94,7 @@ def draw(ui: FeedForwardPanel, values: Values, entering: bool) -> Values:
     layer, position = (look.layer, look.at(document)) if entering else (values[ui.layer], int(values[ui.position]))
     layer, position = min(layer, config.n_layer - 1), min(position, last)
     before, after = hidden(document.loaded.model, document.ids[: position + 1], layer)
-    activation = SHOWN[config.activation]
+    activation = ACTIVATIONS[config.activation]
     strongest = int(after.argmax())
     return {
         ui.layer: gr.update(choices=list(range(config.n_layer)), value=layer),

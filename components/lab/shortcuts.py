@@ -11,9 +11,9 @@ import numpy as np
 
 from components.frame import Frame
 from components.i18n import Language, Words, say
-from components.lab.activations import SHOWN
 from components.lab.panel import Panel, Values, make_panel
 from components.lab.panel_figures import pair_bars
+from components.labels import ACTIVATIONS
 from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
@@ -59,7 +59,7 @@ def build_shortcuts(words: Words, frame: Frame, playground: Playground) -> Panel
             parts["activation"] = words.build(
                 gr.Dropdown,
                 {"label": "shortcuts.activation"},
-                choices=[(title, name) for name, title in SHOWN.items()],
+                choices=[(title, name) for name, title in ACTIVATIONS.items()],
                 value="gelu_tanh",
                 elem_id="shortcuts-activation",
             )

@@ -51,7 +51,7 @@ LABS: dict[str, tuple[str, str]] = {
     "shapes.part.attention": ("Attention", "注意力"),
     "shapes.part.feed_forward": ("Feed-forward", "前馈层"),
     "shapes.part.norms": ("Norms", "归一化"),
-    "shapes.part.head": ("Head", "输出头"),
+    "shapes.part.head": ("Output head", "输出头"),
     "shapes.part.shared": ("{n}, shared with the embedding", "{n}，与词元嵌入共享"),
     "shapes.part.replaced": ("{n}, replaced by identity", "{n}，已换成恒等"),
     "shapes.parts.says": (

@@ -26,7 +26,7 @@ PIPELINE: dict[str, tuple[str, str]] = {
     "pipeline.log_probability": ("log-probability", "对数概率"),
     "pipeline.logit": ("logit", "logit 值"),
     "pipeline.log_probability.short": ("log-p", "对数概率"),
-    "pipeline.rank": ("rank", "排名"),
+    "pipeline.rank": ("rank", "名次"),
     "pipeline.follow": ("Follow a token: pick one, or type its text or id", "追踪一个词元：选择，或输入文字或编号"),
     "pipeline.unknown": ("No token holds “{query}”.", "没有词元包含“{query}”。"),
     "pipeline.short.repetition_penalty": ("repeat", "重复"),
@@ -42,7 +42,7 @@ PIPELINE: dict[str, tuple[str, str]] = {
     "pipeline.followed": (" {token}: {change}.", "{token} 的概率：{change}。"),
     "pipeline.followed.cut": (
         " {token} had {before}, rank {rank}, and was removed by {stage}.",
-        "{token} 原有 {before}，排名第 {rank}，被{stage}去掉。",
+        "{token} 原有 {before}，名次 {rank}，被{stage}去掉。",
     ),
     "pipeline.note": (
         "Click a line to follow that token; a cross is where one was removed.",

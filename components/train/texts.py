@@ -59,7 +59,7 @@ TRAIN: dict[str, tuple[str, str]] = {
     "train.pause": ("Pause", "暂停"),
     "train.continue": ("Continue", "继续"),
     "train.cancel": ("Cancel", "取消"),
-    "train.factor": ("Learning rate ×", "学习率 ×"),
+    "train.factor": ("While it trains: rate ×", "训练中：学习率 ×"),
     "train.open": ("Open it in every tab", "在所有标签页中打开"),
     "train.download": ("Download the model", "下载模型"),
     "train.idle": ("Nothing is being trained.", "现在没有训练。"),
