@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.figure_style import LABEL, LIGHT, QUIET, escape
+from components.figure_style import LABEL, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
-from components.palette import DIVERGING, MONO, colorscale
+from components.labels import decimal
+from components.palette import DIVERGING, colorscale
 
 _MOST_NAMES = 26  # token labels on an axis
 _CELL = 26  # pixels of one row of a map
@@ -83,7 +84,9 @@ def recovery_heatmap(
     ]
     edge = max(1.0, float(np.abs(recovered).max(initial=0)))
     rows = {"range": [n_layer - 0.5, -0.5], "tickvals": list(range(0, n_layer, max(1, -(-n_layer // 16))))}
-    numbers = {"text": np.round(recovered, 2), "texttemplate": "%{text:.0%}", "textfont": {"family": MONO, "size": 10}}
+    written = [[f"{decimal(100 * value, 0)} %" for value in row] for row in recovered]
+    numbers = {"text": written, "texttemplate": "%{text}", "textfont": SMALL | {"color": LIGHT["text"]}}
+    numbered = n <= 14 and n_layer <= 16
     return Figure(
         {
             "data": [
@@ -92,7 +95,7 @@ def recovery_heatmap(
                     "z": recovered,
                     "zmin": -edge,
                     "zmax": edge,
-                    "colorscale": colorscale(DIVERGING),
+                    "colorscale": colorscale(DIVERGING[2:-2] if numbered else DIVERGING),
                     "xgap": 1,
                     "ygap": 1,
                     "customdata": [names] * n_layer,
@@ -114,7 +117,7 @@ def recovery_heatmap(
                         "tickfont": {"size": 11},
                     },
                 }
-                | (numbers if n <= 14 and n_layer <= 16 else {})
+                | (numbers if numbered else {})
             ],
             "layout": {
                 "template": {},

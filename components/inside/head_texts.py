@@ -77,7 +77,7 @@ HEAD: dict[str, tuple[str, str]] = {
     ),
     "stages.says": (
         "{token} (position {position}) in layer {layer}, head {head}, looked most at {targets}.",
-        "{token}（第 {position} 个位置）在第 {layer} 层第 {head} 个头，主要看向 {targets}。",
+        "{token}（位置 {position}）在第 {layer} 层第 {head} 个头，主要看向 {targets}。",
     ),
     "stages.window": (
         " Shown: queries {first} to {last}, keys {first_key} to {last_key}; {share} of this look goes to others.",
@@ -139,27 +139,27 @@ HEAD: dict[str, tuple[str, str]] = {
     ),
     "lines.says.weights": (
         "Layer {layer}, head {head}: {token} (position {position}) looked most at {targets}.",
-        "第 {layer} 层第 {head} 个头：{token}（第 {position} 个位置）主要看向 {targets}。",
+        "第 {layer} 层第 {head} 个头：{token}（位置 {position}）主要看向 {targets}。",
     ),
     "lines.says.values": (
         "Layer {layer}, head {head}: {token} (position {position}) received most from {targets}.",
-        "第 {layer} 层第 {head} 个头：{token}（第 {position} 个位置）主要得自 {targets}。",
+        "第 {layer} 层第 {head} 个头：{token}（位置 {position}）主要得自 {targets}。",
     ),
     "lines.says.without_first": (
         "Layer {layer}, head {head}: leaving the first token out, {token} (position {position}) looked most at {targets}.",
-        "第 {layer} 层第 {head} 个头：不算第一个词元，{token}（第 {position} 个位置）主要看向 {targets}。",
+        "第 {layer} 层第 {head} 个头：不算第一个词元，{token}（位置 {position}）主要看向 {targets}。",
     ),
     "lines.says.layer_mean": (
         "Layer {layer}, all heads: {token} (position {position}) looked most at {targets}.",
-        "第 {layer} 层所有头：{token}（第 {position} 个位置）主要看向 {targets}。",
+        "第 {layer} 层所有头：{token}（位置 {position}）主要看向 {targets}。",
     ),
     "lines.says.mean": (
         "All heads of all layers: {token} (position {position}) looked most at {targets}.",
-        "所有层的所有头：{token}（第 {position} 个位置）主要看向 {targets}。",
+        "所有层的所有头：{token}（位置 {position}）主要看向 {targets}。",
     ),
     "lines.says.rollout": (
         "After all layers, position {position} ({token}) is made most of {targets}.",
-        "经过所有层之后，第 {position} 个位置（{token}）主要由 {targets} 构成。",
+        "经过所有层之后，位置 {position} 处的 {token} 主要由 {targets} 构成。",
     ),
     "lines.more": (
         " So far through {layers} of {n} layers; the rest follows.",
@@ -167,7 +167,7 @@ HEAD: dict[str, tuple[str, str]] = {
     ),
     "lines.nothing": (
         "{token} (position {position}) can look at nothing but the first token.",
-        "{token}（第 {position} 个位置）除了第一个词元，没有别的可看。",
+        "{token}（位置 {position}）除了第一个词元，没有别的可看。",
     ),
     "lines.window": (
         " Shown: the keys {first} to {last}; {share} goes to others.",

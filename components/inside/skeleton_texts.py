@@ -51,7 +51,7 @@ SKELETON: dict[str, tuple[str, str]] = {
     "bare.says": (
         "The head gets {token} (position {position} of {n}) as it was embedded, and nothing of the tokens before it: the skeleton "
         "expects {best}. The whole model expects {full}.",
-        "输出头拿到的 {token}（第 {position} 个位置，共 {n} 个）就是刚嵌入时的样子，没有前面词元的任何内容：骨架预期 {best}。"
+        "输出头拿到的 {token}（位置 {position}，共 {n} 个）就是刚嵌入时的样子，没有前面词元的任何内容：骨架预期 {best}。"
         "完整模型预期 {full}。",
     ),
 }

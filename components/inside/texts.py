@@ -22,8 +22,8 @@ INSIDE: dict[str, tuple[str, str]] = {
     "inside.heads.question": ("What does each head look at?", "每个头在看什么？"),
     "flow.name": ("The way of each token through the model", "每个词元穿过模型的路"),
     "flow.empty": (
-        "Nothing to look into yet: write something in the Playground.",
-        "还没有可看的内容：请先在试验台里写一段文本。",
+        "There is no text yet: write something in the Playground.",
+        "还没有文本：请先在试验台里写一段。",
     ),
     "flow.keys": (
         "Click a token, a layer or a head. With the keyboard: Tab moves from part to part, ↑ ↓ change the token, "
@@ -164,10 +164,10 @@ INSIDE: dict[str, tuple[str, str]] = {
         "下一个词元\n给词表中 {vocab} 个词元各打一个分；softmax 把分数变成概率，未经采样设置。\n{token}：exp({logit} − {total}) = {p}",
     ),
     "flow.says": (
-        "{token} (position {position}) in layer {layer}, head {head}: it looked most at {targets}. Attention adds a "
+        "{token} (position {position} of {n}) in layer {layer}, head {head}: it looked most at {targets}. Attention adds a "
         "vector of length {added} to a stream of length {before}, the feed-forward part one of {added2}. After all layers the model expects "
         "{best}.",
-        "{token}（位置 {position}）在第 {layer} 层第 {head} 个头：主要看向 {targets}。残差流长 {before}，注意力加上 "
+        "{token}（位置 {position}，共 {n} 个）在第 {layer} 层第 {head} 个头：主要看向 {targets}。残差流长 {before}，注意力加上 "
         "{added}，前馈层加上 {added2}。经过所有层，模型预期 {best}。",
     ),
     "flow.window": (

@@ -129,6 +129,7 @@ def _says(
         language,
         token=quoted(tokenizer, ids[position]),
         position=position,
+        n=record.length,
         layer=layer,
         head=head,
         targets=", ".join(f"{quoted(tokenizer, ids[i])} ({percent(row[i])})" for i in most),

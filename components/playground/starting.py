@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from components.api import checked_text, error
+from components.api import checked_text
 from components.i18n import Language, say
 from components.playground import steer_views, views
 from components.playground.looking import controls, fit, params_of
 from components.playground.steering import remark, whole
 from components.playground.views import Deed
+from components.problems import in_words
 from components.session import Begun, Session, spelled
 from components.settings import new_tokens
 from components.widgets.tokens import selection
@@ -53,9 +54,9 @@ def begin(ui: Playground, values: Values) -> Iterator[Values]:
                     return
                 document = _start(ui, values, loaded)
         except ValueError as problem:
-            if session.document is not None:  # back to the model that works
-                yield {ui.frame.model: session.document.loaded.name}
-            raise error(problem, values[ui.frame.language]) from None
+            works = {} if session.document is None else {ui.frame.model: session.document.loaded.name}
+            yield works | {ui.notice: in_words(problem, values[ui.frame.language])}
+            return
         if document is None:
             yield given | _too_long(ui, values, loaded)
             return
@@ -91,7 +92,8 @@ def go_on(ui: Playground, values: Values) -> Iterator[Values]:
         try:
             params, length = _asked(ui, values)
         except ValueError as problem:
-            raise error(problem, language) from None
+            yield {ui.notice: in_words(problem, language)}
+            return
         with session.turns.beginning(turn) as mine:
             if not mine or session.document is not document:
                 return
@@ -133,7 +135,7 @@ def step(ui: Playground, values: Values) -> Values:
             session.look = replace(session.look, position=views.NEWEST)
             return whole(ui, session, values)
     except ValueError as problem:
-        raise error(problem, language) from None
+        return {ui.notice: in_words(problem, language)}
 
 
 def clear(ui: Playground, values: Values) -> Values:

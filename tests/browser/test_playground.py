@@ -54,8 +54,11 @@ def test_a_phone_scrolls_only_downwards_and_shows_the_text_before_the_settings(p
     page.set_viewport_size({"width": 390, "height": 844})
     open_playground(page, site)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#strip", "#bars", "#heatmap", "#temperature")]
+    tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#strip", ".gb-settings", "#bars", "#heatmap")]
     assert tops == sorted(tops)
+    expect(page.locator("#temperature")).to_be_hidden()  # folded away
+    page.locator("#generate").click()
+    expect(page.locator("#strip")).to_be_in_viewport()
 
 
 def test_generate_streams_the_text_with_bars_and_heatmap_to_the_same_end_for_the_same_seed(opened):
@@ -241,8 +244,9 @@ def test_a_seed_that_is_no_number_is_refused_and_the_next_request_works(opened):
     expect(opened.get_by_text("The seed must be a whole number")).to_be_visible()
     expect(opened.locator("#generate")).to_be_enabled()
     assert text(opened) == before
-    opened.locator(".toast-close").click()
+    opened.locator("#seed input, #seed textarea").first.fill("")
     generate(opened, "The dog", length=2)
+    expect(opened.get_by_text("The seed must be a whole number")).to_be_hidden()
     assert text(opened).startswith("The dog")
 
 

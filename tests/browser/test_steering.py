@@ -22,7 +22,7 @@ from tests.browser.playground_page import (
 BARS = "#bars .gb-rows button"
 LANES = "#tree .gb-branch"
 CHOSEN = """() =>
-    document.querySelector("#status").textContent.match(/“(.*)” put in by hand · position (\\d+)/)?.slice(1)
+    document.querySelector("#status").textContent.match(/“(.*)” put in by hand · context (\\d+)/)?.slice(1)
 """
 
 

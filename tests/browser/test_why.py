@@ -105,7 +105,7 @@ def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model
     why.locator("#clear").click()
     expect(why.locator(f"#strip {CHIPS}")).to_have_count(0)
     open_tab(why, "为什么")
-    expect(why.locator("#why-lead")).to_contain_text("还没有可以查看的文本")
+    expect(why.locator("#why-lead")).to_contain_text("还没有文本")
     expect(why.locator("#why-lens .gb-chart")).to_be_hidden()
 
 
