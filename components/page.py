@@ -79,9 +79,11 @@ class Page(gr.Blocks):
     async def preprocess_data(
         self, block_fn: Any, inputs: list[Any], state: SessionState | None, explicit_call: bool = False
     ) -> list[Any]:
-        """What a handler is given; a page of which nothing is known any more says so."""
+        """What a handler is given; a page of which nothing is known any more says so, and a call that lacks values."""
         if getattr(state, "forgotten", False):
             raise error(" ".join(say("error.forgotten", language) for language in get_args(Language)))
+        if (given := len(inputs)) < (needed := len(block_fn.inputs)):
+            raise error(f"/{block_fn.api_name}: {given} of {needed} values came, and over HTTP none is filled in")
         return await super().preprocess_data(block_fn, inputs, state, explicit_call)
 
     async def postprocess_data(self, block_fn: Any, predictions: Any, state: SessionState | None) -> list[Any]:

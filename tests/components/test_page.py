@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import gradio as gr
+import httpx
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
@@ -115,6 +116,15 @@ def test_a_program_that_keeps_nothing_is_forgotten_soon_and_can_go_on(keeping_pa
     wait_untouched(page, minutes=11)
     assert not page.state_holder.session_data
     assert program.predict("a", api_name="/shout") == "A"
+
+
+def test_a_call_that_lacks_values_is_told_how_many(keeping_page):
+    _, url = keeping_page
+    call = f"{url}gradio_api/call/shout"
+    event = httpx.post(call, json={"data": []}).json()["event_id"]
+    answer = httpx.get(f"{call}/{event}").text
+    assert answer.startswith("event: error")
+    assert "/shout: 0 of 1 values came" in answer
 
 
 def test_a_widget_is_told_all_its_properties_or_none():
