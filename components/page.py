@@ -81,7 +81,9 @@ class Page(gr.Blocks):
     ) -> list[Any]:
         """What a handler is given; a page of which nothing is known any more says so, and a call that lacks values."""
         if getattr(state, "forgotten", False):
-            raise error(" ".join(say("error.forgotten", language) for language in get_args(Language)))
+            told = error(" ".join(say("error.forgotten", language) for language in get_args(Language)))
+            told.visible = all(event != "tick" for _, event in block_fn.targets)  # a clock would say it for ever
+            raise told
         if (given := len(inputs)) < (needed := len(block_fn.inputs)):
             raise error(f"/{block_fn.api_name}: {given} of {needed} values came, and over HTTP none is filled in")
         return await super().preprocess_data(block_fn, inputs, state, explicit_call)

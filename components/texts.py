@@ -183,8 +183,8 @@ TEXTS: dict[str, tuple[str, str]] = {
         "前面还有 {before} 位：按顺序轮到每个人",
     ),
     "error.forgotten": (
-        "Nobody touched this page for hours, so the server has let go of its text. Reload the page.",
-        "这个页面闲置了几个小时，服务器已不再保留它的文本。请刷新页面。",
+        "Nobody touched this page for a long time, so the server has let go of its text. Reload the page.",
+        "这个页面闲置了很久，服务器已不再保留它的文本。请刷新页面。",
     ),
     "error.no_text": ("There is no text yet: write something in the Playground.", "还没有文本：请先在试验台里写一段。"),
     "error.full": ("The context of {limit} tokens is full.", "{limit} 个词元的上下文已满。"),

@@ -96,7 +96,7 @@ def test_what_a_visitor_had_open_goes_after_a_while_and_who_comes_back_is_told(k
     assert kept() is None
     assert not page.state_holder.session_data
     for _ in range(2):
-        with pytest.raises(AppError, match=r"Nobody touched this page for hours.*请刷新页面"):
+        with pytest.raises(AppError, match=r"Nobody touched this page for a long time.*请刷新页面"):
             visitor.predict("b", api_name="/add")
     assert Client(url, verbose=False).predict("b", api_name="/add") == "b"
 
