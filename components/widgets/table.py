@@ -12,7 +12,7 @@ from components.widgets.script import given, sent_once, widget
 _SCRIPT = """
 const table = element.querySelector("table");
 const cell = (text, row, column) => {
-  const made = document.createElement(row && column ? "td" : "th");
+  const made = document.createElement((row && column) || !text ? "td" : "th");
   if (made.tagName === "TH") made.scope = row ? "row" : "col";
   made.textContent = text;
   const words = given !== null && column >= given;

@@ -216,6 +216,8 @@ function select(name, number, limit) {
   if (scene && number >= 0 && number < limit) want({ [name]: number });
 }
 
+const asSentence = (line) => (/[.。!?！？]$/.test(line) ? line : `${line}.`);
+
 // Buttons over the picture, for the keyboard and for screen readers.
 function placeParts() {
   const names = Object.keys(scene.value.words);
@@ -228,8 +230,8 @@ function placeParts() {
     button.hidden = !column;
     if (!column) return;
     button.style.left = `${column.x - 4}px`;
-    button.style.width = `${column.w + 8}px`;
-    button.setAttribute("aria-label", words({ part: name }).filter(Boolean).join(". "));
+    button.style.width = `${Math.max(TARGET, column.w + 8)}px`;
+    button.setAttribute("aria-label", words({ part: name }).filter(Boolean).map(asSentence).join(" "));
   });
   layerPick.style.left = `${scene.place.open.x + 12}px`;
   if (scene.place.weights) headPicks.style.left = `${scene.place.weights.x}px`;

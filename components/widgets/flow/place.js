@@ -1,7 +1,7 @@
 // Where everything stands: columns from left to right, rows from top to bottom.
 const [ROW, CHOSEN, FOLDED, BUDGET] = [18, 28, 5, 540]; // px: a row that can be read, the selected, a folded one, all
 const [HEAD, FOOT, BAR] = [84, 44, 26];
-const NARROWEST = 1180;
+const [NARROWEST, TARGET] = [1180, 24]; // px: the picture; what a finger or a key can pick
 const QKV = ["q", "k", "v"];
 const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // here the arrow keys change the head
 
