@@ -1,6 +1,6 @@
 """How far the page lags behind the model while strip, bars and heatmap are live.
 
-    python benchmarks/browser.py [--pace 50] [--tokens 150] [--rounds 5]
+    python benchmarks/browser.py [--pace 50] [--tokens 150] [--rounds 5] [--opened] [--language zh]
 
 Starts the app in this process and a headless Chromium beside it. For each token the server notes when it was made,
 and the page when its chip, and the newest bars, were on the screen.
@@ -23,6 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 from components.layout import build_app, launch_options
 from components.playground import views
 
+SETTLES = 4_000  # ms
 WATCH = """() => {
   window.chips = []; window.bars = 0;
   const strip = document.querySelector("#strip .gb-strip");
@@ -55,6 +56,8 @@ def main() -> None:
     parser.add_argument("--pace", choices=["5", "20", "50", "full speed"], default="50")
     parser.add_argument("--tokens", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--opened", action="store_true", help="after a visit to every tab")
+    parser.add_argument("--language", choices=["en", "zh"], default="en")
     given = parser.parse_args()
     made: list[float] = []
     plain = views.strip_step
@@ -69,8 +72,13 @@ def main() -> None:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         page = browser.new_page(viewport={"width": 1280, "height": 1100})
-        page.goto(url)
+        page.goto(f"{url}?lang={given.language}")
         page.locator("#bars .main-svg").first.wait_for()
+        page.wait_for_timeout(SETTLES)  # other words come when the page is there
+        if given.opened:
+            for tab in [*page.locator("#tabs > .tab-wrapper [role=tab]").all()[1:], page.get_by_role("tab").first]:
+                tab.click()
+                page.wait_for_timeout(SETTLES)
         page.locator("#pace input").click()
         page.get_by_role("option", name=given.pace, exact=True).click()
         for name, value in (("length", given.tokens), ("temperature", 1)):

@@ -62,7 +62,7 @@ class Words:
 
     def wire(self, switch: gr.Radio, language: gr.State, **options: Any) -> None:
         """New words when the switch moves: the first screen at once, with `language`; then everything else, for which
-        the browser needs seconds."""
+        the browser needs longer."""
         first = [bound for i, bound in enumerate(self._bound) if i < self._first or isinstance(bound[0], gr.Tab)]
         later = [bound for bound in self._bound if bound not in first]
 

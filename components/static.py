@@ -1,4 +1,4 @@
-"""What the page's head brings along: the styles, the widgets' scripts, and plotly.js as plotly.py ships it.
+"""What the page's head brings along: the styles, the widgets' scripts, plotly.js as plotly.py ships it, and a mend.
 
 The app serves them itself. Addresses are relative, so they hold behind a proxy's path too; they carry the version, so a
 browser may keep the files for good; and they name no path of the server. Pass both to launch:
@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 
 from plotly.offline import get_plotlyjs_version
 from starlette.requests import Request
@@ -43,7 +44,20 @@ _STYLE = f"<style>{''.join(part.CSS for part in _STYLED)}</style>"
 _PLOTLY = f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
 WIDGETS_URL = f"glassbox/widgets-{fingerprint()}.js"
 _WIDGETS = f'<script src="{WIDGETS_URL}"></script>'
-HEAD = _STYLE + _WIDGETS + _PLOTLY
+
+
+def _status_module() -> str | None:
+    """The address of the module that `waiting.js` mends, where gradio is built as it was when that was written."""
+    for file in files("gradio").joinpath("templates", "frontend", "assets").iterdir():
+        if file.name.startswith("statustracker-") and "resolve_args" in file.read_text(encoding="utf-8"):
+            return f"assets/{file.name}"
+    return None
+
+
+STATUS_MODULE = _status_module()
+_MENDED = Path(__file__).with_name("waiting.js").read_text(encoding="utf-8").replace("MODULE", STATUS_MODULE or "")
+_WAITING = f'<script type="module">{_MENDED}</script>' if STATUS_MODULE else ""
+HEAD = _STYLE + _WIDGETS + _PLOTLY + _WAITING
 
 
 @lru_cache
