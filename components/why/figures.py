@@ -24,6 +24,8 @@ _LINE = 15  # pixels of a row with words in it, at least
 _ROWS_HIGH = 460  # pixels that the rows of a map share at most
 _SCALE = 168  # pixels of a scale, room at its ends included
 _LENS_LETTERS = 8  # of a token in a cell
+# Else plotly measures every label to hide those that reach over the edge: half of a chart's time.
+_UNMEASURED = {"ticklabeloverflow": "allow"}
 _ABOVE = 96  # pixels above a lens: the scale, and tokens that stand upright where the page is narrow
 
 
@@ -78,8 +80,12 @@ def lens_heatmap(
                 "margin": {"l": 48, "r": 8, "t": _ABOVE, "b": 8},
                 "annotations": [scale_title(value_title, _ABOVE)],
                 "xaxis": QUIET
-                | {"side": "top", "range": [-0.5, n - 0.5], "tickvals": places, "ticktext": names, "tickfont": LABEL},
-                "xaxis2": QUIET | below | {"tickfont": SMALL | {"color": LIGHT["muted"]}, "automargin": True},
+                | {"side": "top", "range": [-0.5, n - 0.5], "tickvals": places, "ticktext": names, "tickfont": LABEL}
+                | _UNMEASURED,
+                "xaxis2": QUIET
+                | below
+                | {"tickfont": SMALL | {"color": LIGHT["muted"]}, "automargin": True}
+                | _UNMEASURED,
                 "yaxis": layers_axis(n_layer, layer_title),
                 "shapes": [frame(column, column, 0, n_layer - 1, 1), frame(column, column, row, row, 3)],
                 "hovermode": "closest",
@@ -198,7 +204,8 @@ def part_bars(
                 | {"zeroline": True, "zerolinecolor": LIGHT["line"], "zerolinewidth": 1},
                 "yaxis": QUIET
                 | {"range": [len(values) - 0.5, -0.5], "tickvals": rows.tolist(), "ticktext": ticks}
-                | {"tickfont": LABEL, "automargin": True, "ticklabelstandoff": 6},
+                | {"tickfont": LABEL, "automargin": True, "ticklabelstandoff": 6}
+                | _UNMEASURED,
                 "hovermode": "closest",
             },
         }
