@@ -229,6 +229,7 @@ def main() -> None:
         engines = [name for name in engines if name in ON_GPU]
     if missing:
         print(f"not installed, left out: {', '.join(sorted(missing))}")
+    load = os.getloadavg()[0]  # later it is that of the engines, one of which runs sixteen threads
     results: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), engines)
@@ -237,7 +238,7 @@ def main() -> None:
                 command = [sys.executable, __file__, "--measure", name, "--folder", folder, "--device", given.device]
                 output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 results[name].append(json.loads(output.splitlines()[-1]))
-    print(f"load of the machine: {os.getloadavg()[0]:.1f}, medians of {given.rounds}")
+    print(f"load of the machine before: {load:.1f}, medians of {given.rounds}")
     print(f"{'engine':20} {'tokens/s':>8} {'far':>6} {'16 together':>12} {'first token':>12} {'memory':>7}")
     for name, runs in results.items():
         all_of = {key: statistics.median(run[key] for run in runs) for key in runs[0]}

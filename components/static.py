@@ -1,4 +1,4 @@
-"""What the page's head brings along: the styles, the widgets' scripts, plotly.js as plotly.py ships it, and a mend.
+"""What the page's head brings along: styles, the widgets' scripts, plotly.js as plotly.py ships it, and `quicker.js`.
 
 The app serves them itself. Addresses are relative, so they hold behind a proxy's path too; they carry the version, so a
 browser may keep the files for good; and they name no path of the server. Pass both to launch:
@@ -8,6 +8,7 @@ browser may keep the files for good; and they name no path of the server. Pass b
 from __future__ import annotations
 
 import gzip
+import json
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -46,18 +47,20 @@ WIDGETS_URL = f"glassbox/widgets-{fingerprint()}.js"
 _WIDGETS = f'<script src="{WIDGETS_URL}"></script>'
 
 
-def _status_module() -> str | None:
-    """The address of the module that `waiting.js` mends, where gradio is built as it was when that was written."""
-    for file in files("gradio").joinpath("templates", "frontend", "assets").iterdir():
-        if file.name.startswith("statustracker-") and "resolve_args" in file.read_text(encoding="utf-8"):
-            return f"assets/{file.name}"
-    return None
+def _gradio_modules() -> dict[str, str]:
+    """The addresses of the modules that `quicker.js` mends, by a method of theirs, where gradio is built as it was."""
+    methods = {"statustracker-": "resolve_args", "core-": "find_attached_events"}
+    return {
+        method: f"assets/{file.name}"
+        for file in files("gradio").joinpath("templates", "frontend", "assets").iterdir()
+        for beginning, method in methods.items()
+        if file.name.startswith(beginning) and file.name.endswith(".js") and method in file.read_text(encoding="utf-8")
+    }
 
 
-STATUS_MODULE = _status_module()
-_MENDED = Path(__file__).with_name("waiting.js").read_text(encoding="utf-8").replace("MODULE", STATUS_MODULE or "")
-_WAITING = f'<script type="module">{_MENDED}</script>' if STATUS_MODULE else ""
-HEAD = _STYLE + _WIDGETS + _PLOTLY + _WAITING
+MODULES = _gradio_modules()
+_QUICKER = Path(__file__).with_name("quicker.js").read_text(encoding="utf-8").replace("MODULES", json.dumps(MODULES))
+HEAD = f"{_STYLE}<script>{_QUICKER}</script>{_WIDGETS}{_PLOTLY}"
 
 
 @lru_cache

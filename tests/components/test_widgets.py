@@ -88,6 +88,6 @@ def test_plotly_is_served_packed_for_good_and_by_an_address_that_shows_no_path()
     assert f'src="{static.PLOTLY_URL}"' in static.HEAD
 
 
-def test_the_module_that_marks_what_waits_is_found_in_this_gradio() -> None:
-    assert static.STATUS_MODULE is not None
-    assert f'"{static.STATUS_MODULE}"' in static.HEAD
+def test_the_modules_that_are_made_quicker_are_found_in_this_gradio() -> None:
+    assert set(static.MODULES) == {"resolve_args", "find_attached_events"}
+    assert all(address in static.HEAD for address in static.MODULES.values())
