@@ -29,6 +29,11 @@ const draw = () => {
 };
 watch("value", draw);
 draw();
+const around = element.closest(".block") ?? element;
+new ResizeObserver(() => { // wider than its place, it can be scrolled: with keys as well
+  if (around.scrollWidth > around.clientWidth) around.tabIndex = 0;
+  else around.removeAttribute("tabindex");
+}).observe(around);
 """
 _CALL = sent_once("table", _SCRIPT)
 
