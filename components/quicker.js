@@ -1,10 +1,9 @@
 (() => {
   // Two habits of gradio's page cost much on one with hundreds of parts and of events.
   const mend = async (module, method, change) => {
-    if (!module) return; // gradio is built in another way: it is only slower
-    const parts = Object.values(await import(new URL(module, document.baseURI)));
-    const found = parts.find((part) => part?.prototype?.[method]);
-    if (found) change(found.prototype);
+    const parts = module ? await import(new URL(module, document.baseURI)).catch(() => ({})) : {};
+    const found = Object.values(parts).find((part) => part?.prototype?.[method]);
+    if (found) change(found.prototype); // else gradio is built, or embedded, in another way: it is only slower
   };
 
   // It keeps, to mark what waits, the inputs of every event that has ended, and goes through all of them, on every tab
