@@ -107,6 +107,7 @@ def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model
     open_tab(why, "为什么")
     expect(why.locator("#why-lead")).to_contain_text("还没有文本")
     expect(why.locator("#why-lens .gb-chart")).to_be_hidden()
+    expect(why.locator(".gb-card:visible")).to_have_count(1)  # none that has only a title
 
 
 def test_a_token_clicked_here_is_selected_in_the_playground_and_the_other_way_round(why):
