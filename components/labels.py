@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Protocol
 
 ACTIVATIONS = {"gelu_tanh": "GELU (tanh)", "gelu": "GELU (erf)", "relu": "ReLU", "silu": "SiLU"}  # in any language
@@ -39,6 +41,12 @@ def signed(value: float, digits: int = 2) -> str:
     """+1.23 or −1.23; what rounds to zero has no sign."""
     text = decimal(value, digits)
     return f"+{text}" if round(float(value), digits) > 0 else text
+
+
+def decimals(values: Iterable[float], least: int = 2, most: int = 6) -> int:
+    """How many decimals numbers that are shown together need, so that the largest has two digits that say something."""
+    size = max((abs(float(value)) for value in values), default=0.0)
+    return min(most, max(least, 1 - math.floor(math.log10(size)))) if size else least
 
 
 def power(value: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from components.i18n import Language, say
-from components.labels import percent, quoted, signed, token_text, visible
+from components.labels import decimals, percent, quoted, signed, token_text, visible
 from components.playground import views
 from components.why import figures as why_figures
 from components.why.reading import Influence, Method, Prediction, Reading, longest_gradient
@@ -85,15 +85,15 @@ def shade(influence: Influence | None) -> str:
 def influence_bars(reading: Reading, asked: Prediction, influence: Influence, language: Language) -> str:
     """The tokens with the most influence, for and against, the largest first."""
     tokenizer, values = reading.loaded.tokenizer, influence.values
-    order = np.argsort(-np.abs(values), kind="stable")[:BARS]
+    order, digits = np.argsort(-np.abs(values), kind="stable")[:BARS], decimals(values)
     figure = why_figures.part_bars(
         [f"{short(tokenizer, reading.ids[influence.first + i])} {influence.first + i}" for i in order],
         values[order],
-        [signed(values[i]) for i in order],
+        [signed(values[i], digits) for i in order],
     )
 
     def name(i: int) -> str:
-        value = say("why.nats", language, value=signed(values[i]))
+        value = say("why.nats", language, value=signed(values[i], digits))
         return f"{quoted(tokenizer, reading.ids[influence.first + i])} ({value})"
 
     upward, downward = int(values.argmax()), int(values.argmin())

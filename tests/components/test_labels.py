@@ -1,4 +1,4 @@
-from components.labels import decimal, percent, power, signed
+from components.labels import decimal, decimals, percent, power, signed
 
 
 def test_a_negative_number_has_a_real_minus():
@@ -30,3 +30,9 @@ def test_a_probability_has_as_many_digits_as_it_takes():
 
 def test_a_sign_stands_only_before_what_is_not_zero():
     assert [signed(value) for value in (1.234, -1.234, 0.001, -0.001)] == ["+1.23", "−1.23", "0.00", "0.00"]
+
+
+def test_numbers_side_by_side_have_as_many_decimals_as_the_largest_needs() -> None:
+    assert [decimals([0.1 * size, -size]) for size in (123.0, 1.2, 0.12, 0.05, 0.0034, 1e-9)] == [2, 2, 2, 3, 4, 6]
+    assert decimals([]) == decimals([0.0]) == 2
+    assert [signed(value, decimals([-0.0034])) for value in (-0.0034, 0.00051)] == ["−0.0034", "+0.0005"]
