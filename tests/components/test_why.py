@@ -207,6 +207,14 @@ def test_every_view_speaks_both_languages(document, last):
             assert bool(re.search("[\u4e00-\u9fff]", text)) == (language == "zh")
 
 
+def test_influences_that_are_all_small_are_not_written_as_zero(document):
+    reading, asked = why_reading.read(document, 5), why_reading.predict(document, 5)
+    influence = why_reading.Influence(np.linspace(-0.004, 0.004, 6), 0)
+    said = content(why_views.influence_bars(reading, asked, influence, "en"))["text"]
+    assert "(+0.0040 nats)" in said
+    assert "(−0.0040 nats)" in said
+
+
 def test_every_word_of_the_tab_is_there_and_every_choice_has_one():
     assert WHY.items() <= TEXTS.items()
     choices = {
