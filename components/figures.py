@@ -13,7 +13,7 @@ from unicodedata import east_asian_width
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.figure_style import LABEL, LEGEND, LIGHT, QUIET, escape
+from components.figure_style import ALL_LABELS, LABEL, LEGEND, LIGHT, QUIET, escape
 from components.labels import percent, visible
 from components.palette import SEQUENTIAL, colorscale
 
@@ -211,9 +211,8 @@ def _tokens_axis(labels: Sequence[str], most: int | None = None, keep: int | Non
     them."""
     step = 1 if most is None else max(1, -(-len(labels) // most))
     places = list(range((keep or 0) % step, len(labels), step))
-    # Else plotly measures every label on the screen to hide those that reach over the edge: half of a chart's time.
-    ticks = {"tickvals": places, "ticktext": [labels[i] for i in places], "ticklabeloverflow": "allow"}
-    return QUIET | ticks | {"tickfont": LABEL}
+    ticks = {"tickvals": places, "ticktext": [labels[i] for i in places]}
+    return QUIET | ALL_LABELS | ticks | {"tickfont": LABEL}
 
 
 def _room(labels: Sequence[str], size: int, longest: int = 14) -> int:
@@ -227,7 +226,7 @@ def _colorbar(title: str, largest: float, *, clipped: bool) -> dict[str, Any]:
     """A small scale in the corner that a causal picture leaves blank."""
     place = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "len": 0.36, "thickness": 8}
     ends = {"tickvals": [0, largest], "ticktext": ["0", f"{'≥ ' if clipped else ''}{largest:.2g}"]}
-    ends |= {"ticklabeloverflow": "allow"}  # else plotly leaves out a label that reaches over the end
+    ends |= ALL_LABELS
     return place | ends | {"title": {"text": escape(title), "side": "top"}, "outlinewidth": 0, "ypad": 4}
 
 

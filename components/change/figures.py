@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.figure_style import LABEL, LIGHT, QUIET, SMALL, escape
+from components.figure_style import ALL_LABELS, LABEL, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
 from components.labels import decimal
 from components.palette import DIVERGING, colorscale
@@ -112,7 +112,7 @@ def recovery_heatmap(
                         "outlinewidth": 0,
                         "tickvals": [-edge, 0, edge],
                         "ticktext": [f"−{100 * edge:.0f} %", "0", f"{100 * edge:.0f} %"],
-                        "ticklabeloverflow": "allow",
+                        **ALL_LABELS,
                         "title": {"text": escape(value_title), "side": "top", "font": {"size": 11}},
                         "tickfont": {"size": 11},
                     },

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.figure_style import GRID_ZERO, LEGEND, LIGHT, QUIET, SMALL, escape
+from components.figure_style import ALL_LABELS, GRID_ZERO, LEGEND, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
 from components.palette import CURVES, DIVERGING, HEAD_HUES, colorscale
 
@@ -91,7 +91,7 @@ def pair_bars(
     if log:
         value_axis |= {"type": "log", "exponentformat": "power", "dtick": 1, **_decades(list(pair.values()))}
     places = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names], "automargin": True}
-    places |= {"ticklabeloverflow": "allow"}
+    places |= ALL_LABELS
     layout = {
         "template": {},
         "height": 340,

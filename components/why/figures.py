@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.figure_style import GRID, LABEL, LIGHT, QUIET, SMALL, escape
+from components.figure_style import ALL_LABELS, GRID, LABEL, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
 from components.palette import DIVERGING, MONO, SEQUENTIAL, colorscale
 
@@ -24,8 +24,6 @@ _LINE = 15  # pixels of a row with words in it, at least
 _ROWS_HIGH = 460  # pixels that the rows of a map share at most
 _SCALE = 168  # pixels of a scale, room at its ends included
 _LENS_LETTERS = 8  # of a token in a cell
-# Else plotly measures every label to hide those that reach over the edge: half of a chart's time.
-_UNMEASURED = {"ticklabeloverflow": "allow"}
 _ABOVE = 96  # pixels above a lens: the scale, and tokens that stand upright where the page is narrow
 
 
@@ -81,11 +79,11 @@ def lens_heatmap(
                 "annotations": [scale_title(value_title, _ABOVE)],
                 "xaxis": QUIET
                 | {"side": "top", "range": [-0.5, n - 0.5], "tickvals": places, "ticktext": names, "tickfont": LABEL}
-                | _UNMEASURED,
+                | ALL_LABELS,
                 "xaxis2": QUIET
                 | below
                 | {"tickfont": SMALL | {"color": LIGHT["muted"]}, "automargin": True}
-                | _UNMEASURED,
+                | ALL_LABELS,
                 "yaxis": layers_axis(n_layer, layer_title),
                 "shapes": [frame(column, column, 0, n_layer - 1, 1), frame(column, column, row, row, 3)],
                 "hovermode": "closest",
@@ -205,7 +203,7 @@ def part_bars(
                 "yaxis": QUIET
                 | {"range": [len(values) - 0.5, -0.5], "tickvals": rows.tolist(), "ticktext": ticks}
                 | {"tickfont": LABEL, "automargin": True, "ticklabelstandoff": 6}
-                | _UNMEASURED,
+                | ALL_LABELS,
                 "hovermode": "closest",
             },
         }

@@ -30,10 +30,12 @@ const draw = () => {
 watch("value", draw);
 draw();
 const around = element.closest(".block") ?? element;
-new ResizeObserver(() => { // wider than its place, it can be scrolled: with keys as well
-  if (around.scrollWidth > around.clientWidth) around.tabIndex = 0;
+const reached = new ResizeObserver(() => { // wider than its place, it is scrolled: with keys as well
+  const wide = around.scrollWidth > around.clientWidth && getComputedStyle(around).overflowX === "auto";
+  if (wide) around.tabIndex = 0;
   else around.removeAttribute("tabindex");
-}).observe(around);
+});
+[around, table].forEach((part) => reached.observe(part));
 """
 _CALL = sent_once("table", _SCRIPT)
 

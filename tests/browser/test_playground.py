@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import expect
 
 from components.playground.turns import Turns
-from components.static import MODULES
 from tests.browser.playground_page import (
     CHIPS,
     ONE_MORE,
@@ -21,18 +20,6 @@ from tests.browser.playground_page import (
     text,
     written,
 )
-
-# How many parts of the page gradio goes through for each word from the server.
-WATCHED = """async (module) => {
-  const marks = Object.values(await import(module)).find((part) => part?.prototype?.resolve_args);
-  const { update } = marks.prototype;
-  [window.updates, window.kept] = [0, 0];
-  marks.prototype.update = function (told) {
-    update.call(this, told);
-    window.updates += 1;
-    window.kept = Math.max(window.kept, Object.keys(this.current).length);
-  };
-}"""
 
 
 @pytest.fixture
@@ -308,39 +295,6 @@ def test_the_activations_tab_prints_values_at_x_and_the_models_own_numbers(opene
     pick(opened, "activation-layer", "2")
     expect(says(opened, "pre-activations")).to_contain_text("Layer 2")
     opened.get_by_role("tab", name="Playground").click()
-
-
-def test_a_token_costs_the_browser_no_more_after_other_tabs_were_opened(opened, site):
-    for tab in ("Why?", "Loss", "Playground"):
-        opened.get_by_role("tab", name=tab, exact=True).click()
-        expect(
-            opened.locator({"Why?": "#why-parts .main-svg", "Loss": "#loss-strip .gb-chip"}.get(tab, CHIPS)).first
-        ).to_be_visible()
-    opened.evaluate(WATCHED, f"{site}{MODULES['resolve_args']}")
-    generate(opened, "Once upon a time", length=12)
-    updates, kept = opened.evaluate("[window.updates, window.kept]")
-    assert updates > 2
-    assert kept == 0
-
-
-def test_each_part_of_the_page_knows_its_events_as_gradio_would_say(opened, site):
-    told = opened.evaluate(
-        """async ([module, events]) => {
-          const { find_attached_events: find } = (await import(module)).AppTree.prototype;
-          const told = (id) => find({ id, props: { shared_props: {} } }, events).props.shared_props.attached_events;
-          return [String(find).includes("listened"), told(3), told(4), told(5)];
-        }""",
-        [
-            f"{site}{MODULES['find_attached_events']}",
-            [
-                {"targets": [[3, "click"], [3, "input"]]},  # gradio looks no further than the first
-                {"targets": [[4, "change"], [3, "submit"]]},
-                {"targets": [[None, "then"], [4, None]]},
-                {"targets": [[4, "change"]]},
-            ],
-        ],
-    )
-    assert told == [True, ["click", "submit"], ["change", "change"], []]
 
 
 def test_the_page_fetches_nothing_from_elsewhere_and_only_the_four_endpoints_are_public(opened, site):

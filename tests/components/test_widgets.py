@@ -10,10 +10,7 @@ import gradio as gr
 import numpy as np
 import pytest
 from plotly.graph_objects import Figure
-from starlette.applications import Starlette
-from starlette.testclient import TestClient
 
-from components import static
 from components.widgets.chart import chart, chart_value
 from components.widgets.tokens import header, selection, shade_value, token_line, tokens
 
@@ -72,22 +69,3 @@ def test_gradio_takes_the_values_as_they_are_and_warns_of_nothing() -> None:
         warnings.simplefilter("error", UserWarning)  # gradio's kind
         assert tokens(strip, elem_id="strip").value == strip
         assert chart(picture, elem_id="chart").value == picture
-
-
-def test_plotly_is_served_packed_for_good_and_by_an_address_that_shows_no_path() -> None:
-    client = TestClient(Starlette(routes=static.ROUTES))
-    packed = client.get(static.PLOTLY_URL, headers={"Accept-Encoding": "gzip"})
-    plain = client.get(static.PLOTLY_URL, headers={"Accept-Encoding": "identity"})
-    assert packed.text == plain.text
-    assert b"plotly.js v" in plain.content[:200]
-    assert int(packed.headers["content-length"]) < 0.4 * len(plain.content)
-    assert packed.headers["content-encoding"] == "gzip"
-    assert "content-encoding" not in plain.headers
-    assert "immutable" in packed.headers["cache-control"]
-    assert static.PLOTLY_URL.count("/") == 1
-    assert f'src="{static.PLOTLY_URL}"' in static.HEAD
-
-
-def test_the_modules_that_are_made_quicker_are_found_in_this_gradio() -> None:
-    assert set(static.MODULES) == {"resolve_args", "find_attached_events"}
-    assert all(address in static.HEAD for address in static.MODULES.values())

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from components import static
+
+
+def test_plotly_is_served_packed_for_good_and_by_an_address_that_shows_no_path() -> None:
+    client = TestClient(Starlette(routes=static.ROUTES))
+    packed = client.get(static.PLOTLY_URL, headers={"Accept-Encoding": "gzip"})
+    plain = client.get(static.PLOTLY_URL, headers={"Accept-Encoding": "identity"})
+    assert packed.text == plain.text
+    assert b"plotly.js v" in plain.content[:200]
+    assert int(packed.headers["content-length"]) < 0.4 * len(plain.content)
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert "immutable" in packed.headers["cache-control"]
+    assert static.PLOTLY_URL.count("/") == 1
+    assert f'src="{static.PLOTLY_URL}"' in static.HEAD
+
+
+def test_the_modules_that_are_made_quicker_are_found_in_this_gradio() -> None:
+    assert set(static.MODULES) == {"resolve_args", "find_attached_events"}
+    assert all(address in static.HEAD for address in static.MODULES.values())
