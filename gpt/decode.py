@@ -18,9 +18,9 @@ from torch.nn import functional as F
 
 from gpt.cache import STEP, KVCache, whole_steps
 from gpt.model import GPT, TransformerBlock, causal_mask, rotary_angles
-from gpt.packed import WHOLE, Blocks, unused_rows
+from gpt.packed import WHOLE, Blocks, Columns, unused_rows
 from gpt.slots import Slots, Together
-from gpt.step import Block, Norm, Rotation, Seen, look_alone, of_linear, scripted
+from gpt.step import Block, Norm, Rotation, Seen, keys_first, look_alone, of_linear, scripted
 from gpt.threads import threads_for
 
 LARGE = 2**23  # numbers: weights that a CPU's cache does not hold
@@ -42,10 +42,10 @@ class Decoder:
         self.blocks = scripted(blocks) if self.device.type == "cpu" else blocks
         self.ln_f, self.head = Norm(model.ln_f), of_linear(model.lm_head)
         self.size = matrix_numbers(model)
-        self.by_fours = isinstance(self.head, Blocks)
+        self.by_fours = isinstance(self.head, Columns | Blocks)
         self.slots = Slots(self.config, model.dtype) if self.device.type == "cpu" else None
-        hidden = torch.zeros(whole_steps(self.config.block_size) + STEP, 1, dtype=model.dtype, device=self.device)
-        hidden[-STEP:] = -math.inf
+        hidden = torch.zeros(1, whole_steps(self.config.block_size) + STEP, dtype=model.dtype, device=self.device)
+        hidden[:, -STEP:] = -math.inf
         self.hidden = hidden
 
     @torch.inference_mode()
@@ -158,8 +158,9 @@ class Decoder:
         """What a text's next token needs of each layer, what it sees, and its position."""
         views, rows = cache.views()
         length = cache.length + 1
-        start = len(self.hidden) - STEP - length  # the first `length` are 0 and the rest, up to a whole STEP, -inf
-        return views, Seen(*rows, self.hidden[start : start + whole_steps(length)]), cache.length
+        start = self.hidden.shape[1] - STEP - length  # the first `length` are 0, the rest up to a whole STEP -inf
+        hidden = self.hidden[:, start : start + whole_steps(length)]
+        return views, Seen(*rows, hidden, keys_first(self.device)), cache.length
 
 
 def is_plain(model: GPT) -> bool:

@@ -1,14 +1,16 @@
 """Matrices in the order, and the precision, in which this CPU reads them fastest.
 
 A decoding step is bound by how fast the weights stream from memory. oneDNN's own order reads them about twice as fast
-as rows do; bfloat16 halves the bytes, int8 halves them again. What goes in and comes out is float32 in every precision,
-so norms, residuals, attention and the cache stay exact.
+as rows do; bfloat16 halves the bytes, int8 halves them again. Small matrices stay in the CPU's cache: there it counts
+how soon a product begins. What goes in and comes out is float32 in every precision, so norms, residuals, attention and
+the cache stay exact.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -17,11 +19,14 @@ from torch.nn import functional as F
 
 from gpt.config import Activation
 from gpt.model import ACTIVATIONS
+from gpt.threads import SMALL, threads_for
 
 Packing = Literal["fp32", "bf16", "int8"]
 ROWS = 16  # the number of rows that oneDNN should expect; fewer lose nothing, more lose little
 WHOLE = 4  # oneDNN makes, and keeps, a kernel for each number of rows that it meets: so they come by fours
-
+LEAST = 2  # rows of a float32 product: both libraries sum a single row in another order
+FEW = 2**20  # numbers of a matrix that is read from a cache
+TRIED = (LEAST, *range(WHOLE, 33, WHOLE), 48, 64, 128)  # numbers of rows
 
 # Activations that oneDNN computes with the product: its names of `gpt.model`'s.
 FUSED: dict[Activation, tuple[str, str]] = {
@@ -33,7 +38,10 @@ FUSED: dict[Activation, tuple[str, str]] = {
 
 
 class Product(nn.Module, ABC):
-    """x W^T + b: (B, in) float32 -> (B, out) float32; each row as if it were alone. TorchScript can run it."""
+    """x W^T + b: (B, in) float32 -> (B, out) float32; each row as if it were alone. TorchScript can run it.
+
+    In float32 this holds to the bit from LEAST rows on.
+    """
 
     @abstractmethod
     def dense(self) -> Tensor:
@@ -57,6 +65,37 @@ class Rows(Product):
 
     def dense(self) -> Tensor:
         return self.weight
+
+
+class Columns(Product):
+    """Small weights column by column: a product with them is done before one of oneDNN's begins."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.columns, self.bias = weight.detach().T.contiguous(), None if bias is None else bias.detach()
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.mm(self.columns)
+        return y if self.bias is None else y.add_(self.bias)
+
+    @torch.jit.export
+    def added(self, x: Tensor, to: Tensor) -> Tensor:
+        return self(x).add_(to)
+
+    def dense(self) -> Tensor:
+        return self.columns.T
+
+
+@cache
+def alike(inputs: int, outputs: int) -> bool:
+    """Whether `Columns` of a size give each row the same bits, whoever is beside it: not on every processor."""
+    generator = torch.Generator().manual_seed(0)
+    columns = torch.randn(inputs, outputs, generator=generator)
+    x, tried = torch.randn(max(TRIED), inputs, generator=generator), []
+    for work in (0, SMALL):
+        with threads_for(work):
+            tried += [x[:count].mm(columns) for count in TRIED]
+    return all(torch.equal(y, tried[-1][: len(y)]) for y in tried)
 
 
 class Blocks(Product):
@@ -141,6 +180,8 @@ def product(weight: Tensor, bias: Tensor | None, packing: Packing) -> Product:
         return Rows(weight, bias)
     if packing == "int8":
         return Bytes(weight, bias)
+    if packing == "fp32" and weight.numel() <= FEW and torch.backends.mkl.is_available() and alike(*weight.T.shape):
+        return Columns(weight, bias)
     return Blocks(weight, bias, torch.float32 if packing == "fp32" else torch.bfloat16)
 
 
@@ -152,8 +193,8 @@ def activated(product: Product, activation: Activation) -> nn.Module:
 
 
 def unused_rows(count: int) -> int:
-    """How many rows are to be added to several, so that they come by fours."""
-    return -count % WHOLE if count > 1 else 0
+    """How many rows are to be added, so that there are at least two, and more come by fours."""
+    return -count % WHOLE if count > LEAST else LEAST - count
 
 
 class PackedLinear(nn.Module):
@@ -182,7 +223,7 @@ class PackedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, x.shape[-1])
         count = len(flat)
-        if isinstance(self.product, Blocks) and (rows := unused_rows(count)):
+        if isinstance(self.product, Columns | Blocks) and (rows := unused_rows(count)):
             flat = F.pad(flat, (0, 0, 0, rows))
         y = Through.apply(flat, self) if torch.is_grad_enabled() and x.requires_grad else self.product(flat)
         return y[:count].view(*x.shape[:-1], self.out_features)

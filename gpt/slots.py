@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gpt.cache import KVCache, lazy_zeros, rows_of, whole_steps
 from gpt.config import GPTConfig
-from gpt.step import Block, Rotation, Seated, Seen, look_together
+from gpt.step import Block, Rotation, Seated, Seen, keys_first, look_together
 
 SLOTS = 32
 LENGTH = 256  # positions of a slot; a longer text is looked back on alone, where one call more no longer counts
@@ -96,8 +96,8 @@ class Together:
         ends[at, 0] = positions + 1
         kept = slots.layers[0]
         hidden = kept.new_zeros(count, length).masked_fill_(torch.arange(length) >= ends, -math.inf)
-        hidden = hidden[:, None].expand(-1, kept.shape[2], -1).reshape(-1, length, 1)  # (count nh, S, 1)
-        seen = Seen(*rows_of(count * kept.shape[2], length, kept.shape[3]), hidden)
+        hidden = hidden[:, None].expand(-1, kept.shape[2], -1).reshape(-1, 1, length)  # (count nh, 1, S)
+        seen = Seen(*rows_of(count * kept.shape[2], length, kept.shape[3]), hidden, keys_first(kept.device))
         self.seated = Seated(at, positions, seen, in_order=places == list(range(len(places))))
         self.read: list[Tensor] = []
 

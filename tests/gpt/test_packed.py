@@ -7,7 +7,8 @@ from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt.model import ACTIVATIONS, Pass
-from gpt.packed import PackedEmbedding, PackedLinear, activated, has_vnni, pack, product
+from gpt.packed import Blocks, PackedEmbedding, PackedLinear, activated, alike, has_vnni, pack, product
+from gpt.threads import SMALL, threads_for
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
 needs_int8 = pytest.mark.skipif(
@@ -47,10 +48,38 @@ def test_a_float32_product_is_that_of_linear_within_1e_5(linear):
 def test_a_row_does_not_depend_on_the_rows_beside_it(linear, packing):
     packed = product(linear.weight, linear.bias, packing)
     x = torch.randn(9, linear.in_features) * torch.logspace(-2, 2, 9)[:, None]
-    alone = torch.cat([packed(row[None]) for row in x])
-    assert torch.allclose(
-        packed(x), alone, rtol=0 if packing == "int8" else 1e-6, atol=0 if packing == "int8" else 1e-5
-    )
+    alone = torch.cat([packed(torch.stack((row, row)))[:1] for row in x])
+    close = {"rtol": 1e-6, "atol": 1e-5} if packing == "bf16" else {"rtol": 0, "atol": 0}
+    assert torch.allclose(packed(x), alone, **close)
+
+
+@pytest.mark.parametrize("shape", [(192, 576), (768, 192), (192, 4096), (384, 1536), (1536, 384), (512, 3000)], ids=str)
+@torch.inference_mode()
+def test_among_others_a_row_has_the_same_bits_with_one_thread_and_with_all(shape):
+    torch.manual_seed(0)
+    linear = nn.Linear(*shape)
+    packed = product(linear.weight, linear.bias, "fp32")
+    x, to = torch.randn(100, shape[0]), torch.randn(100, shape[1])
+    whole, added = packed(x), packed.added(x, to)
+    for work in (0, SMALL):
+        with threads_for(work):
+            for count in (2, 4, 12, 20, 36, 52, 100):
+                assert torch.equal(packed(x[:count]), whole[:count])
+                assert torch.equal(packed.added(x[-count:], to[-count:]), added[-count:])
+
+
+@torch.inference_mode()
+def test_where_rows_would_not_be_alike_small_weights_are_in_blocks(linear, monkeypatch):
+    monkeypatch.setattr("gpt.packed.alike", lambda inputs, outputs: False)
+    assert isinstance(product(linear.weight, linear.bias, "fp32"), Blocks)
+
+
+def test_a_size_whose_rows_are_not_alike_is_noticed(monkeypatch):
+    def mm(x, y):  # as kernels do that split a sum where there are few rows
+        return torch.matmul(x, y) if len(x) > 8 else torch.matmul(x[:, ::2], y[::2]) + torch.matmul(x[:, 1::2], y[1::2])
+
+    monkeypatch.setattr(torch.Tensor, "mm", mm)
+    assert not alike.__wrapped__(192, 64)
 
 
 @pytest.mark.parametrize("packing", PACKINGS)

@@ -53,20 +53,21 @@ def test_texts_that_come_and_go_turn_back_and_grow_too_long_read_as_if_alone(mod
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize("keys_first", [True, False])
 @pytest.mark.parametrize(("n_head", "head_size"), [(1, 64), (2, 32), (3, 64), (12, 64)])
-def test_what_a_text_sees_does_not_depend_on_the_others_to_the_bit(n_head, head_size):
+def test_what_a_text_sees_does_not_depend_on_the_others_to_the_bit(n_head, head_size, keys_first):
     torch.manual_seed(0)
     lengths = [1, 7, 16, 17, 40, 100]
     S = whole_steps(max(lengths))
     q, k, v = (torch.randn(len(lengths), n_head, rows, head_size) for rows in (1, S, S))
-    hidden = torch.zeros(len(lengths), n_head, S, 1)
+    hidden = torch.zeros(len(lengths), n_head, 1, S)
     for row, length in enumerate(lengths):
-        hidden[row, :, length:] = -torch.inf
-    seen = Seen(*rows_of(len(lengths) * n_head, S, S), hidden.flatten(0, 1))
+        hidden[row, ..., length:] = -torch.inf
+    seen = Seen(*rows_of(len(lengths) * n_head, S, S), hidden.flatten(0, 1), keys_first)
     together = look_back(q.flatten(0, 1), k.flatten(0, 1), v.view(-1, head_size), seen).view_as(q)
     for row, length in enumerate(lengths):
         end = whole_steps(length)
-        seen = Seen(*rows_of(n_head, end, S), hidden[row, 0, :end])
+        seen = Seen(*rows_of(n_head, end, S), hidden[row, 0, :, :end], keys_first)
         alone = look_back(q[row], k[row, :, :end], v[row].view(-1, head_size), seen).view(n_head, 1, -1)
         assert torch.equal(alone, together[row]) or (n_head == 1 and torch.allclose(alone, together[row], atol=1e-6))
         exact = torch.nn.functional.scaled_dot_product_attention(q[row], k[row, :, :length], v[row, :, :length])

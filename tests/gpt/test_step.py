@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -6,7 +8,7 @@ from gpt.cache import rows_of
 from gpt.decode import Decoder
 from gpt.model import rotary_angles
 from gpt.packed import pack
-from gpt.step import Block, Seated, Seen, bags, products, scripted
+from gpt.step import Block, Seated, Seen, bags, keys_first, products, scripted
 
 POSITIONS = {"learned": None, "rotary": torch.tensor([5, 2, 9])}
 
@@ -46,28 +48,30 @@ def turned(position, rows):
     return tuple(angles[:, None, None] for angles in rotary_angles(POSITIONS[position][:rows], 16))
 
 
+@pytest.mark.parametrize("first", [True, False])
 @torch.inference_mode()
-def test_torchscript_gives_what_python_gives_to_the_bit_for_one_text(blocks, packing, position):
+def test_torchscript_gives_what_python_gives_to_the_bit_for_one_text(blocks, packing, position, first):
     given = []
     for block in blocks:
         x = stream(packing, 1)
         kept = torch.randn(3, 2, 16, 16, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
-        hidden = torch.zeros(16, 1, dtype=x.dtype)
-        hidden[6:] = -torch.inf
-        views, seen = (kept, kept[1], kept[2].reshape(-1, 16)), Seen(*rows_of(2, 16, 16), hidden)
+        hidden = torch.zeros(1, 16, dtype=x.dtype)
+        hidden[:, 6:] = -torch.inf
+        views, seen = (kept, kept[1], kept[2].reshape(-1, 16)), Seen(*rows_of(2, 16, 16), hidden, first)
         given.append((block.alone(x, turned(position, 1), views, seen, 5), kept))
     assert all(map(torch.equal, *given))
 
 
+@pytest.mark.parametrize("first", [True, False])
 @torch.inference_mode()
 @pytest.mark.parametrize("places", [[0, 1, 2], [2, 0, 1], [3, 0, 1]])
-def test_torchscript_gives_what_python_gives_to_the_bit_for_several(blocks, packing, position, places):
+def test_torchscript_gives_what_python_gives_to_the_bit_for_several(blocks, packing, position, places, first):
     given = []
     for block in blocks:
         x = stream(packing, 3)
         kept = torch.randn(2, 4, 2, 16, 16, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
-        hidden = torch.zeros(2 * (max(places) + 1), 16, 1, dtype=x.dtype)
-        seen = Seen(*rows_of(len(hidden), 16, 16), hidden)
+        hidden = torch.zeros(2 * (max(places) + 1), 1, 16, dtype=x.dtype)
+        seen = Seen(*rows_of(len(hidden), 16, 16), hidden, first)
         seated = Seated(torch.tensor(places), torch.tensor([5, 2, 9]), seen, places == [0, 1, 2])
         given.append((*block.together(x, turned(position, 3), kept, seated), kept))
     assert all(map(torch.equal, *given))
@@ -78,12 +82,28 @@ def test_torchscript_gives_what_python_gives_to_the_bit_for_several(blocks, pack
 def test_bags_and_products_give_the_same_sums(dtype):
     torch.manual_seed(0)
     values, weights = torch.randn(3 * 40, 8).to(dtype), torch.randn(3, 16).softmax(-1).to(dtype)
-    seen = Seen(*rows_of(3, 16, 40), weights)
+    seen = Seen(*rows_of(3, 16, 40), weights, True)
     expected = (weights.double()[:, None] @ values.view(3, 40, 8)[:, :16].double())[:, 0]
     for sums in (bags, products):
         given = sums(values, seen, weights)
         assert given.dtype is dtype
         assert torch.allclose(given.double(), expected, atol=1e-12 if dtype is torch.float64 else 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device", "first"),
+    [("GenuineIntel", "cpu", False), ("AuthenticAMD", "cpu", True), ("GenuineIntel", "cuda", True)],
+)
+def test_which_comes_first_is_a_matter_of_the_processor(monkeypatch, vendor, device, first):
+    monkeypatch.setattr(Path, "read_text", lambda path: f"vendor_id : {vendor}")
+    assert keys_first.__wrapped__(torch.device(device)) is first
+
+    def no_such_file(path):
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", no_such_file)
+    monkeypatch.setattr("platform.processor", lambda: f"Family 6, {vendor}")
+    assert keys_first.__wrapped__(torch.device(device)) is first
 
 
 def test_on_a_cpu_every_block_is_run_by_torchscript():
