@@ -40,7 +40,8 @@ FUSED: dict[Activation, tuple[str, str]] = {
 class Product(nn.Module, ABC):
     """x W^T + b: (B, in) float32 -> (B, out) float32; each row as if it were alone. TorchScript can run it.
 
-    In float32 this holds to the bit from LEAST rows on.
+    In int8 this holds to the bit, in float32 from LEAST rows on; in bfloat16 some processors sum in another order the
+    more rows there are.
     """
 
     @abstractmethod
