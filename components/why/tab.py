@@ -70,7 +70,7 @@ class Why:
 def build_why(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
     """Lay the tab out and wire it; it is about the document of the Playground and computes while it is open."""
     parts: dict[str, Any] = {"playground": playground}
-    with gr.Column(elem_classes="gb-card"):
+    with gr.Column(elem_classes="gb-card gb-why-lead"):
         with gr.Row(elem_classes="gb-card-head"):
             words.build(sentence, {"value": "why.question"}, kind="question")
             parts["token"] = _dropdown(words, "token")

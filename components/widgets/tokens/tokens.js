@@ -184,6 +184,7 @@ function draw() {
   }
   showParting();
   root.classList.toggle("gb-nothing", chips.length === 0);
+  if (root.closest("#strip")) document.body.dataset.text = chips.length ? "some" : "none"; // `:has` asks at every change
   if (grown && atEnd) strip.scrollTop = strip.scrollHeight;
   curve.draw(grown);
 }
