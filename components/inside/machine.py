@@ -71,7 +71,7 @@ def _models(language: Language) -> list[tuple[str, str]]:
 
 
 _FLOW = (
-    *("name", "empty", "keys", "scale", "layer", "head", "stream"),
+    *("name", "keys", "scale", "layer", "head", "stream"),
     *("before", "after", "pair", "later", "full", "stack"),
 )
 _SHORT = (

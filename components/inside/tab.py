@@ -128,7 +128,7 @@ def _show(ui: Inside, values: Values, moved: object) -> Values:
     document, part = session.document, ui.parts[memory.part]
     if document is None or document.n_read == 0:
         memory.shown = (0, 0)
-        return {**part.empty(), ui.notice: ""}
+        return {**part.empty(), ui.notice: say("error.no_text", language) if document is None else ""}
     began, read = time.perf_counter(), document.n_read
     record = memory.read(document)
     look = session.look = session.look.fitting(record.config, position=session.look.position)

@@ -21,10 +21,6 @@ INSIDE: dict[str, tuple[str, str]] = {
     ),
     "inside.heads.question": ("What does each head look at?", "每个头在看什么？"),
     "flow.name": ("The way of each token through the model", "每个词元穿过模型的路"),
-    "flow.empty": (
-        "There is no text yet: write something in the Playground.",
-        "还没有文本：请先在试验台里写一段。",
-    ),
     "flow.keys": (
         "Click a token, a layer or a head. With the keyboard: Tab moves from part to part, ↑ ↓ change the token, "
         "← → the layer, or the head where the focus is on attention.",

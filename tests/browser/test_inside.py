@@ -235,5 +235,8 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     page.locator("#clear").click()
     expect(page.locator(CHIPS)).to_have_count(0)
     page.get_by_role("tab", name="内部").click()
-    expect(page.locator("#flow .gb-flow-empty")).to_be_visible()
-    expect(page.locator("#flow .gb-flow-scroll")).to_be_hidden()
+    expect(page.locator("#inside-notice")).to_contain_text("还没有文本")
+    for name in ("整台机器", "一个头"):
+        page.get_by_role("tab", name=name, exact=True).click()
+        expect(page.locator("#inside-notice")).to_be_visible()
+        expect(page.locator("#inside-parts .gb-card:visible, #trace-save:visible")).to_have_count(0)

@@ -22,7 +22,6 @@ _SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRI
 CSS = (_FOLDER / "flow.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-flow">
-<p class="gb-flow-empty"></p>
 <div class="gb-flow-scroll gb-sideways"><div class="gb-flow-stage">
 <canvas aria-hidden="true"></canvas>
 <div class="gb-flow-lane" hidden></div><div class="gb-flow-column" hidden></div>
@@ -43,7 +42,7 @@ _CALL = sent_once("flow", _SCRIPT)
 
 
 def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
-    """The picture of a `flow_value`; any other string shows the empty place.
+    """The picture of a `flow_value`; any other string shows nothing.
 
     A click or an arrow key raises `.select` with an `evt._data` of one of {"position"}, {"layer"}, {"head"}.
     """

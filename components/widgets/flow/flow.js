@@ -238,7 +238,6 @@ function placeParts() {
 }
 
 function relabel() {
-  find(".gb-flow-empty").textContent = label("empty");
   find(".gb-flow-scale").textContent = label("scale");
   refresh();
 }
