@@ -1,7 +1,7 @@
 """One more token for each of several texts, in one pass: the same numbers as `GPT.hidden_states`, with less on the way.
 
 At one token a text, most of a step on a CPU is waiting for weights and the cost of calling things. So the weights are
-read once for all texts, from memory laid out for it (see `gpt.packed`), all short texts look back in one product (see
+read once for all texts, from memory laid out for it (see `gpt.products`), all short texts look back in one product (see
 `gpt.slots`), each block is one call (see `gpt.step`), and what a step without edits, traces, padding and dropout does
 not need is not called.
 """
@@ -18,12 +18,12 @@ from torch.nn import functional as F
 
 from gpt.cache import STEP, KVCache, whole_steps
 from gpt.model import GPT, TransformerBlock, causal_mask, rotary_angles
-from gpt.packed import WHOLE, Blocks, Columns, unused_rows
+from gpt.processor import is_intel
+from gpt.products import LARGE, LEAST, WHOLE, Blocks, Columns, matrix_numbers, unused_rows
 from gpt.slots import Slots, Together
 from gpt.step import Block, Norm, Rotation, Seen, keys_first, look_alone, of_linear, scripted
 from gpt.threads import threads_for
 
-LARGE = 2**23  # numbers: weights that a CPU's cache does not hold
 # (layer, its block, the stream before it, rotation) -> the stream behind it; keeps what later tokens look back at.
 Pass = Callable[[int, Block, Tensor, Rotation], Tensor]
 
@@ -38,11 +38,13 @@ class Decoder:
     def __init__(self, model: GPT) -> None:
         self.config, self.wte, self.wpe = model.config, model.wte, model.wpe
         self.device = model.device
-        blocks = [Block(block, model.config) for block in model.h]
-        self.blocks = scripted(blocks) if self.device.type == "cpu" else blocks
-        self.ln_f, self.head = Norm(model.ln_f), of_linear(model.lm_head)
         self.size = matrix_numbers(model)
+        large = self.size >= LARGE
+        blocks = [Block(block, model.config, large) for block in model.h]
+        self.blocks = scripted(blocks) if self.device.type == "cpu" else blocks
+        self.ln_f, self.head = Norm(model.ln_f), of_linear(model.lm_head, large)
         self.by_fours = isinstance(self.head, Columns | Blocks)
+        self.one_by_one = isinstance(self.head, Blocks) and self.head.exact and is_intel()
         self.slots = Slots(self.config, model.dtype) if self.device.type == "cpu" else None
         hidden = torch.zeros(1, whole_steps(self.config.block_size) + STEP, dtype=model.dtype, device=self.device)
         hidden[:, -STEP:] = -math.inf
@@ -110,10 +112,14 @@ class Decoder:
         return self.run(*filled_up, through)[: len(ids)]
 
     def _unused(self, count: int) -> int:
-        """oneDNN reads large weights slower for one row than for four."""
+        """One row of small weights begins sooner in company, and of large ones it is read sooner; not by Intel's."""
         if not self.by_fours:
             return 0
-        return WHOLE - 1 if count == 1 and self.size >= LARGE else unused_rows(count)
+        if count > 1:
+            return unused_rows(count)
+        if self.size < LARGE:
+            return LEAST - 1
+        return 0 if self.one_by_one else WHOLE - 1
 
     def run(self, ids: Tensor, positions: Tensor, through: Pass) -> Tensor:
         """Tokens (B,), each at its position (B,), `through` one block after the other: (B, C), after the last norm."""
@@ -166,9 +172,3 @@ class Decoder:
 def is_plain(model: GPT) -> bool:
     """Whether a `Decoder` computes what this model does: our own blocks, not in training."""
     return type(model) is GPT and not model.training and all(type(block) is TransformerBlock for block in model.h)
-
-
-def matrix_numbers(model: GPT) -> int:
-    """How many numbers the matrices of a model hold: as many multiplications a token costs, besides attention."""
-    sizes = ((linear.in_features, linear.out_features) for linear in model.modules() if hasattr(linear, "out_features"))
-    return sum(rows * columns for rows, columns in sizes)

@@ -24,10 +24,11 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
-from gpt.decode import Decoder, is_plain, matrix_numbers
+from gpt.decode import Decoder, is_plain
 from gpt.edits import Edits
 from gpt.interrupts import interrupts_later
 from gpt.model import GPT
+from gpt.products import matrix_numbers
 from gpt.recorded import Recorder
 from gpt.seats import Seats
 from gpt.threads import SMALL, keep_helpers, threads_for

@@ -14,11 +14,11 @@ import torch
 from gpt.checkpoints import Checkpoint
 from gpt.checkpoints.hub import Progress
 from gpt.checkpoints.vocabularies import Vocabulary
-from gpt.decode import LARGE, matrix_numbers
 from gpt.engine import Engine
 from gpt.huge_pages import use_huge_pages
 from gpt.model import GPT
 from gpt.packed import pack
+from gpt.products import LARGE, matrix_numbers
 from gpt.threads import let_helpers_go
 from gpt.zero import on_zero_gpu
 
@@ -80,7 +80,7 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
 
 
 def can_pack(precision: Precision, device: torch.device) -> bool:
-    """Whether a model's matrices are kept in the order of `gpt.packed` alone, and not as rows.
+    """Whether a model's matrices are kept in the order of `gpt.products` alone, and not as rows.
 
     Not in float32 where oneDNN is missing, and never where a twin is made for a GPU.
     """

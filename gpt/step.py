@@ -8,12 +8,9 @@ operations in the same order, with no Python in between.
 from __future__ import annotations
 
 import math
-import platform
 import warnings
 from collections.abc import Sequence
 from copy import copy
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -22,7 +19,9 @@ from torch.nn import functional as F
 
 from gpt.config import GPTConfig
 from gpt.model import LayerNorm, TransformerBlock, rotate
-from gpt.packed import PackedLinear, Product, activated, product
+from gpt.packed import PackedLinear
+from gpt.processor import is_intel
+from gpt.products import Product, activated, product
 
 Rotation = tuple[Tensor, Tensor] | None
 
@@ -40,14 +39,9 @@ class Seen(NamedTuple):
     keys_first: bool
 
 
-@cache
 def keys_first(device: torch.device) -> bool:
     """Whether keys times query is done sooner than query times keys: on Intel's processors it takes twice as long."""
-    try:
-        processor = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        processor = platform.processor()
-    return device.type != "cpu" or "GenuineIntel" not in processor
+    return device.type != "cpu" or not is_intel()
 
 
 def look_back(q: Tensor, k: Tensor, values: Tensor, seen: Seen) -> Tensor:
@@ -135,13 +129,13 @@ class Block(nn.Module):
     cos and sin of the rotary angles, each (B, 1, 1, hs); None for a model without.
     """
 
-    def __init__(self, block: TransformerBlock, config: GPTConfig) -> None:
+    def __init__(self, block: TransformerBlock, config: GPTConfig, large: bool = False) -> None:
         super().__init__()
         self.n_head, self.head_size = config.n_head, config.head_size
         self.ln_1, self.ln_2 = Norm(block.ln_1), Norm(block.ln_2)
-        self.c_attn, self.attn_proj = of_linear(block.attn.c_attn), of_linear(block.attn.c_proj)
-        self.c_fc = activated(of_linear(block.mlp.c_fc), config.activation)
-        self.mlp_proj = of_linear(block.mlp.c_proj)
+        self.c_attn, self.attn_proj = of_linear(block.attn.c_attn, large), of_linear(block.attn.c_proj, large)
+        self.c_fc = activated(of_linear(block.mlp.c_fc, large), config.activation)
+        self.mlp_proj = of_linear(block.mlp.c_proj, large)
 
     @torch.jit.export
     def ask(self, x: Tensor, rotation: Rotation) -> Tensor:
@@ -180,9 +174,9 @@ class Block(nn.Module):
         return self.answer(x, look_together(qkv, kept, seated)), qkv
 
 
-def of_linear(linear: nn.Module) -> Product:
-    """The product that a linear layer computes."""
-    return linear.product if isinstance(linear, PackedLinear) else product(linear.weight, linear.bias, "fp32")
+def of_linear(linear: nn.Module, large: bool) -> Product:
+    """The product that a linear layer of a model computes, large as in `gpt.products`."""
+    return linear.product if isinstance(linear, PackedLinear) else product(linear.weight, linear.bias, "fp32", large)
 
 
 def scripted(blocks: Sequence[Block]) -> list[nn.Module]:

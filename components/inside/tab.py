@@ -27,8 +27,8 @@ from components.texts import TEXTS
 from components.widgets.sentence import sentence
 from components.widgets.tokens import selection
 from gpt import Generation
-from gpt.decode import matrix_numbers
 from gpt.memory import gigabytes
+from gpt.products import matrix_numbers
 from gpt.threads import threads_for
 
 PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head, build_stream, build_embeddings)

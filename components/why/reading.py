@@ -14,7 +14,7 @@ from gpt.analysis import BATCH_TOKENS, trace_text
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
-from gpt.decode import matrix_numbers
+from gpt.products import matrix_numbers
 
 COLUMNS = 16  # positions of the lens at once
 AHEAD = 4  # of these stand after the selected one, where the text goes on

@@ -3,6 +3,7 @@ import torch
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt.decode import Decoder, is_plain
+from gpt.products import LARGE
 
 CONFIGS = {
     "gpt2": {},
@@ -46,6 +47,26 @@ def test_steps_of_texts_of_different_lengths_are_those_of_the_model(model):
         for kept, same in ((cache.k, whole.k), (cache.v, whole.v), (cache.q, whole.q)):
             if kept is not None:
                 assert torch.allclose(kept[:, :, :, : cache.length], same[:, :, :, : cache.length], atol=1e-5)
+
+
+@pytest.mark.parametrize("intel", [False, True])
+@torch.inference_mode()
+def test_a_large_model_gives_a_text_alone_the_same_bits_as_among_others(monkeypatch, intel):
+    monkeypatch.setattr("gpt.decode.is_intel", lambda: intel)
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(vocab_size=300, block_size=40, n_layer=1, n_head=8, n_embd=1024)).eval()
+    decoder = Decoder(model)
+    assert decoder.size >= LARGE
+    texts = [list(range(n)) for n in (3, 9, 20, 32, 5)]
+    caches = [[KVCache(model.config) for _ in texts] for _ in range(2)]
+    for text, *two in zip(texts, *caches, strict=True):
+        for cache in two:
+            decoder.read([text], [cache])
+    for token in range(3):
+        together = decoder.step([token] * len(texts), caches[0])
+        alone = torch.cat([decoder.step([token], [cache]) for cache in caches[1]])
+        assert torch.equal(together, alone)
+        assert torch.equal(decoder.logits(together), torch.cat([decoder.logits(state[None]) for state in alone]))
 
 
 @torch.inference_mode()

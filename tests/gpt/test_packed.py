@@ -7,7 +7,9 @@ from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt.model import ACTIVATIONS, Pass
-from gpt.packed import Blocks, PackedEmbedding, PackedLinear, activated, alike, has_vnni, pack, product
+from gpt.packed import PackedEmbedding, PackedLinear, pack
+from gpt.processor import has_vnni
+from gpt.products import LEAST, Blocks, activated, alike, product
 from gpt.threads import SMALL, threads_for
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
@@ -56,29 +58,46 @@ def test_a_float32_product_is_that_of_linear_within_1e_5(linear):
 def test_a_row_does_not_depend_on_the_rows_beside_it(linear, packing):
     packed = product(linear.weight, linear.bias, packing)
     x = torch.randn(9, linear.in_features) * torch.logspace(-2, 2, 9)[:, None]
-    alone = torch.cat([packed(torch.stack((row, row)))[:1] for row in x])
+    alone = torch.cat([packed(row[None]) for row in x])
     close = {"rtol": 1e-6, "atol": 1e-5} if packing == "bf16" else {"rtol": 0, "atol": 0}
     assert torch.allclose(packed(x), alone, **close)
 
 
-@pytest.mark.parametrize("shape", [(192, 576), (768, 192), (192, 4096), (384, 1536), (1536, 384), (512, 3000)], ids=str)
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("shape", [(192, 576), (768, 192), (192, 4096), (384, 1536), (1536, 384), (3072, 768)], ids=str)
 @torch.inference_mode()
-def test_among_others_a_row_has_the_same_bits_with_one_thread_and_with_two(shape, two_threads):
+def test_a_row_has_the_same_bits_alone_and_among_others_with_one_thread_and_with_two(shape, large, two_threads):
     torch.manual_seed(0)
     linear = nn.Linear(*shape)
-    packed = product(linear.weight, linear.bias, "fp32")
+    packed = product(linear.weight, linear.bias, "fp32", large)
+    active = activated(packed, "gelu_tanh")
     x, to = torch.randn(100, shape[0]), torch.randn(100, shape[1])
-    whole, added = packed(x), packed.added(x, to)
+    whole, added, activations = packed(x), packed.added(x, to), active(x)
     for work in (0, SMALL):
         with threads_for(work):
-            for count in (2, 4, 12, 20, 36, 52, 100):
+            for count in (1, 2, 4, 12, 20, 36, 52, 100):
                 assert torch.equal(packed(x[:count]), whole[:count])
                 assert torch.equal(packed.added(x[-count:], to[-count:]), added[-count:])
+                assert torch.equal(active(x[:count]), activations[:count])
+
+
+@torch.inference_mode()
+def test_where_a_single_row_is_summed_otherwise_it_gets_company(monkeypatch):
+    linear, x, to = nn.Linear(40, 24), torch.randn(5, 40), torch.randn(5, 24)
+    monkeypatch.setattr("gpt.products._least", {(40, 24): LEAST})
+    packed, rows = product(linear.weight, linear.bias, "fp32", large=True), []
+    monkeypatch.setattr(type(packed), "of", lambda self, x: rows.append(len(x)) or linear(x))
+    assert packed.least == LEAST
+    assert torch.allclose(packed(x[:1]), linear(x[:1]))
+    assert torch.allclose(packed(x), linear(x))
+    monkeypatch.setattr(type(packed), "of_added", lambda self, x, to: rows.append(len(x)) or to + linear(x))
+    assert torch.allclose(packed.added(x[:1], to[:1]), to[:1] + linear(x[:1]))
+    assert rows == [2, 5, 2]
 
 
 @torch.inference_mode()
 def test_where_rows_would_not_be_alike_small_weights_are_in_blocks(linear, monkeypatch):
-    monkeypatch.setattr("gpt.packed.alike", lambda inputs, outputs: False)
+    monkeypatch.setattr("gpt.products.alike", lambda inputs, outputs: False)
     assert isinstance(product(linear.weight, linear.bias, "fp32"), Blocks)
 
 

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -91,19 +89,11 @@ def test_bags_and_products_give_the_same_sums(dtype):
 
 
 @pytest.mark.parametrize(
-    ("vendor", "device", "first"),
-    [("GenuineIntel", "cpu", False), ("AuthenticAMD", "cpu", True), ("GenuineIntel", "cuda", True)],
+    ("intel", "device", "first"), [(True, "cpu", False), (False, "cpu", True), (True, "cuda", True)]
 )
-def test_which_comes_first_is_a_matter_of_the_processor(monkeypatch, vendor, device, first):
-    monkeypatch.setattr(Path, "read_text", lambda path: f"vendor_id : {vendor}")
-    assert keys_first.__wrapped__(torch.device(device)) is first
-
-    def no_such_file(path):
-        raise OSError
-
-    monkeypatch.setattr(Path, "read_text", no_such_file)
-    monkeypatch.setattr("platform.processor", lambda: f"Family 6, {vendor}")
-    assert keys_first.__wrapped__(torch.device(device)) is first
+def test_which_comes_first_is_a_matter_of_the_processor(monkeypatch, intel, device, first):
+    monkeypatch.setattr("gpt.step.is_intel", lambda: intel)
+    assert keys_first(torch.device(device)) is first
 
 
 def test_on_a_cpu_every_block_is_run_by_torchscript():
