@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from gpt.cache import STEP, KVCache, whole_steps
 from gpt.model import GPT, TransformerBlock, causal_mask, rotary_angles
 from gpt.processor import is_intel
-from gpt.products import LARGE, LEAST, WHOLE, Blocks, Columns, matrix_numbers, unused_rows
+from gpt.products import LARGE, LEAST, WHOLE, Blocks, Columns, matrix_numbers, pass_work, unused_rows
 from gpt.slots import Slots, Together
 from gpt.step import Block, Norm, Rotation, Seen, keys_first, look_alone, of_linear, scripted
 from gpt.threads import threads_for
@@ -58,7 +58,7 @@ class Decoder:
         """
         for cache in caches:
             cache.need(1)
-        with threads_for(self.size * len(caches)):
+        with threads_for(pass_work(self.size, len(caches))):
             return self._step(ids, caches)
 
     @torch.inference_mode()
@@ -84,7 +84,7 @@ class Decoder:
         ids, positions = list(chain(*texts)), [at + i for T, at in zip(sizes, starts, strict=True) for i in range(T)]
         if len(texts) > 1:  # of texts together there are all too many sizes, and for each oneDNN would keep kernels
             ids, positions = (numbers + [0] * (whole_steps(len(ids)) - len(ids)) for numbers in (ids, positions))
-        with threads_for(self.size * sum(sizes)):
+        with threads_for(pass_work(self.size, sum(sizes))):
             states = self._run(ids, positions, through)[: sum(sizes)]
         for cache, T in zip(caches, sizes, strict=True):
             cache.advance(T)
@@ -135,7 +135,7 @@ class Decoder:
 
     def logits(self, states: Tensor) -> Tensor:
         """(B, C) after the last norm -> (B, vocab_size) float32."""
-        with threads_for(self.size * len(states)):
+        with threads_for(pass_work(self.size, len(states))):
             rows = F.pad(states, (0, 0, 0, self._unused(len(states))))
             return self.head(rows).float()[: len(states)]
 

@@ -28,10 +28,10 @@ from gpt.decode import Decoder, is_plain
 from gpt.edits import Edits
 from gpt.interrupts import interrupts_later
 from gpt.model import GPT
-from gpt.products import matrix_numbers
+from gpt.products import LARGE, matrix_numbers, pass_work
 from gpt.recorded import Recorder
 from gpt.seats import Seats
-from gpt.threads import SMALL, keep_helpers, threads_for
+from gpt.threads import keep_helpers, threads_for
 from gpt.zero import on_zero_gpu
 
 SEATS = 32  # texts that are written at once
@@ -151,7 +151,7 @@ class Engine:
         """
         with self._change:
             rows = sum(one.left for one in self._asked)
-        if rows == 1 and self.size < SMALL:
+        if rows == 1 and self.size < LARGE:
             self._round()
             return
         try:
@@ -236,7 +236,7 @@ class Engine:
         caches = [one.cache for one in asked]
         if self.decoder is None or asked[0].edits is not None:  # a matter for the model itself, one by one
             idx = torch.tensor([parts[0]], device=self.model.device)
-            with threads_for(self.size * len(parts[0])):
+            with threads_for(pass_work(self.size, len(parts[0]))):
                 return self.model.hidden_states(idx, cache=caches[0], edits=asked[0].edits)
         if len(asked[0].ids) > 1:
             return self.decoder.read(parts, caches)

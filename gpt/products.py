@@ -255,3 +255,11 @@ def matrix_numbers(model: nn.Module) -> int:
     """How many numbers the matrices of a model hold: as many multiplications a token costs, besides attention."""
     sizes = ((linear.in_features, linear.out_features) for linear in model.modules() if hasattr(linear, "out_features"))
     return sum(rows * columns for rows, columns in sizes)
+
+
+def pass_work(size: int, rows: int) -> int:
+    """What `threads_for` is told of a pass of some rows through a model of `matrix_numbers` size.
+
+    Large weights reach two processors sooner than one, however little is multiplied with them.
+    """
+    return max(size * rows, SMALL) if size >= LARGE else size * rows

@@ -9,7 +9,7 @@ from gpt import GPT, GPTConfig, KVCache
 from gpt.model import ACTIVATIONS, Pass
 from gpt.packed import PackedEmbedding, PackedLinear, pack
 from gpt.processor import has_vnni
-from gpt.products import LEAST, Blocks, activated, alike, product
+from gpt.products import LARGE, LEAST, Blocks, activated, alike, pass_work, product
 from gpt.threads import SMALL, threads_for
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
@@ -107,6 +107,11 @@ def test_a_size_whose_rows_are_not_alike_is_noticed(monkeypatch):
 
     monkeypatch.setattr(torch.Tensor, "mm", mm)
     assert not alike.__wrapped__(192, 64)
+
+
+def test_large_weights_are_read_by_all_processors_even_for_one_row():
+    assert pass_work(LARGE, 1) >= SMALL > pass_work(LARGE - 1, 1)
+    assert pass_work(1000, 70_000) == 70_000_000
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
