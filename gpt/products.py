@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from gpt.config import Activation
 from gpt.model import ACTIVATIONS
-from gpt.processor import has_vnni
+from gpt.processor import has_vnni, is_intel
 from gpt.threads import SMALL, threads_for
 
 Packing = Literal["fp32", "bf16", "int8"]
@@ -124,29 +124,34 @@ def alike(inputs: int, outputs: int) -> bool:
     return all(torch.equal(y, tried[-1][: len(y)]) for y in tried)
 
 
-def least_of(packed: Tensor, inputs: int, outputs: int) -> int:
-    """Of how many rows oneDNN gives each the same bits: of one, or, where it sums a single row otherwise, of LEAST."""
-    if (inputs, outputs) not in _least:
-        x, tried = torch.randn(LEAST, inputs, generator=torch.Generator().manual_seed(0)), []
-        for work in (0, SMALL):
-            with threads_for(work):
-                for rows in (x[:1], x):
-                    tried.append(torch.ops.mkldnn._linear_pointwise(rows, packed, None, "none", [], "")[:1])
-        _least[inputs, outputs] = 1 if all(torch.equal(y, tried[-1]) for y in tried) else LEAST
-    return _least[inputs, outputs]
+@cache
+def least_of(inputs: int, outputs: int) -> int:
+    """Of how many rows `Blocks` of a size give each the same bits: of one, if that is not summed otherwise than two.
 
-
-_least: dict[tuple[int, int], int] = {}  # what was found, by size
+    Tried only where one row alone is worth it, see `Decoder`.
+    """
+    if not is_intel():
+        return LEAST
+    generator = torch.Generator().manual_seed(0)
+    some = torch.randn(min(outputs, 1024), inputs, generator=generator)
+    packed = torch.ops.mkldnn._reorder_linear_weight(some.repeat(-(-outputs // len(some)), 1)[:outputs], ROWS)
+    x, tried = torch.randn(LEAST, inputs, generator=generator), []
+    for work in (0, SMALL):
+        with threads_for(work):
+            for rows in (x[:1], x):
+                tried.append(torch.ops.mkldnn._linear_pointwise(rows, packed, None, "none", [], "")[:1])
+    return 1 if all(torch.equal(y, tried[-1]) for y in tried) else LEAST
 
 
 class Blocks(Product):
     """Weights in oneDNN's order; in bfloat16 the products are summed in float32 and rounded once at the end."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
-        packed, exact = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to(dtype), ROWS), dtype is torch.float32
-        super().__init__(least_of(packed, *weight.T.shape) if exact else 1)
-        self.packed, self.bias = packed, None if bias is None else bias.detach().to(dtype)
+        exact = dtype is torch.float32
+        super().__init__(least_of(*weight.T.shape) if exact else 1)
         self.dtype, self.exact = dtype, exact  # even a conversion to the same takes its time
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to(dtype), ROWS)
+        self.bias = None if bias is None else bias.detach().to(dtype)
 
     def of(self, x: Tensor) -> Tensor:
         x = x if self.exact else x.to(self.dtype)

@@ -115,14 +115,14 @@ def invert(final: Tensor, u: float) -> int:
         raise ValueError(f"u must lie in [0, 1), not {u!r}")
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
-    most = probs.max()
-    for least in (most / 2**10, most / 2**20, 0):  # the sums do not depend on how many are looked at
-        ids = np.flatnonzero(probs >= least if least else probs)
-        ids = ids[np.argsort(-probs[ids], kind="stable")]
-        sums = probs[ids].cumsum(dtype=np.float64)
+    for enough in (probs >= probs.max() / 2**10, probs > 0):  # the sums do not depend on how many are looked at
+        down = np.sort(probs[enough])[::-1]  # numbers alone are sorted many times as fast as ids by their numbers
+        sums = down.cumsum(dtype=np.float64)
         if sums[-1] > target:
             break
-    return int(ids[min(sums.searchsorted(target, side="right"), len(ids) - 1)])
+    rank = min(sums.searchsorted(target, side="right"), len(down) - 1)
+    equal = np.flatnonzero(probs == down[rank])
+    return int(equal[rank - np.count_nonzero(probs > down[rank])])
 
 
 def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
@@ -172,7 +172,7 @@ def temper(logits: np.ndarray, temperature: float) -> np.ndarray:
     if temperature == 1:
         return logits
     if temperature == 0:
-        return keep(logits, logits.argmax())
+        return keep_best(logits, 1)
     with np.errstate(all="ignore"):
         tempered = logits / np.float32(temperature)
         if not np.isfinite(tempered.max()):  # out of float32's reach: the same distribution, shifted
@@ -182,7 +182,7 @@ def temper(logits: np.ndarray, temperature: float) -> np.ndarray:
 
 def keep_top_k(logits: np.ndarray, k: int | None) -> np.ndarray:
     """Only the k best stay, exactly k: ties go to the lower id."""
-    return logits if k is None or k >= len(logits) else keep(logits, best(logits, k))
+    return logits if k is None or k >= len(logits) else keep_best(logits, k)
 
 
 def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
@@ -193,7 +193,7 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     alive = np.sort(logits[logits > -math.inf])
     ascending[len(logits) - len(alive) :] = alive
     removed = int((softmax(ascending).cumsum(dim=-1) <= 1 - p).sum())
-    return keep(logits, best(logits, max(1, len(logits) - removed)))
+    return keep_best(logits, max(1, len(logits) - removed))
 
 
 def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
@@ -204,10 +204,12 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     return np.where(probs < np.float32(p) * probs.max(), np.float32(-math.inf), logits)
 
 
-def keep(logits: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """The logits of these ids, -inf for all others."""
-    kept = np.full_like(logits, -math.inf)
-    kept[ids] = logits[ids]
+def keep_best(logits: np.ndarray, count: int) -> np.ndarray:
+    """Only the `count` largest stay, the others are -inf: ties go to the lower id."""
+    least = np.partition(logits, -count)[-count]
+    kept = torch.threshold(torch.from_numpy(logits), float(least), -math.inf).numpy()  # what is larger
+    equal = np.flatnonzero(logits == least)[: count - np.count_nonzero(logits > least)]
+    kept[equal] = logits[equal]
     return kept
 
 

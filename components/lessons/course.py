@@ -79,7 +79,7 @@ LESSONS: tuple[Lesson, ...] = (
                 ("penalised =", "tempered =", "few =", "nucleus =", "return [raw, penalised, tempered, few"),
             ),
             Code("gpt.sampling", "keep_top_k"),
-            Code("gpt.sampling", "invert", ("target =", "ids = ids", "sums =", "return")),
+            Code("gpt.sampling", "invert", ("target =", "down =", "sums =", "rank =", "equal =", "return")),
         ),
         Place("playground", settings={"temperature": 0.8, "top_k": 50}),
     ),

@@ -9,7 +9,7 @@ from gpt import GPT, GPTConfig, KVCache
 from gpt.model import ACTIVATIONS, Pass
 from gpt.packed import PackedEmbedding, PackedLinear, pack
 from gpt.processor import has_vnni
-from gpt.products import LARGE, LEAST, Blocks, activated, alike, pass_work, product
+from gpt.products import LARGE, LEAST, Blocks, activated, alike, least_of, pass_work, product
 from gpt.threads import SMALL, threads_for
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
@@ -84,7 +84,7 @@ def test_a_row_has_the_same_bits_alone_and_among_others_with_one_thread_and_with
 @torch.inference_mode()
 def test_where_a_single_row_is_summed_otherwise_it_gets_company(monkeypatch):
     linear, x, to = nn.Linear(40, 24), torch.randn(5, 40), torch.randn(5, 24)
-    monkeypatch.setattr("gpt.products._least", {(40, 24): LEAST})
+    monkeypatch.setattr("gpt.products.least_of", lambda inputs, outputs: LEAST)
     packed, rows = product(linear.weight, linear.bias, "fp32", large=True), []
     monkeypatch.setattr(type(packed), "of", lambda self, x: rows.append(len(x)) or linear(x))
     assert packed.least == LEAST
@@ -112,6 +112,20 @@ def test_a_size_whose_rows_are_not_alike_is_noticed(monkeypatch):
 def test_large_weights_are_read_by_all_processors_even_for_one_row():
     assert pass_work(LARGE, 1) >= SMALL > pass_work(LARGE - 1, 1)
     assert pass_work(1000, 70_000) == 70_000_000
+
+
+@pytest.mark.parametrize("intel", [False, True])
+def test_a_size_whose_single_row_is_summed_otherwise_is_noticed(monkeypatch, intel):
+    monkeypatch.setattr("gpt.products.is_intel", lambda: intel)
+    assert least_of.__wrapped__(40, 3000) == (1 if intel else LEAST)  # so few are summed in one order
+    exact = torch.ops.mkldnn._linear_pointwise
+
+    def split(x, packed, *options):
+        y = exact(x, packed, *options)
+        return y if len(x) > 1 else y * (1 + 1e-6)
+
+    monkeypatch.setattr("torch.ops.mkldnn._linear_pointwise", split)
+    assert least_of.__wrapped__(40, 3000) == LEAST
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
