@@ -144,7 +144,7 @@ def main() -> None:
                 raise SystemExit("the app did not start")
         url = f"http://127.0.0.1:{port}/"
         everybody = Visitors(url, len(expected), given.tokens, expected)
-        everybody.crowd(2)
+        everybody.crowd(min(2, len(expected)))
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
         head = "visitors  tokens/s together  an update  slowest/median  first token (median, 95 %)"
         print(f"{head}  lost  memory, first to last round")

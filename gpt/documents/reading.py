@@ -31,7 +31,7 @@ class Reading:
         self.cache = KVCache(config, **where, keep_queries=True)
         self.states = torch.empty(config.block_size, config.n_embd, **where)
         self.shelf = Shelf(branch_memory)
-        self._newest: tuple[int, Outlook] | None = None  # the last position that was read
+        self._newest: tuple[int, Outlook] | None = None  # of a position, the one that was asked for last
 
     def copy(self) -> Reading:
         """The same, to go on with on its own."""
@@ -55,7 +55,6 @@ class Reading:
 
     def resume(self, path: Sequence[int]) -> None:
         """Take back what was put aside of this path."""
-        self._newest = None
         unread = path[self.length : self.model.config.block_size]
         self.cache.advance(self.shelf.take(unread, self._rows(), self.length))
 
