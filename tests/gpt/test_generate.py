@@ -37,6 +37,22 @@ def test_one_forward_pass_per_token_and_none_wasted():
     assert loaded.model.calls == [3, 1, 1, 1, 1]
 
 
+def test_the_logits_that_a_token_was_chosen_from_are_not_computed_again(loaded, monkeypatch):
+    document = Generation(loaded, "the cat")
+    for _ in document.steps(GREEDY, 5):
+        exact = loaded.model(torch.tensor([document.ids[:-1]]))[0, -1]
+        with monkeypatch.context() as patched:
+            patched.setattr(type(document.loaded.engine), "logits", None)
+            assert torch.allclose(document.logits(document.n_read - 1), exact, atol=1e-5)
+        assert document.n_read == len(document.ids) - 1
+    document.undo()
+    document.append_text(" sat")
+    document.read()
+    exact = loaded.model(torch.tensor([document.ids]))[0]
+    for position in (document.n_read - 1, 2, document.n_read - 2):
+        assert torch.allclose(document.logits(position), exact[position], atol=1e-5)
+
+
 def test_the_last_step_says_why_it_is_the_last():
     reasons = [step.finish_reason for step in generate(forced_model([97] * 24), "ab", GREEDY, 3)]
     assert reasons == [None, None, "max_new_tokens"]
