@@ -39,8 +39,8 @@ class PackedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, x.shape[-1])
         count = len(flat)
-        if isinstance(self.product, Columns | Blocks):
-            flat = F.pad(flat, (0, 0, 0, unused_rows(count)))
+        if isinstance(self.product, Columns | Blocks) and (rows := unused_rows(count)):
+            flat = F.pad(flat, (0, 0, 0, rows))
         y = Through.apply(flat, self) if torch.is_grad_enabled() and x.requires_grad else self.product(flat)
         return y[:count].view(*x.shape[:-1], self.out_features)
 
