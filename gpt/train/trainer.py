@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import time
@@ -73,6 +74,9 @@ def joined(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Iterator[Proc
     if world == 1:
         yield Process(device, bf16)
         return
+    # The group's threads end with the last object that holds it; one that still lets go of a tensor while Python
+    # ends takes the process down. This module would keep the group for ever if it were imported after its start.
+    importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield Process(device, bf16, rank, world)
