@@ -23,12 +23,13 @@ from gpt.processor import has_vnni, is_intel
 from gpt.threads import SMALL, threads_for
 
 Packing = Literal["fp32", "bf16", "int8"]
-ROWS = 16  # the number of rows that oneDNN should expect; fewer lose nothing, more lose little
+ROWS = 512  # that oneDNN should expect: fewer are as fast; told of few, some releases sum as many in another order
 WHOLE = 4  # oneDNN makes, and keeps, a kernel for each number of rows that it meets: so they come by fours
 LEAST = 2  # rows of a float32 product: both libraries sum a single row in another order
 FEW = 2**20  # numbers of a small matrix
 LARGE = 2**23  # numbers of all matrices of a model that a CPU's cache does not hold
 TRIED = (LEAST, *range(WHOLE, 33, WHOLE), 48, 64, 128)  # numbers of rows
+FROM = (1, LEAST, WHOLE, 16, 64)  # numbers of rows from which on a product may sum in one order
 
 # Activations that oneDNN computes with the product: its names of `gpt.model`'s.
 FUSED: dict[Activation, tuple[str, str]] = {
@@ -126,21 +127,20 @@ def alike(inputs: int, outputs: int) -> bool:
 
 @cache
 def least_of(inputs: int, outputs: int) -> int:
-    """Of how many rows `Blocks` of a size give each the same bits: of one, if that is not summed otherwise than two.
+    """From how many rows on `Blocks` of a size give each the same bits, however many there are.
 
-    Tried only where one row alone is worth it, see `Decoder`.
+    One row alone is worth it on some processors only, see `Decoder`.
     """
-    if not is_intel():
-        return LEAST
     generator = torch.Generator().manual_seed(0)
     some = torch.randn(min(outputs, 1024), inputs, generator=generator)
     packed = torch.ops.mkldnn._reorder_linear_weight(some.repeat(-(-outputs // len(some)), 1)[:outputs], ROWS)
-    x, tried = torch.randn(LEAST, inputs, generator=generator), []
+    x, tried = torch.randn(FROM[-1], inputs, generator=generator), []
     for work in (0, SMALL):
         with threads_for(work):
-            for rows in (x[:1], x):
-                tried.append(torch.ops.mkldnn._linear_pointwise(rows, packed, None, "none", [], "")[:1])
-    return 1 if all(torch.equal(y, tried[-1]) for y in tried) else LEAST
+            tried += [torch.ops.mkldnn._linear_pointwise(x[:count], packed, None, "none", [], "") for count in FROM]
+    otherwise = {len(y) for y in tried if not torch.equal(y, tried[-1][: len(y)])}
+    first = 1 if is_intel() else LEAST
+    return next((count for count in FROM if count >= first and not any(n >= count for n in otherwise)), FROM[-1])
 
 
 class Blocks(Product):

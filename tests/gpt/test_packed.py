@@ -128,6 +128,18 @@ def test_a_size_whose_single_row_is_summed_otherwise_is_noticed(monkeypatch, int
     assert least_of.__wrapped__(40, 3000) == LEAST
 
 
+@pytest.mark.parametrize("few", [2, 3, 12])
+def test_a_size_whose_few_rows_are_summed_otherwise_is_noticed(monkeypatch, few):
+    exact = torch.ops.mkldnn._linear_pointwise
+
+    def split(x, packed, *options):
+        y = exact(x, packed, *options)
+        return y if len(x) > few else y * (1 + 1e-6)
+
+    monkeypatch.setattr("torch.ops.mkldnn._linear_pointwise", split)
+    assert few < least_of.__wrapped__(40, 3000) <= 16
+
+
 @pytest.mark.parametrize("packing", PACKINGS)
 @torch.inference_mode()
 def test_a_row_of_zeros_gives_the_bias(linear, packing):
