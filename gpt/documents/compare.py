@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -11,16 +12,36 @@ import torch
 from torch import Tensor
 
 from gpt.documents.shelf import common_length
+from gpt.edits import Edits
 from gpt.generate import Generation, Step
 from gpt.loading import LoadedModel
+from gpt.products import LARGE
 from gpt.sampling import SamplingParams, distribution
+from gpt.zero import on_zero_gpu
 
 
 def in_step(
     left: Generation, right: Generation, left_params: SamplingParams, right_params: SamplingParams, max_new_tokens: int
 ) -> Iterator[tuple[Step | None, Step | None]]:
-    """One token of each at a time; None for the one that has come to its end before the other."""
-    return zip_longest(left.steps(left_params, max_new_tokens), right.steps(right_params, max_new_tokens))
+    """One token of each at a time; None for the one that has come to its end before the other.
+
+    Where one reading of the weights serves both, they are read in one pass.
+    """
+    ways = left.steps(left_params, max_new_tokens), right.steps(right_params, max_new_tokens)
+    engine, plain = left.loaded.engine, all(document.edits in (None, Edits()) for document in (left, right))
+    shared = engine is right.loaded.engine and plain and engine.size >= LARGE and not on_zero_gpu()
+    return _together(*ways) if shared else zip_longest(*ways)
+
+
+def _together(left: Iterator[Step], right: Iterator[Step]) -> Iterator[tuple[Step | None, Step | None]]:
+    """`zip_longest`, but that both ask the engine at the same time."""
+    with ThreadPoolExecutor(1, "beside") as beside:
+        while True:
+            other = beside.submit(next, right, None)
+            both = next(left, None), other.result()
+            if both == (None, None):
+                return
+            yield both
 
 
 def parting(left: Sequence[int], right: Sequence[int]) -> int | None:

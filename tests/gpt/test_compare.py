@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from threading import get_ident
 
 import pytest
 import torch
 
-from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams
+from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, SamplingParams
 from gpt.checkpoints.vocabularies import PlainIds
 from gpt.documents.compare import Comparison, divergences, in_step, parting, relative_entropy, same_vocabulary
 from tests.gpt.fake_models import forced_model, tiny_model
@@ -31,6 +32,37 @@ def test_in_step_gives_what_each_would_write_alone():
     assert [a.token_id for a, _ in both] == alone
     assert len({a.position - b.position for a, b in both}) == 1
     assert right.ids[right.n_prompt :] == [b.token_id for _, b in both]
+
+
+def test_two_texts_of_one_large_model_ask_at_the_same_time(monkeypatch):
+    alone = list(in_step(*pair(), WARM, GREEDY, 5))
+    monkeypatch.setattr("gpt.documents.compare.LARGE", 0)
+    left, right = pair()
+    changed = Generation(left.loaded, "the cat", edits=Edits(mlp_scale={0: 0.0}))
+    asking, read = set(), left.loaded.engine.read
+    monkeypatch.setattr(left.loaded.engine, "read", lambda *what: asking.add(get_ident()) or read(*what))
+    both = list(in_step(left, right, WARM, GREEDY, 5))
+    assert [[s.token_id for s in steps] for steps in both] == [[s.token_id for s in steps] for steps in alone]
+    assert len(asking) == 2
+    asking.clear()
+    list(in_step(left, changed, WARM, WARM, 2))  # what is changed is read by itself
+    assert asking == {get_ident()}
+
+
+def test_one_of_two_read_together_may_end_early_or_fail_and_both_may_be_left(monkeypatch):
+    monkeypatch.setattr("gpt.documents.compare.LARGE", 0)
+    model = forced_model([97, 97, 259] + [97] * 21)
+    short, long = Generation(model, "ab"), Generation(model, "abcd")
+    both = list(in_step(short, long, GREEDY, GREEDY, 4))
+    assert [a is None for a, _ in both] == [False, False, True, True]
+    assert all(b is not None for _, b in both)
+    full = Generation(model, [97] * model.model.config.block_size)
+    full.step(GREEDY)
+    with pytest.raises(ValueError, match="is full"):
+        list(in_step(Generation(model, "ab"), full, GREEDY, GREEDY, 4))
+    left = in_step(*pair(), GREEDY, GREEDY, 4)
+    next(left)
+    left.close()
 
 
 def test_the_one_that_ends_early_waits_for_the_other():
