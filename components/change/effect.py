@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gpt import Edits, Generation, GPTConfig, LoadedModel
-from gpt.analysis import Progress, kl_bits
+from gpt.analysis import Progress, kl_bits, kl_bits_from, states_from, trace_text
 from gpt.documents.text_statistics import text_statistics
 
 COST_TOKENS = 96  # of a long text, from its beginning: one pass for each head
@@ -97,12 +97,14 @@ def measured_tokens(text: Text | None) -> int:
     return 0 if text is None else min(COST_TOKENS, text.n_read)
 
 
+@torch.inference_mode()
 def head_costs(text: Text, progress: Progress) -> np.ndarray:
     """(n_layer, n_head): bits that switching each head off, alone, changes, on average over the first COST_TOKENS."""
-    config, n = text.config, measured_tokens(text)
+    model, config, n = text.loaded.model, text.config, measured_tokens(text)
     costs = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
+    streams, against = trace_text(model, text.ids[:n]).layers, kl_bits_from(model, text.states[:n])
     for number, (layer, head) in enumerate(np.ndindex(costs.shape), start=1):
-        states = read(text.loaded, text.ids[:n], Edits(head_scale={(layer, head): 0.0}))
-        costs[layer, head] = kl_bits(text.loaded.model, text.states[:n], states).mean().item()
+        states = states_from(model, streams[layer].resid_pre, layer, Edits(head_scale={(layer, head): 0.0}))[0]
+        costs[layer, head] = against(states).mean().item()
         progress(number, costs.size)
     return costs

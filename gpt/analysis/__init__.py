@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.edits import Edits
-from gpt.model import GPT
+from gpt.model import GPT, Pass, rotary_angles
 from gpt.trace import Trace
 
 Progress = Callable[[int, int], None]  # parts done, parts there are
@@ -79,6 +79,22 @@ def log_probabilities(model: GPT, states: Tensor) -> Iterator[tuple[slice, Tenso
         yield rows, F.linear(widened(states[rows]), weight).log_softmax(dim=-1)
 
 
+def states_from(model: GPT, stream: Tensor, layer: int, edits: Edits | None = None) -> Tensor:
+    """What `hidden_states` gives, from the stream (B, T, C) before a layer on: what is below it is not computed again.
+
+    edits: of this layer and those above it.
+    """
+    T = stream.shape[1]
+    placed = edits is None or not edits.drop_positions
+    rotation = None
+    if model.wpe is None and placed:
+        rotation = rotary_angles(torch.arange(T, device=stream.device), model.config.head_size)
+    run = Pass(0, None, T > 1, False, rotation, None, None, edits)
+    for block in model.h[layer:]:
+        stream = block(stream, run)
+    return model.ln_f(stream)
+
+
 @torch.inference_mode()
 def kl_bits(model: GPT, states: Tensor, others: Tensor, *, other_model: GPT | None = None) -> Tensor:
     """How much is lost by believing the others' predictions: sum of p log2(p / q), in bits, 0 where they agree.
@@ -95,5 +111,24 @@ def kl_bits(model: GPT, states: Tensor, others: Tensor, *, other_model: GPT | No
         sizes = f"{len(model.lm_head.weight):,} and {len(other_model.lm_head.weight):,} tokens"
         raise ValueError(f"predictions over vocabularies of {sizes} cannot be compared")
     pairs = zip(log_probabilities(model, states), log_probabilities(other_model, others), strict=True)
-    parts = [(p.exp() * (p - q)).sum(dim=-1) for (_, p), (_, q) in pairs]
-    return torch.cat(parts).clamp(min=0) / math.log(2)  # rounding may leave -1e-9
+    return torch.cat([_bits(p, p.exp(), q) for (_, p), (_, q) in pairs])
+
+
+@torch.inference_mode()
+def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
+    """`kl_bits` of the same states against one pass after the other: their own predictions are computed once.
+
+    They are kept: 8 N vocab_size bytes.
+    """
+    known = [(p, p.exp()) for _, p in log_probabilities(model, states)]
+
+    @torch.inference_mode()
+    def against(others: Tensor) -> Tensor:
+        return torch.cat([_bits(*p, q) for p, (_, q) in zip(known, log_probabilities(model, others), strict=True)])
+
+    return against
+
+
+def _bits(log_p: Tensor, p: Tensor, log_q: Tensor) -> Tensor:
+    """(N, vocab_size) each -> (N,). log_q is used up."""
+    return log_q.sub_(log_p).mul_(p).sum(dim=-1).neg_().clamp_(min=0).div_(math.log(2))  # rounding may leave -1e-9

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpt.analysis import BATCH_TOKENS, Progress, check_token, only_text, trace_text, widened
+from gpt.analysis import BATCH_TOKENS, Progress, check_token, only_text, states_from, trace_text, widened
 from gpt.edits import Edits, Patch, check_patchable
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -102,14 +102,14 @@ def patch_sweep(
 
     size = max(1, BATCH_TOKENS // T)
     starts = range(0, T, size)
-    idx = torch.tensor([list(corrupted)], device=direction.device)
     recovered = direction.new_empty(model.config.n_layer, T)
     for layer in range(model.config.n_layer):
         good, bad = (getattr(run.layers[layer], name)[0] for run in runs)  # each (T, C)
         for number, start in enumerate(starts):
             places = range(start, min(start + size, T))
             edits = Edits(patches=tuple(one_row_each(name, layer, places, good, bad)))
-            states = model.hidden_states(idx.expand(len(places), -1), edits=edits)[:, -1]  # (n, C)
+            stream = runs[1].layers[layer].resid_pre.expand(len(places), -1, -1)
+            states = states_from(model, stream, layer, edits)[:, -1]  # (n, C)
             recovered[layer, places.start : places.stop] = widened(states) @ direction
             if progress is not None:
                 progress(layer * len(starts) + number + 1, model.config.n_layer * len(starts))

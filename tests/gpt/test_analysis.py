@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from gpt import analysis
-from gpt.analysis import kl_bits, log_probabilities, trace_text
+from gpt import GPT, GPTConfig, analysis
+from gpt.analysis import kl_bits, kl_bits_from, log_probabilities, states_from, trace_text
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.heads import head_roles, mean_weights, rollout, value_weighted
 from gpt.analysis.lens import lens_cell, logit_lens
@@ -46,6 +46,30 @@ def test_divergence_of_an_edited_pass_is_that_of_torch(model):
     assert expected.max() > 0.01
     assert_close(kl_bits(model, before, after), expected, atol=1e-12, rtol=0)
     assert (kl_bits(model, before, before) == 0).all()
+
+
+@pytest.mark.parametrize("position", ["learned", "rotary"])
+@pytest.mark.parametrize(
+    "edits", [None, Edits(head_scale={(1, 1): 0.0}), Edits(mlp_scale={1: 0.5}, drop_positions=True)]
+)
+@torch.inference_mode()
+def test_a_pass_can_begin_at_a_layer(position, edits):
+    torch.manual_seed(0)
+    model = GPT(GPTConfig(61, 16, n_layer=3, n_head=2, n_embd=24, position=position)).eval()
+    below = None if edits is None else Edits(drop_positions=edits.drop_positions)
+    trace, whole = trace_text(model, IDS, edits=below), trace_text(model, IDS, edits=edits).final_norm
+    for layer in range(2 if edits else 3):
+        assert_close(states_from(model, trace.layers[layer].resid_pre, layer, edits), whole, atol=1e-6, rtol=1e-5)
+
+
+@torch.inference_mode()
+def test_one_pass_against_many_diverges_as_two_do(model, monkeypatch):
+    monkeypatch.setattr(analysis, "PORTION", 4 * 61)
+    states = torch.randn(3, 11, 24).unbind()
+    against = kl_bits_from(model, states[0])
+    for others in states:
+        assert torch.equal(against(others), kl_bits(model, states[0], others))
+    assert (against(states[0]) == 0).all()
 
 
 @torch.inference_mode()
