@@ -8,12 +8,13 @@ from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from gpt import GPT, Edits, Generation, GPTConfig, KVCache, LoadedModel, Trace
-from gpt.analysis import BATCH_TOKENS, trace_text
+from gpt.analysis import trace_text
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
-from gpt.analysis.saliency import input_x_gradient, leave_one_out
+from gpt.analysis.saliency import input_x_gradient, leaving_out
 from gpt.products import matrix_numbers
 
 COLUMNS = 16  # positions of the lens at once
@@ -150,13 +151,13 @@ def left_out(reading: Reading, prediction: Prediction) -> Generator[tuple[int, i
     ids = reading.ids[: prediction.position + 1]
     if len(ids) < 2:
         return None
-    count = min(len(ids), max(FEWEST, int(WORK / (matrix_numbers(reading.model) * len(ids)))))
+    # What follows a gap is read again: of n gaps, n / 2 tokens on average.
+    count = min(len(ids), max(FEWEST, int((2 * WORK / matrix_numbers(reading.model)) ** 0.5)))
     places = range(len(ids) - count, len(ids))
-    size = max(1, BATCH_TOKENS // len(ids))
-    values = []
-    for start in range(0, count, size):
-        values.append(leave_one_out(reading.model, ids, prediction.token, positions=places[start : start + size]))
-        yield min(start + size, count), count
+    values: list[Tensor] = []
+    for several in leaving_out(reading.model, ids, prediction.token, places):
+        values.append(several)
+        yield sum(map(len, values)), count
     return Influence(torch.cat(values).float().cpu().numpy(), places[0])
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from gpt.analysis import BATCH_TOKENS, Progress, check_token, log_probabilities, only_text, trace_text, widened
+from gpt.cache import KVCache
 from gpt.edits import Edits, Patch
 from gpt.model import GPT
 
@@ -30,7 +31,6 @@ def input_x_gradient(model: GPT, ids: Sequence[int], token: int) -> Tensor:
     return (only_text(start.token_embedding) * widened(gradient)).sum(dim=-1)
 
 
-@torch.inference_mode()
 def leave_one_out(
     model: GPT,
     ids: Sequence[int],
@@ -41,29 +41,51 @@ def leave_one_out(
 ) -> Tensor:
     """(N,) nats: how far log p(`token` comes next) drops when one token of the text is left out; negative: it rises.
 
-    positions: which tokens to leave out, None for each. What stands after a gap moves up. One pass over T - 1
-    tokens each, several in a batch. progress: called with (tokens done, tokens in all).
+    positions: which tokens to leave out, None for each. What stands after a gap moves up, and is read again; what
+    stands before it is read once. progress: called with (tokens done, tokens in all).
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
     Raises ValueError for a text of fewer than two tokens.
     """
+    places = range(len(ids)) if positions is None else positions
+    drops: list[Tensor] = []
+    for several in leaving_out(model, ids, token, places):
+        drops.append(several)
+        if progress is not None:
+            progress(sum(map(len, drops)), len(places))
+    return torch.cat(drops)
+
+
+def leaving_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[int]) -> Iterator[Tensor]:
+    """`leave_one_out` a few positions at a time: yields (n,) nats."""
     check_token(model, token)
     T = len(ids)
     if T < 2:
         raise ValueError(f"leaving a token out needs a text of at least 2, not {T}")
-    places = list(range(T) if positions is None else positions)
-    for place in places:
+    for place in positions:
         if not 0 <= place < T:
             raise ValueError(f"position {place} does not exist: the text has positions 0 to {T - 1}")
-    idx = torch.tensor([list(ids)], device=model.device)
-    drops = []
-    whole = log_p_next(model, model.hidden_states(idx), token)  # (1,)
+    idx, read = torch.tensor([list(ids)], device=model.device), cache_of(model, 1, T)
+    whole = log_p_after(model, idx, read, token)  # (1,)
     size = max(1, BATCH_TOKENS // T)
-    for start in range(0, len(places), size):
-        batch = [torch.cat((idx[0, :place], idx[0, place + 1 :])) for place in places[start : start + size]]
-        drops.append(whole - log_p_next(model, model.hidden_states(torch.stack(batch)), token))
-        if progress is not None:
-            progress(start + len(batch), len(places))
-    return torch.cat(drops)
+    for start in range(0, len(positions), size):
+        places = positions[start : start + size]
+        same = min(*places, T - 2)  # tokens before all gaps, but one at least is left to read
+        cache = cache_of(model, len(places), T)
+        cache.k[:, :, :, :same], cache.v[:, :, :, :same] = read.k[:, :, :, :same], read.v[:, :, :, :same]
+        cache.advance(same)
+        rest = torch.stack([torch.cat((idx[0, same:place], idx[0, place + 1 :])) for place in places])
+        yield whole - log_p_after(model, rest, cache, token)
+
+
+def cache_of(model: GPT, batch_size: int, length: int) -> KVCache:
+    """An empty one for a model."""
+    return KVCache(model.config, batch_size, length, dtype=model.dtype, device=model.device)
+
+
+@torch.inference_mode()
+def log_p_after(model: GPT, idx: Tensor, cache: KVCache, token: int) -> Tensor:
+    """(B,) nats: log p(`token` comes next) after ids (B, T) that go on from a cache."""
+    return log_p_next(model, model.hidden_states(idx, cache=cache), token)
 
 
 def log_p_next(model: GPT, states: Tensor, token: int) -> Tensor:

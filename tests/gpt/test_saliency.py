@@ -62,6 +62,8 @@ def test_leaving_a_token_out_is_running_transformers_on_the_shorter_text(twins, 
     assert leave_one_out(ours, IDS, 7, positions=[6, 2]).tolist() == pytest.approx(
         [expected[6], expected[2]], abs=1e-12
     )
+    both = [log_p(IDS[:2]) - log_p(IDS[1:2]), log_p(IDS[:2]) - log_p(IDS[:1])]
+    assert leave_one_out(ours, IDS[:2], 7).tolist() == pytest.approx(both, abs=1e-12)
 
 
 def test_a_copying_model_misses_the_tokens_that_it_copies_by():
