@@ -91,12 +91,14 @@ def pack(model: nn.Module, packing: Packing) -> None:
     check_packing(packing)
     exact, large = packing == "fp32", matrix_numbers(model) >= LARGE
     rows = {child.weight: child for child in model.modules() if isinstance(child, nn.Embedding) and exact}
-    for module in list(model.modules()):
-        for name, child in list(module.named_children()):
-            if isinstance(child, nn.Linear):
-                setattr(module, name, PackedLinear(child, packing, rows.get(child.weight), large))
-            elif isinstance(child, nn.Embedding) and not exact:
-                setattr(module, name, PackedEmbedding(child, packing))
+    kinds = (nn.Linear,) if exact else (nn.Linear, nn.Embedding)
+    places = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
+    for module, name in places:  # no list of the children: each is freed as it is replaced, as few have memory for two
+        child = getattr(module, name)
+        if isinstance(child, nn.Linear):
+            setattr(module, name, PackedLinear(child, packing, rows.get(child.weight), large))
+        else:
+            setattr(module, name, PackedEmbedding(child, packing))
 
 
 def check_packing(packing: Packing) -> None:

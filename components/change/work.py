@@ -42,6 +42,7 @@ def watched(work: Callable[[Progress], T], told: Callable[[int, int], Values]) -
             try:
                 return task.result(timeout=QUIET_SECONDS)
             except TimeoutError:
-                yield told(*place)
+                if place[1]:  # nothing is known before the first part
+                    yield told(*place)
     finally:
         stop.set()

@@ -1,5 +1,6 @@
 import copy
 import pickle
+import weakref
 
 import pytest
 import torch
@@ -236,3 +237,19 @@ def test_a_packed_model_still_has_gradients_and_weights_to_look_at(packing):
     x = torch.randn(1, 9, 32, requires_grad=True)
     model.h[0].mlp.c_fc(x).sum().backward()
     assert torch.allclose(x.grad, model.h[0].mlp.c_fc.weight.sum(0).expand_as(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_matrix_is_freed_as_it_is_packed(packing, monkeypatch):
+    model = GPT(GPTConfig(vocab_size=50, block_size=16, n_layer=3, n_head=2, n_embd=32, tie_weights=False)).eval()
+    seen, left = [], []
+
+    def watched(weight, *options):
+        left.append(sum(each() is not None for each in seen))
+        seen.append(weakref.ref(weight.untyped_storage()))
+        return product(weight, *options)
+
+    monkeypatch.setattr("gpt.packed.product", watched)
+    pack(model, packing)
+    assert len(left) == 13
+    assert max(left) <= 1  # the one before
