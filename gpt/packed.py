@@ -8,17 +8,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gpt.products import LARGE, Blocks, Columns, Packing, matrix_numbers, product, scale_of, unused_rows
+from gpt.products import LARGE, Blocks, Columns, Packing, in_bytes, matrix_numbers, product, unused_rows
 
 
 class PackedLinear(nn.Module):
     """nn.Linear for a model that only reads, its weights kept in the packed form alone.
 
-    `weight` is made anew each time it is asked for, unless it is also kept as rows: a tied head in float32.
+    `weight` is made anew each time it is asked for, unless it is also kept as rows: a tied head.
     """
 
     def __init__(
-        self, linear: nn.Linear, packing: Packing, rows: nn.Embedding | None = None, large: bool = False
+        self,
+        linear: nn.Linear,
+        packing: Packing,
+        rows: nn.Embedding | PackedEmbedding | None = None,
+        large: bool = False,
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
@@ -66,11 +70,11 @@ class PackedEmbedding(nn.Module):
 
     def __init__(self, embedding: nn.Embedding, packing: Packing) -> None:
         super().__init__()
-        rows, scale = embedding.weight.detach().float(), None
+        rows, scale = embedding.weight.detach(), None
         if packing == "int8":
-            scale = scale_of(rows)[:, None]
-            rows = (rows / scale).round_()
-        self.register_buffer("rows", rows.to(torch.int8 if packing == "int8" else torch.bfloat16))
+            rounded = in_bytes(rows.float())  # as a tied head's
+            rows, scale = rounded.int_repr(), rounded.q_per_channel_scales().float()[:, None]
+        self.register_buffer("rows", rows if packing == "int8" else rows.bfloat16())
         self.register_buffer("scale", scale)  # (n, 1)
 
     @property
@@ -90,15 +94,16 @@ def pack(model: nn.Module, packing: Packing) -> None:
     """
     check_packing(packing)
     exact, large = packing == "fp32", matrix_numbers(model) >= LARGE
-    rows = {child.weight: child for child in model.modules() if isinstance(child, nn.Embedding) and exact}
-    kinds = (nn.Linear,) if exact else (nn.Linear, nn.Embedding)
+    kinds = (nn.Embedding, nn.Linear)
     places = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
+    rows: dict[Tensor, nn.Module] = {}
     for module, name in places:  # no list of the children: each is freed as it is replaced, as few have memory for two
         child = getattr(module, name)
         if isinstance(child, nn.Linear):
             setattr(module, name, PackedLinear(child, packing, rows.get(child.weight), large))
         else:
-            setattr(module, name, PackedEmbedding(child, packing))
+            rows[child.weight] = child if exact else PackedEmbedding(child, packing)
+            setattr(module, name, rows[child.weight])
 
 
 def check_packing(packing: Packing) -> None:

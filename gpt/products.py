@@ -200,13 +200,9 @@ class Bytes(Product):
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        weight = weight.detach().float()
-        scale = scale_of(weight)
-        zero = torch.zeros(len(weight), dtype=torch.long)
-        with warnings.catch_warnings():  # eager quantisation moves to another package one day
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rounded = torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
-            self.packed = torch.ops.quantized.linear_prepack(rounded, None)
+            self.packed = torch.ops.quantized.linear_prepack(in_bytes(weight.detach().float()), None)
         self.bias = torch.zeros(len(weight)) if bias is None else bias.detach().float()
         self.levels = 127 if has_vnni() else 63  # older CPUs add 16-bit sums: one bit less, or they would overflow
 
@@ -224,9 +220,13 @@ class Bytes(Product):
         return Bytes, (self.dense(), self.bias)
 
 
-def scale_of(weight: Tensor) -> Tensor:
-    """(n, in) -> (n,): what each row is divided by so that its largest number is 127."""
-    return weight.abs().amax(dim=1).clamp(min=1e-12) / 127
+def in_bytes(weight: Tensor) -> Tensor:
+    """(n, in) float32 -> the same quantised: int8, with a scale for each row by which its largest number is 127."""
+    scale = weight.abs().amax(dim=1).clamp(min=1e-12) / 127
+    zero = torch.zeros(len(weight), dtype=torch.long)
+    with warnings.catch_warnings():  # eager quantisation moves to another package one day
+        warnings.simplefilter("ignore")
+        return torch.quantize_per_channel(weight, scale.double(), zero, 0, torch.qint8)
 
 
 def product(weight: Tensor, bias: Tensor | None, packing: Packing, large: bool = False) -> Product:

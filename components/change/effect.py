@@ -53,7 +53,7 @@ def text_of_ids(loaded: LoadedModel, ids: list[int]) -> Text:
 @torch.inference_mode()
 def read(loaded: LoadedModel, ids: list[int] | tuple[int, ...], edits: Edits | None = None) -> Tensor:
     """(T, C): the final-norm states of one pass."""
-    idx = torch.tensor([list(ids)], device=loaded.model.wte.weight.device)
+    idx = torch.tensor([list(ids)], device=loaded.model.device)
     return loaded.model.hidden_states(idx, edits=edits)[0]
 
 
@@ -84,12 +84,16 @@ class Effect:
 
 def measure(text: Text, edits: Edits) -> Effect:
     """One pass of the edited model over the text. Raises ValueError for edits that the model cannot take."""
-    model = text.loaded.model
-    states = text.states if edits == Edits() else read(text.loaded, text.ids[: text.n_read], edits)
-    bits = kl_bits(model, text.states, states).cpu().numpy()
-    following = text.ids[1 : text.n_read + 1]
-    costs = [text_statistics(model, s[: len(following)], following).mean_surprisal for s in (text.states, states)]
-    return Effect(text, edits, states, bits, *costs)
+    model, following = text.loaded.model, text.ids[1 : text.n_read + 1]
+
+    def cost(states: Tensor) -> float:
+        return text_statistics(model, states[: len(following)], following).mean_surprisal
+
+    before = cost(text.states)
+    if edits == Edits():
+        return Effect(text, edits, text.states, np.zeros(text.n_read, dtype=np.float32), before, before)
+    states = read(text.loaded, text.ids[: text.n_read], edits)
+    return Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, cost(states))
 
 
 def measured_tokens(text: Text | None) -> int:

@@ -87,11 +87,10 @@ class Record:
 
     def __init__(self, document: Generation, memory: int = MEMORY) -> None:
         self.document, self.config = document, document.loaded.model.config
-        weight = document.loaded.model.wte.weight
-        self.memory = memory
-        each = 3 * self.config.n_layer * self.config.n_embd * weight.element_size()
+        model, self.memory = document.loaded.model, memory
+        each = 3 * self.config.n_layer * self.config.n_embd * model.dtype.itemsize
         self.limit = max(1, min(self.config.block_size, memory // each))
-        options = {"dtype": weight.dtype, "device": weight.device, "keep_queries": True}
+        options = {"dtype": model.dtype, "device": model.device, "keep_queries": True}
         self._cache = KVCache(self.config, max_length=self.limit, **options)
         self._path: list[int] = []  # the tokens of the document's tree that are recorded
         self._strips: dict[tuple[int | None, str], Strip] = {}

@@ -56,7 +56,7 @@ def skeleton_pass(record: Record, position: int) -> tuple[dict[str, np.ndarray],
     """
     document = record.document
     model, trace = skeleton_of(document.loaded.model), Trace(attention=False)
-    idx = torch.tensor([document.ids[: record.length]], device=model.wte.weight.device)
+    idx = torch.tensor([document.ids[: record.length]], device=model.device)
     states = model.hidden_states(idx, trace=trace, edits=document.edits)[0]
     found = {"tok": trace.token_embedding, "pos": trace.position_embedding, "pre": states}
     vectors = {name: value.reshape(-1, value.shape[-1]) for name, value in found.items() if value is not None}

@@ -208,7 +208,7 @@ def histogram_value(document: Generation, layer: int, language: Language) -> str
 def swap_value(document: Generation, position: int, activation: Activation, language: Language) -> str:
     """The next token after a position, with the activation that the model was trained with and with another one."""
     model, tokenizer = document.loaded.model, document.loaded.tokenizer
-    idx = torch.tensor([document.ids[: position + 1]], device=model.wte.weight.device)
+    idx = torch.tensor([document.ids[: position + 1]], device=model.device)
     usual, changed = model(idx)[0, -1], model(idx, edits=Edits(activation=activation))[0, -1]
     before, after = (logits.float().softmax(-1).cpu() for logits in (usual, changed))  # (vocab_size,) each
     shown = best_of_both(before, after, BARS)

@@ -144,7 +144,7 @@ def draw(ui: FeedForwardPanel, values: Values, entering: bool) -> Values:
 def hidden(model: GPT, ids: list[int], layer: int) -> tuple[np.ndarray, np.ndarray]:
     """What the last token's feed-forward part holds before and after the activation, (n_ff,) each."""
     trace = Trace()
-    model.hidden_states(torch.tensor([ids], device=model.wte.weight.device), trace=trace)
+    model.hidden_states(torch.tensor([ids], device=model.device), trace=trace)
     here = trace.layers[layer]
     return here.mlp_pre[0, -1].float().cpu().numpy(), here.mlp_post[0, -1].float().cpu().numpy()
 

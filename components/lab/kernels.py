@@ -102,7 +102,7 @@ def draw(ui: KernelsPanel, values: Values, entering: bool) -> Values:
     if document is None:
         raise ValueError(say("error.no_text", language))
     config = document.loaded.model.config
-    size = document.loaded.model.wte.weight.element_size()
+    size = document.loaded.model.dtype.itemsize
     lengths = lengths_of(config)
     costs = {
         kind: [

@@ -143,7 +143,7 @@ def draw(ui: MasksPanel, values: Values, entering: bool) -> Values:
 @torch.inference_mode()
 def runner_up(document: Generation, ids: list[int], position: int) -> int:
     """The token, other than the one at a position, that the model held most probable there."""
-    device = document.loaded.model.wte.weight.device
+    device = document.loaded.model.device
     best = document.loaded.model(torch.tensor([ids[:position]], device=device))[0, -1].topk(2).indices.tolist()
     return best[1] if best[0] == ids[position] else best[0]
 

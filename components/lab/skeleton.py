@@ -123,7 +123,7 @@ def draw(ui: SkeletonPanel, values: Values, entering: bool) -> Values:
 @torch.inference_mode()
 def with_and_without_blocks(model: GPT, ids: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits after the last token, (vocab_size,) each: of the model, and of it with every branch of a block at zero."""
-    idx = torch.tensor([ids], device=model.wte.weight.device)
+    idx = torch.tensor([ids], device=model.device)
     nothing = dict.fromkeys(range(model.config.n_layer), 0.0)
     edits = Edits(attn_scale=nothing, mlp_scale=nothing)
     return model(idx)[0, -1], model(idx, edits=edits)[0, -1]

@@ -123,7 +123,7 @@ def skeleton(scene: Scene) -> Drawn:
     """The real model, or one of its shape whose blocks and norms do nothing."""
     real, ids = scene.loaded.model, scene.ids()
     chosen = real if scene.choice == "real" else bare(real)
-    logits = chosen(torch.tensor([ids], device=real.wte.weight.device))
+    logits = chosen(torch.tensor([ids], device=real.device))
     best = quoted(scene.loaded.tokenizer, int(logits[0, -1].argmax()))
     shapes = {"ids": [1, len(ids)], "logits": list(logits.shape)}
     return next_tokens(scene, logits[0, -1], scene.say(f"skeleton.{scene.choice}", best=best, **shapes))
@@ -133,7 +133,7 @@ def skeleton(scene: Scene) -> Drawn:
 def bare(real: GPT) -> GPT:
     """The skeleton of a model's shape, with the same random weights every time, on its device."""
     with seeded(0):
-        return make_skeleton(real.config).eval().to(real.wte.weight.device)
+        return make_skeleton(real.config).eval().to(real.device)
 
 
 @torch.inference_mode()

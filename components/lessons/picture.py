@@ -84,7 +84,7 @@ class Scene:
     def trace(self) -> Trace:
         """Everything on the way of the text through the model."""
         trace, model = Trace(), self.loaded.model
-        model.hidden_states(torch.tensor([self.ids()], device=model.wte.weight.device), trace=trace)
+        model.hidden_states(torch.tensor([self.ids()], device=model.device), trace=trace)
         return trace
 
 

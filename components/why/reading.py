@@ -114,9 +114,8 @@ def read(document: Generation, position: int, before: Reading | None = None) -> 
 @torch.inference_mode()
 def trace_window(model: GPT, ids: tuple[int, ...], start: int, end: int, edits: Edits | None = None) -> Trace:
     """The activations of positions start..end - 1: those before are read into a cache and leave no trace."""
-    weight = model.wte.weight
-    idx = torch.tensor([ids[:end]], device=weight.device)
-    cache = KVCache(model.config, max_length=end, dtype=weight.dtype, device=weight.device)
+    idx = torch.tensor([ids[:end]], device=model.device)
+    cache = KVCache(model.config, max_length=end, dtype=model.dtype, device=model.device)
     if start:
         model.hidden_states(idx[:, :start], cache=cache, edits=edits)
     trace = Trace()

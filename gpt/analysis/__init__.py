@@ -67,12 +67,13 @@ def check_token(model: GPT, token: int) -> None:
         raise ValueError(f"token {token} does not exist: the vocabulary has ids 0 to {model.config.vocab_size - 1}")
 
 
-def log_probabilities(model: GPT, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
+def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) -> Iterator[tuple[slice, Tensor]]:
     """The model's predictions from states (N, C) that the last norm has made, a few rows at a time.
 
-    Yields (which rows, their log softmax over the vocabulary in nats, (n, vocab_size)).
+    weight: the head's, widened, by whoever has it already. Yields (which rows, their log softmax over the vocabulary
+    in nats, (n, vocab_size)).
     """
-    weight = widened(model.lm_head.weight)
+    weight = widened(model.lm_head.weight) if weight is None else weight
     n = max(1, PORTION // len(weight))
     for start in range(0, len(states), n):
         rows = slice(start, min(start + n, len(states)))
@@ -107,10 +108,14 @@ def kl_bits(model: GPT, states: Tensor, others: Tensor, *, other_model: GPT | No
     other_model = model if other_model is None else other_model
     if len(states) != len(others) or (other_model is model and states.shape != others.shape):
         raise ValueError(f"states of shape {tuple(states.shape)} cannot be compared with {tuple(others.shape)}")
-    if len(model.lm_head.weight) != len(other_model.lm_head.weight):
-        sizes = f"{len(model.lm_head.weight):,} and {len(other_model.lm_head.weight):,} tokens"
-        raise ValueError(f"predictions over vocabularies of {sizes} cannot be compared")
-    pairs = zip(log_probabilities(model, states), log_probabilities(other_model, others), strict=True)
+    sizes = [each.config.vocab_size for each in (model, other_model)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(f"predictions over vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens cannot be compared")
+    weight = widened(model.lm_head.weight)
+    other_weight = weight if other_model is model else None
+    pairs = zip(
+        log_probabilities(model, states, weight), log_probabilities(other_model, others, other_weight), strict=True
+    )
     return torch.cat([_bits(p, p.exp(), q) for (_, p), (_, q) in pairs])
 
 
@@ -120,11 +125,13 @@ def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
 
     They are kept: 8 N vocab_size bytes.
     """
-    known = [(p, p.exp()) for _, p in log_probabilities(model, states)]
+    weight = widened(model.lm_head.weight)
+    known = [(p, p.exp()) for _, p in log_probabilities(model, states, weight)]
 
     @torch.inference_mode()
     def against(others: Tensor) -> Tensor:
-        return torch.cat([_bits(*p, q) for p, (_, q) in zip(known, log_probabilities(model, others), strict=True)])
+        pairs = zip(known, log_probabilities(model, others, weight), strict=True)
+        return torch.cat([_bits(*p, q) for p, (_, q) in pairs])
 
     return against
 

@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gpt.analysis import check_layer, check_position, check_token, log_probabilities, only_text
+from gpt.analysis import check_layer, check_position, check_token, log_probabilities, only_text, widened
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -63,11 +63,12 @@ def logit_lens(
     for position in places:
         check_position(trace, position)
     wanted = _wanted(model, chosen, len(places))
+    weight = widened(model.lm_head.weight)
     rows: list[list[Tensor]] = []
     for layer in trace.layers:
         states = torch.cat([only_text(getattr(layer, stage))[places] for stage in STAGES])  # (2 N, C)
         ids = None if wanted is None else torch.tensor(wanted * 2, device=device)
-        rows.append([values.view(2, -1) for values in _read(model, states, ids)])
+        rows.append([values.view(2, -1) for values in _read(model, weight, states, ids)])
     columns = [torch.stack(values) for values in zip(*rows, strict=True)]  # each (n_layer, 2, N)
     return Lens(*columns) if wanted is not None else Lens(*columns, None, None)
 
@@ -97,10 +98,13 @@ def _wanted(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[int]
     return ids
 
 
-def _read(model: GPT, states: Tensor, chosen: Tensor | None) -> list[Tensor]:
-    """token, probability, entropy; of chosen ids also probability and rank; each (N,), for states (N, C)."""
+def _read(model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None) -> list[Tensor]:
+    """token, probability, entropy; of chosen ids also probability and rank; each (N,), for states (N, C).
+
+    weight: the head's.
+    """
     parts = []
-    for rows, log_p in log_probabilities(model, model.ln_f.formula(states)):
+    for rows, log_p in log_probabilities(model, model.ln_f.formula(states), weight):
         p = log_p.exp()
         probability, token = p.max(dim=-1)
         found = [token, probability, -(p * log_p).sum(dim=-1) / math.log(2)]

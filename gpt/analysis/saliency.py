@@ -64,8 +64,9 @@ def leaving_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[
     for place in positions:
         if not 0 <= place < T:
             raise ValueError(f"position {place} does not exist: the text has positions 0 to {T - 1}")
+    weight = widened(model.lm_head.weight)
     idx, read = torch.tensor([list(ids)], device=model.device), cache_of(model, 1, T)
-    whole = log_p_after(model, idx, read, token)  # (1,)
+    whole = log_p_after(model, weight, idx, read, token)  # (1,)
     size = max(1, BATCH_TOKENS // T)
     for start in range(0, len(positions), size):
         places = positions[start : start + size]
@@ -74,7 +75,7 @@ def leaving_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[
         cache.k[:, :, :, :same], cache.v[:, :, :, :same] = read.k[:, :, :, :same], read.v[:, :, :, :same]
         cache.advance(same)
         rest = torch.stack([torch.cat((idx[0, same:place], idx[0, place + 1 :])) for place in places])
-        yield whole - log_p_after(model, rest, cache, token)
+        yield whole - log_p_after(model, weight, rest, cache, token)
 
 
 def cache_of(model: GPT, batch_size: int, length: int) -> KVCache:
@@ -83,11 +84,11 @@ def cache_of(model: GPT, batch_size: int, length: int) -> KVCache:
 
 
 @torch.inference_mode()
-def log_p_after(model: GPT, idx: Tensor, cache: KVCache, token: int) -> Tensor:
-    """(B,) nats: log p(`token` comes next) after ids (B, T) that go on from a cache."""
-    return log_p_next(model, model.hidden_states(idx, cache=cache), token)
+def log_p_after(model: GPT, weight: Tensor, idx: Tensor, cache: KVCache, token: int) -> Tensor:
+    """(B,) nats: log p(`token` comes next) after ids (B, T) that go on from a cache. weight: the head's."""
+    return log_p_next(model, model.hidden_states(idx, cache=cache), token, weight)
 
 
-def log_p_next(model: GPT, states: Tensor, token: int) -> Tensor:
+def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = None) -> Tensor:
     """(B,) nats: log p(`token` comes next), from the last of the final-norm states (B, T, C)."""
-    return torch.cat([log_p[:, token] for _, log_p in log_probabilities(model, states[:, -1])])
+    return torch.cat([log_p[:, token] for _, log_p in log_probabilities(model, states[:, -1], weight)])

@@ -90,10 +90,9 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
         raise ValueError("the text is empty: nothing to measure")
     for length in lengths:
         check_length(model.config, length)
-    weight = model.wte.weight
     longest = (list(ids) * (max(lengths) // len(ids) + 1))[: max(lengths)]
-    text = torch.tensor([longest], device=weight.device)  # (1, S)
-    cache = KVCache(model.config, max_length=max(lengths), dtype=weight.dtype, device=weight.device)
+    text = torch.tensor([longest], device=model.device)  # (1, S)
+    cache = KVCache(model.config, max_length=max(lengths), dtype=model.dtype, device=model.device)
     for length in sorted(lengths):
         idx = text[:, :length]
         for cached in (True, False):
@@ -102,7 +101,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
             for kernel in ("sdpa", "open"):
                 seconds = [timed_token(model, idx, cache if cached else None, kernel)[1] for _ in range(repeats)]
                 cost = next_token_cost(
-                    model.config, length, cached=cached, kernel=kernel, number_bytes=weight.element_size()
+                    model.config, length, cached=cached, kernel=kernel, number_bytes=model.dtype.itemsize
                 )
                 yield SpeedRow(cost, median(seconds))
 

@@ -25,7 +25,7 @@ FOR_PROGRAMS = {
     "analysis/__init__.py": [
         "an analysis is of one text: this trace holds {}",
         "position {} was not traced: the trace has positions 0 to {}",
-        "predictions over vocabularies of {} cannot be compared",
+        "predictions over vocabularies of {} and {} tokens cannot be compared",
         "states of shape {} cannot be compared with {}",
     ],
     "analysis/heads.py": None,

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from gpt import GPT, GPTConfig, analysis
-from gpt.analysis import kl_bits, kl_bits_from, log_probabilities, states_from, trace_text
+from gpt.analysis import kl_bits, kl_bits_from, log_probabilities, saliency, states_from, trace_text
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.heads import head_roles, mean_weights, rollout, value_weighted
 from gpt.analysis.lens import lens_cell, logit_lens
@@ -18,6 +18,7 @@ from gpt.analysis.patching import patch_sweep
 from gpt.analysis.residual import nearest_tokens, stream_lengths, strongest_neurons
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.edits import Edits
+from gpt.packed import PackedLinear, pack
 from gpt.trace import Trace
 from tests.gpt.hand_made import copying_model
 
@@ -122,6 +123,23 @@ def test_results_are_float32_or_float64_where_the_model_is(model, dtype, expecte
     }
     assert {name: value.dtype for name, value in results.items()} == dict.fromkeys(results, expected)
     assert all(value.isfinite().all() for value in results.values())
+
+
+def test_the_head_of_a_packed_model_is_unpacked_once(model, monkeypatch):
+    pack(model, "bf16")
+    trace = trace_text(model, IDS)
+    states, unpacked, weight = trace.final_norm[0], [], PackedLinear.weight.fget
+    monkeypatch.setattr(PackedLinear, "weight", property(lambda self: unpacked.append(self) or weight(self)))
+    monkeypatch.setattr(saliency, "BATCH_TOKENS", 2 * len(IDS))
+    for analyse in (
+        lambda: logit_lens(model, trace, chosen=7),
+        lambda: kl_bits(model, states, states.flip(0)),
+        lambda: kl_bits_from(model, states)(states.flip(0)),
+        lambda: leave_one_out(model, IDS, 7),
+    ):
+        unpacked.clear()
+        analyse()
+        assert unpacked == [model.lm_head]
 
 
 def test_a_batch_of_texts_is_refused(model):

@@ -187,6 +187,15 @@ def test_the_dense_weights_of_a_product_are_those_it_uses(linear, packing):
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
+def test_the_rows_of_a_tied_head_are_what_its_product_uses(packing):
+    torch.manual_seed(1)
+    model = GPT(GPTConfig(vocab_size=5000, block_size=16, n_layer=1, n_head=2, n_embd=32)).eval()
+    pack(model, packing)
+    assert torch.equal(model.lm_head.weight, model.lm_head.product.dense())
+    assert torch.equal(model.lm_head.weight, model.wte.weight)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
 def test_a_product_survives_being_pickled(linear, packing):
     packed = product(linear.weight, linear.bias, packing)
     twin = pickle.loads(pickle.dumps(packed))
