@@ -134,13 +134,20 @@ def least_of(inputs: int, outputs: int) -> int:
     generator = torch.Generator().manual_seed(0)
     some = torch.randn(min(outputs, 1024), inputs, generator=generator)
     packed = torch.ops.mkldnn._reorder_linear_weight(some.repeat(-(-outputs // len(some)), 1)[:outputs], ROWS)
-    x, tried = torch.randn(FROM[-1], inputs, generator=generator), []
-    for work in (0, SMALL):
-        with threads_for(work):
-            tried += [torch.ops.mkldnn._linear_pointwise(x[:count], packed, None, "none", [], "") for count in FROM]
-    otherwise = {len(y) for y in tried if not torch.equal(y, tried[-1][: len(y)])}
-    first = 1 if is_intel() else LEAST
-    return next((count for count in FROM if count >= first and not any(n >= count for n in otherwise)), FROM[-1])
+    x = torch.randn(FROM[-1], inputs, generator=generator)
+
+    def products(count: int) -> list[Tensor]:
+        found = []
+        for work in (0, SMALL):
+            with threads_for(work):
+                found.append(torch.ops.mkldnn._linear_pointwise(x[:count], packed, None, "none", [], ""))
+        return found
+
+    whole = products(FROM[-1])[0]
+    for count in FROM[0 if is_intel() else 1 : -1]:  # not all: oneDNN keeps what it makes for each number of rows
+        if all(torch.equal(y, whole[:count]) for y in products(count)):
+            return count
+    return FROM[-1]
 
 
 class Blocks(Product):
