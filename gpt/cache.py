@@ -133,6 +133,14 @@ class KVCache:
         self.rewritten += length < self.length
         self.length = length
 
+    def fork(self, config: GPTConfig, batch_size: int, max_length: int, length: int | None = None) -> KVCache:
+        """A cache for a batch of texts that all go on from the first `length` positions of this one's text, or all."""
+        n = self.length if length is None else length
+        other = KVCache(config, batch_size, max_length, dtype=self.k.dtype, device=self.k.device)
+        other.k[:, :, :, :n], other.v[:, :, :, :n] = self.k[:, :, :, :n], self.v[:, :, :, :n]
+        other.advance(n)
+        return other
+
     def copy_(self, other: KVCache) -> None:
         """Take over everything that another cache of the same shape holds."""
         for mine, theirs in ((self.k, other.k), (self.v, other.v), (self.q, other.q)):

@@ -207,9 +207,7 @@ class Bytes(Product):
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.packed = torch.ops.quantized.linear_prepack(in_bytes(weight.detach().float()), None)
+        self.packed = torch.ops.quantized.linear_prepack(in_bytes(weight.detach().float()), None)
         self.bias = torch.zeros(len(weight)) if bias is None else bias.detach().float()
         self.levels = 127 if has_vnni() else 63  # older CPUs add 16-bit sums: one bit less, or they would overflow
 

@@ -64,29 +64,20 @@ def leaving_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[
     for place in positions:
         if not 0 <= place < T:
             raise ValueError(f"position {place} does not exist: the text has positions 0 to {T - 1}")
-    weight = widened(model.lm_head.weight)
-    idx, read = torch.tensor([list(ids)], device=model.device), cache_of(model, 1, T)
-    whole = log_p_after(model, weight, idx, read, token)  # (1,)
+    idx, weight = torch.tensor([list(ids)], device=model.device), widened(model.lm_head.weight)
+
+    @torch.inference_mode()
+    def log_p(rest: Tensor, cache: KVCache) -> Tensor:  # (B,), after a text of which the cache holds the beginning
+        return log_p_next(model, model.hidden_states(rest, cache=cache), token, weight)
+
+    read = KVCache(model.config, max_length=T, dtype=model.dtype, device=model.device)
+    whole = log_p(idx, read)  # (1,)
     size = max(1, BATCH_TOKENS // T)
     for start in range(0, len(positions), size):
         places = positions[start : start + size]
         same = min(*places, T - 2)  # tokens before all gaps, but one at least is left to read
-        cache = cache_of(model, len(places), T)
-        cache.k[:, :, :, :same], cache.v[:, :, :, :same] = read.k[:, :, :, :same], read.v[:, :, :, :same]
-        cache.advance(same)
         rest = torch.stack([torch.cat((idx[0, same:place], idx[0, place + 1 :])) for place in places])
-        yield whole - log_p_after(model, weight, rest, cache, token)
-
-
-def cache_of(model: GPT, batch_size: int, length: int) -> KVCache:
-    """An empty one for a model."""
-    return KVCache(model.config, batch_size, length, dtype=model.dtype, device=model.device)
-
-
-@torch.inference_mode()
-def log_p_after(model: GPT, weight: Tensor, idx: Tensor, cache: KVCache, token: int) -> Tensor:
-    """(B,) nats: log p(`token` comes next) after ids (B, T) that go on from a cache. weight: the head's."""
-    return log_p_next(model, model.hidden_states(idx, cache=cache), token, weight)
+        yield whole - log_p(rest, read.fork(model.config, len(places), T, same))
 
 
 def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = None) -> Tensor:

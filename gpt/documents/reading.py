@@ -103,11 +103,7 @@ class Reading:
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
         """A cache for a batch of texts that all go on from here."""
-        mine, n = self.cache, self.length
-        cache = KVCache(self.model.config, batch_size, max_length, dtype=mine.k.dtype, device=mine.k.device)
-        cache.k[:, :, :, :n], cache.v[:, :, :, :n] = mine.k[:, :, :, :n], mine.v[:, :, :, :n]
-        cache.advance(n)
-        return cache
+        return self.cache.fork(self.model.config, batch_size, max_length)
 
     def rows(self, start: int) -> tuple[Tensor, ...]:
         """All that is kept of the positions from `start` on, in memory of its own."""
