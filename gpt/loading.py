@@ -16,6 +16,7 @@ from gpt.checkpoints.hub import Progress
 from gpt.checkpoints.vocabularies import Vocabulary
 from gpt.engine import Engine
 from gpt.huge_pages import use_huge_pages
+from gpt.meta import meta_model
 from gpt.model import GPT
 from gpt.packed import pack
 from gpt.products import LARGE, matrix_numbers
@@ -102,7 +103,7 @@ def build(
             torch.manual_seed(0)
             model = GPT(checkpoint.config).eval().to(dtype)
     else:
-        model = checkpoint.build(dtype)
+        model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype)
     if packed:
         pack(model, precision)
         if matrix_numbers(model) >= LARGE:
@@ -115,6 +116,21 @@ def build(
     except torch.OutOfMemoryError:
         raise ValueError(f"{name} does not fit in the memory of {device}: choose a smaller model") from None
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout)
+
+
+def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
+    """The model of a checkpoint with its blocks packed, each as soon as it is read: only one is there in float32.
+
+    Raises ValueError as `Checkpoint.build`.
+    """
+    model = meta_model(checkpoint.config).eval()
+    unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
+    needed = memory_of(checkpoint, precision, torch.device("cpu")) + unpacked * torch.float32.itemsize
+    checkpoint.need_memory(needed)
+    large = matrix_numbers(model) >= LARGE
+    for block in checkpoint.fill(model):
+        pack(block, precision, large)
+    return model
 
 
 @dataclass(eq=False)

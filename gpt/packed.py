@@ -87,13 +87,15 @@ class PackedEmbedding(nn.Module):
         return rows.float() if self.scale is None else rows * F.embedding(x, self.scale)
 
 
-def pack(model: nn.Module, packing: Packing) -> None:
-    """Put every matrix of a model, in place, into a reduced precision; it can only read afterwards.
+def pack(model: nn.Module, packing: Packing, large: bool | None = None) -> None:
+    """Put every matrix of a model, or of a part of one, in place, into a packing; it can only read afterwards.
 
+    large: whether the model is, as in `gpt.products`; None looks at all that there is. What is packed stays as it is.
     Raises ValueError where this computer has no kernels for it.
     """
     check_packing(packing)
-    exact, large = packing == "fp32", matrix_numbers(model) >= LARGE
+    exact = packing == "fp32"
+    large = matrix_numbers(model) >= LARGE if large is None else large
     kinds = (nn.Embedding, nn.Linear)
     places = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
     rows: dict[Tensor, nn.Module] = {}

@@ -13,14 +13,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from gpt.checkpoints.bpe_files import write_gpt2_files
 from gpt.checkpoints.hugging_face import to_hugging_face
@@ -65,18 +64,31 @@ class Checkpoint:
 
         Raises ValueError if there is not enough memory or a weight is NaN or infinite.
         """
-        if self.n_bytes(dtype) > (free := free_memory()):
-            raise ValueError(f"this model needs {gigabytes(self.n_bytes(dtype))} of memory, {gigabytes(free)} are free")
-        model = meta_model(self.config)
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # turning a matrix is slow and keeps one core busy
-            weights = pool.map(lambda name: self._weight(name, dtype), self.parts)
-            state = dict(zip(self.parts, weights, strict=True))
-        if self.config.tie_weights:
-            state["lm_head.weight"] = state["wte.weight"]
-        model.load_state_dict(state, assign=True)
+        self.need_memory(self.n_bytes(dtype))
+        model = meta_model(self.config).eval()
+        for _ in self.fill(model, dtype):
+            pass
+        return model
+
+    def need_memory(self, n_bytes: int) -> None:
+        """Raise ValueError unless so much is free."""
+        if n_bytes > (free := free_memory()):
+            raise ValueError(f"this model needs {gigabytes(n_bytes)} of memory, {gigabytes(free)} are free")
+
+    def fill(self, model: GPT, dtype: torch.dtype = torch.float32) -> Iterator[nn.Module]:
+        """Give a model of `gpt.meta` its weights, and return each block that has its own: it may be packed at once.
+
+        Raises ValueError if a weight is NaN or infinite.
+        """
+        blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
+        for prefix, block in blocks.items():
+            names = [name for name in self.parts if name.startswith(prefix)]
+            block.load_state_dict({name.removeprefix(prefix): self._weight(name, dtype) for name in names}, assign=True)
+            yield block
+        others = [name for name in self.parts if not name.startswith(tuple(blocks))]
+        model.load_state_dict({name: self._weight(name, dtype) for name in others}, strict=False, assign=True)
         if self.config.tie_weights:
             model.lm_head.weight = model.wte.weight
-        return model.eval()
 
     def _weight(self, name: str, dtype: torch.dtype) -> Tensor:
         part = self.parts[name]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+import weakref
 from pathlib import Path
 
 import pytest
 import torch
 
-from gpt.checkpoints import convert, open_checkpoint, save_hugging_face, save_model
+from gpt import checkpoints
+from gpt.checkpoints import Checkpoint, convert, open_checkpoint, save_hugging_face, save_model
 from gpt.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
 from gpt.checkpoints.vocabularies import Characters, PlainIds, find_vocabulary, gpt2_or_ids
 from gpt.config import GPTConfig
+from gpt.loading import Precision, memory_of
 from gpt.memory import free_memory, gigabytes
 from gpt.model import GPT
 from gpt.sources import load_model
@@ -291,3 +294,40 @@ def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypat
 def test_sizes_are_written_for_people() -> None:
     assert gigabytes(652_038_144) == "0.61 GiB"
     assert gigabytes(3 * 2**20) == "3.0 MiB"
+
+
+def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny(n_layer=4)
+    save_model(tmp_path, model, PlainIds(261), dtype=torch.float32)
+    read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
+    left, weight_of = [], Checkpoint._weight
+
+    def watched(checkpoint: Checkpoint, name: str, dtype: torch.dtype) -> torch.Tensor:
+        weight = weight_of(checkpoint, name, dtype)
+        if name.startswith("h.") and weight.dim() == 2:
+            left.append({block for block, storage in read if storage() is not None} - {name[:4]})
+            read.append((name[:4], weakref.ref(weight.untyped_storage())))
+        return weight
+
+    monkeypatch.setattr(Checkpoint, "_weight", watched)
+    idx = torch.arange(9)[None]
+    with torch.inference_mode():
+        assert torch.allclose(load_model(tmp_path, device="cpu").model(idx), model(idx), atol=1e-5)
+    assert left == [set()] * 16
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_packed_model_needs_its_memory_and_that_of_a_part(
+    tmp_path: Path, precision: Precision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny(n_layer=4)
+    save_model(tmp_path, model, PlainIds(261))
+    part = 4 * max(model.wte.weight.numel(), sum(weight.numel() for weight in model.h[0].parameters()))
+    needed = memory_of(open_checkpoint(tmp_path), precision, torch.device("cpu")) + part
+    monkeypatch.setattr(checkpoints, "free_memory", lambda: needed - 1)
+    with pytest.raises(ValueError, match=r"needs .* of memory, .* are free"):
+        load_model(tmp_path, device="cpu", precision=precision)
+    monkeypatch.setattr(checkpoints, "free_memory", lambda: needed)
+    load_model(tmp_path, device="cpu", precision=precision)
