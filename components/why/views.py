@@ -98,9 +98,9 @@ def influence_bars(reading: Reading, asked: Prediction, influence: Influence, la
 
     upward, downward = int(values.argmax()), int(values.argmin())
     said, token = "", quoted(tokenizer, asked.token)
-    if values[upward] > 0:
+    if round(float(values[upward]), digits) > 0:
         said += say("why.influence.says", language, token=token, most=name(upward))
-    if values[downward] < 0:
+    if round(float(values[downward]), digits) < 0:
         said += say("why.influence.against", language, token=token, least=name(downward))
     if influence.first:
         said += say("why.influence.window", language, n=len(values))

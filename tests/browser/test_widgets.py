@@ -79,6 +79,7 @@ def demo() -> gr.Blocks:
             "empty": (lambda: gr.update(value="", labels=TOKEN_LABELS | {"empty": "Nothing yet."}), [strip]),
             "fourth": (lambda: gr.update(selected=selection(4)), [strip]),
             "shade": (lambda: gr.update(shade=shade_value(WEIGHTS)), [strip]),
+            "shade-nothing": (lambda: gr.update(shade=shade_value(np.zeros(3))), [strip]),
             "unshade": (lambda: gr.update(shade=""), [strip]),
             "chinese": (lambda: gr.update(labels=TOKEN_LABELS | {"probability": "概率"}), [strip]),
             "broken": (lambda: '{"figure": {"data": 7', [picture]),
@@ -212,7 +213,10 @@ def test_attention_shades_the_tokens_instead_of_probability(shown: Page) -> None
     weights = [float(chips(shown).nth(i).evaluate("e => e.style.getPropertyValue('--s')") or 0) for i in range(5)]
     assert weights == pytest.approx([0.25, 1, 0, 0.5, 0], abs=0.01)
     assert len({chips(shown).nth(i).evaluate(strength) for i in range(4)}) == 4
+    shown.click("#shade-nothing")
+    expect(shown.locator("#strip .gb-scale")).not_to_be_visible()
     shown.click("#unshade")
+    expect(shown.locator("#strip .gb-scale")).to_be_visible()
     expect(shown.locator("#strip .gb-to")).to_have_text("100 %")
     assert [chips(shown).nth(i).evaluate(strength) for i in range(5)] == before
 

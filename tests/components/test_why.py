@@ -215,6 +215,14 @@ def test_influences_that_are_all_small_are_not_written_as_zero(document):
     assert "(−0.0040 nats)" in said
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_reads_as_zero_is_named_neither_for_nor_against(document, sign):
+    reading, asked = why_reading.read(document, 5), why_reading.predict(document, 5)
+    influence = why_reading.Influence(sign * np.array([1.5, 0.2, -0.004]), 0)
+    said = content(why_views.influence_bars(reading, asked, influence, "en"))["text"]
+    assert ("Most for" in said, "Most against" in said) == (sign > 0, sign < 0)
+
+
 def test_every_word_of_the_tab_is_there_and_every_choice_has_one():
     assert WHY.items() <= TEXTS.items()
     choices = {

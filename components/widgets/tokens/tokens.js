@@ -122,6 +122,7 @@ function readShade(grown) {
   const inBits = levels && surprisal();
   const scale = scales[by].ends();
   part("from").textContent = inBits ? `${surprisal()} 0` : levels ? `${label("attention")} 0 %` : scale[0];
+  part("scale").style.visibility = levels && !Number(largest) ? "hidden" : ""; // nothing is shaded
   part("to").textContent = inBits ? bits(Number(largest)) : levels ? percent(Number(largest)) : scale[1];
 }
 
