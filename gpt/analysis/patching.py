@@ -85,7 +85,8 @@ def patch_sweep(
     """Patch the named activation, one of PATCHABLE, at each layer and position in turn; read the last position.
 
     clean, corrupted: ids of two texts of one length. answer: what follows the clean text; other: what follows the
-    corrupted one. Several positions run as one batch. progress: called with (passes done, passes in all).
+    corrupted one. Several positions run as one batch; those before the texts differ recover nothing, and do not run.
+    progress: called with (passes done, passes in all).
     Raises ValueError where the lengths differ, or both texts give the same logit difference.
     """
     check_patchable(name)
@@ -101,8 +102,9 @@ def patch_sweep(
         raise ValueError(f"both texts give the logit difference {best:.3f}: there is nothing to recover")
 
     size = max(1, BATCH_TOKENS // T)
-    starts = range(0, T, size)
-    recovered = direction.new_empty(model.config.n_layer, T)
+    first = next(place for place in range(T) if clean[place] != corrupted[place])  # before it both runs are the same
+    starts = range(first, T, size)
+    recovered = worst.expand(model.config.n_layer, T).clone()
     for layer in range(model.config.n_layer):
         good, bad = (getattr(run.layers[layer], name)[0] for run in runs)  # each (T, C)
         for number, start in enumerate(starts):

@@ -35,10 +35,10 @@ def test_the_way_of_the_answer_through_a_copying_model(name, answer):
 @torch.inference_mode()
 def test_a_sweep_is_one_pass_with_one_patch_for_each_cell(model, name, monkeypatch):
     model.double()
-    monkeypatch.setattr(patching, "BATCH_TOKENS", 3 * 8)  # three positions in a batch, the last batch smaller
+    monkeypatch.setattr(patching, "BATCH_TOKENS", 4 * 8)  # six positions from the difference on: four, then two
     done: list[tuple[int, int]] = []
     sweep = patch_sweep(model, CLEAN, CORRUPTED, 7, 9, name=name, progress=lambda *counts: done.append(counts))
-    assert done == [(count, 9) for count in range(1, 10)]
+    assert done == [(count, 6) for count in range(1, 7)]
     idx, trace = torch.tensor([CORRUPTED]), trace_text(model, CLEAN)
     clean, corrupted = ((model(torch.tensor([ids]))[0, -1]) for ids in (CLEAN, CORRUPTED))
     best, worst = (logits[7] - logits[9] for logits in (clean, corrupted))
