@@ -13,6 +13,7 @@ says nothing.
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -86,6 +87,7 @@ class Page(gr.Blocks):
             raise told
         if (given := len(inputs)) < (needed := len(block_fn.inputs)):
             raise error(f"/{block_fn.api_name}: {given} of {needed} values came, and over HTTP none is filled in")
+        inputs = [_standing(_of(state, block), value) for block, value in zip(block_fn.inputs, inputs, strict=False)]
         return await super().preprocess_data(block_fn, inputs, state, explicit_call)
 
     async def postprocess_data(self, block_fn: Any, predictions: Any, state: SessionState | None) -> list[Any]:
@@ -95,6 +97,23 @@ class Page(gr.Blocks):
             if isinstance(block, gr.HTML) and isinstance(update, dict) and "props" in update:
                 changed = {name: value for name, value in update.pop("props").items() if name != "__type__"}
                 if changed:
-                    widget = block if state is None or block._id not in state else state[block._id]
-                    update["props"] = widget.props | changed
+                    update["props"] = _of(state, block).props | changed
         return sent
+
+
+def _of(state: SessionState | None, block: Any) -> Any:
+    """A part of the page as it is for one visitor."""
+    return block if state is None or block._id not in state else state[block._id]
+
+
+def _standing(block: Any, value: Any) -> Any:
+    """Where a slider stands for a number that was typed beside it: the nearest one of its range, and its lowest for
+    an empty box. The browser shows it there, and gradio would refuse what was typed. Other parts get what came.
+    """
+    if not isinstance(block, gr.Slider):
+        return value
+    if value is None:
+        return block.minimum
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise error(f"{block.label} must be a number between {block.minimum} and {block.maximum}")
+    return min(max(value, block.minimum), block.maximum)

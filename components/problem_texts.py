@@ -87,6 +87,7 @@ PROBLEMS = {
     "there is no file or folder {}": "没有文件或文件夹 {}",
     "two of the files are named {}": "有两个文件都叫 {}",
     "{} cannot be read: {}": "无法读取 {}：{}",
+    "{} gives logits that are NaN or infinite: this training went wrong": "{} 给出的 logits 是 NaN 或无穷大：这次训练出了问题",
     "{} has weights that are NaN or infinite: this training went wrong": (
         "{} 的权重里有 NaN 或无穷大：这次训练出了问题"
     ),
@@ -164,6 +165,12 @@ PROBLEMS = {
     ),
     "a vocabulary of characters lists single characters, each once": "字符词表要列出单个的字符，每个一次",
     "{} is no nanoGPT vocabulary of characters: {}": "{} 不是 nanoGPT 的字符词表：{}",
+    "{} adds {} to what its merges make, which is not read here: leave it out to write token ids instead of text": (
+        "{} 在合并规则之外另加了 {}，这里不支持：去掉这个文件，就可以直接输入词元编号"
+    ),
+    "{} cannot spell every text, it has no token for byte {}: leave it out to write token ids": (
+        "{} 不能拼出所有文本，没有字节 {} 的词元：去掉这个文件，就可以直接输入词元编号"
+    ),
     "{} cannot spell every text: it has no token for byte {}": "{} 不能拼出所有文本：没有字节 {} 的词元",
     "{} is no tiktoken vocabulary: its ids are not 0 to {}, each once": (
         "{} 不是 tiktoken 词表：编号不是 0 到 {} 各一次"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import get_args
 
 from torch import Tensor
@@ -51,7 +51,8 @@ class Edits:
     drop_positions: leaves out the learned position embedding, or the rotation.
     patches: values to put in, see `Patch`.
 
-    Raises ValueError for an activation that `GPTConfig` does not know, and a factor that is no finite number.
+    Raises ValueError for an activation that `GPTConfig` does not know, a factor that is no finite number, and what
+    names no layer or head.
     """
 
     head_scale: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -64,6 +65,14 @@ class Edits:
     def __post_init__(self) -> None:
         if self.activation is not None and self.activation not in get_args(Activation):
             raise ValueError(f"activation must be one of {get_args(Activation)}, not {self.activation!r}")
+        if not isinstance(self.drop_positions, bool):
+            raise ValueError(f"drop_positions must be True or False, not {self.drop_positions!r}")
+        for head in self.head_scale:
+            if not (isinstance(head, tuple) and len(head) == 2 and all(isinstance(n, Integral) for n in head)):
+                raise ValueError(f"a head is named by its layer and its number, not {head!r}")
+        for layer in (*self.attn_scale, *self.mlp_scale):
+            if not isinstance(layer, Integral):
+                raise ValueError(f"a layer is named by its number, not {layer!r}")
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
             if not isinstance(factor, Real) or not math.isfinite(factor):
                 raise ValueError(f"a part can be multiplied by a finite number, not {factor!r}")

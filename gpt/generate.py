@@ -6,7 +6,6 @@ import math
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from gpt.loading import LoadedModel
 from gpt.registry import get_model
 from gpt.sampling import SamplingParams, choose, uniform
 from gpt.threads import threads_for
+from gpt.tokenizer import whole_ids
 from gpt.zero import on_zero_gpu
 
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
@@ -271,17 +271,6 @@ def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]
     for token_id in ids:
         tokenizer.token_bytes(token_id)
     return ids
-
-
-def whole_ids(ids: object) -> list[int]:
-    """Token ids as whole numbers of Python, from a list, an array or a tensor. Raises ValueError for anything else."""
-    try:
-        given = list(ids)
-        if isinstance(ids, bytes | bytearray) or any(isinstance(token_id, bool) for token_id in given):
-            raise TypeError
-        return [index(token_id) for token_id in given]
-    except TypeError:
-        raise ValueError("a prompt must be text, or token ids, which are whole numbers") from None
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:

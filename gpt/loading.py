@@ -19,8 +19,8 @@ from gpt.huge_pages import use_huge_pages
 from gpt.meta import meta_model
 from gpt.model import GPT
 from gpt.packed import pack
-from gpt.products import LARGE, matrix_numbers
-from gpt.threads import let_helpers_go
+from gpt.products import LARGE, matrix_numbers, pass_work
+from gpt.threads import let_helpers_go, threads_for
 from gpt.zero import on_zero_gpu
 
 Precision = Literal["fp32", "bf16", "int8"]
@@ -115,6 +115,9 @@ def build(
         model.to(device)
     except torch.OutOfMemoryError:
         raise ValueError(f"{name} does not fit in the memory of {device}: choose a smaller model") from None
+    with torch.inference_mode(), threads_for(pass_work(matrix_numbers(model), 1)):
+        if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
+            raise ValueError(f"{name} gives logits that are NaN or infinite: this training went wrong")
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout)
 
 

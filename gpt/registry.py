@@ -25,6 +25,8 @@ from gpt.model import GPT
 from gpt.sources import DEFAULT_MODEL, MODELS, Source, find_source
 from gpt.zero import on_zero_gpu
 
+SAID = 200  # characters of a name that is not known
+
 
 class Registry:
     """Shared models: each loaded once, kept while they fit in a memory budget.
@@ -108,7 +110,7 @@ class Registry:
             self._uploads[name] = folder
         try:
             self.get(name)
-        except ValueError:
+        except BaseException:
             self.remove(name)
             raise
         return name
@@ -128,7 +130,7 @@ class Registry:
         """The shared model of that name, loaded on first use. Raises ValueError if that is not possible."""
         with self._lock:
             if name not in self._sources:
-                raise ValueError(f"there is no model {name!r}: known models are {', '.join(self._listed())}")
+                raise ValueError(f"there is no model {name[:SAID]!r}: known models are {', '.join(self._listed())}")
             loaded = self._kept.get(name) or self._alive.get(name)
             if loaded is not None:
                 self._keep(loaded)

@@ -154,7 +154,9 @@ def penalise(logits: np.ndarray, penalty: float | None, previous_ids: Sequence[i
     """Logits of earlier tokens divided by the penalty where positive, multiplied where negative."""
     if penalty is None or len(previous_ids) == 0:
         return logits
-    ids = np.asarray(previous_ids, dtype=np.int64)
+    ids = np.asarray(previous_ids)
+    if ids.dtype.kind not in "iu":
+        raise ValueError("previous_ids must be token ids, whole numbers")
     for token_id in (ids.min(), ids.max()):
         if not 0 <= token_id < len(logits):
             raise ValueError(f"token id {token_id} does not exist: the vocabulary has ids 0 to {len(logits) - 1}")
@@ -229,8 +231,11 @@ def softmax(logits: np.ndarray) -> Tensor:
 
 
 def is_number(value: object) -> bool:
-    """A real number; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """A real number that a float can hold; True and False are none."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and float(value) is not None
+    except OverflowError:
+        return False
 
 
 def is_whole(value: object) -> bool:

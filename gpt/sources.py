@@ -62,7 +62,7 @@ def usable(device: str | torch.device) -> torch.device:
     """A device that this computer has. Raises ValueError for any other."""
     try:
         found = torch.device(device)
-        torch.empty(0, device=found)
+        torch.empty(1, device=found).item()  # which has numbers: meta has none
     except (AssertionError, NotImplementedError, RuntimeError, TypeError):
         raise ValueError(f"this computer has no device {str(device)!r} that torch can use: choose cpu") from None
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+from operator import index
 from pathlib import Path
 
 import tiktoken
@@ -57,6 +58,17 @@ def _replace_surrogate(error: UnicodeError) -> tuple[bytes, int]:
 
 
 codecs.register_error("replace_surrogate", _replace_surrogate)
+
+
+def whole_ids(ids: object) -> list[int]:
+    """Token ids as whole numbers of Python, from a list, an array or a tensor. Raises ValueError for anything else."""
+    try:
+        given = list(ids)
+        if isinstance(ids, bytes | bytearray) or any(isinstance(token_id, bool) for token_id in given):
+            raise TypeError
+        return [index(token_id) for token_id in given]
+    except TypeError:
+        raise ValueError("a prompt must be text, or token ids, which are whole numbers") from None
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:

@@ -49,6 +49,8 @@ def nearest_value(scene: Scene) -> str:
     tokenizer, token = document.loaded.tokenizer, document.ids[scene.position]
     found = nearest_tokens(document.loaded.model, token, NEAREST)
     ids, cosines = found.token.tolist(), found.cosine.float().cpu().numpy()
+    if not ids:  # a vocabulary of one token
+        return ""
     labels = [token_text(tokenizer, token_id) for token_id in ids]
     figure = closeness_bars(labels, cosines, title=say("embeddings.cosine", language))
     told = {"token": visible(token_text(tokenizer, token)), "nearest": quoted(tokenizer, ids[0])}

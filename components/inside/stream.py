@@ -194,7 +194,12 @@ def neurons_table(scene: Scene, found: Neurons) -> str:
 
 
 def whole_percents(shares: np.ndarray) -> list[str]:
-    """Shares of a whole as percents that sum to 100: the largest remainders are the ones rounded up."""
+    """Shares of a whole as percents that sum to 100: the largest remainders are the ones rounded up.
+
+    A whole of nothing has none.
+    """
+    if not np.isfinite(shares).all():
+        return ["–"] * len(shares)
     lower = np.floor(100 * shares)
     missing = round(100 - lower.sum())
     lower[np.argsort(lower - 100 * shares, kind="stable")[:missing]] += 1

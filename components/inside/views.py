@@ -101,7 +101,9 @@ def _strips(record: Record, layer: int, vectors: HeadVectors) -> dict[str, Strip
 
 def strip_content(strip: Strip, rows: slice, least: float = 0.0, *, bins: int | None = None) -> dict[str, Any]:
     """Some rows of a column as they travel. least: the smallest scale; bins: fewer pixels than the strip has."""
-    values = strip.values[rows] if bins is None else pooled(strip.values[rows], bins)
+    values = strip.values[rows]
+    if bins is not None:
+        values = pooled(values, min(bins, values.shape[1]))
     scale = float(f"{max(least, np.percentile(np.abs(values), FULL)):.3g}") or 1.0  # as it is said
     return {"bins": values.shape[1], "width": strip.width, "scale": f"{scale:g}", "data": packed(values, scale)}
 

@@ -61,7 +61,7 @@ def build_feed_forward(words: Words, frame: Frame, playground: Playground) -> Pa
                 gr.Slider,
                 {"label": "ff.position", "info": "ff.position.info"},
                 minimum=0,
-                maximum=config.block_size - 1,
+                maximum=max(1, config.block_size - 1),
                 step=1,
                 value=0,
                 elem_id="ff-position",

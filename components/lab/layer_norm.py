@@ -100,7 +100,7 @@ def _controls(words: Words, frame: Frame) -> dict[str, Any]:
             gr.Slider,
             {"label": "norm.position", "info": "norm.position.info"},
             minimum=0,
-            maximum=config.block_size - 1,
+            maximum=max(1, config.block_size - 1),
             step=1,
             value=1,
             elem_id="norm-position",

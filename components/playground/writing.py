@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from components.api import error
 from components.i18n import Language, say
 from components.playground import steer_views, views
 from components.playground.looking import controls, look, params_of, pictures, told
+from components.problems import in_words
 from components.session import Begun, Session
 from components.updates import update_gap
 from components.widgets.tokens import selection
@@ -44,6 +46,8 @@ def write(ui: Playground, values: Values) -> Iterator[Values]:
                     if not mine:
                         return
             yield from _seated(ui, session, begun, values[ui.frame.language])
+    except ValueError as problem:  # logits beyond what a float can hold
+        raise error(problem, values[ui.frame.language]) from None
     finally:
         session.turns.end(begun.turn)
 
@@ -116,8 +120,11 @@ def finish(ui: Playground, values: Values) -> Values:
             return update | {ui.status: told(session, language)}
         document.read()
         session.finish_reason = session.finish_reason or "stopped"
+        try:
+            update |= look(ui, session, params_of(ui, values), language)
+        except ValueError as problem:
+            return update | {ui.status: in_words(problem, language)}
         return update | {
-            **look(ui, session, params_of(ui, values), language),
             ui.status: told(session, language),
             ui.tree: steer_views.tree(document, language),
         }

@@ -32,7 +32,8 @@ class Attribution:
     embedding, position (0 where positions are rotary or dropped): of the token read here.
     heads: (n_layer, n_head), each head through its slice of c_proj. attn_bias: (n_layer,), c_proj's own bias.
     mlp: (n_layer,), each feed-forward part, biases included. norm_bias: the last LayerNorm's own bias.
-    scale: the frozen standard deviation, sqrt(variance + eps). logit: what the model itself says.
+    scale: the frozen standard deviation, sqrt(variance + eps). logit: what the head makes of the last state; a model in
+    bf16 or int8 rounds that state first.
     """
 
     embedding: float

@@ -48,6 +48,11 @@ def read_tokenizer_file(path: Path) -> Tokenizer:
     ids, merges, added = model.get("vocab"), model.get("merges"), said.get("added_tokens") or []
     if not isinstance(ids, dict) or not isinstance(merges, list) or not isinstance(added, list):
         raise ValueError(f"{path.name} is no vocabulary: it must hold tokens and merges")
+    if joined := [token["content"] for token in added if isinstance(token, dict) and token.get("special") is False]:
+        raise ValueError(
+            f"{path.name} adds {joined[0]!r} to what its merges make, which is not read here: leave it out to write "
+            "token ids instead of text"
+        )
     try:
         pairs = [pair.split(" ") if isinstance(pair, str) else [str(part) for part in pair] for pair in merges]
         ids = ids | {str(token["content"]): token["id"] for token in added}
@@ -65,6 +70,10 @@ def from_merges(ids: Mapping[str, int], pairs: Sequence[Sequence[str]], words: s
     if not ids or not all(type(i) is int and 0 <= i < 2 * len(ids) for i in ids.values()):
         raise ValueError(f"{words} is no vocabulary: it must give each token an id")
     letters = byte_letters()
+    if missing := [byte for letter, byte in letters.items() if letter not in ids]:
+        raise ValueError(
+            f"{words} cannot spell every text, it has no token for byte {missing[0]}: leave it out to write token ids"
+        )
     try:
         made = [ids[a + b] for a, b in pairs]
         spelled = [*letters, *(a + b for a, b in pairs)]

@@ -56,7 +56,9 @@ def read_options(config: Mapping[str, object]) -> dict[str, object]:
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ValueError(f"activation_function={activation!r} is not implemented: known are {', '.join(ACTIVATIONS)}")
     said = {ours: config[theirs] for theirs, ours in NAMES.items() if config.get(theirs) is not None}
-    return {"activation": ACTIVATIONS[activation], "n_head": 12, **said}
+    if "n_head" not in config:
+        said["n_head"] = 12
+    return {"activation": ACTIVATIONS[activation], **said}
 
 
 def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:

@@ -101,8 +101,7 @@ def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Names without what torch.compile, DDP and the outer module put before them; buffers of masks left out."""
     named = {}
     for name, tensor in tensors.items():
-        for prefix in ("module.", "_orig_mod.", "transformer."):
-            name = name.removeprefix(prefix)
+        name = re.sub(r"^(module\.|_orig_mod\.)*(transformer\.)?", "", name)
         if re.search(r"\.attn\.(bias|masked_bias)$|\.att\.mask$", name):
             continue
         if name in named:

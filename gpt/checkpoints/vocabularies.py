@@ -46,7 +46,8 @@ class Characters:
     eot_id = None
 
     def __init__(self, characters: list[str]) -> None:
-        if not characters or len(set(characters)) != len(characters) or any(len(c) != 1 for c in characters):
+        single = all(isinstance(character, str) and len(character) == 1 for character in characters)
+        if not characters or not single or len(set(characters)) != len(characters):
             raise ValueError("a vocabulary of characters lists single characters, each once")
         self.characters = characters
         self.n_vocab = len(characters)

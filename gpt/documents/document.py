@@ -9,7 +9,7 @@ from itertools import count
 from gpt.checkpoints.vocabularies import Vocabulary
 from gpt.documents.branches import CHOSEN, TYPED, Branches, History, Origin
 from gpt.sampling import uniform
-from gpt.tokenizer import IncrementalDecoder
+from gpt.tokenizer import IncrementalDecoder, whole_ids
 
 _keys = count(1)
 
@@ -106,6 +106,7 @@ class Document:
 
     def _add(self, ids: Sequence[int], origin: Origin, after: int | None = None, *, joined: bool = False) -> str:
         """Tokens behind a position, as one action; all of them, or a ValueError."""
+        ids = whole_ids(ids)
         tip = self.path[-1] if after is None else self._node(after)
         room = self.block_size - self.tree.depths[tip]
         if room == 0 and ids:

@@ -1,6 +1,7 @@
 import base64
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from components.inside.part import Scene
 from components.inside.record import Record
 from components.inside.stream_figures import closeness_bars, share_bars, similarity_heatmap
 from components.playground.views import Look
-from gpt import Edits, Generation, Trace, get_model
+from gpt import GPT, Edits, Generation, GPTConfig, Trace, get_model
 from gpt.analysis.residual import stream_lengths, strongest_neurons
+from gpt.checkpoints.vocabularies import PlainIds
 
 TEXT = "The dog ran to the park with"
 
@@ -105,6 +107,18 @@ def test_the_nearest_tokens_and_positions_are_those_of_the_embedding(scene):
     assert f"{cosine.topk(2).values[1]:.2f}" in bars["text"]
     wpe = torch.nn.functional.normalize(model.wpe.weight.detach(), dim=1)
     assert f"{(wpe[1:] * wpe[:-1]).sum(1).mean():.2f}" in json.loads(positions_value(model, "en"))["text"]
+
+
+def test_a_stream_of_no_length_has_no_shares():
+    assert stream.whole_percents(np.array([0.5, 0.25, 0.25])) == ["50\u00a0%", "25\u00a0%", "25\u00a0%"]
+    assert stream.whole_percents(np.full(3, np.nan)) == ["–"] * 3
+
+
+def test_a_vocabulary_of_one_token_has_no_nearest(scene):
+    model = GPT(GPTConfig(vocab_size=1, block_size=4, n_layer=1, n_head=1, n_embd=8))
+    alone = SimpleNamespace(model=model, tokenizer=PlainIds(1))
+    document = SimpleNamespace(loaded=alone, ids=[0])
+    assert nearest_value(replace(scene, record=SimpleNamespace(document=document), position=0)) == ""
 
 
 def test_figures_refuse_what_does_not_fit():

@@ -127,6 +127,35 @@ def test_a_call_that_lacks_values_is_told_how_many(keeping_page):
     assert "/shout: 0 of 1 values came" in answer
 
 
+@pytest.fixture
+def sliding_page() -> Iterator[str]:
+    with Page() as page:
+        slider, said = gr.Slider(2, 8, value=3, label="heads"), gr.Textbox()
+        slider.input(str, slider, said, api_name="tell")
+        said.submit(lambda word: gr.update(maximum=int(word)), said, slider, api_name="stretch")
+    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
+    yield url
+    page.close()
+
+
+@pytest.mark.parametrize(("typed", "taken"), [(5, "5"), (50, "8"), (-1, "2"), (None, "2"), (1e300, "8"), (2.5, "2.5")])
+def test_a_number_that_a_slider_cannot_stand_at_is_the_nearest_that_it_can(sliding_page, typed, taken):
+    assert Client(sliding_page, verbose=False).predict(typed, api_name="/tell") == taken
+
+
+def test_a_slider_that_was_stretched_goes_further_for_this_visitor_alone(sliding_page):
+    one, other = (Client(sliding_page, verbose=False) for _ in range(2))
+    one.predict("20", api_name="/stretch")
+    assert one.predict(50, api_name="/tell") == "20"
+    assert other.predict(50, api_name="/tell") == "8"
+
+
+@pytest.mark.parametrize("typed", ["5", [5], {"a": 5}, True])
+def test_what_is_no_number_is_refused_by_the_slider_s_name(sliding_page, typed):
+    with pytest.raises(AppError, match="heads must be a number between 2 and 8"):
+        Client(sliding_page, verbose=False).predict(typed, api_name="/tell")
+
+
 def test_a_widget_is_told_all_its_properties_or_none():
     with Page() as page:
         label, strip = gr.Textbox(), gr.HTML(ids=True, labels={"name": "tokens"}, size=1)

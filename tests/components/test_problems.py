@@ -19,9 +19,18 @@ FOR_PROGRAMS = {
     "cache.py": None,
     "trace.py": None,
     "model.py": ['approximate must be "tanh" or "none", not {}', "attention_mask must be {}, not {}"],
-    "sampling.py": ["u must lie in [0, 1), not {}", "logits must be one row, a number per token, not of shape {}"],
+    "sampling.py": [
+        "u must lie in [0, 1), not {}",
+        "logits must be one row, a number per token, not of shape {}",
+        "previous_ids must be token ids, whole numbers",
+    ],
     "loading.py": ["precision must be one of {}, not {}"],
-    "edits.py": ["a patch of shape {} does not fit: each text needs {} numbers"],
+    "edits.py": [
+        "a patch of shape {} does not fit: each text needs {} numbers",
+        "drop_positions must be True or False, not {}",
+        "a head is named by its layer and its number, not {}",
+        "a layer is named by its number, not {}",
+    ],
     "analysis/__init__.py": [
         "an analysis is of one text: this trace holds {}",
         "position {} was not traced: the trace has positions 0 to {}",

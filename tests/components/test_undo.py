@@ -138,3 +138,20 @@ def test_what_was_made_ready_and_stopped_before_it_was_written_is_not_waited_for
         assert session.turns._stream is None
         list(writing.write(UI, values))  # the event may be on its way
         assert session.begun is None
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_text_whose_numbers_overflow_is_told_and_gives_the_buttons_back(
+    values: dict[str, Any], monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    def overflow(*_: object) -> str:
+        raise ValueError("logits must be finite or -inf: these hold +inf or NaN, or nothing but -inf")
+
+    values["frame.language"] = language
+    list(starting.begin(UI, values | {"prompt": "The dog"}))
+    monkeypatch.setattr(writing.views, "bars", overflow)
+    with pytest.raises(gr.Error, match="有限" if language == "zh" else "must be finite"):
+        list(writing.write(UI, values))
+    update = writing.finish(UI, values)
+    assert update["generate"] == gr.update(interactive=True)
+    assert ("有限" if language == "zh" else "must be finite") in update["status"]

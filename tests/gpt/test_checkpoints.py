@@ -138,7 +138,7 @@ def test_gpt2_sized_model_without_vocabulary_gets_plain_ids_offline(monkeypatch:
             vocabulary.encode("Hello")
 
 
-@pytest.mark.parametrize("device", ["bogus", "cuda:99", "meta?", 3.5])
+@pytest.mark.parametrize("device", ["bogus", "cuda:99", "meta?", "meta", 3.5])
 def test_a_device_that_is_not_there_is_refused_with_a_sentence(device: object) -> None:
     with pytest.raises(ValueError, match="this computer has no device"):
         load_model("stories", device=device)
@@ -331,3 +331,42 @@ def test_a_packed_model_needs_its_memory_and_that_of_a_part(
         load_model(tmp_path, device="cpu", precision=precision)
     monkeypatch.setattr(checkpoints, "free_memory", lambda: needed)
     load_model(tmp_path, device="cpu", precision=precision)
+
+
+def test_weights_whose_logits_overflow_are_refused_by_name(tmp_path: Path) -> None:
+    model = tiny()
+    for parameter in model.parameters():
+        parameter.data.mul_(1e15)
+    save_model(tmp_path / "burst", model, PlainIds(261), dtype=torch.float32)
+    with pytest.raises(ValueError, match="burst gives logits that are NaN or infinite"):
+        load_model(tmp_path / "burst")
+
+
+@pytest.mark.parametrize("words", [["a", 5], [["a"], "b"], [None, "b"], ["a", "a"], ["a", "bc"]])
+def test_characters_that_are_none_are_refused(tmp_path: Path, words: list[object]) -> None:
+    (tmp_path / "characters.json").write_text(json.dumps(words))
+    with pytest.raises(ValueError, match="lists single characters, each once"):
+        find_vocabulary(tmp_path, 2)
+
+
+def test_a_word_that_is_added_to_the_merges_is_refused(tmp_path: Path) -> None:
+    from tokenizers import ByteLevelBPETokenizer
+
+    trained = ByteLevelBPETokenizer()
+    trained.train_from_iterator(["the tree thought"], 300)
+    trained.add_tokens(["hello"])
+    trained.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match=r"tokenizer\.json adds 'hello'"):
+        find_vocabulary(tmp_path, 310)
+
+
+def test_a_vocabulary_without_some_bytes_says_which(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer as Trained
+    from tokenizers import models, pre_tokenizers, trainers
+
+    trained = Trained(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trained.train_from_iterator(["the tree thought"], trainers.BpeTrainer(vocab_size=40, show_progress=False))
+    trained.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match=r"it has no token for byte 33: leave it out"):
+        find_vocabulary(tmp_path, 310)

@@ -231,6 +231,22 @@ def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
         Edits(**{part: {(0, 0) if part == "head_scale" else 0: factor}})
 
 
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ({"head_scale": {0: 0.0}}, "a head is named by its layer and its number, not 0"),
+        ({"head_scale": {(0,): 0.0}}, r"a head is named by its layer and its number, not \(0,\)"),
+        ({"head_scale": {(0, 0.5): 0.0}}, "a head is named by its layer and its number"),
+        ({"attn_scale": {0.5: 0.0}}, "a layer is named by its number, not 0.5"),
+        ({"mlp_scale": {"0": 0.0}}, "a layer is named by its number, not '0'"),
+        ({"drop_positions": "no"}, "drop_positions must be True or False, not 'no'"),
+    ],
+)
+def test_what_names_no_part_is_refused(edits: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Edits(**edits)
+
+
 def test_a_patch_is_a_tensor_and_fits_the_batch() -> None:
     with pytest.raises(ValueError, match="must be a tensor, not list"):
         Patch("resid_pre", 0, 0, [0.0] * 8)

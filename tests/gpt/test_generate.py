@@ -134,6 +134,12 @@ def test_ids_of_any_kind_become_whole_numbers_that_can_be_saved(loaded, ids):
 def test_what_is_neither_text_nor_ids_is_refused_at_once(loaded, prompt):
     with pytest.raises(ValueError, match="a prompt must be text, or token ids"):
         generate(loaded, prompt, GREEDY, 1)
+    document = Generation(loaded, [97])
+    with pytest.raises(ValueError, match="a prompt must be text, or token ids"):
+        document.append_text(prompt)
+    with pytest.raises(ValueError, match="a prompt must be text, or token ids"):
+        document.append([97])
+    assert document.ids == [97]
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, None])

@@ -165,7 +165,7 @@ def test_logits_are_left_as_they_were_and_any_float_type_will_do():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("temperature", value) for value in (-0.1, math.inf, math.nan, None, "1", True)),
+        *(("temperature", value) for value in (-0.1, math.inf, math.nan, None, "1", True, 10**400)),
         *(("top_k", value) for value in (0, -1, 2.0, "5", True)),
         *(("top_p", value) for value in (0, -0.1, 1.01, math.nan, "0.9", True)),
         *(("min_p", value) for value in (-0.01, 1.01, math.nan, "0", False)),
@@ -200,6 +200,9 @@ def test_logits_of_another_shape_are_refused(shape):
 
 @pytest.mark.parametrize("wrong", [-1, 5])
 def test_an_earlier_id_outside_the_vocabulary_is_refused(wrong):
+    for other in ([0.5], ["a"], [10**30]):
+        with pytest.raises(ValueError, match="previous_ids must be token ids, whole numbers"):
+            distribution(torch.zeros(5), SamplingParams(repetition_penalty=1.1), previous_ids=other)
     with pytest.raises(ValueError, match=f"token id {wrong} does not exist: the vocabulary has ids 0 to 4"):
         distribution(torch.zeros(5), SamplingParams(repetition_penalty=1.1), previous_ids=[2, wrong])
 

@@ -53,7 +53,7 @@ def assert_same_logits(path: Path, reference: Callable[[Tensor], Tensor], layout
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("buffer", [True, False], ids=["mask-buffer", "no-buffer"])
-@pytest.mark.parametrize("prefix", ["_orig_mod.", "", "module._orig_mod."])
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "", "module._orig_mod.", "_orig_mod.module."])
 def test_nanogpt_checkpoint_gives_its_logits(tmp_path: Path, bias: bool, buffer: bool, prefix: str) -> None:
     model = randomized(NanoGPT(bias=bias, buffer=buffer))
     path = save_nano(model, tmp_path, prefix)
