@@ -109,7 +109,7 @@ def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:
 
 
 _FIRST_LANGUAGE = """() => {
-  const asked = new URLSearchParams(location.search).get("lang") || localStorage.getItem("glassbox-lang");
+  const asked = new URLSearchParams(location.search).getAll("lang").at(-1) || localStorage.getItem("glassbox-lang");
   const language = asked || (navigator.language.startsWith("zh") ? "zh" : "en");
   return language === "zh" ? "zh" : "en";
 }"""

@@ -44,11 +44,12 @@ CHANGE: dict[str, tuple[str, str]] = {
     "change.switches.feed": ("feed-forward", "前馈部分"),
     "change.switches.on": ("on", "开"),
     "change.switches.off": ("off", "关"),
+    "change.switches.state": ("{part}: {state}", "{part}：{state}"),
     "change.switches.times": ("× {factor}", "乘以 {factor}"),
     "change.switches.cost": ("its removal changes {bits} bits", "去掉它改变 {bits} 比特"),
     "change.switches.legend": (
-        "Deeper: switching this head off changes the predictions on the first {n} tokens of this text more (up to {most} bits a position).",
-        "颜色越深：关掉这个头，对这段文本前 {n} 个词元的预测改变越大（每个位置最多 {most} 比特）。",
+        "Stronger colour: switching this head off changes the predictions on the first {n} tokens of this text more (up to {most} bits a position).",
+        "颜色越浓：关掉这个头，对这段文本前 {n} 个词元的预测改变越大（每个位置最多 {most} 比特）。",
     ),
     "change.switches.keys": (
         "Click: off and on. Shift+click selects for the slider. Keys: arrows, Space, + and −. Layers and heads count from 0.",

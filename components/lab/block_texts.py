@@ -10,8 +10,8 @@ BLOCKS: dict[str, tuple[str, str]] = {
     "skeleton.full": ("whole model", "完整模型"),
     "skeleton.bare": ("blocks skipped", "跳过所有层"),
     "skeleton.bars.says": (
-        "The running model after {token}: broad and pale as it is, slim and strong with every block skipped.",
-        "正在运行的模型在 {token} 之后：浅色宽条是原样，深色细条是跳过所有层之后。",
+        "The running model after {token}: the broad bars as it is, the slim ones with every block skipped.",
+        "正在运行的模型在 {token} 之后：宽条是原样，细条是跳过所有层之后。",
     ),
     "skeleton.shapes.question": ("Which shapes flow through both?", "流过两者的是什么形状？"),
     "skeleton.shapes.says": (

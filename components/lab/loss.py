@@ -15,6 +15,7 @@ from components.frame import Frame
 from components.i18n import Language, Words, say
 from components.lab import loss_views
 from components.lab.loss_views import Reading
+from components.playground import views
 from components.playground.tab import LOOKING, RUNNING
 from components.problems import in_words
 from components.session import spelled
@@ -126,8 +127,7 @@ def stride_choices(language: Language) -> list[tuple[str, int]]:
 
 def strip_words(language: Language) -> dict[str, str]:
     """The words of the strip, which is shaded by surprisal."""
-    keys = ("name", "empty", "token", "id", "probability", "rank", "attention", "marks")
-    named = {key: say(f"strip.{key}", language) for key in keys}
+    named = views.strip_words(language, say("strip.empty", language))
     return named | {"surprisal": say("loss.surprisal", language), "bits": say("loss.bits", language)}
 
 

@@ -134,6 +134,7 @@ def turned(position: int, key: int, language: Language) -> str:
         size=HEAD_SIZE,
         position=position,
         key_position=key,
+        last=PAIRS[-1],
         slower=f"{degrees[0] / degrees[-1]:,.0f} ×",
         angles=", ".join(f"{angle:.3g}°" for angle in degrees),
     )

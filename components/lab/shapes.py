@@ -13,6 +13,7 @@ from components.frame import Frame
 from components.i18n import Language, Words, say
 from components.lab import shape_building, shape_views
 from components.lab.shape_settings import LABELS, RANGES, SWITCHES, shape_of, values_of
+from components.playground import views
 from components.playground.tab import LOOKING, RUNNING, Playground
 from components.problems import in_words
 from components.widgets.chart import chart
@@ -190,8 +191,7 @@ def _building(words: Words, config: GPTConfig) -> dict[str, Any]:
 
 def strip_words(language: Language) -> dict[str, str]:
     """The words of both strips."""
-    keys = ("name", "token", "id", "probability", "rank", "attention", "marks")
-    return {key: say(f"strip.{key}", language) for key in keys} | {"empty": say("shapes.build.empty", language)}
+    return views.strip_words(language, say("shapes.build.empty", language))
 
 
 def read_controls(ui: ShapeLab, values: Values) -> dict[str, Any]:

@@ -55,9 +55,9 @@ SPEED: dict[str, tuple[str, str]] = {
     ),
     "positions.circles": (
         "Pairs 0, 2, 4 and 6 of a head of {size}: the blue hand is the query at {position}, the other the key at {key_position}. "
-        "The last turns {slower} slower than the first: {angles} a token.",
+        "Pair {last} turns {slower} slower than pair 0: {angles} a token.",
         "宽度为 {size} 的头，第 0、2、4、6 对：蓝色指针是位置 {position} 的查询，另一根是位置 {key_position} 的键。每对转得越来越慢，"
-        "最后一对比第一对慢 {slower}：每个词元转 {angles}。",
+        "第 {last} 对比第 0 对慢 {slower}：每个词元转 {angles}。",
     ),
     "positions.query": ("query", "查询"),
     "positions.key": ("key", "键"),

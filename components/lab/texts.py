@@ -141,9 +141,9 @@ LABS: dict[str, tuple[str, str]] = {
     "loss.question": ("How surprised is the model?", "模型有多意外？"),
     "loss.what": (
         "Paste any text: each token is coloured by its surprisal, −log2 of the probability that the model gave it. "
-        "Pale was "
-        "expected, deep was not. At most {limit} tokens.",
-        "粘贴任意文本：每个词元按它的意外程度着色，也就是模型给它的概率的 −log2。浅色在意料之中，深色在意料之外。"
+        "Faint was "
+        "expected, strong was not. At most {limit} tokens.",
+        "粘贴任意文本：每个词元按它的意外程度着色，也就是模型给它的概率的 −log2。颜色淡的在意料之中，颜色浓的在意料之外。"
         "最多 {limit} 个词元。",
     ),
     "loss.text": ("Text", "文本"),

@@ -19,7 +19,7 @@ from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
-from components.widgets.tokens import TOKEN_LABELS, tokens
+from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model
 from gpt.experiments import gpt2_copy, language_costs, merge_steps, words
 
@@ -118,21 +118,21 @@ def draw(ui: TokenizerPanel, values: Values, entering: bool) -> Values:
         tokenizer = known[side]
         ladder, strip, name = (getattr(ui, f"{part}_{side}") for part in ("ladder", "strip", "name"))
         if tokenizer is None:
-            update |= {ladder: "", strip: strip_update(""), name: ""}
+            update |= {ladder: "", strip: strip_update("", language), name: ""}
             continue
         steps = merge_steps(tokenizer, word)
         told = say("bpe.picture", language) if side == "own" else token_views.says(steps, word, language)
         update |= {
             name: names[side],
-            strip: strip_update(views.prompt_strip(tokenizer, tokenizer.encode(text))),
+            strip: strip_update(views.prompt_strip(tokenizer, tokenizer.encode(text)), language),
             ladder: token_views.ladder(steps, told, language),
         }
     return update
 
 
-def strip_update(value: str) -> Any:
+def strip_update(value: str, language: Language) -> Any:
     """A strip with every property: of one that no page has drawn yet, the browser keeps only those of an update."""
-    fixed = {"labels": TOKEN_LABELS, "marks": False, "selected": "-1", "shade": ""}
+    fixed = {"labels": views.strip_words(language), "marks": False, "selected": "-1", "shade": ""}
     return gr.update(value=value, ids=True, selectable=False, **fixed)
 
 

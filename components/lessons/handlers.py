@@ -12,6 +12,7 @@ from components.lessons.picture import MOST_TOKENS, Drawn, Knob, Picture, Scene
 from components.lessons.pictures import PICTURES
 from components.lessons.places import Rooms, select_head, set_place
 from components.lessons.screen import body_value, head_value
+from components.playground.views import strip_words
 from components.problems import in_words
 from components.session import first_prompt
 
@@ -142,9 +143,3 @@ def prepare(ui: Lessons, rooms: Rooms, values: Values) -> Values:
     """What the place should show."""
     index = values[ui.index]
     return (set_place(rooms, LESSONS[index].place, values) if index != NOTHING_OPEN else {}) or gr.skip()
-
-
-def strip_words(language: Language) -> dict[str, str]:
-    """The words of the strip."""
-    keys = ("name", "token", "id", "probability", "rank", "attention", "marks")
-    return {key: say(f"strip.{key}", language) for key in keys} | {"empty": ""}

@@ -149,8 +149,8 @@ SECOND: dict[str, tuple[str, str]] = {
     "lesson.next.answer": (
         "Without the cache the whole text is read again for each token: more than {times} times the work at 1,024. With it one token is read, "
         "and only looking back grows. The price is memory for every token. Rotary positions turn q and k by their place instead of adding "
-        "a vector, as fixed sine waves did before GPT; softmax(q kᵀ) then depends on distance alone.",
+        "a vector, as fixed sine waves did before GPT; of two places softmax(q kᵀ) then knows the distance alone.",
         "没有缓存，每写一个词元都要把整段文本重读一遍：1,024 个时是 {times} 倍以上的计算。有缓存只读一个词元，增长的只是回头看的部分；代价是每个词元都要占内存。"
-        "旋转位置编码不加向量，而是按位置把 q 和 k 转一个角度（GPT 之前用的是固定的正弦波），这样 softmax(q kᵀ) 只取决于距离。",
+        "旋转位置编码不加向量，而是按位置把 q 和 k 转一个角度（GPT 之前用的是固定的正弦波），这样位置只通过两者的距离影响 softmax(q kᵀ)。",
     ),
 }

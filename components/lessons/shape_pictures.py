@@ -115,7 +115,7 @@ def cost(scene: Scene) -> Drawn:
     unit = 1e8 if scene.language == "zh" else 1e6  # Chinese counts in hundreds of millions
     text = scene.say(
         "cost",
-        model=scene.choice,
+        model=scene.say(f"next.choice.{scene.choice}"),
         n=f"{length:,}",
         cached=f"{with_cache.multiplications / unit:,.1f}",
         uncached=f"{without.multiplications / unit:,.1f}",

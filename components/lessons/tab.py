@@ -33,6 +33,7 @@ from components.lessons.picture import MOST_CHARACTERS
 from components.lessons.places import Rooms
 from components.lessons.screen import lesson_body, lesson_head
 from components.playground.tab import LOOKING, RUNNING, Playground
+from components.playground.views import strip_words
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
@@ -141,7 +142,7 @@ def _picture(words: Words) -> dict[str, Any]:
         )
         parts["notice"] = sentence(kind="notice", elem_id="lesson-notice")
         parts["says"] = sentence(kind="lead", elem_id="lesson-says")
-        parts["strip"] = words.build(tokens, {"labels": handlers.strip_words}, selectable=False, elem_id="lesson-strip")
+        parts["strip"] = words.build(tokens, {"labels": strip_words}, selectable=False, elem_id="lesson-strip")
         parts["chart"] = chart(elem_id="lesson-chart")
         parts["table"] = table(elem_id="lesson-table")
     return parts

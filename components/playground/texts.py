@@ -58,20 +58,20 @@ PLAYGROUND: dict[str, tuple[str, str]] = {
     ),
     # what the tint stands for
     "strip.hint.probability": (
-        "Deeper colour: the model gave it more probability. Click any token to look inside.",
-        "颜色越深，模型给它的概率越高。点击任意词元查看内部。",
+        "Stronger colour: the model gave it more probability. Click any token to look inside.",
+        "颜色越浓，模型给它的概率越高。点击任意词元查看内部。",
     ),
     "strip.hint.rank": (
-        "Deeper colour: the token stood higher in the model's list. Click any token to look inside.",
-        "颜色越深，词元在模型的名单上名次越高。点击任意词元查看内部。",
+        "Stronger colour: the token stood higher in the model's list. Click any token to look inside.",
+        "颜色越浓，词元在模型的名单上名次越高。点击任意词元查看内部。",
     ),
     "strip.hint.entropy": (
-        "Deeper colour: the model was less sure what would come there. Click any token to look inside.",
-        "颜色越深，模型在那里越拿不准。点击任意词元查看内部。",
+        "Stronger colour: the model was less sure what would come there. Click any token to look inside.",
+        "颜色越浓，模型在那里越拿不准。点击任意词元查看内部。",
     ),
     "strip.hint.surprisal": (
-        "Deeper colour: the token surprised the model more. Click any token to look inside.",
-        "颜色越深，词元越出乎模型意料。点击任意词元查看内部。",
+        "Stronger colour: the token surprised the model more. Click any token to look inside.",
+        "颜色越浓，词元越出乎模型意料。点击任意词元查看内部。",
     ),
     "strip.hint.attention": (
         "Shaded by where {token} looked. Click any token to look inside.",

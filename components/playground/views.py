@@ -74,6 +74,12 @@ def strip_step(document: Generation, step: Step, known: Known | None = None) -> 
     return _measured_line(document.loaded.tokenizer, step.token_id, step.text, measured, "g")
 
 
+def strip_words(language: Language, empty: str = "") -> dict[str, str]:
+    """The words of a strip. empty: what stands there before the first token."""
+    keys = ("name", "token", "id", "probability", "rank", "attention", "marks")
+    return {key: say(f"strip.{key}", language) for key in keys} | {"empty": empty}
+
+
 def prompt_strip(tokenizer: Tokenizer, ids: list[int]) -> str:
     """The strip under the prompt box, as one types."""
     return header(doc="prompt") + token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
@@ -106,13 +112,22 @@ def _line(
     kind: Kind,
     entropy: float | None = None,
 ) -> str:
-    """A token by the characters that it completes; by its bytes where it completes none."""
+    """A token by the characters that it completes, and by the bytes with which it begins another."""
     data = tokenizer.token_bytes(token_id)
     if token_id == tokenizer.eot_id:
         text = token_text(tokenizer, token_id)
     if "\ufffd" in text:  # what stood before it stays a fragment: this token may be whole all the same
         text = data.decode("utf-8", "ignore") if _whole(data) else ""
-    return token_line(token_id, text, probability, rank, kind, b"" if text else data, entropy)
+    return token_line(token_id, text, probability, rank, kind, begun(data) if text else data, entropy)
+
+
+def begun(data: bytes) -> bytes:
+    """The beginning of a character that the end of the data cuts off; b"" where it ends with a whole one."""
+    for n in range(1, min(4, len(data) + 1)):
+        first = data[-n]
+        if first >= 0xC0:  # of a character in UTF-8; those behind it are below
+            return data[-n:] if n < (2 if first < 0xE0 else 3 if first < 0xF0 else 4) else b""
+    return b""
 
 
 def _whole(data: bytes) -> bool:

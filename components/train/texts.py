@@ -117,8 +117,8 @@ TRAIN: dict[str, tuple[str, str]] = {
     ),
     "train.curve.says.goal": (" 99 % were reached at step {step}.", "第 {step} 步达到 99%。"),
     "train.curve.note": (
-        "Small jumps in the pale line are batches that were easier or harder. Click a step to see the model of that moment.",
-        "浅色线上的小起伏，是因为各批数据难易不同。点击某一步，可以看那一刻的模型。",
+        "Small jumps in the training line are batches that were easier or harder. Click a step to see the model of that moment.",
+        "训练那条线上的小起伏，是因为各批数据难易不同。点击某一步，可以看那一刻的模型。",
     ),
     # samples and attention
     "train.moment": ("Step to look at", "查看哪一步"),

@@ -65,8 +65,7 @@ def strip(document: Generation) -> str:
 
 def strip_words(language: Language) -> dict[str, str]:
     """The words of the strip, which is shaded by influence."""
-    keys = ("name", "empty", "token", "id", "probability", "rank", "marks")
-    return {key: say(f"strip.{key}", language) for key in keys} | {"attention": say("why.influence", language)}
+    return views.strip_words(language, say("strip.empty", language)) | {"attention": say("why.influence", language)}
 
 
 def method_says(document: Generation, asked: Prediction, method: Method, language: Language) -> str:

@@ -99,6 +99,16 @@ def test_a_preset_shows_its_numbers_and_moving_a_slider_makes_it_one_s_own(shape
     expect(headline).to_contain_text("131,527,680 parameters")  # one block more: 7,087,872
 
 
+def test_a_number_beyond_the_range_and_an_empty_box_are_what_the_slider_then_shows(shapes):
+    type_number(shapes, "n-layer", 500)
+    expect(shapes.locator("#shape-n-layer input[type=number]")).to_have_value("96")
+    expect(shapes.locator("#shape-headline")).to_contain_text("43,542,912 parameters")
+    type_number(shapes, "n-layer", "")
+    expect(shapes.locator("#shape-n-layer input[type=number]")).to_have_value("1")
+    expect(shapes.locator("#shape-headline")).to_contain_text("1,280,832 parameters")
+    pick(shapes, PICKED, "4,394,880")
+
+
 def test_a_wrong_combination_says_why_and_loses_nothing(shapes):
     pick(shapes, "GPT-2 small", "124,439,808")
     type_number(shapes, "n-head", 13)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from plotly.graph_objects import Figure
 
+from components.playground.views import token_lines
 from components.widgets.chart import chart, chart_value
 from components.widgets.tokens import header, selection, shade_value, token_line, tokens
 
@@ -69,3 +70,27 @@ def test_gradio_takes_the_values_as_they_are_and_warns_of_nothing() -> None:
         warnings.simplefilter("error", UserWarning)  # gradio's kind
         assert tokens(strip, elem_id="strip").value == strip
         assert chart(picture, elem_id="chart").value == picture
+
+
+class Pieces:
+    """A vocabulary of these tokens."""
+
+    eot_id = None
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.token_bytes = pieces.__getitem__
+
+
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        ((b"a", b" b"), [("a", ""), (" b", "")]),
+        ((b" \xe5", b"\xb0", b"\x8f"), [(" ", r"\xe5"), ("", r"\xb0"), ("小", "")]),  # as GPT-2 spells " 小"
+        ((b" \xf0\x9f", b"\x90", b"\xb6 \xe5"), [(" ", r"\xf0\x9f"), ("", r"\x90"), ("🐶 ", r"\xe5")]),
+        ((b"\xe5", b"x"), [("", r"\xe5"), ("x", "")]),
+        ((b"\xb0", b"\xc3\xa9"), [("", r"\xb0"), ("é", "")]),
+    ],
+)
+def test_every_byte_of_a_token_is_shown_on_a_chip(pieces: tuple[bytes, ...], shown: list[tuple[str, str]]) -> None:
+    lines = token_lines(Pieces(*pieces), range(len(pieces)), [(None, None)] * len(pieces), 0).splitlines()
+    assert [(line[1], line[5] if len(line) > 5 else "") for line in map(json.loads, lines)] == shown

@@ -14,7 +14,22 @@ _FOLDER = Path(__file__).parent
 _SCRIPT = (_FOLDER / "switches.js").read_text(encoding="utf-8")
 CSS = (_FOLDER / "switches.css").read_text(encoding="utf-8")
 
-LABELS = ("name", "layer", "all", "head", "attention", "feed", "on", "off", "times", "cost", "keys", "short", "legend")
+LABELS = (
+    "name",
+    "layer",
+    "all",
+    "head",
+    "attention",
+    "feed",
+    "on",
+    "off",
+    "times",
+    "cost",
+    "keys",
+    "short",
+    "legend",
+    "state",
+)
 
 _TEMPLATE = """<div class="gb-switches">
 <div class="gb-switch-grid" role="grid" tabindex="0"></div>

@@ -49,7 +49,7 @@ function state(row, column) {
 
 function describe(row, column) {
   const cost = value.costs && row > 0 && column > 1 && column < value.n_head + 2 ? value.costs[(row - 1) * value.n_head + column - 2] : null;
-  const words = `${title(row, column)}: ${state(row, column)}`;
+  const words = fill(label("state"), { part: title(row, column), state: state(row, column) });
   return cost === null ? words : `${words} · ${fill(label("cost"), { bits: cost.toPrecision(2) })}`;
 }
 

@@ -114,7 +114,7 @@ def token_line(
 
     `probability` in 0..1 and `rank` (1 = best) are what the model gave it before it was there; `entropy`, in bits, is
     of the distribution that they are from. A token that is no whole character has the text "" and its bytes in
-    `data`, shown as \\xNN, as everywhere.
+    `data`, shown as \\xNN, as everywhere; so has the beginning of one after a text.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]

@@ -59,6 +59,7 @@ function chip(record, index) {
   if (record.text) {
     const [, inside, end] = record.text.match(/^([^]*?)(\n*)$/);
     made.append(props.ids ? node("span", "", inside) : inside); // a column would leave out a bare space
+    if (record.bytes) made.append(node("i", "gb-bytes", record.bytes)); // the beginning of the next character
     if (end) made.append(node("i", "gb-newline", "⏎".repeat(end.length)));
     record.after = end; // breaks the line, so it stands after the chip
   } else {
@@ -212,7 +213,7 @@ function showTip(target) {
   if (surprisal()) {
     if (record.probability !== null) rows.push([surprisal(), bits(-Math.log2(record.probability))]);
   } else if (levels) rows.push([label("attention"), percent((record.level / FULL) * Number(shade.split(":")[0]))]);
-  tip.replaceChildren(node("strong", "", visible(record.text) || record.bytes || "∎"));
+  tip.replaceChildren(node("strong", "", visible(record.text) + (record.bytes || "") || "∎"));
   for (const [name, text] of rows) tip.append(node("span", "", name), node("b", "", text));
   tip.hidden = false;
   tipped?.removeAttribute("aria-describedby");
