@@ -21,6 +21,7 @@ _SMALL = 10  # pixels, of the labels below a heatmap
 _GAP = 4  # pixels, between labels and cells
 _OUTSIDE = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "middle", "showarrow": False}
 _ROW = 22  # pixels of one bar
+LETTER = 0.027  # of the bars' width that a letter after a bar takes on a telephone
 _NAMES = 100  # pixels for the names of bars, always: they may change at every token, the axis should not move
 _CELL = 17  # pixels of one row of a heatmap that is large enough for them
 
@@ -68,13 +69,15 @@ def next_token_bars_content(
     if not len(labels) == len(before) == len(after):
         raise ValueError(f"{len(labels)} labels need as many bars, not {len(before)} and {len(after)}")
     names = [token_label(label, longest=11) for label in labels]
-    ends = [f"\u00a0{_change(a, b)}" for a, b in zip(before, after, strict=True)]
+    said = [_change(a, b) for a, b in zip(before, after, strict=True)]
+    ends = [f"\u00a0{escape(change)}" for change in said]
     colours = [LIGHT["muted"]] * len(labels)
     if chosen is not None:
         names[chosen], ends[chosen] = f"<b>{names[chosen]}</b>", f"<b>{ends[chosen]}</b>"
         colours[chosen] = LIGHT["accent"]
     rows = list(range(len(labels)))
     tips = np.maximum(before, after)
+    room = 1 - LETTER * np.array([len(change) for change in said])  # of the width, beside what is written
     bars = {"type": "bar", "orientation": "h", "y": rows, "hovertemplate": "%{x:.3%}"}
     marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
     arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["accent"]}
@@ -92,7 +95,11 @@ def next_token_bars_content(
             "height": _ROW * len(labels) + 36,
             "barmode": "overlay",
             "margin": {"l": _NAMES, "r": 8, "t": 28, "b": 4},
-            "xaxis": QUIET | {"range": [0, 1.65 * float(tips.max(initial=1e-9))], "showticklabels": False},
+            "xaxis": QUIET
+            | {
+                "range": [0, float(max(1.65 * tips.max(initial=1e-9), (tips / room).max(initial=0)))],
+                "showticklabels": False,
+            },
             "yaxis": _tokens_axis(names) | {"range": [len(labels) - 0.5, -0.5], "ticklabelstandoff": 14},
             "legend": LEGEND
             | {
@@ -202,7 +209,7 @@ def attention_heatmap_content(
 
 def _change(before: float, after: float) -> str:
     """ "41 % → 58 %", or one number where both read the same."""
-    old, new = escape(percent(float(before))), escape(percent(float(after)))
+    old, new = percent(float(before)), percent(float(after))
     return new if old == new else f"{old} → {new}"
 
 

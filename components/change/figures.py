@@ -84,7 +84,7 @@ def recovery_heatmap(
     ]
     edge = max(1.0, float(np.abs(recovered).max(initial=0)))
     rows = {"range": [n_layer - 0.5, -0.5], "tickvals": list(range(0, n_layer, max(1, -(-n_layer // 16))))}
-    written = [[f"{decimal(100 * value, 0)} %" for value in row] for row in recovered]
+    written = [[decimal(100 * value, 0) for value in row] for row in recovered]  # in percent, as the scale says
     numbers = {"text": written, "texttemplate": "%{text}", "textfont": SMALL | {"color": LIGHT["text"]}}
     numbered = n <= 14 and n_layer <= 16
     return Figure(

@@ -54,7 +54,7 @@ def nearest_value(scene: Scene) -> str:
     labels = [token_text(tokenizer, token_id) for token_id in ids]
     figure = closeness_bars(labels, cosines, title=say("embeddings.cosine", language))
     told = {"token": visible(token_text(tokenizer, token)), "nearest": quoted(tokenizer, ids[0])}
-    says = say("embeddings.says", language, **told, cosine=f"{cosines[0]:.2f}")
+    says = say("embeddings.says", language, **told, cosine=decimal(cosines[0]))
     return chart_value(figure, says, say("embeddings.note", language))
 
 

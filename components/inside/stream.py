@@ -173,8 +173,8 @@ def neurons_value(scene: Scene, found: Neurons) -> str:
         token=_token(scene),
         layer=scene.look.layer,
         first=int(found.index[0]),
-        pre=f"{found.pre[0]:.2f}",
-        post=f"{found.post[0]:.2f}",
+        pre=decimal(found.pre[0]),
+        post=decimal(found.post[0]),
         activation=activation,
         up=_tokens(scene, found.up[0].tolist()[:2]),
         down=_tokens(scene, found.down[0].tolist()[:2]),
@@ -187,7 +187,7 @@ def neurons_table(scene: Scene, found: Neurons) -> str:
     names = ("neuron", "pre", "post", "length", "up", "down")
     rows = [[say(f"neurons.{name}", scene.language) for name in names]]
     for i, index in enumerate(found.index.tolist()):
-        numbers = [f"{values[i]:.2f}" for values in (found.pre, found.post, found.length)]
+        numbers = [decimal(values[i]) for values in (found.pre, found.post, found.length)]
         pushed = [_tokens(scene, ids[i].tolist()) for ids in (found.up, found.down)]
         rows.append([str(index), *numbers, *pushed])
     return table_value(rows)

@@ -10,6 +10,7 @@ from plotly.graph_objects import Figure
 
 from components.figure_style import GRID_ZERO, LEGEND, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
+from components.labels import decimal
 from components.palette import CURVES, DIVERGING, MONO, colorscale
 
 
@@ -63,7 +64,7 @@ def closeness_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) ->
         raise ValueError(f"{len(cosines)} cosines need as many labels, not {len(labels)}")
     rows = np.arange(len(labels))
     bars = {"type": "bar", "orientation": "h", "y": rows, "x": np.asarray(cosines, np.float32)}
-    bars |= {"marker": {"color": LIGHT["after"]}, "text": [f"{value:.2f}" for value in cosines]}
+    bars |= {"marker": {"color": LIGHT["after"]}, "text": [decimal(value) for value in cosines]}
     bars |= {"textposition": "outside", "cliponaxis": False, "textfont": SMALL | {"color": LIGHT["muted"]}}
     ticks = {"tickvals": rows, "ticktext": [token_label(label) for label in labels]}
     layout = {

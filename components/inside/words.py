@@ -7,7 +7,7 @@ from torch import Tensor
 
 from components.i18n import Language, say
 from components.inside.record import HeadVectors, Record
-from components.labels import Vocabulary, percent, quoted
+from components.labels import Vocabulary, decimal, percent, quoted
 
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
 EPS = 1e-5  # as in gpt.model.LayerNorm
@@ -107,4 +107,4 @@ def _shares(record: Record, row: np.ndarray) -> str:
 
 def number(value: float) -> str:
     """Two digits after the point, none where there are three before it."""
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+    return decimal(value, 2 if abs(value) < 100 else 0)

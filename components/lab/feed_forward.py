@@ -15,7 +15,7 @@ from components.i18n import Language, Words, say
 from components.lab.panel import Panel, Values, document_of, make_panel
 from components.lab.panel_figures import grid
 from components.lab.shape_figures import part_bars
-from components.labels import ACTIVATIONS, percent, quoted
+from components.labels import ACTIVATIONS, decimal, percent, quoted
 from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
@@ -109,7 +109,7 @@ def draw(ui: FeedForwardPanel, values: Values, entering: bool) -> Values:
             activation=activation,
             active=percent((after > 0).mean()),
             neuron=strongest,
-            value=f"{after[strongest]:.2f}",
+            value=decimal(after[strongest]),
         ),
         ui.widths: widths(config.n_embd, len(after), position + 1, activation, language),
         ui.name_before: say("ff.before", language, activation=activation),
@@ -120,8 +120,8 @@ def draw(ui: FeedForwardPanel, values: Values, entering: bool) -> Values:
                 "ff.before.says",
                 language,
                 hidden=f"{len(before):,}",
-                low=f"{before.min():.2f}",
-                high=f"{before.max():.2f}",
+                low=decimal(before.min()),
+                high=decimal(before.max()),
                 negative=percent((before < 0).mean()),
             ),
             language,
@@ -131,8 +131,8 @@ def draw(ui: FeedForwardPanel, values: Values, entering: bool) -> Values:
             say(
                 "ff.after.says",
                 language,
-                low=f"{after.min():.2f}",
-                high=f"{after.max():.2f}",
+                low=decimal(after.min()),
+                high=decimal(after.max()),
                 quiet=percent((np.abs(after) < QUIET).mean()),
             ),
             language,

@@ -13,7 +13,7 @@ from components.frame import Frame
 from components.i18n import Language, Words, say
 from components.lab.panel import Panel, Values, document_of, make_panel
 from components.lab.panel_figures import row_bars
-from components.labels import quoted
+from components.labels import decimal, quoted
 from components.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
@@ -229,7 +229,7 @@ def statistics(rows: torch.Tensor) -> list[list[float]]:
 
 def number(value: float) -> str:
     """Four digits after the point; what rounds to nothing is 0.0000, without a sign."""
-    return f"{value:.4f}" if abs(value) >= 5e-5 else f"{0:.4f}"
+    return decimal(value, 4)
 
 
 def picture(when: str, rows: torch.Tensor, names: list[str], language: Language) -> str:

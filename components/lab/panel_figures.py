@@ -10,6 +10,7 @@ from plotly.graph_objects import Figure
 
 from components.figure_style import ALL_LABELS, GRID_ZERO, LEGEND, LIGHT, QUIET, SMALL, escape
 from components.figures import token_label
+from components.labels import decimal
 from components.palette import CURVES, DIVERGING, HEAD_HUES, colorscale
 
 _PAIR = (LIGHT["before"], LIGHT["after"])
@@ -39,7 +40,7 @@ def row_bars(
         bars = {"type": "bar", "x": np.arange(width), "y": row, "xaxis": f"x{axis}", "yaxis": f"y{axis}"}
         bars |= {"marker": {"color": LIGHT["after"], "line": {"width": 0}}, "showlegend": False}
         if width <= _LABELLED:
-            bars |= {"text": [f"{value:.4f}" for value in row], "textposition": "outside", "cliponaxis": False}
+            bars |= {"text": [decimal(value, 4) for value in row], "textposition": "outside", "cliponaxis": False}
             bars |= {"textfont": SMALL | {"color": LIGHT["muted"]}}
         data.append(bars | {"hovertemplate": f"{escape(place_title)} %{{x}}: %{{y:.4f}}<extra></extra>"})
         over = {"xref": f"x{axis} domain", "yref": f"y{axis}", "x0": 0, "x1": 1}

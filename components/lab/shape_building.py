@@ -56,7 +56,7 @@ def example(workshop: Workshop, written: Generation) -> Built | None:
         params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
         for _ in document.steps_here(params, EXAMPLE_LENGTH):
             pass
-        facts = replace(facts, n_tokens=len(document.ids) - document.n_prompt)
+        facts = replace(facts, n_tokens=len(document.ids) - document.n_prompt, example=True)
         return Built(facts, views.strip(document), views.strip(written))
 
 

@@ -43,7 +43,7 @@ class Facts:
     """What is known of a model that was built and has written.
 
     stages: of one forward pass over its prompt. model: the trained one beside it. n_tokens: written by it, 0 where
-    it was stopped.
+    it was stopped. example: of the page's own text and shape, shown before anything was built.
     """
 
     config: GPTConfig
@@ -53,6 +53,7 @@ class Facts:
     model: str
     n_tokens: int
     seed: int
+    example: bool = False
 
 
 def headline(config: GPTConfig, skeleton: bool, language: Language) -> str:
@@ -139,7 +140,8 @@ def status(facts: Facts | None, language: Language) -> str:
     """What was built, and how it wrote."""
     if facts is None:
         return ""
-    return say(
+    said = say("shapes.status.example", language) if facts.example else ""
+    return said + say(
         "shapes.status" if facts.n_tokens else "shapes.status.stopped",
         language,
         n=f"{count_parameters(facts.config, skeleton=facts.skeleton):,}",

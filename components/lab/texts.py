@@ -102,6 +102,7 @@ LABS: dict[str, tuple[str, str]] = {
         "此刻别人也在造模型，内存已用完：请稍后再试。",
     ),
     "shapes.building": ("Drawing random weights …", "正在随机生成权重……"),
+    "shapes.status.example": ("An example: ", "示例："),
     "shapes.status": (
         "{n} random weights drawn in {seconds} s · {tokens} tokens · seed {seed}",
         "{n} 个随机权重，用时 {seconds} 秒 · {tokens} 个词元 · 种子 {seed}",

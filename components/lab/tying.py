@@ -12,7 +12,7 @@ from components.frame import Frame
 from components.i18n import Language, Words, say
 from components.lab import shape_views
 from components.lab.panel import Panel, Values, document_of, make_panel
-from components.labels import percent, quoted, token_text, visible
+from components.labels import decimal, percent, quoted, token_text, visible
 from components.playground.tab import Playground
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
@@ -131,5 +131,5 @@ def nearest(document: Generation, values: Values, ui: TyingPanel, language: Lang
     tokenizer, token_id = document.loaded.tokenizer, document.ids[position]
     lines = [[say(f"tying.near.{key}", language) for key in ("token", "similarity")]]
     for neighbour in nearest_tokens(document.loaded.model, token_id, NEIGHBOURS):
-        lines.append([visible(token_text(tokenizer, neighbour.token_id)), f"{neighbour.similarity:.3f}"])
+        lines.append([visible(token_text(tokenizer, neighbour.token_id)), decimal(neighbour.similarity, 3)])
     return say("tying.near", language, token=quoted(tokenizer, token_id)), table_value(lines)

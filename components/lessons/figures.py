@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.figure_style import GRID_ZERO, LEGEND, LIGHT, escape
+from components.figure_style import GRID_ZERO, LEGEND, LIGHT, QUIET, escape
 from components.palette import CURVES, MONO
 
 _HEIGHT = 300
@@ -39,7 +39,7 @@ def bar_groups(
         for (name, values), colour in zip(groups.items(), colours, strict=True)
     ]
     ticks = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names]}
-    axis = GRID_ZERO | ticks | {"title": {"text": escape(x_title)}, "showgrid": False, "tickfont": {"family": MONO}}
+    axis = QUIET | ticks | {"title": {"text": escape(x_title)}, "tickfont": {"family": MONO}, "automargin": True}
     upright = GRID_ZERO | {"title": {"text": escape(y_title)}} | (_log_axis() if log else {})
     return _figure(data, axis, upright, legend=len(groups) > 1)
 
@@ -87,7 +87,7 @@ def spikes(values: np.ndarray, *, x_title: str, y_title: str) -> Figure:
         "marker": {"color": LIGHT["after"], "line": {"width": 0}},
         "hovertemplate": f"{escape(x_title)} %{{x}}<br>{escape(y_title)} %{{y:.4~g}}<extra></extra>",
     }
-    axis = GRID_ZERO | {"title": {"text": escape(x_title)}, "range": [-0.5, len(values) - 0.5], "showgrid": False}
+    axis = QUIET | {"title": {"text": escape(x_title)}, "range": [-0.5, len(values) - 0.5]}
     return _figure([bars], axis, GRID_ZERO | {"title": {"text": escape(y_title)}}, legend=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -68,17 +69,21 @@ def _choices(key: str, picture: Picture, language: Language) -> list[tuple[str, 
     return [(say(f"picture.{key}.choice.{choice}", language), choice) for choice in picture.choices]
 
 
-def draw(ui: Lessons, values: Values) -> Values:
+def draw(ui: Lessons, values: Values) -> Iterator[Values]:
     """The small picture of the lesson that is open; what cannot be drawn is said, and the rest stays."""
     language, index = values[ui.frame.language], values[ui.index]
     picture = PICTURES.get(LESSONS[index].key) if index != NOTHING_OPEN else None
     if picture is None:
-        return {ui.notice: gr.skip()}
+        yield {ui.notice: gr.skip()}
+        return
+    if picture.takes_time():
+        yield {ui.says: say("lessons.learning", language)}
     try:
         drawn = picture.draw(scene_of(ui, picture, values))
     except ValueError as problem:
-        return {ui.notice: in_words(problem, language)}
-    return {ui.notice: "", **_values(ui, drawn, language)}
+        yield {ui.notice: in_words(problem, language)}
+    else:
+        yield {ui.notice: "", **_values(ui, drawn, language)}
 
 
 def _values(ui: Lessons, drawn: Drawn, language: Language) -> Values:

@@ -100,7 +100,8 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Picture:
-    """The controls of a picture and how it is drawn. text: the first text, None for no box; choices: of the switch.
+    """The controls of a picture and how it is drawn. text: the first text, None for no box; choices: of the switch;
+    takes_time: whether it would be seconds now.
 
     draw may raise ValueError with a sentence for a person.
     """
@@ -110,3 +111,4 @@ class Picture:
     a: Knob | None = None
     b: Knob | None = None
     choices: tuple[str, ...] = ()
+    takes_time: Callable[[], bool] = lambda: False

@@ -109,6 +109,11 @@ def run() -> Lessons:
         return _run()
 
 
+def is_to_run() -> bool:
+    """Whether nobody has asked for it yet."""
+    return _run.cache_info().currsize == 0
+
+
 @lru_cache(maxsize=1)
 def _run() -> Lessons:
     material = TextMaterial(SONNET, block_size=RECIPE.block_size, seed=RECIPE.seed)
@@ -165,5 +170,5 @@ PICTURES: dict[str, Picture] = {
     "untrained": Picture(
         untrained, text=EXAMPLE, a=Knob("picture.seed", 0, 20, 1, 1), choices=("untrained", "trained")
     ),
-    "training": Picture(training, a=Knob("picture.updates", 0, STEPS, EVERY, 0)),
+    "training": Picture(training, a=Knob("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
 }

@@ -10,6 +10,10 @@ LESSONS: dict[str, tuple[str, str]] = {
     "lessons.count": ("Lesson {n} of {total}", "第 {n} 课，共 {total} 课"),
     "lessons.previous": ("Previous", "上一课"),
     "lessons.next": ("Next", "下一课"),
+    "lessons.learning": (
+        "A tiny model learns this now, which takes some seconds …",
+        "一个很小的模型正在学，需要几秒……",
+    ),
     "lessons.seen": ("seen", "看过"),
     "lessons.answered": ("answered", "答过"),
     "lessons.progress": (

@@ -134,7 +134,8 @@ def test_lengths_in_the_words_are_those_of_transformers(byte_tokenizer: Tokenize
     words = shown(record)["words"]
     before = states.hidden_states[LOOK.layer][0, LOOK.position]
     assert words["pre"].endswith(f"|x| = {before.norm():.2f}")
-    assert f"mean {before.mean():.2f}, std {(before.var(unbiased=False) + 1e-5).sqrt():.2f}" in words["norm1"]
+    mean = f"{before.mean():.2f}".replace("-", "−")
+    assert f"mean {mean}, std {(before.var(unbiased=False) + 1e-5).sqrt():.2f}" in words["norm1"]
     assert words["post"].endswith(f"|x| = {states.hidden_states[LOOK.layer + 1][0, LOOK.position].norm():.2f}")
     expected = states.attentions[LOOK.layer][0, LOOK.head, LOOK.position].numpy()
     np.testing.assert_allclose(shown(record)["row"], expected, atol=1e-4)
