@@ -21,7 +21,7 @@ _SMALL = 10  # pixels, of the labels below a heatmap
 _GAP = 4  # pixels, between labels and cells
 _OUTSIDE = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "middle", "showarrow": False}
 _ROW = 22  # pixels of one bar
-LETTER = 0.027  # of the bars' width that a letter after a bar takes on a telephone
+_LETTER = 0.027  # of the bars' width that a letter after a bar takes on a telephone
 _NAMES = 100  # pixels for the names of bars, always: they may change at every token, the axis should not move
 _CELL = 17  # pixels of one row of a heatmap that is large enough for them
 
@@ -77,7 +77,7 @@ def next_token_bars_content(
         colours[chosen] = LIGHT["accent"]
     rows = list(range(len(labels)))
     tips = np.maximum(before, after)
-    room = 1 - LETTER * np.array([len(change) for change in said])  # of the width, beside what is written
+    room = 1 - _LETTER * np.array([len(change) for change in said])  # of the width, beside what is written
     bars = {"type": "bar", "orientation": "h", "y": rows, "hovertemplate": "%{x:.3%}"}
     marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
     arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["accent"]}

@@ -13,7 +13,6 @@ says nothing.
 
 from __future__ import annotations
 
-import math
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -114,6 +113,6 @@ def _standing(block: Any, value: Any) -> Any:
         return value
     if value is None:
         return block.minimum
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise error(f"{block.label} must be a number between {block.minimum} and {block.maximum}")
     return min(max(value, block.minimum), block.maximum)

@@ -232,10 +232,13 @@ def softmax(logits: np.ndarray) -> Tensor:
 
 def is_number(value: object) -> bool:
     """A real number that a float can hold; True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
     try:
-        return isinstance(value, Real) and not isinstance(value, bool) and float(value) is not None
+        float(value)
     except OverflowError:
         return False
+    return True
 
 
 def is_whole(value: object) -> bool:

@@ -48,7 +48,7 @@ def read_tokenizer_file(path: Path) -> Tokenizer:
     ids, merges, added = model.get("vocab"), model.get("merges"), said.get("added_tokens") or []
     if not isinstance(ids, dict) or not isinstance(merges, list) or not isinstance(added, list):
         raise ValueError(f"{path.name} is no vocabulary: it must hold tokens and merges")
-    if joined := [token["content"] for token in added if isinstance(token, dict) and token.get("special") is False]:
+    if joined := [word.get("content") for word in added if isinstance(word, dict) and word.get("special") is False]:
         raise ValueError(
             f"{path.name} adds {joined[0]!r} to what its merges make, which is not read here: leave it out to write "
             "token ids instead of text"

@@ -210,6 +210,7 @@ def test_vocabulary_in_one_file_encodes_like_its_library(tmp_path: Path, more: l
         (("model", "merges"), [["x"]], "do not belong together"),
         (("model", "merges"), [7], "is no vocabulary"),
         (("added_tokens",), [[]], "is no vocabulary"),
+        (("added_tokens",), [{"special": False}], "adds None"),
     ],
 )
 def test_vocabulary_of_another_kind_is_refused(

@@ -58,8 +58,9 @@ function chip(record, index) {
   if (!record.text.trim()) made.setAttribute("aria-label", `${label("token")} ${record.id}`);
   if (record.text) {
     const [, inside, end] = record.text.match(/^([^]*?)(\n*)$/);
-    made.append(props.ids ? node("span", "", inside) : inside); // a column would leave out a bare space
-    if (record.bytes) made.append(node("i", "gb-bytes", record.bytes)); // the beginning of the next character
+    const line = props.ids ? made.appendChild(node("span", "", "")) : made; // a column would leave out a bare space
+    line.append(inside);
+    if (record.bytes) line.append(node("i", "gb-bytes", record.bytes)); // the beginning of the next character
     if (end) made.append(node("i", "gb-newline", "⏎".repeat(end.length)));
     record.after = end; // breaks the line, so it stands after the chip
   } else {
