@@ -31,9 +31,7 @@ def switch_labels(language: Language) -> dict[str, str]:
 
 def strip_words(side: str, language: Language) -> dict[str, str]:
     """The words of the strip of the original or the edited text."""
-    keys = ("token", "id", "probability", "rank", "attention", "marks")
-    own = {"name": say(f"change.{side}", language), "empty": say("change.edited.empty", language)}
-    return own | {key: say(f"strip.{key}", language) for key in keys}
+    return views.strip_words(language, say("change.edited.empty", language)) | {"name": say(f"change.{side}", language)}
 
 
 def switch_state(memory: Memory) -> str:

@@ -13,6 +13,7 @@ from components.frame import short_name
 from components.i18n import Language, say
 from components.labels import percent, quoted, token_text
 from components.next_tokens import next_tokens
+from components.playground import views
 from components.widgets.chart import chart_value
 from gpt.documents.compare import Divergence
 
@@ -23,12 +24,8 @@ TOP = 10  # bars
 
 def strip_words(side: Side, language: Language) -> dict[str, str]:
     """The words of one column's strip."""
-    keys = ("name", "token", "id", "probability", "rank", "attention", "marks")
-    named = {key: say(f"strip.{key}", language) for key in keys}
-    return named | {
-        "name": f"{say(f'compare.{side}', language)}: {named['name']}",
-        "empty": say("compare.empty", language),
-    }
+    named = views.strip_words(language, say("compare.empty", language))
+    return named | {"name": f"{say(f'compare.{side}', language)}: {named['name']}"}
 
 
 def status(pair: Pair, side: int, language: Language) -> str:

@@ -166,9 +166,9 @@ def text(words: Words, session: Session) -> dict[str, Any]:
 
 def _strip_words(language: Language) -> dict[str, str]:
     """The words of the strip: its name for screen readers, its tooltip, its buttons, its lines."""
-    keys = ("name", "empty", "token", "id", "probability", "rank", "attention", "marks")
-    keys += ("curve", "entropy", "surprise", "unit", "here", "totals")
-    return {key: say(f"strip.{key}", language) for key in keys}
+    more = ("curve", "entropy", "surprise", "unit", "here", "totals")
+    named = views.strip_words(language, say("strip.empty", language))
+    return named | {key: say(f"strip.{key}", language) for key in more}
 
 
 def _shading_choices(language: Language) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -123,11 +124,9 @@ def _line(
 
 def begun(data: bytes) -> bytes:
     """The beginning of a character that the end of the data cuts off; b"" where it ends with a whole one."""
-    for n in range(1, min(4, len(data) + 1)):
-        first = data[-n]
-        if first >= 0xC0:  # of a character in UTF-8; those behind it are below
-            return data[-n:] if n < (2 if first < 0xE0 else 3 if first < 0xF0 else 4) else b""
-    return b""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data)
+    return decoder.getstate()[0]
 
 
 def _whole(data: bytes) -> bool:
