@@ -17,10 +17,10 @@ def main() -> int:
     arguments = parse_arguments()
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     # Seconds of imports, after the command line is checked.
-    from components.layout import build_app, launch_options, public_name
-    from gpt.checkpoints.hub import Unreachable
-    from gpt.registry import configure
-    from gpt.sources import DEFAULT_MODEL
+    from components.page import build_app, launch_options, public_name
+    from gpt.models.hub import Unreachable
+    from gpt.models.registry import configure
+    from gpt.models.sources import DEFAULT_MODEL
 
     try:
         configure(

@@ -189,8 +189,8 @@ def prepare(folder: Path, engines: list[str]) -> None:
     import torch
 
     from gpt import GPT, PRESETS
-    from gpt.checkpoints import save_hugging_face
-    from gpt.checkpoints.vocabularies import gpt2_or_ids
+    from gpt.models.checkpoints import save_hugging_face
+    from gpt.models.checkpoints.vocabularies import gpt2_or_ids
 
     torch.manual_seed(0)
     model = GPT(PRESETS["gpt2"])

@@ -61,8 +61,8 @@ def main() -> None:
     if given.engine:
         print(ENGINES[given.engine](given.tokens, given.folder))
         return
-    from gpt.checkpoints import convert
-    from gpt.sources import BUNDLED
+    from gpt.models.checkpoints import convert
+    from gpt.models.sources import BUNDLED
 
     with tempfile.TemporaryDirectory() as temporary:
         folder = str(Path(temporary) / "hf")

@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from gpt.live.tasks import RECIPES, TASKS, TaskMaterial
-from gpt.live.training import LiveRun, Progress
+from gpt.training.live_run import LiveRun, Progress
+from gpt.training.tasks import RECIPES, TASKS, TaskMaterial
 
 GOAL = 0.99
 TICK_SECONDS = 0.05

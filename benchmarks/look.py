@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from playwright.sync_api import Page, sync_playwright
 
-from components.inside import tab as inside
-from components.layout import build_app, launch_options
+from components.page import build_app, launch_options
+from components.tabs.inside import tab as inside
 
 CLICK = """([clicked, watched]) => new Promise((resolve, reject) => {
   const says = document.querySelector(watched);

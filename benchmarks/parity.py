@@ -17,7 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
 
 from gpt.cache import KVCache
-from gpt.checkpoints import convert, open_checkpoint
+from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.trace import Trace
 from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
 

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import torch
 
 from gpt import GPTConfig, Trace
+from gpt.inference.packed import pack
 from gpt.model import GPT
-from gpt.packed import pack
 
 Pass = Callable[[torch.Tensor], object]
 

@@ -12,22 +12,22 @@ from typing import Any, TypeVar
 
 import gradio as gr
 
-from components.i18n import Language, say
+from components.errors import localize_error
+from components.i18n import Language, t
 from components.labels import token_text
-from components.problems import in_words
-from components.settings import number, sampling_params
+from components.state.settings import number, sampling_params
 from components.updates import update_gap
 from gpt import Generation, LoadedModel, distribution, generate, get_model, list_models
 
 F = TypeVar("F", bound=Callable[..., Any])
-SLOTS = 96  # visitors who may want something of a model at once; who writes has a seat, see `gpt.seats`
+SLOTS = 96  # visitors who may want something of a model at once; who writes has a seat, see `gpt.inference.admission`
 MAX_CHARACTERS = 100_000
 
 
 def error(message: object, language: Language = "en") -> gr.Error:
     """A sentence for the person: no traceback in the log, nothing in it that runs as HTML."""
-    title = say("error.title", language)
-    return gr.Error(escape(in_words(message, language), quote=False), title=title, print_exception=False)
+    title = t("error.title", language)
+    return gr.Error(escape(localize_error(message, language), quote=False), title=title, print_exception=False)
 
 
 def find_model(name: object) -> LoadedModel:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from components.i18n import Language, Words, say
+from components.i18n import Language, has_text, t
+from components.localized import Words
 from components.precision import build_precision
 from components.share.menu import link_menu
-from components.texts import TEXTS
 from components.widgets.sentence import sentence
 from gpt import Generation, list_models
-from gpt.registry import title
+from gpt.models.registry import title
 
 LANGUAGES = [("EN", "en"), ("中文", "zh")]
 # Gradio marks the dark theme by a class on the body; the choice is kept by the browser.
@@ -51,7 +51,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
             precision = build_precision(example.loaded)
         own = gr.State([])
         model = gr.Dropdown(
-            label=say("model", "en"),
+            label=t("model", "en"),
             choices=model_choices("en"),
             value=example.loaded.name,
             elem_id="model",
@@ -74,15 +74,13 @@ def build_frame(words: Words, example: Generation) -> Frame:
 
 def short_name(model: str, language: Language) -> str:
     """A model inside a sentence: the name of the picker without what follows it."""
-    known = say(key, language) if (key := f"model.{model}") in TEXTS else _own_name(model, language) or title(model)
+    known = t(key, language) if has_text(key := f"model.{model}") else _own_name(model, language) or title(model)
     return known.partition(" · ")[0]
 
 
 def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str, str]]:
     """(what the picker says, name) of every model, the visitor's own last."""
-    listed = [
-        (say(key, language) if (key := f"model.{name}") in TEXTS else title(name), name) for name in list_models()
-    ]
+    listed = [(t(key, language) if has_text(key := f"model.{name}") else title(name), name) for name in list_models()]
     named = [_own_name(name, language) or name for name in own]
     told = [
         f"{label} ({named[: i + 1].count(label)})" if named.count(label) > 1 else label for i, label in enumerate(named)
@@ -92,10 +90,10 @@ def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str
 
 def model_picker(language: Language, own: Sequence[str]) -> dict[str, object]:
     """An update of the picker in that language."""
-    return gr.update(label=say("model", language), choices=model_choices(language, own))
+    return gr.update(label=t("model", language), choices=model_choices(language, own))
 
 
 def _own_name(model: str, language: Language) -> str:
     """What a model is called that was trained on the page, by its task; "" for any other."""
     key = f"train.task.{model.rpartition('-')[0]}"
-    return say("train.model.name", language, task=say(key, language)) if key in TEXTS else ""
+    return t("train.model.name", language, task=t(key, language)) if has_text(key) else ""

@@ -1,118 +1,131 @@
-"""The page that gradio serves, with sessions that begin at once and widgets that keep what they were given.
-
-For each visitor gradio describes every part of a page anew, to restore it from a deep link: on a page of this size half
-a tenth of a second in which nobody else is served, and a megabyte. Our links carry text and settings instead.
-
-What a visitor has open is kept by the server: a text with its states, pictures, a model. gradio forgets only what an
-event has given out, which ours change in place. Here a whole session goes some time after the page was closed, or left
-without a touch; who touches it again is told.
-
-Where a widget is not on the screen yet, an update of some of its properties takes the others away, and so does one that
-says nothing.
-"""
+"""Puts the page together: the frame, the tabs, the API; and how it is launched."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from types import SimpleNamespace
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any
 
 import gradio as gr
-from gradio.state_holder import SessionState, StateHolder
 
-from components.api import error
-from components.i18n import Language, say
+from components.api import SLOTS, Endpoints
+from components.assets import HEAD, ROUTES
+from components.frame import Frame, build_frame, model_picker
+from components.gradio_page import Page
+from components.localized import Words
+from components.precision import note as precision_note
+from components.share.panel import wire_share
+from components.state.session import example
+from components.tabs.activations.tab import build_activations
+from components.tabs.change.tab import build_change
+from components.tabs.compare.tab import build_compare
+from components.tabs.inside.record import MEMORY
+from components.tabs.inside.tab import build_inside
+from components.tabs.lessons.tab import build_lessons
+from components.tabs.loss.tab import build_text_loss
+from components.tabs.playground.tab import LOOKING, build_playground
+from components.tabs.shapes.tab import build_shape_lab
+from components.tabs.train.tab import build_train
+from components.tabs.why.tab import build_why
+from components.theme import THEME
+from gpt import DEFAULT_MODEL, add_model, get_model
 
-CLOSED = timedelta(minutes=30)  # after the last event of a page that was closed: a telephone may only have slept
-UNTOUCHED = timedelta(hours=8)  # of a page that is open
-EMPTY = timedelta(minutes=10)  # of a program that only called the API
-MOST_FORGOTTEN = 10_000  # names of sessions
-
-
-class Sessions(StateHolder):
-    """gradio's, which forget a visitor as a whole."""
-
-    forgotten: dict[str, None]
-
-    def __getitem__(self, session_id: str) -> SessionState:
-        begins = session_id not in self.session_data
-        session = super().__getitem__(session_id)
-        if begins:
-            session.forgotten = session_id in self.forgotten
-        return session
-
-    def delete_all_expired_state(self) -> None:
-        """gradio calls this every second."""
-        now = datetime.now()
-        for session_id, session in list(self.session_data.items()):
-            patience = EMPTY if not session.state_data else CLOSED if session.is_closed else UNTOUCHED
-            if now - self.time_last_used.get(session_id, now) > patience:
-                self._forget(session_id, known=bool(session.state_data) or session.forgotten)
-
-    def _forget(self, session_id: str, *, known: bool) -> None:
-        """known: there was something to be forgotten."""
-        with self.lock:
-            self.session_data.pop(session_id, None)
-            self.time_last_used.pop(session_id, None)
-        if known:
-            self.forgotten[session_id] = None
-            while len(self.forgotten) > MOST_FORGOTTEN:
-                del self.forgotten[next(iter(self.forgotten))]
+STYLES = (
+    "page.css",
+    "panels/labs.css",
+    "tabs/why/why.css",
+    "tabs/change/change.css",
+    "tabs/compare/compare.css",
+    "tabs/lessons/lessons.css",
+    "tabs/playground/playground.css",
+    "share/menu.css",
+    "tabs/train/train.css",
+)
+CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
+SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+CACHED_SECONDS = (600, 3600)  # how often files made for somebody are looked through, and when they go
+MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
 
 
-class Page(gr.Blocks):
-    """gradio's Blocks; the parts of a session are described one by one, as their values change, and a widget whole."""
+def build_app(
+    model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads: bool = False, visitor_memory: int = MEMORY
+) -> gr.Blocks:
+    """The whole page, opening with that model, which writes the example on the first screen.
 
-    is_template = True  # still "blocks" to the browser
-
-    @property
-    def state_holder(self) -> StateHolder:
-        """The sessions of everybody who has the page open."""
-        return self._state_holder
-
-    @state_holder.setter
-    def state_holder(self, holder: StateHolder) -> None:
-        holder.blocks = SimpleNamespace(default_config=self.default_config, blocks={})
-        holder.__class__, holder.forgotten = Sessions, {}  # gradio makes it, and asks nobody of which kind
-        self._state_holder = holder
-
-    async def preprocess_data(
-        self, block_fn: Any, inputs: list[Any], state: SessionState | None, explicit_call: bool = False
-    ) -> list[Any]:
-        """What a handler is given; a page of which nothing is known any more says so, and a call that lacks values."""
-        if getattr(state, "forgotten", False):
-            told = error(" ".join(say("error.forgotten", language) for language in get_args(Language)))
-            told.visible = all(event != "tick" for _, event in block_fn.targets)  # a clock would say it for ever
-            raise told
-        if (given := len(inputs)) < (needed := len(block_fn.inputs)):
-            raise error(f"/{block_fn.api_name}: {given} of {needed} values came, and over HTTP none is filled in")
-        inputs = [_standing(_of(state, block), value) for block, value in zip(block_fn.inputs, inputs, strict=False)]
-        return await super().preprocess_data(block_fn, inputs, state, explicit_call)
-
-    async def postprocess_data(self, block_fn: Any, predictions: Any, state: SessionState | None) -> list[Any]:
-        """What is sent to the browser: with every property of a widget, or none."""
-        sent = await super().postprocess_data(block_fn, predictions, state)
-        for block, update in zip(block_fn.outputs, sent, strict=False):
-            if isinstance(block, gr.HTML) and isinstance(update, dict) and "props" in update:
-                changed = {name: value for name, value in update.pop("props").items() if name != "__type__"}
-                if changed:
-                    update["props"] = _of(state, block).props | changed
-        return sent
-
-
-def _of(state: SessionState | None, block: Any) -> Any:
-    """A part of the page as it is for one visitor."""
-    return block if state is None or block._id not in state else state[block._id]
-
-
-def _standing(block: Any, value: Any) -> Any:
-    """Where a slider stands for a number that was typed beside it: the nearest one of its range, and its lowest for
-    an empty box. The browser shows it there, and gradio would refuse what was typed. Other parts get what came.
+    model: a name of the list, a path, or a repository of the hub; n_head: for a checkpoint that does not say it.
+    uploads: whether visitors may open checkpoints of their own; for a page that is open to one person only.
+    visitor_memory: bytes that the recorded pass of one visitor may take.
+    Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
     """
-    if not isinstance(block, gr.Slider):
-        return value
-    if value is None:
-        return block.minimum
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise error(f"{block.label} must be a number between {block.minimum} and {block.maximum}")
-    return min(max(value, block.minimum), block.maximum)
+    name = add_model(model, n_head, name=None if uploads else public_name(model))
+    loaded = get_model(name)
+    words = Words()
+    with Page(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
+        app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)  # first: it sets up anew all that is there
+        frame = build_frame(words, example(loaded))
+        with gr.Tabs(elem_id="tabs") as tabs:
+            with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
+                playground = build_playground(words, frame, uploads=uploads)
+            words.end_first_screen()
+            with words.build(gr.Tab, {"label": "tab.inside"}, id="inside") as tab:
+                build_inside(words, tabs, tab, playground, visitor_memory)
+            with words.build(gr.Tab, {"label": "tab.why"}, id="why") as tab:
+                build_why(words, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.change"}, id="change") as tab:
+                build_change(words, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
+                build_compare(words, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.activations"}, id="activations") as tab:
+                build_activations(words, frame, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes") as tab:
+                shapes = build_shape_lab(words, frame, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.loss"}, id="loss") as tab:
+                build_text_loss(words, frame, tab)
+            with words.build(gr.Tab, {"label": "tab.train"}, id="train") as tab:
+                build_train(words, app, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
+                build_lessons(words, app, frame, tabs, playground, shapes)
+        wire_share(_language_events(app, words, frame), tabs, playground)
+        Endpoints(name).register()
+    return app
+
+
+def public_name(model: str) -> str:
+    """What strangers may read of a path: its end. The whole of it is for the person whose computer it is."""
+    path = Path(model)
+    return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
+
+
+def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:
+    """The switch changes every word; a new visitor gets the language of the link, of last time, or of the browser:
+    the event that is returned."""
+    words.wire(frame.switch, frame.language, **LOOKING)
+    frame.language.change(model_picker, [frame.language, frame.own], frame.model, **LOOKING)
+    if frame.precision is not None:
+        changes = [frame.model.change, frame.language.change]
+        gr.on(changes, precision_note, [frame.model, frame.language], frame.precision, **LOOKING)
+    frame.switch.input(None, frame.switch, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
+    frame.switch.change(None, frame.switch, None, js="(lang) => { document.documentElement.lang = lang; }")
+    return app.load(None, None, frame.switch, js=_FIRST_LANGUAGE, api_visibility="private")
+
+
+_FIRST_LANGUAGE = """() => {
+  const asked = new URLSearchParams(location.search).getAll("lang").at(-1) || localStorage.getItem("glassbox-lang");
+  const language = asked || (navigator.language.startsWith("zh") ? "zh" : "en");
+  return language === "zh" ? "zh" : "en";
+}"""
+
+
+def launch_options() -> dict[str, Any]:
+    """What every launch of the page passes on to gradio."""
+    return {
+        "theme": THEME,
+        "js": SCRIPT,
+        "head": f"{HEAD}<style>{CSS}</style>",
+        "app_kwargs": {"routes": ROUTES},
+        "max_threads": 4 * SLOTS + 64,
+        "show_error": False,
+        "enable_monitoring": False,
+        "run_history": False,
+        "footer_links": ["api"],
+        "ssr_mode": False,
+    }

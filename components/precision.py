@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gradio as gr
 
-from components.i18n import Language, say
+from components.errors import localize_error
+from components.i18n import Language, t
 from components.labels import percent
-from components.problems import in_words
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, get_model
-from gpt.precision_error import measured
+from gpt.inference.precision import measured
 
 
 def build_precision(loaded: LoadedModel) -> gr.HTML | None:
@@ -34,6 +34,6 @@ def told(loaded: LoadedModel, language: Language) -> str:
     try:
         error = measured(loaded)
     except ValueError as problem:
-        return say("precision.unknown", language, precision=loaded.precision, problem=in_words(problem, language))
+        return t("precision.unknown", language, precision=loaded.precision, problem=localize_error(problem, language))
     numbers = {"kl": f"{error.kl:.2g}", "logit": f"{error.logit:.2g}", "top_1": percent(error.top_1)}
-    return say("precision", language, precision=loaded.precision, **numbers)
+    return t("precision", language, precision=loaded.precision, **numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gradio as gr
 from gradio.themes.utils import colors, sizes
 
-from components.palette import MONO, PALETTE, css_variables
+from components.figures.palette import MONO, PALETTE, css_variables
 
 SANS = (
     '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", "Helvetica Neue", Arial, '

@@ -1,15 +1,15 @@
 """A GPT written from scratch, and everything that computes with it. Knows nothing of the page."""
 
-import gpt.zero  # noqa: F401  on ZeroGPU it must come before torch
+import gpt.inference.zero_gpu  # noqa: F401  on ZeroGPU it must come before torch
 from gpt.cache import KVCache
 from gpt.config import PRESETS, GPTConfig
 from gpt.edits import Edits, Patch
 from gpt.generate import Generation, Step, encode_prompt, generate, with_seed
-from gpt.loading import LoadedModel
 from gpt.model import GPT
-from gpt.registry import add_model, add_upload, get_model, list_models
+from gpt.models.loading import LoadedModel
+from gpt.models.registry import add_model, add_upload, get_model, list_models
+from gpt.models.sources import DEFAULT_MODEL, load_model
 from gpt.sampling import SamplingParams, Stages, distribution
-from gpt.sources import DEFAULT_MODEL, load_model
 from gpt.tokenizer import Tokenizer
 from gpt.trace import Trace
 

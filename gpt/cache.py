@@ -99,7 +99,7 @@ class KVCache:
         return self.k[layer, :, :, :end], self.v[layer, :, :, :end]  # (B, nh, S, hs)
 
     def views(self) -> tuple[list[tuple[Tensor, Tensor, Tensor]], tuple[Tensor, Tensor]]:
-        """What one more position of one text needs, see `gpt.step`; `need` is for the caller.
+        """What one more position of one text needs, see `gpt.inference.step`; `need` is for the caller.
 
         Of each layer: all that is kept, (2 or 3, nh, S, hs), the keys up to the next whole STEP, (nh, end, hs), and the
         values as rows, (nh S, hs). Of all: which rows lie before that end, see `rows_of`. What lies beyond the position

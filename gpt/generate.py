@@ -20,13 +20,13 @@ from gpt.documents.reading import BRANCH_MEMORY, Reading
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.text_statistics import TextStatistics, text_statistics
 from gpt.edits import Edits
-from gpt.lent import lent_steps
-from gpt.loading import LoadedModel
-from gpt.registry import get_model
+from gpt.inference.remote_generation import lent_steps
+from gpt.inference.threads import threads_for
+from gpt.inference.zero_gpu import on_zero_gpu
+from gpt.models.loading import LoadedModel
+from gpt.models.registry import get_model
 from gpt.sampling import SamplingParams, choose, uniform
-from gpt.threads import threads_for
 from gpt.tokenizer import whole_ids
-from gpt.zero import on_zero_gpu
 
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
 

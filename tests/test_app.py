@@ -11,8 +11,8 @@ import huggingface_hub
 import pytest
 
 import app
-from gpt.registry import add_model, get_model, remove_model
-from gpt.sources import DEFAULT_MODEL
+from gpt.models.registry import add_model, get_model, remove_model
+from gpt.models.sources import DEFAULT_MODEL
 
 ROOT = Path(__file__).parent.parent
 
@@ -62,7 +62,9 @@ def test_it_says_where_it_is_ready_and_serves_the_page_with_plotly_from_itself()
 
 
 def test_a_used_port_is_one_clear_line(monkeypatch, capfd):
-    monkeypatch.setattr("gpt.registry.configure", lambda **options: None)  # the models stay those of this process
+    monkeypatch.setattr(
+        "gpt.models.registry.configure", lambda **options: None
+    )  # the models stay those of this process
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -91,8 +93,8 @@ def test_without_a_network_it_says_so_and_goes_on_with_the_bundled_model(monkeyp
             launch=lambda **options: None, local_url="here", share_url=None, block_thread=lambda: None
         )
 
-    monkeypatch.setattr("components.layout.build_app", build_app)
-    monkeypatch.setattr("gpt.registry.configure", lambda **options: None)
+    monkeypatch.setattr("components.page.build_app", build_app)
+    monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(sys, "argv", ["app.py", "--model", "someone/model"])
     try:

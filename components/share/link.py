@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-from components.settings import LIMITS, number
+from components.state.settings import LIMITS, number
 from gpt import SamplingParams
 from gpt.documents.branches import How
 

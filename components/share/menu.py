@@ -15,7 +15,8 @@ from typing import Any
 
 import gradio as gr
 
-from components.i18n import Language, Words, say
+from components.i18n import Language, t
+from components.localized import Words
 from components.share.files import File
 from components.widgets.script import widget
 
@@ -75,14 +76,14 @@ def _link_labels(language: Language) -> dict[str, Any]:
 
 
 def _file_labels(language: Language) -> dict[str, Any]:
-    kept = [{"what": what, "label": say(f"share.{what}", language)} for what in ("text", "document", "csv")]
-    folded = {"label": say("share.save", language), "items": kept}
+    kept = [{"what": what, "label": t(f"share.{what}", language)} for what in ("text", "document", "csv")]
+    folded = {"label": t("share.save", language), "items": kept}
     return _labels(language, [_item("python", language), folded, _item("open", language)])
 
 
 def _labels(language: Language, items: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"name": say("share.name", language), "close": say("share.close", language), "items": items}
+    return {"name": t("share.name", language), "close": t("share.close", language), "items": items}
 
 
 def _item(what: str, language: Language) -> dict[str, str]:
-    return {"what": what, "label": say(f"share.{what}", language), "title": say(f"share.{what}.title", language)}
+    return {"what": what, "label": t(f"share.{what}", language), "title": t(f"share.{what}.title", language)}

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import gradio as gr
 
-from components.i18n import Language, say
-from components.playground import looking, starting, views, writing
-from components.playground.panels import LONGEST
-from components.problems import in_words
-from components.session import Session, first_prompt
-from components.settings import LIMITS, sampling_params
+from components.errors import localize_error
+from components.i18n import Language, t
 from components.share.link import VIEW, decode
 from components.share.telling import prompt_text, replay
+from components.state.session import Session, first_prompt
+from components.state.settings import LIMITS, sampling_params
+from components.tabs.playground import looking, starting, views, writing
+from components.tabs.playground.panels import LONGEST
 from components.widgets.tokens import selection
 from gpt import Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
 from gpt.documents.edit_text import parse_edits
 
 if TYPE_CHECKING:
-    from components.playground.tab import Playground
+    from components.tabs.playground.tab import Playground
 
 Values = dict[Any, Any]
 UPDATE_SECONDS = 0.1  # between two updates while the text is written again
@@ -45,8 +45,8 @@ class Asked:
 
     def note(self, language: Language) -> str:
         """What a person should know; nothing where all went as asked."""
-        said = say("share.refused", language, names=", ".join(self.refused)) if self.refused else ""
-        return " ".join(filter(None, (said, in_words(self.problem, language))))
+        said = t("share.refused", language, names=", ".join(self.refused)) if self.refused else ""
+        return " ".join(filter(None, (said, localize_error(self.problem, language))))
 
 
 def open_link(ui: Playground, tabs: gr.Tabs, values: Values, request: gr.Request) -> Iterator[Values]:
@@ -87,7 +87,7 @@ def _write(
         **looking.fit(ui, session, loaded, values),
         ui.frame.model: loaded.name,
         ui.length: length,
-        ui.status: say("status.reading", language),
+        ui.status: t("status.reading", language),
         ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade=""),
     }
     shown = time.perf_counter()

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from components.i18n import Language, say
+from components.errors import localize_error
+from components.i18n import Language, t
 from components.labels import visible
-from components.playground import looking, starting, views
-from components.playground.steering import adopt
-from components.playground.views import Deed
-from components.problems import in_words
-from components.session import Session
-from components.settings import LIMITS
 from components.share import files, menu
 from components.share.link import MAX_LINK, encode
 from components.share.opening import open_link
 from components.share.telling import prompt_text
 from components.share.telling import told as text_values
+from components.state.session import Session
+from components.state.settings import LIMITS
+from components.tabs.playground import looking, starting, views
+from components.tabs.playground.steering import adopt
+from components.tabs.playground.views import Deed
 from gpt import Generation, list_models
 from gpt.documents.edit_text import format_edits
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
 if TYPE_CHECKING:
-    from components.playground.tab import Playground
+    from components.tabs.playground.tab import Playground
 
 Values = dict[Any, Any]
 
@@ -35,7 +35,7 @@ Values = dict[Any, Any]
 def wire_share(app_opened: Any, tabs: gr.Tabs, ui: Playground) -> None:
     """Every event of both menus, and the link that the page was opened with. app_opened: the event after which the
     language of the page is known."""
-    from components.playground.tab import LOOKING, RUNNING
+    from components.tabs.playground.tab import LOOKING, RUNNING
 
     everything, settings = ui.inputs(), [ui.prompt, ui.seed, *(getattr(ui, name) for name in LIMITS)]
     link, rest = ui.frame.link, ui.files
@@ -63,18 +63,18 @@ def answer_link(ui: Playground, values: Values, sent: Values) -> Iterator[Values
     """The address of what the page shows; where it would be too long, what to do instead."""
     language, document = values[ui.frame.language], values[ui.session].document
     if document is None:
-        yield {ui.frame.link: menu.told(say("error.no_text", language))}
+        yield {ui.frame.link: menu.told(t("error.no_text", language))}
         return
     try:
         query = encode(page_values(ui, values, sent.get("tab")))
     except ValueError as problem:  # a seed that is no number
-        yield {ui.frame.link: menu.told(in_words(problem, language))}
+        yield {ui.frame.link: menu.told(localize_error(problem, language))}
         return
     if len(query) > MAX_LINK:
-        says = say("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
+        says = t("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
         yield {ui.frame.link: menu.told(says)}
         return
-    copied, manual = say("share.link.copied", language), say("share.manual", language)
+    copied, manual = t("share.link.copied", language), t("share.manual", language)
     yield {ui.frame.link: menu.copied(query, copied, manual, query=True)}
 
 
@@ -106,16 +106,16 @@ def answer_files(ui: Playground, values: Values, sent: Values) -> Iterator[Value
         if sent.get("what") == "open":
             yield from _opened(ui, values, sent)
         elif session.document is None:
-            yield {ui.files: menu.told(say("error.no_text", language))}
+            yield {ui.files: menu.told(t("error.no_text", language))}
         elif sent.get("what") == "python":
             program = python_snippet(session.document, session.edits, session.edits_on)
-            copied, manual = say("share.python.copied", language), say("share.manual", language)
+            copied, manual = t("share.python.copied", language), t("share.manual", language)
             yield {ui.files: menu.copied(program, copied, manual)}
         else:
             file = _file(ui, values, sent.get("what"))
-            yield {ui.files: menu.saved(file, say("share.saved", language, name=file.name))}
+            yield {ui.files: menu.saved(file, t("share.saved", language, name=file.name))}
     except ValueError as problem:
-        yield {ui.files: menu.told(_short(in_words(problem, language)))}
+        yield {ui.files: menu.told(_short(localize_error(problem, language)))}
 
 
 def _file(ui: Playground, values: Values, what: object) -> files.File:
@@ -139,18 +139,18 @@ def _opened(ui: Playground, values: Values, sent: Values) -> Iterator[Values]:
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))
     if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:
         megabytes = f"{size / 1e6:.1f}" if type(size) is int else "?"
-        raise ValueError(say("share.file_too_large", language, n=megabytes, limit=menu.LARGEST // 10**6))
+        raise ValueError(t("share.file_too_large", language, n=megabytes, limit=menu.LARGEST // 10**6))
     saved = SavedDocument.from_json(text)
     if saved.model not in list_models():
-        raise ValueError(say("share.unknown_model", language, model=_short(visible(saved.model), 80)))
+        raise ValueError(t("share.unknown_model", language, model=_short(visible(saved.model), 80)))
     loaded = yield from starting.loading(ui.status, saved.model, language)
     edits = saved.edits_for(loaded)
     document = Generation.from_json(replace(saved, edits="").to_json(), loaded)
-    said = say("share.opened", language, name=_short(visible(str(name)), 80), n=f"{len(document.ids):,}")
+    said = t("share.opened", language, name=_short(visible(str(name)), 80), n=f"{len(document.ids):,}")
     update = adopt(ui, session, document, prompt_text(document), Deed("status.ready", {}), values)
     if edits is not None:
         session.edits, session.edits_on = edits, ()
-        said += say("share.opened.edits", language)
+        said += t("share.opened.edits", language)
     yield {**update, ui.files: menu.told(said)}
 
 

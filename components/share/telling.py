@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from components.settings import LIMITS
 from components.share.link import Run
+from components.state.settings import LIMITS
 from gpt import Generation, SamplingParams, Step
 
 

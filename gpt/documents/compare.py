@@ -11,13 +11,13 @@ from itertools import zip_longest
 import torch
 from torch import Tensor
 
-from gpt.documents.shelf import common_length
+from gpt.documents.branch_cache import common_length
 from gpt.edits import Edits
 from gpt.generate import Generation, Step
-from gpt.loading import LoadedModel
-from gpt.products import LARGE
+from gpt.inference.products import LARGE
+from gpt.inference.zero_gpu import on_zero_gpu
+from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams, distribution
-from gpt.zero import on_zero_gpu
 
 
 def in_step(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from copy import deepcopy
 from itertools import count
 
-from gpt.checkpoints.vocabularies import Vocabulary
 from gpt.documents.branches import CHOSEN, TYPED, Branches, History, Origin
+from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.sampling import uniform
 from gpt.tokenizer import IncrementalDecoder, whole_ids
 

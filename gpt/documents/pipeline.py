@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.checkpoints.vocabularies import Vocabulary
+from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.sampling import SamplingParams, best, invert, stage_logits
 
 StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final"]

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
-from gpt.documents.shelf import Shelf
+from gpt.documents.branch_cache import Shelf
 from gpt.edits import Edits
-from gpt.engine import Engine, Outlook
+from gpt.inference.engine import Engine, Outlook
 
 BRANCH_MEMORY = 2**28  # bytes
 T = TypeVar("T")

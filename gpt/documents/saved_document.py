@@ -10,7 +10,7 @@ from typing import Any
 from gpt.documents.branches import CHOSEN, MAX_TOKENS, TYPED, Branches, Origin, Token
 from gpt.documents.edit_text import parse_edits
 from gpt.edits import Edits
-from gpt.loading import LoadedModel
+from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams, is_whole
 
 FORMAT, VERSION = "glassbox-gpt document", 1

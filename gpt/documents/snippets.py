@@ -11,10 +11,10 @@ from gpt.documents.branches import Origin
 from gpt.documents.edit_text import edits_as_python
 from gpt.edits import Edits
 from gpt.generate import Generation
-from gpt.loading import LoadedModel
-from gpt.registry import given_heads
+from gpt.models.loading import LoadedModel
+from gpt.models.registry import given_heads
+from gpt.models.sources import MODELS
 from gpt.sampling import SamplingParams
-from gpt.sources import MODELS
 
 
 def python_snippet(document: Generation, tried: Edits | None = None, tried_on: Sequence[int] = ()) -> str:

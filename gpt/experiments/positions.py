@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.config import Position
-from gpt.live.learner import Batch, Learner
 from gpt.model import rotary_angles, rotate
-from gpt.train.recipe import Recipe
+from gpt.training.learner import Batch, Learner
+from gpt.training.recipe import Recipe
 
 LETTERS, CERTAIN = 8, 0.9
 

@@ -2,7 +2,7 @@
 
     python -m gpt.experiments.scaling stories.txt
 
-The text is that of gpt.train, and so are its recipe, the vocabulary and the part of it that is held back: the bundled
+The text is that of gpt.training, and so are its recipe, the vocabulary and the part of it that is held back: the bundled
 model, which has not seen it either, is measured beside them. A run that was stopped goes on where it was.
 """
 
@@ -19,15 +19,15 @@ from typing import Any
 
 import torch
 
-from gpt.checkpoints.vocabularies import Vocabulary
 from gpt.config import GPTConfig
-from gpt.evaluation import score_stories
 from gpt.experiments.shapes import count_parameters, flops_per_token, parameter_parts
-from gpt.loading import LoadedModel
-from gpt.sources import BUNDLED, DEFAULT_MODEL, load_model
-from gpt.train.corpus import Rows, learn_tokenizer, read_stories, split_stories
-from gpt.train.recipe import Recipe
-from gpt.train.trainer import Process, Trainer, joined
+from gpt.models.checkpoints.vocabularies import Vocabulary
+from gpt.models.loading import LoadedModel
+from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
+from gpt.training.corpus import Rows, learn_tokenizer, read_stories, split_stories
+from gpt.training.evaluation import score_stories
+from gpt.training.recipe import Recipe
+from gpt.training.trainer import Process, Trainer, joined
 
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # what the recorded run wrote
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd

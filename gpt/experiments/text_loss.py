@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from gpt.evaluation import Score, windows
-from gpt.loading import LoadedModel
+from gpt.models.loading import LoadedModel
+from gpt.training.evaluation import Score, windows
 
 EXPECTED = 3  # best tokens that are kept for each position
 ROWS = 128  # positions whose logits are in memory at once

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import regex
 
-from gpt.checkpoints.vocabularies import Vocabulary
+from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer
 
 SAMPLES = {  # one sentence in several languages: language code -> text

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from gpt.checkpoints.bpe_files import encoding
-from gpt.checkpoints.vocabularies import PlainIds, Vocabulary, check_id
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import cache_numbers, count_parameters
-from gpt.loading import LoadedModel
-from gpt.memory import free_memory, gigabytes
-from gpt.meta import shapes_only
 from gpt.model import GPT, Pass
+from gpt.models.checkpoints.bpe_files import encoding
+from gpt.models.checkpoints.vocabularies import PlainIds, Vocabulary, check_id
+from gpt.models.loading import LoadedModel
+from gpt.models.memory import free_memory, gigabytes
+from gpt.models.meta import shapes_only
 from gpt.tokenizer import END_OF_TEXT, Tokenizer
 
 BUDGET = 2**30  # bytes of all models that are being looked at at the same time

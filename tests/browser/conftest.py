@@ -14,7 +14,7 @@ import gradio as gr
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, ViewportSize, expect, sync_playwright
 
-from components.layout import build_app, launch_options
+from components.page import build_app, launch_options
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from components.compare import searching, writing
+from components.tabs.compare import searching, writing
 from tests.browser.playground_page import open_playground
 
 CHIPS = ".gb-strip [role=option]"

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import expect
 
 from components.frame import build_frame
-from components.i18n import Words
-from components.layout import launch_options
-from components.session import Session, example
+from components.localized import Words
+from components.page import launch_options
+from components.state.session import Session, example
 from gpt import get_model
 
 PANELS = {
@@ -37,7 +37,7 @@ def url(serve):
             gr.Tab("nothing")
             for name in PANELS:
                 with gr.Tab(name) as tab:
-                    build = getattr(import_module(f"components.lab.{name}"), f"build_{name}")
+                    build = getattr(import_module(f"components.panels.{name}"), f"build_{name}")
                     build(words, frame, playground).show_on(tab.select)
         words.wire(frame.switch, frame.language)
     return serve(page, **launch_options())

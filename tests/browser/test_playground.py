@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 from playwright.sync_api import expect
 
-from components.playground.turns import Turns
+from components.state.document_lock import Turns
 from tests.browser.playground_page import (
     CHIPS,
     ONE_MORE,

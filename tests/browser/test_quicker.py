@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from components.static import MODULES
+from components.assets import MODULES
 from tests.browser.playground_page import CHIPS, generate, open_playground
 
 # How many parts of the page gradio goes through for each word from the server.

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from gpt.live.own_text import TEXT_RECIPE
-from gpt.live.tasks import RECIPES, TASKS, TaskMaterial
+from gpt.training.own_text import TEXT_RECIPE
+from gpt.training.tasks import RECIPES, TASKS, TaskMaterial
 
 PATIENT = 120_000  # ms
 CHIPS = "#strip .gb-strip [role=option]"
@@ -16,7 +16,7 @@ EXAMPLE = TaskMaterial(TASKS["reverse"]).tested[0]
 @pytest.fixture(scope="module", autouse=True)
 def hurry():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpt.live.training.LOOKS", 5)
+        patch.setattr("gpt.training.live_run.LOOKS", 5)
         yield
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from playwright.sync_api import expect
 
-from components.layout import build_app, launch_options
+from components.page import build_app, launch_options
 from tests.browser.playground_page import ONE_MORE, forget_status, pick, written
 from tests.parity.lookalikes import NanoGPT, randomized
 

@@ -17,8 +17,9 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from playwright.sync_api import Page, Route, expect
 
-from components import figures, palette
-from components.static import HEAD, PLOTLY_URL, ROUTES
+from components.assets import HEAD, PLOTLY_URL, ROUTES
+from components.figures import charts as figures
+from components.figures import palette
 from components.theme import THEME
 from components.widgets.chart import chart, chart_value
 from components.widgets.tokens import TOKEN_LABELS, header, selection, shade_value, token_line, tokens

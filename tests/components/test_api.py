@@ -8,7 +8,7 @@ import torch
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
-from components.layout import build_app, launch_options
+from components.page import build_app, launch_options
 from gpt import SamplingParams, generate, get_model
 
 DOG = "The dog ran to the"

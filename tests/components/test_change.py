@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 import torch
 
-from components.change import answers, patching
-from components.change import figures as change_figures
-from components.change import views as change_views
-from components.change.effect import head_costs, measure, text_of, text_of_ids
-from components.change.experiments import EXPERIMENTS, in_words, summary
-from components.change.memory import Memory, Pair, Written
-from components.change.program import program
-from components.change.tab import Change
-from components.session import Session
-from components.settings import LIMITS
 from components.share.link import decode, encode
 from components.share.opening import Asked, _edits
 from components.share.panel import page_values
+from components.state.session import Session
+from components.state.settings import LIMITS
+from components.tabs.change import answers, patching
+from components.tabs.change import figures as change_figures
+from components.tabs.change import views as change_views
+from components.tabs.change.effect import head_costs, measure, text_of, text_of_ids
+from components.tabs.change.experiments import EXPERIMENTS, localize_error, summary
+from components.tabs.change.memory import Memory, Pair, Written
+from components.tabs.change.program import program
+from components.tabs.change.tab import Change
 from components.widgets.switches import switches_value
 from gpt import Edits, Generation, SamplingParams
 from gpt.analysis.patching import patch_from, patch_sweep
@@ -124,13 +124,13 @@ def test_different_edits_are_said_differently_and_none_is_silent(text, language)
 def test_what_belongs_together_is_said_together_and_much_is_counted(text):
     config = text.config
     every = range(config.n_layer)
-    assert in_words(Edits({}, {1: 0.0}, {1: 0.0}), config, "en") == ["layer 1 off"]
-    assert in_words(Edits({}, dict.fromkeys(every, 0.0)), config, "en") == ["attention of every layer off"]
+    assert localize_error(Edits({}, {1: 0.0}, {1: 0.0}), config, "en") == ["layer 1 off"]
+    assert localize_error(Edits({}, dict.fromkeys(every, 0.0)), config, "en") == ["attention of every layer off"]
     heads = {(0, head): 0.5 for head in range(config.n_head)}
-    assert in_words(Edits(heads), config, "en") == ["all heads of layer 0 × 0.5"]
+    assert localize_error(Edits(heads), config, "en") == ["all heads of layer 0 × 0.5"]
     many = Edits({(layer, 0): 0.1 * layer for layer in range(20)})
     big = replace(config, n_layer=20)
-    assert len(in_words(many, big, "en")) == 20
+    assert len(localize_error(many, big, "en")) == 20
     assert summary(many, big, "en").endswith("; 14 more")
 
 

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-from components.compare import beam_views, searching, writing
-from components.compare import views as compare_views
-from components.compare.beam_views import tree_words
-from components.compare.figures import divergence_bars
-from components.compare.memory import Memory
-from components.compare.pair import Pair
-from components.settings import LIMITS
+from components.state.settings import LIMITS
+from components.tabs.compare import beam_views, searching, writing
+from components.tabs.compare import views as compare_views
+from components.tabs.compare.beam_views import tree_words
+from components.tabs.compare.figures import divergence_bars
+from components.tabs.compare.memory import Memory
+from components.tabs.compare.pair import Pair
 from components.widgets import beams as tree
 from gpt import GPT, GPTConfig, LoadedModel, SamplingParams, get_model, list_models
-from gpt.checkpoints.vocabularies import PlainIds
 from gpt.documents.beam import BeamSearch
 from gpt.generate import Generation
+from gpt.models.checkpoints.vocabularies import PlainIds
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
 COLD, HOT = SamplingParams(0.3, seed=1), SamplingParams(1.5, seed=1)

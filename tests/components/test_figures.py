@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from components import figures
-from components.lab import curve_figures
+from components.figures import charts as figures
+from components.panels import curve_figures
 from components.widgets.chart import chart_value
 
 HOSTILE = ["<b>bold</b>", "&amp;", "1", "", " \n\t"]
@@ -180,6 +180,6 @@ def test_no_figure_carries_the_default_template() -> None:
 
 
 def test_figures_know_neither_gradio_nor_torch() -> None:
-    code = "import sys, components.figures; print({'gradio', 'torch', 'gpt'} & set(sys.modules) or 'none')"
+    code = "import sys, components.figures.charts; print({'gradio', 'torch', 'gpt'} & set(sys.modules) or 'none')"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "none"

@@ -1,48 +1,62 @@
-import importlib
-import pkgutil
+import json
 import re
+import shutil
 import string
 from pathlib import Path
 
 import gradio as gr
+import pytest
 
 import components
-from components.i18n import Words, say
-from components.texts import TEXTS
+from components.i18n import has_text, t
+from components.i18n.catalogue import CATALOGUES, FOLDER, load_catalogues
+from components.localized import Words
 
-FILES = [path for path in Path(components.__file__).parent.rglob("*.py") if not path.name.endswith("texts.py")]
-SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in Path(components.__file__).parent.rglob("*.py"))
+TRANSLATIONS = {language: texts for language, texts in CATALOGUES.items() if language != "en"}
 
 
 def fields(sentence: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(sentence) if name}
 
 
-def test_both_languages_have_the_same_values_to_fill_in():
-    for key, (english, chinese) in TEXTS.items():
-        assert english, key
-        assert chinese, key
-        assert fields(english) == fields(chinese), key
+@pytest.mark.parametrize("language", TRANSLATIONS)
+def test_every_language_has_the_keys_and_the_placeholders_of_english(language):
+    texts = {key: text for key, text in CATALOGUES[language].items() if not key.startswith("language.")}
+    english = {key: text for key, text in CATALOGUES["en"].items() if not key.startswith("language.")}
+    assert texts.keys() == english.keys()
+    assert {key: fields(text) for key, text in texts.items()} == {key: fields(text) for key, text in english.items()}
+    assert all(texts.values())
 
 
 def test_chinese_is_written_in_chinese():
     names = {"top_k", "top_p", "min_p", "x", "activations.x"}
-    for key, (_, chinese) in TEXTS.items():
+    for key, chinese in CATALOGUES["zh"].items():
         formula = not re.search(r"[a-z]{2}", re.sub(r"{\w+}|softmax|exp|ln", "", chinese))
-        assert key in names or formula or re.search("[\u4e00-\u9fff]", chinese), key
+        assert key in names or key.startswith("language.") or formula or re.search("[\u4e00-\u9fff]", chinese), key
 
 
 def test_every_text_is_used_somewhere():
     families = tuple(re.findall(r"""f["']([\w.]+\.)\{""", SOURCES) + re.findall(r"""["']([\w.]+\.)["'] \+""", SOURCES))
-    for key in TEXTS:
-        assert f'"{key}"' in SOURCES or key.startswith(families) or key.removesuffix(".info") in TEXTS, key
+    for key in CATALOGUES["en"]:
+        assert f'"{key}"' in SOURCES or key.startswith(families) or has_text(key.removesuffix(".info")), key
+
+
+def test_another_language_is_another_file(tmp_path):
+    for path in FOLDER.glob("*.json"):
+        shutil.copy(path, tmp_path)
+    pseudo = {key: f"[{text}]" for key, text in CATALOGUES["en"].items()}
+    (tmp_path / "qps.json").write_text(json.dumps(pseudo | {"language.name": "Pseudo"}), encoding="utf-8")
+    catalogues = load_catalogues(tmp_path)
+    assert next(iter(catalogues)) == "en"
+    assert catalogues["qps"]["generate"] == "[Generate]"
 
 
 def test_a_component_gets_its_words_again_in_the_other_language():
     words = Words()
     with gr.Blocks():
         button = words.build(gr.Button, {"value": "generate"}, elem_id="b")
-        radio = words.build(gr.Radio, {"label": "language", "choices": lambda lang: [(say("stop", lang), 1)]})
+        radio = words.build(gr.Radio, {"label": "language", "choices": lambda lang: [(t("stop", lang), 1)]})
     assert (button.value, radio.choices) == ("Generate", [("Stop", 1)])
     updates = words.updates("zh")
     assert words.components == [button, radio]
@@ -50,16 +64,6 @@ def test_a_component_gets_its_words_again_in_the_other_language():
     assert updates[1]["choices"] == [("停止", 1)]
 
 
-def test_no_two_parts_of_the_page_use_one_key():
-    said: dict[str, tuple[str, str]] = {}
-    for module in pkgutil.walk_packages(components.__path__, "components."):
-        if not module.name.endswith("texts"):
-            continue
-        for name, table in vars(importlib.import_module(module.name)).items():
-            for key, texts in table.items() if name.isupper() and isinstance(table, dict) else ():
-                assert said.setdefault(key, texts) == texts, f"{key} in {module.name}"
-
-
 def test_a_space_stands_between_chinese_and_what_is_not():
-    assert say("loss.says", "zh", model="故事模型", choices="12").startswith("故事模型的把握相当于在 12 个词元中")
-    assert say("loss.says", "zh", model="GPT-2", choices="12").startswith("GPT-2 的把握相当于在 12 个词元中")
+    assert t("loss.says", "zh", model="故事模型", choices="12").startswith("故事模型的把握相当于在 12 个词元中")
+    assert t("loss.says", "zh", model="GPT-2", choices="12").startswith("GPT-2 的把握相当于在 12 个词元中")

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 import torch
 
-from components.inside import views as inside_views
-from components.inside.overview import Overview, overview
-from components.inside.record import BINS, KEPT, WIDE, Record, pooled, strongest
-from components.inside.tab import Memory, chosen_look, too_long
-from components.playground.views import Look
+from components.tabs.inside import views as inside_views
+from components.tabs.inside.overview import Overview, overview
+from components.tabs.inside.record import BINS, KEPT, WIDE, Record, pooled, strongest
+from components.tabs.inside.tab import Memory, chosen_look, too_long
+from components.tabs.playground.views import Look
 from components.widgets.flow import PARTS, packed
 from components.widgets.heads import BUDGET, max_pooled, thumbnail_side
 from gpt import Generation, Trace
 from gpt.config import GPTConfig
-from gpt.loading import LoadedModel
 from gpt.model import GPT
+from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Tokenizer
 from tests.conftest import make_twins, randomized
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from components.inside.looks import OF_HEADS, VIEWS, looks, shares
-from components.inside.part import Scene
-from components.inside.record import Record
-from components.inside.rollout import Rollout
-from components.inside.stages import SIDE, stages, starts
-from components.playground.views import Look
+from components.tabs.inside.looks import OF_HEADS, VIEWS, looks, shares
+from components.tabs.inside.part import Scene
+from components.tabs.inside.record import Record
+from components.tabs.inside.rollout import Rollout
+from components.tabs.inside.stages import SIDE, stages, starts
+from components.tabs.playground.views import Look
 from components.widgets.lines import FULL, seen_cells
 from gpt import Generation, Trace
 from gpt.analysis.heads import rollout
@@ -33,7 +33,7 @@ LAYER, HEAD, POSITION = 1, 2, 11
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, nothing comes in parts."""
-    monkeypatch.setattr("components.inside.looks.SECONDS", math.inf)
+    monkeypatch.setattr("components.tabs.inside.looks.SECONDS", math.inf)
 
 
 def scene_of(document: Generation, *, position: int = POSITION, key: int | None = None) -> Scene:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from components.inside.overview import BLOCK, Overview, closer, overview
-from components.inside.record import Record
-from components.playground.views import Look
+from components.tabs.inside.overview import BLOCK, Overview, closer, overview
+from components.tabs.inside.record import Record
+from components.tabs.playground.views import Look
 from components.widgets.heads import NEAR
 from gpt import Generation
 from gpt.config import GPTConfig
-from gpt.loading import LoadedModel
 from gpt.model import GPT
+from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Tokenizer
 from tests.components.test_inside import trace_of
 from tests.conftest import randomized
@@ -29,7 +29,7 @@ LOOK = Look(layer=1, head=2)
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, nothing comes in parts."""
-    monkeypatch.setattr("components.inside.overview.SECONDS", math.inf)
+    monkeypatch.setattr("components.tabs.inside.overview.SECONDS", math.inf)
 
 
 @pytest.fixture

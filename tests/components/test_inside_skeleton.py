@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from components.inside.machine import MODELS, shows_skeleton
-from components.inside.part import Scene
-from components.inside.record import BINS, Record, pooled
-from components.inside.skeleton import STREAM, skeleton_flow, skeleton_pass
-from components.inside.views import flow
 from components.labels import token_text, visible
-from components.playground.views import Look
+from components.tabs.inside.machine import MODELS, shows_skeleton
+from components.tabs.inside.part import Scene
+from components.tabs.inside.record import BINS, Record, pooled
+from components.tabs.inside.skeleton import STREAM, skeleton_flow, skeleton_pass
+from components.tabs.inside.views import flow
+from components.tabs.playground.views import Look
 from gpt import Generation, LoadedModel
 from gpt.config import GPTConfig
 from gpt.model import GPT

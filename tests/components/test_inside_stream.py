@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from components.inside import stream, trace_file
-from components.inside.embeddings import nearest_value, positions_value
-from components.inside.part import Scene
-from components.inside.record import Record
-from components.inside.stream_figures import closeness_bars, share_bars, similarity_heatmap
-from components.playground.views import Look
+from components.tabs.inside import stream, trace_file
+from components.tabs.inside.embeddings import nearest_value, positions_value
+from components.tabs.inside.part import Scene
+from components.tabs.inside.record import Record
+from components.tabs.inside.stream_figures import closeness_bars, share_bars, similarity_heatmap
+from components.tabs.playground.views import Look
 from gpt import GPT, Edits, Generation, GPTConfig, Trace, get_model
 from gpt.analysis.residual import stream_lengths, strongest_neurons
-from gpt.checkpoints.vocabularies import PlainIds
+from gpt.models.checkpoints.vocabularies import PlainIds
 
 TEXT = "The dog ran to the park with"
 

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 import torch
 
+from components.figures.palette import DARK_PARTNERS
 from components.frame import build_frame
-from components.i18n import Words
-from components.lab.activations import exact_value, swap_value
-from components.lab.feed_forward import hidden
-from components.lab.panel import Panel
-from components.lab.skeleton import TEXT, small_pair
 from components.labels import percent
-from components.palette import DARK_PARTNERS
-from components.session import Session, example
+from components.localized import Words
+from components.panels.feed_forward import hidden
+from components.panels.panel import Panel
+from components.panels.skeleton import TEXT, small_pair
+from components.state.session import Session, example
+from components.tabs.activations.tab import exact_value, swap_value
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
-from gpt.checkpoints.vocabularies import Characters
 from gpt.experiments import extrapolation, extrapolation_steps, pre_activations
+from gpt.inference.threads import threads_for
 from gpt.model import ACTIVATIONS
-from gpt.threads import threads_for
+from gpt.models.checkpoints.vocabularies import Characters
 
 PANELS = (
     "layer_norm",
@@ -49,7 +49,7 @@ def place() -> Any:
     with gr.Blocks():
         frame = build_frame(words, example(get_model()))
         playground = SimpleNamespace(frame=frame, session=gr.State(Session(frame.example)))
-        modules = {name: import_module(f"components.lab.{name}") for name in PANELS}
+        modules = {name: import_module(f"components.panels.{name}") for name in PANELS}
         panels = {name: getattr(module, f"build_{name}")(words, frame, playground) for name, module in modules.items()}
     return SimpleNamespace(frame=frame, playground=playground, panels=panels)
 

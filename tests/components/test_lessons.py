@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from components.i18n import say
-from components.lessons import code_view, figures, shape_pictures, text_pictures
-from components.lessons.code_view import Code, excerpt
-from components.lessons.course import LESSONS
-from components.lessons.picture import EXAMPLE, MOST_TOKENS, Knob, Scene
-from components.lessons.pictures import PICTURES
-from components.lessons.screen import body_value, facts, head_value, told
-from components.lessons.tab import PANELS
-from components.session import first_prompt
+from components.i18n import t
+from components.state.session import first_prompt
+from components.tabs.lessons import code_view, figures, shape_pictures, text_pictures
+from components.tabs.lessons.code_view import Code, excerpt
+from components.tabs.lessons.course import LESSONS
+from components.tabs.lessons.picture import EXAMPLE, MOST_TOKENS, Knob, Scene
+from components.tabs.lessons.pictures import PICTURES
+from components.tabs.lessons.screen import body_value, facts, head_value, told
+from components.tabs.lessons.tab import PANELS
 from gpt import GPT, GPTConfig, LoadedModel, get_model
-from gpt.checkpoints.vocabularies import Characters
-from gpt.meta import meta_model
+from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.meta import meta_model
 
 CODES = [code for lesson in LESSONS for code in lesson.code]
 ROOT = Path(__file__).parents[2]
@@ -78,7 +78,7 @@ def test_every_lesson_is_whole_in_both_languages():
     for index, lesson in enumerate(LESSONS):
         assert lesson.key in PICTURES or lesson.key in PANELS
         for language in LANGUAGES:
-            assert say(f"lesson.{lesson.key}.title", language)
+            assert t(f"lesson.{lesson.key}.title", language)
             words = "".join(told(lesson, part, language, config) for part in ("says", "question", "answer"))
             assert "{" not in words
             assert head_value(index, language, config)
@@ -126,7 +126,7 @@ def test_wrong_heads_and_wrong_texts_are_explained(scene):
     for text, key in (("", "empty"), ("word " * 60, "long"), ("x" * 401, "long")):
         with pytest.raises(ValueError, match=r"\w") as problem:
             drawn(scene, "attention", text=text)
-        assert str(problem.value) == scene.say(key, limit=40)
+        assert str(problem.value) == scene.t(key, limit=40)
     with pytest.raises(ValueError, match="two tokens"):
         drawn(scene, "loss", text="a")
 

@@ -1,4 +1,4 @@
-from components.lab import loss_views
+from components.tabs.loss import views as loss_views
 from gpt import get_model
 from gpt.experiments.text_loss import score_text
 

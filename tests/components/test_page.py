@@ -12,12 +12,12 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
-from components.layout import build_app, public_name
-from components.page import Page
+from components.gradio_page import Page
+from components.page import build_app, public_name
 from gpt import GPT, GPTConfig
-from gpt.checkpoints import save_model
-from gpt.checkpoints.vocabularies import Characters
-from gpt.registry import remove_model
+from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.registry import remove_model
 
 USED = (gr.Textbox, gr.State, gr.HTML)
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from components import palette
+from components.figures import palette
 
 THEMES = ("light", "dark")
 MAPS = {"sequential": palette.SEQUENTIAL, "diverging": palette.DIVERGING}

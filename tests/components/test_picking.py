@@ -9,16 +9,16 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from components.lab import shapes
-from components.lab.shape_settings import values_of
-from components.playground import starting
-from components.session import Session, example
-from components.settings import LIMITS
+from components.state.session import Session, example
+from components.state.settings import LIMITS
+from components.tabs.playground import starting
+from components.tabs.shapes import tab as shapes
+from components.tabs.shapes.settings import values_of
 from gpt import GPT, Generation, GPTConfig, get_model
-from gpt.checkpoints import save_model
-from gpt.checkpoints.vocabularies import Characters
 from gpt.experiments.shapes import count_parameters
-from gpt.registry import add_model, remove_model
+from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.registry import add_model, remove_model
 
 
 class Names:

@@ -12,10 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.playground import pipeline_views as views
-from components.playground.pipeline import PRESETS
-from components.playground.pipeline_figures import spread, stage_lines
-from components.settings import LIMITS, sampling_params
+from components.state.settings import LIMITS, sampling_params
+from components.tabs.playground import pipeline_views as views
+from components.tabs.playground.pipeline import PRESETS
+from components.tabs.playground.pipeline_figures import spread, stage_lines
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from components.layout import build_app
+from components.page import build_app
 from components.precision import build_precision, note
 from gpt import get_model
-from gpt.precision_error import measured
-from gpt.registry import configure
+from gpt.inference.precision import measured
+from gpt.models.registry import configure
 
 
 @pytest.fixture
@@ -34,5 +34,5 @@ def test_numbers_that_are_not_exact_say_by_how_much(reduced):
 
 def test_what_cannot_be_measured_is_said(reduced, monkeypatch):
     get_model()
-    monkeypatch.setattr("gpt.registry.free_memory", lambda device: 1000)
+    monkeypatch.setattr("gpt.models.registry.free_memory", lambda device: 1000)
     assert "could not be measured" in note("stories", "en")

@@ -6,16 +6,16 @@ import pytest
 
 import gpt
 from components.api import error
+from components.errors import localize_error
 from components.problem_texts import PROBLEMS
-from components.problems import in_words
-from components.settings import number
+from components.state.settings import number
 from gpt import SamplingParams, get_model
 
 FOLDER = Path(gpt.__file__).parent
 # What only a program that calls gpt can meet, never somebody in front of the page.
 FOR_PROGRAMS = {
-    "checkpoints/hugging_face.py": ["transformers' GPT-2 has learned positions only, not {}"],
-    "checkpoints/hub.py": ["it arrived damaged"],
+    "models/checkpoints/hugging_face.py": ["transformers' GPT-2 has learned positions only, not {}"],
+    "models/hub.py": ["it arrived damaged"],
     "cache.py": None,
     "trace.py": None,
     "model.py": ['approximate must be "tanh" or "none", not {}', "attention_mask must be {}, not {}"],
@@ -24,7 +24,7 @@ FOR_PROGRAMS = {
         "logits must be one row, a number per token, not of shape {}",
         "previous_ids must be token ids, whole numbers",
     ],
-    "loading.py": ["precision must be one of {}, not {}"],
+    "models/loading.py": ["precision must be one of {}, not {}"],
     "edits.py": [
         "a patch of shape {} does not fit: each text needs {} numbers",
         "drop_positions must be True or False, not {}",
@@ -45,9 +45,9 @@ FOR_PROGRAMS = {
         "a sampled token has settings with a seed, and no other token has",
         "a token is {}, not {}",
     ],
-    "documents/shelf.py": ["branch_memory must be at least 0 bytes, not {}"],
-    "live/learner.py": ["dropout must be 0 here, not {}: the numbers would not repeat"],
-    "live/own_text.py": ["units must be one of {}, not {}"],
+    "documents/branch_cache.py": ["branch_memory must be at least 0 bytes, not {}"],
+    "training/learner.py": ["dropout must be 0 here, not {}: the numbers would not repeat"],
+    "training/own_text.py": ["units must be one of {}, not {}"],
     "experiments/activations.py": ["the slope of {} does not change its sign between {} and {}"],
     "experiments/normalisation.py": ["rows must be (n, C) with C of at least 2, not {}"],
     "experiments/positions.py": ["trained_length must be above 8 and below tested_length, not {} and {}"],
@@ -55,7 +55,12 @@ FOR_PROGRAMS = {
     "experiments/shortcuts.py": ["{} must be at least 1, not {}"],
     "experiments/speed.py": ["length must lie in 1..{}, not {}"],
     "experiments/tying.py": ["token id {} does not exist: the model has 0 to {}"],
-    "train/": None,  # the command line
+    "training/__init__.py": None,
+    "training/corpus.py": None,
+    "training/recipe.py": None,
+    "training/run_folder.py": None,
+    "training/trainer.py": None,
+    "training/evaluation.py": None,  # the command line
 }
 
 
@@ -109,10 +114,10 @@ def test_nothing_is_translated_that_nobody_says():
 @pytest.mark.parametrize("english", PROBLEMS)
 def test_what_stood_in_the_sentence_stands_in_the_other(english):
     values = [f"«{n}»" for n in range(english.count("{}"))]
-    chinese = in_words(ValueError(english.format(*values)), "zh")
+    chinese = localize_error(ValueError(english.format(*values)), "zh")
     assert re.search("[\u4e00-\u9fff]", chinese)
     assert sorted(re.findall("«.»", chinese)) == values
-    assert in_words(ValueError(english.format(*values)), "en") == english.format(*values)
+    assert localize_error(ValueError(english.format(*values)), "en") == english.format(*values)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +132,7 @@ def test_what_stood_in_the_sentence_stands_in_the_other(english):
 def test_numbers_out_of_range(value, low, high, name, chinese):
     with pytest.raises(ValueError, match=name) as problem:
         number(name, value, low, high)
-    assert in_words(problem.value, "zh") == chinese
+    assert localize_error(problem.value, "zh") == chinese
 
 
 def test_real_problems():
@@ -137,7 +142,7 @@ def test_real_problems():
     ):
         with pytest.raises(ValueError) as problem:  # noqa: PT011  its words are what is tested
             doing()
-        assert in_words(problem.value, "zh").startswith(chinese)
+        assert localize_error(problem.value, "zh").startswith(chinese)
 
 
 def test_what_the_page_shows_at_its_edge_is_in_its_language_and_holds_no_tag():
@@ -147,16 +152,16 @@ def test_what_the_page_shows_at_its_edge_is_in_its_language_and_holds_no_tag():
 
 
 def test_what_nobody_has_translated_stays_as_it_is():
-    assert in_words(OSError("disk full"), "zh") == "disk full"
-    assert in_words("上下文已满", "zh") == "上下文已满"
+    assert localize_error(OSError("disk full"), "zh") == "disk full"
+    assert localize_error("上下文已满", "zh") == "上下文已满"
 
 
 def test_the_sentence_that_says_most_is_taken():
     said = "a.pt is damaged: it should hold a dict, not a list"
-    assert in_words(said, "zh") == "a.pt 已损坏：里面应该是 dict，而不是 list"
-    assert in_words("a\nb.pt is damaged: {0} {x}", "zh") == "a\nb.pt 已损坏：{0} {x}"
+    assert localize_error(said, "zh") == "a.pt 已损坏：里面应该是 dict，而不是 list"
+    assert localize_error("a\nb.pt is damaged: {0} {x}", "zh") == "a\nb.pt 已损坏：{0} {x}"
 
 
 def test_a_stranger_cannot_keep_the_server_busy_with_a_long_sentence():
     said = "the file is of version '" + "a=b: " * 1_000_000  # comparing it would take hours
-    assert in_words(said, "zh") == said
+    assert localize_error(said, "zh") == said

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.session import EXAMPLE_PROMPT, example, first_prompt, given, opening, spelled
+from components.state.session import EXAMPLE_PROMPT, example, first_prompt, given, opening, spelled
 from gpt import GPT, GPTConfig, LoadedModel, load_model
-from gpt.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
+from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
 
 VOCABULARIES = {
     "letters": Characters(sorted(set(EXAMPLE_PROMPT))),

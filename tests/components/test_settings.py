@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from components.settings import LIMITS, nearest, new_tokens, number, sampling_params
+from components.state.settings import LIMITS, nearest, new_tokens, number, sampling_params
 from gpt import SamplingParams
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from components.lab import shape_views
-from components.lab.shape_figures import part_bars
-from components.lab.shape_settings import RANGES, shape_of, values_of
-from components.palette import DARK_PARTNERS
+from components.figures.palette import DARK_PARTNERS
+from components.tabs.shapes import views as shape_views
+from components.tabs.shapes.figures import part_bars
+from components.tabs.shapes.settings import RANGES, shape_of, values_of
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 

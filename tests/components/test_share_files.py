@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from components.session import Session
 from components.share import menu, panel
 from components.share.files import COLUMNS, csv_file, file_stem, json_file, text_file
+from components.state.session import Session
 from gpt import Edits, Generation, SamplingParams
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 

@@ -1,10 +1,10 @@
 import torch
 
-from components.playground import starting
-from components.playground.panels import EXAMPLES
-from components.session import Session
+from components.state.session import Session
+from components.tabs.playground import starting
+from components.tabs.playground.panels import EXAMPLES
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
-from gpt.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.vocabularies import Characters
 from tests.components.test_undo import UI
 
 

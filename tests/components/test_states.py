@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 import gradio as gr
 import torch
 
-from components.layout import build_app
+from components.page import build_app
 from gpt import Generation
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from components import static
+from components import assets as static
 
 COMPONENTS = Path(static.__file__).parent
 

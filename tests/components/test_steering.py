@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from components.inside.record import Record
-from components.playground import steer_views, views
-from components.playground.known import Known
-from components.playground.steering import remark
-from components.playground.views import Look
-from components.session import Session
+from components.state.session import Session
+from components.state.token_statistics import Known
+from components.tabs.inside.record import Record
+from components.tabs.playground import steer_views, views
+from components.tabs.playground.steering import remark
+from components.tabs.playground.views import Look
 from gpt import Generation, SamplingParams, distribution
 from tests.gpt.fake_models import tiny_model
 

@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from components.frame import model_choices, short_name
-from components.train import choices
-from components.train.desk import OPENED, Desk
-from gpt.checkpoints import open_checkpoint
-from gpt.checkpoints.vocabularies import Characters
-from gpt.live.queue import LiveQueue
-from gpt.live.tasks import TASKS, TaskMaterial
-from gpt.live.training import LiveRun
-from gpt.registry import get_model, list_models
+from components.tabs.train import choices
+from components.tabs.train.desk import OPENED, Desk
+from gpt.models.checkpoints import open_checkpoint
+from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.registry import get_model, list_models
 from gpt.tokenizer import Tokenizer
-from gpt.train.recipe import Recipe
+from gpt.training.live_run import LiveRun
+from gpt.training.recipe import Recipe
+from gpt.training.run_queue import LiveQueue
+from gpt.training.tasks import TASKS, TaskMaterial
 
 TINY = Recipe(n_layer=1, n_head=1, n_embd=8, steps=1, batch_size=2, warmup=1)
 GOOD = {"n_layer": 2, "n_head": 4, "n_embd": 64, "steps": 300, "rate": 0.02}
@@ -138,7 +138,7 @@ def test_both_learning_rates_follow_the_one_that_is_asked_for() -> None:
 )
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_settings_that_are_not_offered_are_refused_by_name(name: str, value: object, language: str) -> None:
-    with pytest.raises(ValueError, match=choices.say(f"train.{name}", language)):
+    with pytest.raises(ValueError, match=choices.t(f"train.{name}", language)):
         choices.checked_recipe("sort", {**GOOD, name: value}, language)
 
 

@@ -8,15 +8,15 @@ import math
 import numpy as np
 import pytest
 
-from components.train import scaling, views
-from components.train.figures import grouped, learning_curve, stairs
-from components.train.views import Moment
+from components.tabs.train import scaling, views
+from components.tabs.train.figures import grouped, learning_curve, stairs
+from components.tabs.train.views import Moment
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import SIZES, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
-from gpt.live.tasks import TASKS, TaskMaterial
-from gpt.live.training import LiveRun, Look
-from gpt.train.recipe import Recipe
+from gpt.training.live_run import LiveRun, Look
+from gpt.training.recipe import Recipe
+from gpt.training.tasks import TASKS, TaskMaterial
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from components.playground.turns import Turns
+from components.state.document_lock import Turns
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import tiny_model
 
@@ -95,7 +95,7 @@ def test_a_change_waits_for_the_step_that_is_being_made_and_looking_does_not() -
 
 
 def test_what_a_change_shows_comes_after_the_last_words_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.playground.turns.LAST_WORDS_SECONDS", SECONDS)
+    monkeypatch.setattr("components.state.document_lock.LAST_WORDS_SECONDS", SECONDS)
     turns, order = Turns(), []
 
     def change() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from components.playground import starting, steering, writing
-from components.session import KEPT, Session, example, opening
-from components.settings import LIMITS
+from components.state.session import KEPT, Session, example, opening
+from components.state.settings import LIMITS
+from components.tabs.playground import starting, steering, writing
 from gpt import get_model
-from gpt.registry import add_model, remove_model
-from gpt.sources import BUNDLED
+from gpt.models.registry import add_model, remove_model
+from gpt.models.sources import BUNDLED
 
 
 class Names:
@@ -129,7 +129,7 @@ def test_what_was_made_ready_and_stopped_before_it_was_written_is_not_waited_for
     values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = values["session"]
-    monkeypatch.setattr("components.playground.turns.LAST_WORDS_SECONDS", 3600)
+    monkeypatch.setattr("components.state.document_lock.LAST_WORDS_SECONDS", 3600)
     for change in (writing.stop, starting.clear, steering.undo):
         list(starting.begin(UI, values))
         assert session.turns.streaming

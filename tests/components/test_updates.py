@@ -8,11 +8,11 @@ import pytest
 
 from components import updates
 from components.api import Endpoints
-from components.playground import starting, writing
-from components.settings import LIMITS
+from components.state.settings import LIMITS
+from components.tabs.playground import starting, writing
 from components.updates import COST, SHARE, update_gap
 from gpt import SamplingParams, generate, get_model
-from gpt.seats import Seats
+from gpt.inference.admission import Seats
 from tests.components.test_undo import UI, opening_with
 
 PROMPT = "Once upon a time"

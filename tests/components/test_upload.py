@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from components.playground.upload import opened_sentence
+from components.tabs.playground.upload import opened_sentence
 from gpt import get_model
-from gpt.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
+from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from components.palette import DARK_PARTNERS
-from components.why import figures as why_figures
-from components.why import part_figures as why_part_figures
+from components.figures.palette import DARK_PARTNERS
+from components.tabs.why import figures as why_figures
+from components.tabs.why import part_figures as why_part_figures
 from components.widgets.chart import chart_value
 
 HOSTILE = ["<b>bold</b>", "&amp;", "1"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from gpt.train import main
-from gpt.train.trainer import Trainer
+from gpt.training import main
+from gpt.training.trainer import Trainer
 from tests.gpt.tiny_run import CARD, TINY, write_stories
 
 
@@ -24,7 +24,7 @@ def stories_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """train(out, *more arguments): the command line, for a tiny run on the CPU; returns its exit code."""
-    monkeypatch.setattr("gpt.train.trainer.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
     return lambda out, *more: main([str(stories_file), "--out", str(out), *TINY, *more])
 
 
@@ -35,7 +35,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_stories(folder / "stories.txt")
     out = folder / "runs" / "tiny-stories"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gpt.train.trainer.best_device", lambda: torch.device("cpu"))
+        patched.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
         assert main([str(folder / "stories.txt"), "--out", str(out), *TINY, *CARD, "--hardware", "on a desk"]) == 0
     return out
 

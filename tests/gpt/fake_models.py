@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from gpt.config import GPTConfig
-from gpt.loading import LoadedModel
 from gpt.model import GPT
+from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer
 
 N_VOCAB, EOT = 260, 259

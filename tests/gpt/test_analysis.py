@@ -18,7 +18,7 @@ from gpt.analysis.patching import patch_sweep
 from gpt.analysis.residual import nearest_tokens, stream_lengths, strongest_neurons
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.edits import Edits
-from gpt.packed import PackedLinear, pack
+from gpt.inference.packed import PackedLinear, pack
 from gpt.trace import Trace
 from tests.gpt.hand_made import copying_model
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from gpt import Generation, LoadedModel
-from gpt.checkpoints.vocabularies import PlainIds
 from gpt.documents.beam import BeamSearch
+from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.conftest import make_twins
 from tests.gpt.fake_models import bigram_model, tiny_model
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt import checkpoints
-from gpt.checkpoints import Checkpoint, convert, open_checkpoint, save_hugging_face, save_model
-from gpt.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
-from gpt.checkpoints.vocabularies import Characters, PlainIds, find_vocabulary, gpt2_or_ids
 from gpt.config import GPTConfig
-from gpt.loading import Precision, memory_of
-from gpt.memory import free_memory, gigabytes
 from gpt.model import GPT
-from gpt.sources import load_model
+from gpt.models import checkpoints
+from gpt.models.checkpoints import Checkpoint, convert, open_checkpoint, save_hugging_face, save_model
+from gpt.models.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
+from gpt.models.checkpoints.vocabularies import Characters, PlainIds, find_vocabulary, gpt2_or_ids
+from gpt.models.loading import Precision, memory_of
+from gpt.models.memory import free_memory, gigabytes
+from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 
 TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wörld 你好 🙂", "<|endoftext|>", "x" * 50, ""]
@@ -130,7 +130,7 @@ def test_gpt2_sized_model_without_vocabulary_gets_plain_ids_offline(monkeypatch:
     def offline() -> Tokenizer:
         raise ConnectionError("no network")
 
-    monkeypatch.setattr("gpt.checkpoints.vocabularies.gpt2_tokenizer", offline)
+    monkeypatch.setattr("gpt.models.checkpoints.vocabularies.gpt2_tokenizer", offline)
     for n_vocab in (50257, 50304):
         vocabulary = gpt2_or_ids(n_vocab)
         assert (type(vocabulary), vocabulary.n_vocab, vocabulary.eot_id) == (PlainIds, n_vocab, None)
@@ -278,8 +278,8 @@ def test_byte_vocabulary_is_written_as_it_was_read(tmp_path: Path, byte_tokenize
 
 
 def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.memory.MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr("gpt.memory.CGROUP", tmp_path)
+    monkeypatch.setattr("gpt.models.memory.MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr("gpt.models.memory.CGROUP", tmp_path)
     (tmp_path / "meminfo").write_text("MemTotal:  64000000 kB\nMemAvailable:  1000000 kB\n")
     assert free_memory() == 1_024_000_000
     (tmp_path / "memory.max").write_text("800000000\n")

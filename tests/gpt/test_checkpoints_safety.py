@@ -17,14 +17,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from gpt import checkpoints
-from gpt.checkpoints import open_checkpoint, save_hugging_face, save_model
-from gpt.checkpoints.layouts import expected_shapes
-from gpt.checkpoints.vocabularies import Characters, read_nanogpt_meta
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.registry import Registry
-from gpt.sources import load_model
+from gpt.models import checkpoints
+from gpt.models.checkpoints import open_checkpoint, save_hugging_face, save_model
+from gpt.models.checkpoints.layouts import expected_shapes
+from gpt.models.checkpoints.vocabularies import Characters, read_nanogpt_meta
+from gpt.models.registry import Registry
+from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 
 CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, SamplingParams
-from gpt.checkpoints.vocabularies import PlainIds
 from gpt.documents.compare import Comparison, divergences, in_step, parting, relative_entropy, same_vocabulary
+from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.gpt.fake_models import forced_model, tiny_model
 
 GREEDY = SamplingParams(temperature=0, seed=0)

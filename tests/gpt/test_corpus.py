@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpt.train.corpus import (
+from gpt.training.corpus import (
     Rows,
     encode_stories,
     fingerprint,

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from gpt import GPT, GPTConfig, KVCache
-from gpt.decode import Decoder, is_plain
-from gpt.products import LARGE
+from gpt.inference.decode import Decoder, is_plain
+from gpt.inference.products import LARGE
 
 CONFIGS = {
     "gpt2": {},
@@ -52,7 +52,7 @@ def test_steps_of_texts_of_different_lengths_are_those_of_the_model(model):
 @pytest.mark.parametrize("intel", [False, True])
 @torch.inference_mode()
 def test_a_large_model_gives_a_text_alone_the_same_bits_as_among_others(monkeypatch, intel):
-    monkeypatch.setattr("gpt.decode.is_intel", lambda: intel)
+    monkeypatch.setattr("gpt.inference.decode.is_intel", lambda: intel)
     torch.manual_seed(0)
     model = GPT(GPTConfig(vocab_size=300, block_size=40, n_layer=1, n_head=8, n_embd=1024)).eval()
     decoder = Decoder(model)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generate
-from gpt.engine import PIECE, PROMPT_ROWS, Asked, Engine
-from gpt.packed import pack
+from gpt.inference.engine import PIECE, PROMPT_ROWS, Asked, Engine
+from gpt.inference.packed import pack
 from tests.gpt.fake_models import N_VOCAB, tiny_model
 
 
@@ -224,7 +224,7 @@ def test_a_prompt_that_fails_in_its_middle_is_read_from_its_start_the_next_time(
     monkeypatch.setattr(engine, "_gather", lambda: None)
     with monkeypatch.context() as patch:
         patch.setattr(engine.decoder, "read", fails)
-        patch.setattr("gpt.engine.max", lambda lengths: PIECE, raising=False)  # as if others were there
+        patch.setattr("gpt.inference.engine.max", lambda lengths: PIECE, raising=False)  # as if others were there
         with pytest.raises(RuntimeError, match="out of memory"):
             engine.read(ids, cache)
     assert cache.length == 0

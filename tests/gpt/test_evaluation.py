@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from gpt.config import GPTConfig
-from gpt.evaluation import Score, sample, score_stories, windows
-from gpt.loading import LoadedModel
 from gpt.model import GPT
+from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Tokenizer
+from gpt.training.evaluation import Score, sample, score_stories, windows
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from gpt.checkpoints.vocabularies import Characters
 from gpt.experiments import SAMPLES, language_costs, merge_steps, pieces, side_by_side, text_cost, words
 from gpt.experiments.tokens import MergeStep
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.tokenizer import Tokenizer
 
 TEXTS = [*SAMPLES.values(), "Every effort moves you", "  two  spaces\n\n", "naïve café 123456", "half \ud83d a pair"]

@@ -15,12 +15,13 @@ import pytest
 import torch
 from huggingface_hub import constants
 
-from gpt.checkpoints import hub, save_hugging_face
-from gpt.checkpoints.bpe_files import write_gpt2_files
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.registry import Registry
-from gpt.sources import load_model
+from gpt.models import hub
+from gpt.models.checkpoints import save_hugging_face
+from gpt.models.checkpoints.bpe_files import write_gpt2_files
+from gpt.models.registry import Registry
+from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 
 REPO, COMMIT = "someone/tiny", "a" * 40

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from gpt import huge_pages
 from gpt.cache import LARGE, lazy_zeros
+from gpt.inference import huge_pages
 
 MAPS = """\
 55d0c0000000-55d0c4000000 rw-p 00000000 00:00 0                          [heap]

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from gpt import KVCache
-from gpt.engine import Engine
-from gpt.interrupts import interrupts_later
+from gpt.inference.engine import Engine
+from gpt.inference.interrupts import interrupts_later
 from tests.gpt.fake_models import tiny_model
 
 HAS_HANDLER = callable(signal.getsignal(signal.SIGINT))

@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.live.background import NICENESS, step_aside
-from gpt.live.learner import Learner
-from gpt.live.tasks import TASKS, TaskMaterial
 from gpt.model import GPT
-from gpt.train.recipe import Recipe
+from gpt.training.background import NICENESS, step_aside
+from gpt.training.learner import Learner
+from gpt.training.recipe import Recipe
+from gpt.training.tasks import TASKS, TaskMaterial
 
 TINY = Recipe(block_size=9, n_layer=2, n_head=2, n_embd=16, steps=12, batch_size=8, warmup=2)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpt.live.queue import LiveQueue
-from gpt.live.tasks import TASKS, TaskMaterial
-from gpt.live.training import LiveRun
+from gpt.training.live_run import LiveRun
+from gpt.training.run_queue import LiveQueue
+from gpt.training.tasks import TASKS, TaskMaterial
 from tests.gpt.test_live_training import LONG, PATIENCE, TINY, Gate
 
 

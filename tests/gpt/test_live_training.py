@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from gpt.checkpoints import open_checkpoint
-from gpt.live.learner import Batch
-from gpt.live.own_text import TextMaterial
-from gpt.live.tasks import TASKS, TaskMaterial, answer
-from gpt.live.training import LOOKS, LiveRun
-from gpt.registry import get_model, list_models, remove_model
-from gpt.train.recipe import Recipe
+from gpt.models.checkpoints import open_checkpoint
+from gpt.models.registry import get_model, list_models, remove_model
+from gpt.training.learner import Batch
+from gpt.training.live_run import LOOKS, LiveRun
+from gpt.training.own_text import TextMaterial
+from gpt.training.recipe import Recipe
+from gpt.training.tasks import TASKS, TaskMaterial, answer
 
 TINY = Recipe(n_layer=2, n_head=2, n_embd=16, steps=12, batch_size=8, warmup=2)
 LONG = Recipe(n_layer=1, n_head=2, n_embd=8, steps=5000, batch_size=1, warmup=2)
@@ -84,7 +84,7 @@ def test_a_run_ends_after_its_steps_with_a_model_that_has_learned() -> None:
 
 def test_a_run_steps_aside_for_everybody_else_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     aside: list[int] = []
-    monkeypatch.setattr("gpt.live.training.step_aside", lambda: aside.append(threading.get_ident()))
+    monkeypatch.setattr("gpt.training.live_run.step_aside", lambda: aside.append(threading.get_ident()))
     finished()
     assert len(aside) == 1
     assert aside != [threading.get_ident()]

@@ -12,12 +12,12 @@ import pytest
 import torch
 import yaml
 
-from gpt.evaluation import score_stories
-from gpt.sources import load_model
-from gpt.train import make_parser
-from gpt.train.corpus import read_stories, split_stories
-from gpt.train.recipe import Recipe
-from gpt.train.trainer import Trainer
+from gpt.models.sources import load_model
+from gpt.training import make_parser
+from gpt.training.corpus import read_stories, split_stories
+from gpt.training.evaluation import score_stories
+from gpt.training.recipe import Recipe
+from gpt.training.trainer import Trainer
 from tests.gpt.tiny_run import CARD, assert_one_sentence, contents
 
 
@@ -36,7 +36,7 @@ def test_the_card_says_what_the_saved_weights_reach_and_how_to_make_them(whole_r
     assert f"{len(held_back)} stories" in body
     assert f"{len(training)} to\ntrain on" in body
 
-    command = next(line for line in body.splitlines() if line.startswith("python -m gpt.train"))
+    command = next(line for line in body.splitlines() if line.startswith("python -m gpt.training"))
     options = make_parser().parse_args(shlex.split(command)[3:])
     saved = torch.load(whole_run / "last.pt", weights_only=True)["recipe"]
     assert {field.name: getattr(options, field.name) for field in fields(Recipe)} == saved

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpt.checkpoints.vocabularies import Characters
-from gpt.live.own_text import TextMaterial, read_upload
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.tokenizer import Tokenizer
+from gpt.training.own_text import TextMaterial, read_upload
 
 TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
 

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache
+from gpt.inference.packed import PackedEmbedding, PackedLinear, pack
+from gpt.inference.processor import has_vnni
+from gpt.inference.products import LARGE, LEAST, Blocks, activated, alike, least_of, pass_work, product
+from gpt.inference.threads import SMALL, threads_for
 from gpt.model import ACTIVATIONS, Pass
-from gpt.packed import PackedEmbedding, PackedLinear, pack
-from gpt.processor import has_vnni
-from gpt.products import LARGE, LEAST, Blocks, activated, alike, least_of, pass_work, product
-from gpt.threads import SMALL, threads_for
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
 needs_int8 = pytest.mark.skipif(
@@ -85,7 +85,7 @@ def test_a_row_has_the_same_bits_alone_and_among_others_with_one_thread_and_with
 @torch.inference_mode()
 def test_where_a_single_row_is_summed_otherwise_it_gets_company(monkeypatch):
     linear, x, to = nn.Linear(40, 24), torch.randn(5, 40), torch.randn(5, 24)
-    monkeypatch.setattr("gpt.products.least_of", lambda inputs, outputs: LEAST)
+    monkeypatch.setattr("gpt.inference.products.least_of", lambda inputs, outputs: LEAST)
     packed, rows = product(linear.weight, linear.bias, "fp32", large=True), []
     monkeypatch.setattr(type(packed), "of", lambda self, x: rows.append(len(x)) or linear(x))
     assert packed.least == LEAST
@@ -98,7 +98,7 @@ def test_where_a_single_row_is_summed_otherwise_it_gets_company(monkeypatch):
 
 @torch.inference_mode()
 def test_where_rows_would_not_be_alike_small_weights_are_in_blocks(linear, monkeypatch):
-    monkeypatch.setattr("gpt.products.alike", lambda inputs, outputs: False)
+    monkeypatch.setattr("gpt.inference.products.alike", lambda inputs, outputs: False)
     assert isinstance(product(linear.weight, linear.bias, "fp32"), Blocks)
 
 
@@ -117,7 +117,7 @@ def test_large_weights_are_read_by_all_processors_even_for_one_row():
 
 @pytest.mark.parametrize("intel", [False, True])
 def test_a_size_whose_single_row_is_summed_otherwise_is_noticed(monkeypatch, intel):
-    monkeypatch.setattr("gpt.products.is_intel", lambda: intel)
+    monkeypatch.setattr("gpt.inference.products.is_intel", lambda: intel)
     assert least_of.__wrapped__(40, 3000) == (1 if intel else LEAST)  # so few are summed in one order
     exact = torch.ops.mkldnn._linear_pointwise
 
@@ -258,7 +258,7 @@ def test_a_matrix_is_freed_as_it_is_packed(packing, monkeypatch):
         seen.append(weakref.ref(weight.untyped_storage()))
         return product(weight, *options)
 
-    monkeypatch.setattr("gpt.packed.product", watched)
+    monkeypatch.setattr("gpt.inference.packed.product", watched)
     pack(model, packing)
     assert len(left) == 13
     assert max(left) <= 1  # the one before

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from gpt import add_model, get_model, load_model
-from gpt.precision_error import measured, precision_error
-from gpt.registry import configure
+from gpt.inference.precision import measured, precision_error
+from gpt.models.registry import configure
 from tests.parity.lookalikes import NanoGPT, randomized
 
 
@@ -34,7 +34,7 @@ def test_a_model_that_cannot_spell_the_text_and_does_not_say_its_heads_is_measur
 
 def test_where_there_is_no_room_for_an_exact_copy_a_sentence_says_so(reduced, monkeypatch):
     loaded = get_model("stories")
-    monkeypatch.setattr("gpt.registry.free_memory", lambda device: 1000)
+    monkeypatch.setattr("gpt.models.registry.free_memory", lambda device: 1000)
     with pytest.raises(ValueError, match=r"stories in fp32 needs .* of memory"):
         measured(loaded)
 

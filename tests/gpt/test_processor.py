@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gpt.processor import is_intel
+from gpt.inference.processor import is_intel
 
 
 @pytest.mark.parametrize(("vendor", "intel"), [("GenuineIntel", True), ("AuthenticAMD", False)])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpt.model import GPT
-from gpt.train.recipe import Recipe, make_optimizers, set_rate
+from gpt.training.recipe import Recipe, make_optimizers, set_rate
 
 SMALL = Recipe(n_layer=2, n_head=2, n_embd=16, block_size=16, vocab_size=300, steps=100, warmup=10, decay_from=0.5)
 

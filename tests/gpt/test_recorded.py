@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from gpt import GPT, Generation, GPTConfig, KVCache, SamplingParams
-from gpt.decode import Decoder
-from gpt.engine import Engine
-from gpt.recorded import KEPT, Recorder
+from gpt.inference.decode import Decoder
+from gpt.inference.engine import Engine
+from gpt.inference.recorded import KEPT, Recorder
 from tests.gpt.fake_models import tiny_model
 from tests.gpt.test_decode import CONFIGS
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt import registry as registry_module
-from gpt import sources
-from gpt.checkpoints import open_checkpoint, save_model
-from gpt.checkpoints.layouts import HeadsUnknown
-from gpt.checkpoints.vocabularies import PlainIds
 from gpt.config import GPTConfig
-from gpt.loading import LoadedModel, memory_of
 from gpt.model import GPT
-from gpt.registry import Registry, get_model, list_models
-from gpt.sources import DEFAULT_MODEL, load_model
+from gpt.models import registry as registry_module
+from gpt.models import sources
+from gpt.models.checkpoints import open_checkpoint, save_model
+from gpt.models.checkpoints.layouts import HeadsUnknown
+from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.loading import LoadedModel, memory_of
+from gpt.models.registry import Registry, get_model, list_models
+from gpt.models.sources import DEFAULT_MODEL, load_model
 from gpt.tokenizer import Tokenizer
 from tests.parity.lookalikes import BookGPT
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from gpt.config import GPTConfig
-from gpt.evaluation import score_stories
 from gpt.experiments.scaling import load_scaling, main, measure_bundled, measure_scaling, training_flops
-from gpt.loading import LoadedModel
 from gpt.model import GPT
-from gpt.train.corpus import learn_tokenizer
-from gpt.train.recipe import Recipe
-from gpt.train.trainer import Process, Trainer
+from gpt.models.loading import LoadedModel
+from gpt.training.corpus import learn_tokenizer
+from gpt.training.evaluation import score_stories
+from gpt.training.recipe import Recipe
+from gpt.training.trainer import Process, Trainer
 from tests.gpt.tiny_run import write_stories
 
 SIZES = {"small": (1, 1, 8), "smaller still": (1, 1, 4)}
@@ -81,7 +81,7 @@ def test_the_bundled_models_point_is_its_recipes_end() -> None:
 
 
 def test_the_command_writes_what_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.train.trainer.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
     monkeypatch.setattr("gpt.experiments.scaling.SIZES", {"tiny": (1, 1, 4)})
     monkeypatch.setattr("gpt.experiments.scaling.BUNDLED", tmp_path / "nowhere")
     monkeypatch.setattr(

@@ -3,7 +3,7 @@ from threading import Event
 
 import pytest
 
-from gpt.seats import Seats
+from gpt.inference.admission import Seats
 
 
 def test_who_comes_later_waits_in_order_and_knows_how_many_are_before():

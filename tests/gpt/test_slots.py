@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from gpt import GPT, GPTConfig, KVCache
-from gpt import slots as slots_module
 from gpt.cache import STEP, rows_of, whole_steps
-from gpt.decode import Decoder
-from gpt.step import Seen, look_back
+from gpt.inference import slots as slots_module
+from gpt.inference.decode import Decoder
+from gpt.inference.step import Seen, look_back
 
 
 @pytest.fixture(params=["learned", "rotary"])

@@ -13,7 +13,7 @@ from gpt import Edits, Generation, SamplingParams, add_model, add_upload, get_mo
 from gpt.analysis.patching import patch_from
 from gpt.documents.snippets import loading_line, python_snippet
 from gpt.edits import Patch
-from gpt.registry import remove_model
+from gpt.models.registry import remove_model
 from tests.gpt.fake_models import tiny_model
 from tests.parity.lookalikes import NanoGPT, randomized
 

@@ -3,10 +3,10 @@ import torch
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt.cache import rows_of
-from gpt.decode import Decoder
+from gpt.inference.decode import Decoder
+from gpt.inference.packed import pack
+from gpt.inference.step import Block, Seated, Seen, bags, keys_first, products, scripted
 from gpt.model import rotary_angles
-from gpt.packed import pack
-from gpt.step import Block, Seated, Seen, bags, keys_first, products, scripted
 
 POSITIONS = {"learned": None, "rotary": torch.tensor([5, 2, 9])}
 
@@ -92,7 +92,7 @@ def test_bags_and_products_give_the_same_sums(dtype):
     ("intel", "device", "first"), [(True, "cpu", False), (False, "cpu", True), (True, "cuda", True)]
 )
 def test_which_comes_first_is_a_matter_of_the_processor(monkeypatch, intel, device, first):
-    monkeypatch.setattr("gpt.step.is_intel", lambda: intel)
+    monkeypatch.setattr("gpt.inference.step.is_intel", lambda: intel)
     assert keys_first(torch.device(device)) is first
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from gpt.checkpoints.vocabularies import Characters
 from gpt.config import GPTConfig
-from gpt.live.learner import Learner
-from gpt.live.tasks import RECIPE, TASKS, Example, Sample, Task, TaskMaterial, answer, exact_answers, is_unseen
-from gpt.loading import LoadedModel
 from gpt.model import GPT
-from gpt.train.recipe import Recipe
+from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.loading import LoadedModel
+from gpt.training.learner import Learner
+from gpt.training.recipe import Recipe
+from gpt.training.tasks import RECIPE, TASKS, Example, Sample, Task, TaskMaterial, answer, exact_answers, is_unseen
 
 EVERY = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
 

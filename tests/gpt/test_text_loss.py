@@ -12,8 +12,8 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.experiments.text_loss import count_windows, read_windows, score_text
-from gpt.loading import LoadedModel
 from gpt.model import GPT
+from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt.threads import SMALL, _openmp, keep_helpers, threads_for
+from gpt.inference.threads import SMALL, _openmp, keep_helpers, threads_for
 
 TASKS = Path("/proc/self/task")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt.evaluation import Score
-from gpt.sources import load_model
-from gpt.train.run_folder import RunFolder
-from gpt.train.trainer import Trainer
+from gpt.models.sources import load_model
+from gpt.training.evaluation import Score
+from gpt.training.run_folder import RunFolder
+from gpt.training.trainer import Trainer
 from tests.gpt.tiny_run import TINY, assert_same_weights, weights
 
 
@@ -100,7 +100,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from gpt.train import main
+from gpt.training import main
 
 code, threads = main(), []
 for task in Path("/proc/self/task").glob("*"):
@@ -127,4 +127,4 @@ def test_two_processes_end_in_the_weights_of_one(tmp_path: Path, stories_file: P
         assert (value - two[name]).abs().max() <= 1e-5, name
     logs = [[row.val_loss for row in RunFolder(tmp_path / name).log()] for name in ("one", "two")]
     assert logs[0] == pytest.approx(logs[1], abs=1e-5)
-    assert "torchrun --nproc-per-node 2 -m gpt.train" in (tmp_path / "two" / "best" / "README.md").read_text()
+    assert "torchrun --nproc-per-node 2 -m gpt.training" in (tmp_path / "two" / "best" / "README.md").read_text()

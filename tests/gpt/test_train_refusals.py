@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gpt.model import GPT
-from gpt.train import main
+from gpt.training import main
 from tests.gpt.tiny_run import assert_one_sentence, contents
 
 
@@ -26,7 +26,7 @@ def test_a_save_that_fails_leaves_the_one_before(
     at_step(9, lambda: monkeypatch.setattr(torch, "save", cut))
     assert train(out) == 1
     assert torch.load(out / "last.pt", weights_only=True)["step"] == 5
-    assert capsys.readouterr().err == "gpt.train: No space left on device\n"
+    assert capsys.readouterr().err == "gpt.training: No space left on device\n"
 
 
 @pytest.mark.parametrize(
@@ -134,4 +134,4 @@ def test_wrong_arguments_are_argparses_exit_code(capsys: pytest.CaptureFixture[s
         with pytest.raises(SystemExit) as error:
             main(arguments)
         assert error.value.code == 2
-    assert "usage: python -m gpt.train" in capsys.readouterr().err
+    assert "usage: python -m gpt.training" in capsys.readouterr().err

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from gpt.tokenizer import Tokenizer
-from gpt.train.recipe import Recipe
-from gpt.train.trainer import Process, Trainer, has_bf16, joined
+from gpt.training.recipe import Recipe
+from gpt.training.trainer import Process, Trainer, has_bf16, joined
 
 RECIPE = Recipe(
     vocab_size=261, block_size=16, n_layer=1, n_head=2, n_embd=16, steps=20, batch_size=4, warmup=0, dropout=0.1

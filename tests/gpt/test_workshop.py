@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gpt.checkpoints.vocabularies import Characters, PlainIds
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import count_parameters
 from gpt.experiments.workshop import NoRoom, Workshop, run_bytes, skeleton, stages, vocabulary_of
 from gpt.generate import Generation
 from gpt.model import GPT
+from gpt.models.checkpoints.vocabularies import Characters, PlainIds
+from gpt.models.sources import BUNDLED
 from gpt.sampling import SamplingParams
-from gpt.sources import BUNDLED
 from gpt.tokenizer import Tokenizer, load_vocabulary
 
 TINY = GPTConfig(vocab_size=261, block_size=20, n_layer=3, n_head=3, n_embd=12)

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from gpt import Generation, SamplingParams, get_model, lent, load_model, zero
-from gpt.loading import LoadedModel, best_device
+from gpt import Generation, SamplingParams, get_model, load_model
+from gpt.inference import remote_generation as lent
+from gpt.inference import zero_gpu as zero
+from gpt.models.loading import LoadedModel, best_device
 
 
 def gpu(task: Callable[..., Any]) -> Callable[..., Any]:

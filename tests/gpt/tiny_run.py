@@ -45,6 +45,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 def assert_one_sentence(capsys: pytest.CaptureFixture[str], part: str) -> None:
     """The standard error stream holds one line, ours, and no traceback."""
     error = capsys.readouterr().err
-    assert error.startswith("gpt.train: ")
+    assert error.startswith("gpt.training: ")
     assert error.count("\n") == 1
     assert part in error

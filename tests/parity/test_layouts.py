@@ -13,12 +13,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from gpt.checkpoints import convert, open_checkpoint, save_hugging_face, save_model
-from gpt.checkpoints.layouts import HeadsUnknown
-from gpt.checkpoints.vocabularies import Characters, PlainIds
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.sources import load_model
+from gpt.models.checkpoints import convert, open_checkpoint, save_hugging_face, save_model
+from gpt.models.checkpoints.layouts import HeadsUnknown
+from gpt.models.checkpoints.vocabularies import Characters, PlainIds
+from gpt.models.sources import load_model
 from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
@@ -306,10 +306,10 @@ def test_convert_command_says_what_it_read_and_asks_for_heads(
     command = ["checkpoints", "convert", str(tmp_path / "model.pth"), str(tmp_path / "out")]
     monkeypatch.setattr("sys.argv", command)
     with pytest.raises(SystemExit, match="give n_head"):
-        runpy.run_module("gpt.checkpoints", run_name="__main__")
+        runpy.run_module("gpt.models.checkpoints", run_name="__main__")
     monkeypatch.setattr("sys.argv", [*command, "--n-head", "3"])
-    runpy.run_module("gpt.checkpoints", run_name="__main__")
+    runpy.run_module("gpt.models.checkpoints", run_name="__main__")
     assert "GPTModel" in capsys.readouterr().out
     assert load_model(tmp_path / "out").layout == "Glassbox GPT"
     with pytest.raises(SystemExit, match="out is there already"):
-        runpy.run_module("gpt.checkpoints", run_name="__main__")
+        runpy.run_module("gpt.models.checkpoints", run_name="__main__")

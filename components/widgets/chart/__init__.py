@@ -15,14 +15,14 @@ import numpy as np
 from plotly.graph_objects import Figure
 from plotly.utils import PlotlyJSONEncoder
 
-from components.i18n import say
-from components.palette import DARK_PARTNERS
+from components.figures.palette import DARK_PARTNERS
+from components.i18n import t
 from components.widgets.script import given, sent_once, widget
 
 _FOLDER = Path(__file__).parent
 # What never changes is part of the script: of properties the browser may forget those that an update does not name.
 _FILES = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("rows.js", "chart.js", "save.js"))
-_WORDS = {language: say("chart.save", language, kind="{kind}") for language in ("en", "zh")}
+_WORDS = {language: t("chart.save", language, kind="{kind}") for language in ("en", "zh")}
 _SCRIPT = f"const CLICKABLE = given, DARK = {json.dumps(DARK_PARTNERS)}, SAVE = {json.dumps(_WORDS)};\n{_FILES}"
 CSS = (_FOLDER / "chart.css").read_text(encoding="utf-8")
 

@@ -50,7 +50,7 @@ def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None)
 
 
 def flow_value(content: dict[str, Any]) -> str:
-    """The string that the flow shows; see `components.inside.views.flow`."""
+    """The string that the flow shows; see `components.tabs.inside.views.flow`."""
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
 
 

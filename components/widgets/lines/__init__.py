@@ -47,7 +47,7 @@ def lines(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
 
 
 def lines_value(weights: np.ndarray, content: dict[str, Any]) -> str:
-    """The string that the widget shows. weights: (pictures, queries, keys) in 0..1; see `components.inside.looks`."""
+    """The string that the widget shows. weights: (pictures, queries, keys) in 0..1; see `components.tabs.inside.looks`."""
     seen = seen_cells(content["queries"]["start"], content["keys"]["start"], *weights.shape[1:])
     shares = np.clip(weights[:, seen], 0, 1)
     levels = np.maximum(np.round(FULL * shares), shares > 0).astype("<u2")  # what is not zero is not shown as zero

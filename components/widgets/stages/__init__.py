@@ -53,7 +53,7 @@ def stages(value: str = "", *, elem_id: str, labels: dict[str, str] | None = Non
 
 
 def stages_value(content: dict[str, Any]) -> str:
-    """The string that the widget shows; see `components.inside.stages`. Arrays of uint8 become base64."""
+    """The string that the widget shows; see `components.tabs.inside.stages`. Arrays of uint8 become base64."""
     encoded = json.dumps(content, default=_bytes, separators=(",", ":"))
     return encoded.replace("<", "\\u003c")
 

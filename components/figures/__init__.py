@@ -1,0 +1,1 @@
+"""Charts as plotly figures: numpy in, Figure out. No gradio, no torch."""

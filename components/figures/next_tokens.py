@@ -1,0 +1,52 @@
+"""The bars of what may come next, as every tab draws them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from components.figures import charts as figures
+from components.i18n import Language, t
+from components.labels import token_text
+from gpt import Generation
+
+
+class NextTokens(NamedTuple):
+    """ids: the tokens of the bars, the best first. chosen: the one that was taken, if one was. content: of a Figure."""
+
+    ids: np.ndarray
+    chosen: int | None
+    content: dict[str, Any]
+
+
+def next_tokens(
+    document: Generation, position: int, raw: np.ndarray, final: np.ndarray, most: int, language: Language
+) -> NextTokens:
+    """The `most` best tokens after a position, and the one that was taken there.
+
+    raw, final: (vocab_size,) probabilities, before and after the sampling settings.
+    """
+    ids = best(final, raw, most)
+    chosen = document.ids[position + 1] if position + 1 < len(document.ids) else None
+    if chosen is not None and chosen not in ids:
+        ids[-1] = chosen
+    content = figures.next_token_bars_content(
+        [token_text(document.loaded.tokenizer, token_id) for token_id in ids.tolist()],
+        raw[ids],
+        final[ids],
+        chosen=None if chosen is None else int(np.flatnonzero(ids == chosen)[0]),
+        before_name=t("bars.before", language),
+        after_name=t("bars.after", language),
+        chosen_name=t("bars.chosen", language),
+    )
+    return NextTokens(ids, chosen, content)
+
+
+def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:
+    """The `most` best ids by final probability, then by raw, without sorting the whole vocabulary."""
+    count = min(most, len(raw))
+    ids = np.arange(len(raw))
+    if count < len(raw):
+        ids = np.union1d(np.argpartition(-final, count)[:count], np.argpartition(-raw, count)[:count])
+    return ids[np.lexsort((ids, -raw[ids], -final[ids]))][:count]

@@ -1,0 +1,62 @@
+"""Loads the catalogues, `<language>.json` beside this file: flat objects of key -> sentence.
+
+Another language is another file. Its keys are those of `en.json`; a key that it lacks is shown in English. Placeholders
+are `{name}` of `str.format`. Two keys describe the language itself: `language.name` is its label in the language
+switch, and `language.spacing` is "cjk" where no space stands between words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+Language = str  # a key of LANGUAGES
+FALLBACK: Language = "en"
+FOLDER = Path(__file__).parent
+
+
+def load_catalogues(folder: Path = FOLDER) -> dict[Language, dict[str, str]]:
+    """Every catalogue of a folder by its language, English first."""
+    paths = sorted(folder.glob("*.json"), key=lambda path: (path.stem != FALLBACK, path.stem))
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+CATALOGUES = load_catalogues()
+LANGUAGES: dict[Language, str] = {language: texts["language.name"] for language, texts in CATALOGUES.items()}
+
+
+def has_text(key: str) -> bool:
+    """Whether there is a sentence of that key."""
+    return key in CATALOGUES[FALLBACK]
+
+
+def t(key: str, language: Language, **values: object) -> str:
+    """The sentence of a key in a language, with the values filled in. Raises KeyError for an unknown key."""
+    catalogue = CATALOGUES[language]
+    sentence = catalogue.get(key) or CATALOGUES[FALLBACK][key]
+    if values and catalogue.get("language.spacing") == "cjk":
+        sentence = _without_cjk_spaces(sentence, values)
+    return sentence.format(**values) if values else sentence
+
+
+def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
+    """Removes the space between a placeholder and the text around it where its value is Chinese there, except before
+    a "·"."""
+    for name, value in values.items():
+        text = str(value)
+        if _is_cjk(text[:1]):
+            sentence = sentence.replace(f" {{{name}}}", f"{{{name}}}")
+        if _is_cjk(text[-1:]):
+            sentence = _space_after(name).sub(f"{{{name}}}", sentence)
+    return sentence
+
+
+@cache
+def _space_after(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\{{{re.escape(name)}\}} (?!·)")
+
+
+def _is_cjk(character: str) -> bool:
+    return "\u4e00" <= character <= "\u9fff"

@@ -1,0 +1,210 @@
+"""Figures of the panels: numpy in, plotly out, in the style of components.figures.charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from plotly.graph_objects import Figure
+
+from components.figures.charts import token_label
+from components.figures.palette import CURVES, DIVERGING, HEAD_HUES, colorscale
+from components.figures.style import ALL_LABELS, GRID_ZERO, LEGEND, LIGHT, QUIET, SMALL, escape
+from components.labels import decimal
+
+_PAIR = (LIGHT["before"], LIGHT["after"])
+_HUES = (*CURVES, HEAD_HUES["same_token"])
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_LABELLED = 12  # bars; of more, no number would fit
+
+
+def row_bars(
+    rows: np.ndarray, names: Sequence[str], means: np.ndarray, stds: np.ndarray, *, place_title: str = "place"
+) -> Figure:
+    """Each row of (n, C) as bars of its own, one row under the other on one scale: its mean a line, one standard
+    deviation to both sides a band.
+
+    means, stds: (n,). names: one for each row. Raises ValueError where they differ in number.
+    """
+    rows = np.asarray(rows, dtype=np.float32)
+    n, width = rows.shape
+    if not len(names) == len(means) == len(stds) == n:
+        raise ValueError(f"{n} rows need as many names, means and deviations, not {len(names)}, {len(means)}")
+    low, high = min(0.0, float(rows.min())), max(0.0, float(rows.max()))
+    room = 0.16 * (high - low or 1)
+    data, shapes = [], []
+    layout: dict[str, Any] = {}
+    for i, (row, mean, std) in enumerate(zip(rows, means, stds, strict=True)):
+        axis = "" if i == 0 else str(i + 1)
+        bars = {"type": "bar", "x": np.arange(width), "y": row, "xaxis": f"x{axis}", "yaxis": f"y{axis}"}
+        bars |= {"marker": {"color": LIGHT["after"], "line": {"width": 0}}, "showlegend": False}
+        if width <= _LABELLED:
+            bars |= {"text": [decimal(value, 4) for value in row], "textposition": "outside", "cliponaxis": False}
+            bars |= {"textfont": SMALL | {"color": LIGHT["muted"]}}
+        data.append(bars | {"hovertemplate": f"{escape(place_title)} %{{x}}: %{{y:.4f}}<extra></extra>"})
+        over = {"xref": f"x{axis} domain", "yref": f"y{axis}", "x0": 0, "x1": 1}
+        band = {"type": "rect", "y0": float(mean - std), "y1": float(mean + std), "line": {"width": 0}}
+        shapes.append(over | band | {"fillcolor": LIGHT["before"], "opacity": 0.35, "layer": "below"})
+        line = {"color": LIGHT["accent"], "width": 1.5, "dash": "dash"}
+        shapes.append(over | {"type": "line", "y0": float(mean), "y1": float(mean), "line": line})
+        top = 1 - i / n
+        layout[f"yaxis{axis}"] = GRID_ZERO | {
+            "domain": [top - 1 / n + 0.06, top - 0.08],
+            "range": [low - room * (low < 0), high + room],
+            "nticks": 5,
+        }
+        layout[f"xaxis{axis}"] = QUIET | {"anchor": f"y{axis}", "showticklabels": False, "range": [-0.6, width - 0.4]}
+    place = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "yanchor": "bottom", "showarrow": False}
+    notes = [
+        place | {"y": 1 - i / n - 0.07, "text": escape(name), "font": SMALL | {"color": LIGHT["text"]}}
+        for i, name in enumerate(names)
+    ]
+    layout |= {"template": {}, "height": 150 * n + 10, "margin": {"l": 40, "r": 8, "t": 4, "b": 4}, "bargap": 0.25}
+    return Figure({"data": data, "layout": layout | {"shapes": shapes, "annotations": notes}})
+
+
+def pair_bars(
+    names: Sequence[str],
+    pair: Mapping[str, np.ndarray],
+    *,
+    log: bool = False,
+    value_title: str = "",
+    name_title: str = "",
+    digits: str = ".2g",
+    tip: str = ".6g",
+) -> dict[str, Any]:
+    """One or two bars for each name, side by side. pair: {what the legend says: values, (N,)}; a value not above 0
+    has no place on a logarithmic axis, and no bar. Not checked by plotly, which would take four times as long. Raises
+    ValueError where the lengths differ."""
+    data = []
+    for (series, values), colour in zip(pair.items(), _PAIR, strict=False):
+        values = np.asarray(values, dtype=np.float64)
+        if len(values) != len(names):
+            raise ValueError(f"{len(names)} names need as many bars, not {len(values)}")
+        bars = {"type": "bar", "name": escape(series), "x": np.arange(len(names)), "marker": {"color": colour}}
+        bars |= {"y": np.where(values > 0, values, np.nan) if log else values}
+        if len(names) <= _LABELLED // 2:
+            bars |= {"text": [f"{value:{digits}}" for value in values], "textposition": "outside", "cliponaxis": False}
+            bars |= {"textfont": SMALL | {"color": LIGHT["muted"]}}
+        data.append(bars | {"hovertemplate": f"%{{x}}: %{{y:{tip}}}<extra>{escape(series)}</extra>"})
+    value_axis = GRID_ZERO | {"title": {"text": escape(value_title)}, "rangemode": "tozero"}
+    if log:
+        value_axis |= {"type": "log", "exponentformat": "power", "dtick": 1, **_decades(list(pair.values()))}
+    places = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names], "automargin": True}
+    places |= ALL_LABELS
+    layout = {
+        "template": {},
+        "height": 340,
+        "barmode": "group",
+        "uniformtext": {"minsize": 9, "mode": "hide"},
+        "bargap": 0.3,
+        "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
+        "xaxis": QUIET | places | {"title": {"text": escape(name_title)}},
+        "yaxis": value_axis,
+        "legend": LEGEND,
+    }
+    return {"data": data, "layout": layout}
+
+
+def _decades(values: Sequence[np.ndarray]) -> dict[str, Any]:
+    """The range of a logarithmic axis: whole powers of ten around everything above zero."""
+    above = np.concatenate([np.asarray(v, dtype=np.float64) for v in values])
+    above = above[above > 0]
+    if not len(above):
+        return {"range": [-6, 0]}
+    low, high = np.floor(np.log10(above.min())), np.ceil(np.log10(above.max()) + 0.15)
+    return {"range": [float(low), float(high)], "dtick": int(max(1, (high - low) // 8))}
+
+
+def lines(
+    x: np.ndarray,
+    series: Mapping[str, np.ndarray],
+    *,
+    x_title: str = "",
+    y_title: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+    level: tuple[str, float] | None = None,
+    mark: tuple[str, float] | None = None,
+    ticks: Sequence[str] | None = None,
+    markers: bool = False,
+    height: int = 320,
+) -> dict[str, Any]:
+    """Up to four lines over one x axis, told apart by hue and dash; not checked by plotly.
+
+    x and each series: (N,). level: a name and a y, drawn across; mark: a name and an x, drawn from top to bottom.
+    ticks: what is written under each x instead of the number.
+    """
+    data = []
+    for (name, y), colour, dash in zip(series.items(), _HUES, _DASHES, strict=False):
+        line = {"color": colour.light, "dash": dash, "width": 2}
+        mode = {"mode": "lines+markers" if markers else "lines", "marker": {"color": colour.light, "size": 6}}
+        tip = f"%{{x}}: %{{y:.4g}}<extra>{escape(name)}</extra>"
+        curve = {"type": "scatter", "name": escape(name), "x": np.asarray(x), "y": np.asarray(y, dtype=np.float32)}
+        data.append(curve | mode | {"line": line, "hovertemplate": tip})
+    x_axis = GRID_ZERO | {"zeroline": False, "title": {"text": escape(x_title)}, "automargin": True}
+    if ticks is not None:
+        step = max(1, -(-len(ticks) // 24))
+        places = list(range(0, len(ticks), step))
+        x_axis |= QUIET | {"tickvals": [x[i] for i in places], "ticktext": [token_label(ticks[i]) for i in places]}
+        x_axis |= {"tickangle": -90, "tickfont": SMALL | {"color": LIGHT["text"]}}
+    if log_x:
+        x_axis |= {"type": "log", "tickvals": list(x), "ticktext": [f"{value:g}" for value in x]}
+    y_axis = GRID_ZERO | {"title": {"text": escape(y_title)}, "rangemode": "tozero", "exponentformat": "power"}
+    if log_y:
+        y_axis |= {"type": "log", **_decades(list(series.values()))}
+    shapes, notes = [], []
+    thin = {"color": LIGHT["muted"], "width": 1.5, "dash": "dot"}
+    word = {"showarrow": False, "font": {"size": 11, "color": LIGHT["muted"]}}
+    if level is not None:
+        at = float(np.log10(level[1])) if log_y else level[1]
+        shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level[1], "y1": level[1], "line": thin})
+        notes.append(word | {"xref": "paper", "x": 1, "xanchor": "right", "y": at, "yanchor": "bottom"})
+        notes[-1]["text"] = escape(level[0])
+    if mark is not None:
+        line = thin | {"color": LIGHT["accent"]}
+        shapes.append({"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": mark[1], "x1": mark[1], "line": line})
+        notes.append(word | {"yref": "paper", "y": 1, "yanchor": "top", "x": mark[1], "xanchor": "left", "xshift": 4})
+        notes[-1]["text"] = escape(mark[0])
+    layout = {
+        "template": {},
+        "height": height,
+        "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
+        "xaxis": x_axis,
+        "yaxis": y_axis,
+        "legend": LEGEND,
+        "showlegend": len(series) > 1,
+        "shapes": shapes,
+        "annotations": notes,
+    }
+    return {"data": data, "layout": layout}
+
+
+def grid(values: np.ndarray, *, value_title: str = "value", height: int = 260) -> Figure:
+    """Numbers around zero as cells, (rows, columns), the first row on top; counted from left to right, row by row."""
+    values = np.asarray(values, dtype=np.float32)
+    rows, columns = values.shape
+    largest = float(np.nanmax(np.abs(values), initial=1e-9))
+    number = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    bar = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "len": 0.5, "thickness": 8}
+    ends = {"tickvals": [-largest, 0, largest], "ticktext": [f"−{largest:.2g}", "0", f"{largest:.2g}"]}
+    cells = {"type": "heatmap", "z": values, "zmin": -largest, "zmax": largest, "hoverongaps": False}
+    cells |= {"colorscale": colorscale(DIVERGING), "colorbar": bar | ends | {"outlinewidth": 0}}
+    cells |= {
+        "customdata": number,
+        "hovertemplate": f"{escape(value_title)} %{{customdata}}: %{{z:.4f}}<extra></extra>",
+    }
+    hidden = QUIET | {"showticklabels": False}
+    return Figure(
+        {
+            "data": [cells],
+            "layout": {
+                "template": {},
+                "height": height,
+                "margin": {"l": 4, "r": 4, "t": 40, "b": 4},
+                "xaxis": hidden,
+                "yaxis": hidden | {"autorange": "reversed"},
+            },
+        }
+    )

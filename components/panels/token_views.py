@@ -1,0 +1,80 @@
+"""What the panel on tokenizers says of words and texts: values for its widgets, no components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from components.i18n import Language, t
+from components.labels import visible
+from components.panels.token_figures import Cell, merge_ladder
+from components.widgets.chart import chart_value
+from gpt import Tokenizer
+from gpt.experiments import MergeStep, text_cost
+
+MOST_CHARACTERS = 8  # whose bytes are listed
+
+
+def says(steps: list[MergeStep], word: str, language: Language) -> str:
+    """How many bytes, merges and tokens a word has, and which tokens."""
+    parts = steps[-1].parts
+    return t(
+        "bpe.says",
+        language,
+        word=shown(word),
+        bytes=counted("bytes", len(b"".join(parts)), language),
+        merges=counted("merges", len(steps) - 1, language),
+        parts=counted("parts", len(parts), language),
+        tokens=" | ".join(spelled(part) for part in parts),
+    )
+
+
+def counted(what: str, n: int, language: Language) -> str:
+    """A number and its noun."""
+    return t(f"bpe.{what}.one" if n == 1 else f"bpe.{what}", language, n=n)
+
+
+def shown(word: str) -> str:
+    """A word inside a sentence."""
+    return f"“{visible(word)}”"
+
+
+def spelled(data: bytes) -> str:
+    """The characters of some bytes, spaces as marks; in hexadecimal where they are no whole characters."""
+    try:
+        return visible(data.decode())
+    except UnicodeDecodeError:
+        return data.hex(" ").upper()
+
+
+def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> str:
+    """A word from its bytes to its tokens, a row for each merge; text: what is said of it."""
+    rows: list[list[Cell]] = []
+    for step, before in zip(steps, [None, *steps], strict=False):
+        new = None if before is None else before.at
+        ranks = "" if before is None or before.rank is None else t("bpe.rank", language, rank=f"{before.rank:,}")
+        rows.append(
+            [
+                Cell(spelled(part), len(part), at == new, ranks if at == new else "")
+                for at, part in enumerate(step.parts)
+            ]
+        )
+    return chart_value(merge_ladder(rows), text)
+
+
+def cost(own: Tokenizer, gpt2: Tokenizer | None, text: str, language: Language) -> str:
+    """What a text takes in both vocabularies; nothing of an empty one."""
+    if not text:
+        return ""
+    found = text_cost(own, text)
+    first = t("bpe.text.says", language, characters=found.characters, bytes=found.n_bytes, own=found.tokens)
+    second = "" if gpt2 is None else t("bpe.text.gpt2", language, gpt2=text_cost(gpt2, text).tokens)
+    return first + second
+
+
+def characters(text: str, language: Language) -> list[list[str]]:
+    """The characters of a text that take more than a byte: each with its code point and its bytes."""
+    wide = list(dict.fromkeys(c for c in text if ord(c) > 127))[:MOST_CHARACTERS]
+    if not wide:
+        return []
+    heads = [t(f"bpe.{key}", language) for key in ("character", "code_point", "utf8")]
+    return [heads, *([c, f"U+{ord(c):04X}", c.encode("utf-8", "replace_surrogate").hex(" ").upper()] for c in wide)]

@@ -1,0 +1,1 @@
+"""What one visitor has open: the session, its settings and its locks. No gradio."""

@@ -1,0 +1,144 @@
+"""The cards of the Change tab: what stands in them, not what it does."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from components.i18n import Language, t
+from components.labels import ACTIVATIONS
+from components.localized import Words
+from components.tabs.change.experiments import EXPERIMENTS
+from components.tabs.change.patching import EXAMPLES, NAMES
+from components.tabs.change.views import strip_words, switch_labels
+from components.widgets.chart import chart
+from components.widgets.sentence import sentence
+from components.widgets.switches import switches
+from components.widgets.tokens import tokens
+
+
+def controls(words: Words) -> dict[str, Any]:
+    """The switches and all else that can be changed."""
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card"):
+        with gr.Row(elem_classes="gb-card-head"):
+            words.build(sentence, {"value": "change.question"}, kind="question")
+            parts["reset"] = _button(words, "change.reset", "change-reset")
+        parts["lead"] = sentence(kind="lead", elem_id="change-lead")
+        parts["notice"] = sentence(kind="notice", elem_id="change-notice")
+        with gr.Row(elem_classes="gb-columns"):
+            with gr.Column(min_width=320, scale=3):
+                parts["switches"] = words.build(switches, {"labels": switch_labels}, elem_id="change-switches")
+            with gr.Column(min_width=280, scale=2, elem_classes="gb-change-side"):
+                parts["activation"] = words.build(
+                    gr.Radio,
+                    {"label": "change.activation"},
+                    choices=[(title, name) for name, title in ACTIVATIONS.items()],
+                    value="gelu_tanh",
+                    elem_id="change-activation",
+                    elem_classes="gb-segments",
+                )
+                parts["positions"] = words.build(
+                    gr.Checkbox,
+                    {"label": "change.positions", "info": "change.positions.info"},
+                    elem_id="change-positions",
+                    container=False,
+                )
+                words.build(sentence, {"value": "change.try"}, kind="caption")
+                with gr.Row(elem_classes="gb-examples"):
+                    parts["costliest"] = _button(words, "change.try.costliest", "change-try-costliest")
+                    parts["experiments"] = tuple(
+                        _button(words, f"change.try.{name}", f"change-try-{name.replace('_', '-')}")
+                        for name in EXPERIMENTS
+                    )
+                    parts["costs_stop"] = _button(words, "change.stop", "change-costs-stop", visible=False)
+                parts["status"] = sentence(kind="status", elem_id="change-status")
+    return parts
+
+
+def texts(words: Words) -> dict[str, Any]:
+    """Both texts side by side, and the program."""
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card"):
+        with gr.Row(elem_classes="gb-card-head"):
+            words.build(sentence, {"value": "change.texts.question"}, kind="question")
+            parts["both"] = _button(words, "change.both", "change-both", variant="primary")
+            parts["stop"] = _button(words, "change.stop", "change-stop", interactive=False)
+        with gr.Row(elem_classes="gb-columns"):
+            for side in ("original", "edited"):
+                with gr.Column(min_width=300):
+                    words.build(sentence, {"value": f"change.{side}"}, kind="caption")
+                    labels = {"labels": partial(strip_words, side)}
+                    parts[side] = words.build(tokens, labels, elem_id=f"change-{side}", selectable=side == "original")
+        parts["parted"] = sentence(kind="lead", elem_id="change-parted")
+        parts["own"] = sentence(kind="caption", elem_id="change-own")
+        words.build(sentence, {"value": "change.hint"}, kind="caption")
+        with words.build(gr.Accordion, {"label": "change.python"}, open=False, elem_id="change-python"):
+            parts["code"] = words.build(
+                gr.Textbox,
+                {"label": "change.python.label"},
+                lines=12,
+                max_lines=30,
+                interactive=False,
+                buttons=["copy"],
+                elem_id="change-code",
+            )
+    return parts
+
+
+def patching_card(words: Words) -> dict[str, Any]:
+    """Two prompts, their answers, and the map."""
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "change.patch.question"}, kind="question")
+        words.build(sentence, {"value": "change.patch.says"}, kind="caption")
+        with gr.Row(elem_classes="gb-examples"):
+            parts["examples"] = tuple(
+                _button(words, f"change.patch.example.{name}", f"change-patch-{name}") for name in EXAMPLES
+            )
+        with gr.Row(elem_classes="gb-columns"):
+            for place, name in enumerate(("clean", "corrupted")):
+                parts[name] = words.build(
+                    gr.Textbox,
+                    {"label": f"change.patch.{name}"},
+                    value=EXAMPLES["names"][place],
+                    elem_id=f"change-{name}",
+                    max_lines=3,
+                )
+        with gr.Row(elem_classes="gb-columns gb-change-ask"):
+            for name in ("answer", "other"):
+                parts[name] = words.build(
+                    gr.Dropdown,
+                    {"label": f"change.patch.{name}", "info": "change.patch.found"},
+                    choices=[],
+                    value=None,
+                    allow_custom_value=True,
+                    elem_id=f"change-{name}",
+                )
+        with gr.Row(elem_classes="gb-change-run"):
+            parts["name"] = words.build(
+                gr.Radio,
+                {"label": "change.patch.name", "choices": _patch_choices},
+                value=NAMES[0],
+                elem_id="change-name",
+                elem_classes="gb-segments",
+                container=False,
+            )
+            parts["measure"] = _button(words, "change.patch.measure", "change-measure", variant="primary")
+            parts["patch_stop"] = _button(words, "change.stop", "change-patch-stop", interactive=False)
+        parts["patch_status"] = sentence(kind="status", elem_id="change-patch-status")
+        parts["trouble"] = sentence(kind="notice", elem_id="change-trouble")
+        parts["map"] = chart(elem_id="change-map", clickable=True)
+        parts["cell"] = sentence(kind="lead", elem_id="change-cell")
+        parts["keep"] = _button(words, "change.patch.keep", "change-keep", visible=False)
+    return parts
+
+
+def _patch_choices(language: Language) -> list[tuple[str, str]]:
+    return [(t(f"change.patch.{name}", language), name) for name in NAMES]
+
+
+def _button(words: Words, key: str, elem_id: str, **options: Any) -> gr.Button:
+    return words.build(gr.Button, {"value": key}, elem_id=elem_id, min_width=0, **{"size": "sm", **options})

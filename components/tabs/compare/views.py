@@ -1,0 +1,136 @@
+"""What the two columns show: values for their widgets, no components."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from components.figures.next_tokens import next_tokens
+from components.frame import short_name
+from components.i18n import Language, t
+from components.labels import percent, quoted, token_text
+from components.tabs.compare import figures as compare_figures
+from components.tabs.compare.pair import Pair
+from components.tabs.playground import views
+from components.widgets.chart import chart_value
+from gpt.documents.compare import Divergence
+
+Side = Literal["left", "right"]
+SIDES: tuple[Side, Side] = ("left", "right")
+TOP = 10  # bars
+
+
+def strip_words(side: Side, language: Language) -> dict[str, str]:
+    """The words of one column's strip."""
+    named = views.strip_words(language, t("compare.empty", language))
+    return named | {"name": f"{t(f'compare.{side}', language)}: {named['name']}"}
+
+
+def status(pair: Pair, side: int, language: Language) -> str:
+    """Which model wrote how much with which seed, and how it ended."""
+    document, reason = pair.documents[side], pair.finish_reasons[side]
+    said = t(
+        "compare.status",
+        language,
+        model=short_name(document.loaded.name, language),
+        n=len(document.ids) - document.n_prompt,
+        seed=pair.params[side].seed,
+    )
+    limit = document.loaded.model.config.block_size
+    return said if reason is None else f"{said} · {t('finish.' + reason, language, limit=limit)}"
+
+
+def parting(pair: Pair, language: Language) -> str:
+    """Where the two texts part, and by what."""
+    names = [short_name(document.loaded.name, language) for document in pair.documents]
+    if not pair.comparison.comparable:
+        return t("compare.vocabularies", language, left=names[0], right=names[1])
+    at = pair.comparison.parting
+    if at is None:
+        lengths = {len(document.ids) for document in pair.documents}
+        return t("compare.same" if len(lengths) == 1 else "compare.ended", language)
+    left = pair.documents[0]
+    tokenizer = left.loaded.tokenizer
+    values = {"position": at, "here": quoted(tokenizer, left.ids[at - 1])}
+    for side, (name, document) in enumerate(zip(SIDES, pair.documents, strict=True)):
+        token_id, final = document.ids[at], pair.stages(side, at - 1).final
+        values |= {name: quoted(tokenizer, token_id), f"{name}_p": percent(float(final[token_id]))}
+    said = t("compare.parts", language, **values)
+    draws = [document.draw(at) for document in pair.documents]
+    if None in draws or any(params.temperature == 0 for params in pair.params):
+        return said
+    if draws[0] == draws[1]:
+        return said + t("compare.parts.draw.same", language, draw=f"{draws[0]:.3f}")
+    return said + t("compare.parts.draw", language, left=f"{draws[0]:.3f}", right=f"{draws[1]:.3f}")
+
+
+def divergence(pair: Pair, language: Language) -> str:
+    """How far the predictions lie apart at each position with one history; "" where nothing could be measured."""
+    found = pair.comparison.divergences
+    if not found:
+        return ""
+    left = pair.documents[0]
+    tokenizer = left.loaded.tokenizer
+    position = pair.position
+    figure = compare_figures.divergence_bars(
+        np.array([each.raw for each in found]),
+        np.array([each.final for each in found]),
+        [token_text(tokenizer, left.ids[each.position]) for each in found],
+        selected=position if position is not None and position < len(found) else None,
+        raw_name=t("compare.divergence.raw", language),
+        final_name=t("compare.divergence.final", language),
+        bits_title=t("compare.divergence.axis", language),
+    )
+    return chart_value(figure, _divergence_says(pair, language), t("compare.divergence.note", language))
+
+
+def _divergence_says(pair: Pair, language: Language) -> str:
+    found = pair.comparison.divergences
+    if not any(each.raw or each.final for each in found):
+        return t("compare.divergence.none", language, n=len(found))
+    most: Divergence = max(found, key=lambda each: (each.final, each.raw))
+    said = t(
+        "compare.divergence.says",
+        language,
+        n=len(found),
+        raw=bits(sum(each.raw for each in found) / len(found)),
+        final=bits(sum(each.final for each in found) / len(found)),
+        most=bits(most.final),
+        token=quoted(pair.documents[0].loaded.tokenizer, pair.documents[0].ids[most.position]),
+        position=most.position,
+    )
+    return said + (t("compare.divergence.infinite", language) if math.isinf(most.final) else "")
+
+
+def bits(value: float) -> str:
+    """A divergence in a sentence."""
+    if value == 0 or math.isinf(value):
+        return "0" if value == 0 else "∞"
+    return f"{value:.2f}" if value >= 0.01 else "< 0.01"
+
+
+def bars(pair: Pair, side: int, language: Language) -> str:
+    """The best next tokens after the selected position of one column, before and after its settings."""
+    document, position = pair.documents[side], pair.at(side)
+    tokenizer = document.loaded.tokenizer
+    stages = pair.stages(side, position)
+    raw, final = stages.raw.numpy(), stages.final.numpy()
+    ids, chosen, figure = next_tokens(document, position, raw, final, TOP, language)
+    best = int(ids[0])
+    said = t(
+        "compare.bars.says",
+        language,
+        side=t(f"compare.bars.{SIDES[side]}", language),
+        token=quoted(tokenizer, document.ids[position]),
+        position=position,
+        best=quoted(tokenizer, best),
+        before=percent(float(raw[best])),
+        after=percent(float(final[best])),
+    )
+    if chosen is not None:
+        said += t("compare.bars.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(float(final[chosen])))
+    apart = pair.comparison.parting
+    note = t("compare.bars.apart", language) if apart is not None and position >= apart else ""
+    return chart_value(figure, said, note)

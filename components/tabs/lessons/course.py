@@ -1,0 +1,115 @@
+"""The course: which lessons there are, in order, the code that each shows, and where in the app it is at work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from components.tabs.lessons.code_view import Code
+from gpt.config import PRESETS, GPTConfig
+from gpt.experiments.shapes import UNTIED_124M
+
+# A model made to be tried out: small enough to be drawn anew while one looks on.
+SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Somewhere in the app. tab: its id. shape: what the Shapes tab is set to, a skeleton or not; settings: of the
+    Playground's sliders, by name; look: whether the lesson's layer and head are selected there."""
+
+    tab: Literal["playground", "inside", "why", "activations", "shapes", "loss", "train"]
+    shape: GPTConfig | None = None
+    skeleton: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+    look: bool = False
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One screen. key: of its words, `lesson.<key>.title` and so on, and of its picture; code: what it shows."""
+
+    key: str
+    code: tuple[Code, ...]
+    place: Place
+
+
+LESSONS: tuple[Lesson, ...] = (
+    Lesson("configuration", (Code("gpt.config", "GPTConfig"),), Place("shapes", PRESETS["gpt2"])),
+    Lesson(
+        "tokenizer",
+        (Code("gpt.experiments.tokens", "merge_steps"),),
+        Place("playground"),
+    ),
+    Lesson(
+        "skeleton",
+        (Code("gpt.experiments.workshop", "IdentityBlock.forward"), Code("gpt.experiments.workshop", "skeleton")),
+        Place("shapes", PRESETS["gpt2"], skeleton=True),
+    ),
+    Lesson(
+        "layer_norm", (Code("gpt.model", "LayerNorm.formula"), Code("gpt.model", "LayerNorm.forward")), Place("inside")
+    ),
+    Lesson("activations", (Code("gpt.model", "GELU.formula"), Code("gpt.model", "GELU.forward")), Place("activations")),
+    Lesson("feed_forward", (Code("gpt.model", "FeedForward.forward"),), Place("inside", look=True)),
+    Lesson("shortcuts", (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),), Place("why")),
+    Lesson("attention", (Code("gpt.model", "CausalSelfAttention.in_the_open"),), Place("inside", look=True)),
+    Lesson("block", (Code("gpt.model", "TransformerBlock.forward"),), Place("inside")),
+    Lesson("model", (Code("gpt.model", "GPT.__init__"),), Place("why")),
+    Lesson("parameters", (Code("gpt.experiments.shapes", "parameter_parts"),), Place("shapes", UNTIED_124M)),
+    Lesson(
+        "initialisation",
+        (Code("gpt.model", "GPT.__init__", ("if config.tie_weights",)), Code("gpt.model", "GPT.init_weights")),
+        Place("shapes", PRESETS["gpt2"]),
+    ),
+    Lesson("loss", (Code("gpt.model", "GPT.loss"),), Place("loss")),
+    Lesson(
+        "greedy",
+        (
+            Code("gpt.generate", "Generation._chosen", ("position =", "outlook =", "logits =", "draw =", "token_id =")),
+            Code("gpt.sampling", "choose"),
+        ),
+        Place("playground", settings={"temperature": 0}),
+    ),
+    Lesson(
+        "sampling",
+        (
+            Code(
+                "gpt.sampling",
+                "stage_logits",
+                ("penalised =", "tempered =", "few =", "nucleus =", "return [raw, penalised, tempered, few"),
+            ),
+            Code("gpt.sampling", "keep_top_k"),
+            Code("gpt.sampling", "invert", ("target =", "down =", "sums =", "rank =", "equal =", "return")),
+        ),
+        Place("playground", settings={"temperature": 0.8, "top_k": 50}),
+    ),
+    Lesson("untrained", (Code("gpt.seeded", "fresh_model"), Code("gpt.seeded", "seeded")), Place("shapes")),
+    Lesson(
+        "layouts",
+        (Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"), Code("gpt.models.checkpoints.hugging_face", "turned")),
+        Place("playground"),
+    ),
+    Lesson(
+        "small", (Code("gpt.model", "GPT.hidden_states", ("if attention_mask is not None",)),), Place("shapes", SMALL)
+    ),
+    Lesson(
+        "training",
+        (
+            Code(
+                "gpt.training.learner",
+                "Learner.update",
+                ("set_rate", "with torch", "norm =", "for optimizer", "self.step"),
+            ),
+        ),
+        Place("train"),
+    ),
+    Lesson(
+        "next",
+        (
+            Code("gpt.cache", "KVCache.update", ("self.k[", "self.v[", "return")),
+            Code("gpt.model", "CausalSelfAttention.fused", ("y = F.scaled",)),
+            Code("gpt.model", "rotate"),
+        ),
+        Place("playground"),
+    ),
+)

@@ -1,0 +1,180 @@
+"""Pictures of lessons on what happens inside the model: activation, feed-forward part, attention, block, the whole."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from components.figures import charts as big
+from components.labels import percent, quoted, token_text
+from components.tabs.activations.tab import curves_value
+from components.tabs.lessons import figures
+from components.tabs.lessons.course import SMALL
+from components.tabs.lessons.picture import EXAMPLE, Drawn, Knob, Picture, Scene, last_head, last_layer
+from components.widgets.chart import chart_value
+from components.widgets.table import table_value
+from gpt import GPT
+from gpt.experiments import padding_effect
+from gpt.experiments.workshop import skeleton as make_skeleton
+from gpt.seeded import fresh_model, seeded
+
+TOP = 8  # bars of next tokens
+IDS = (2, 16)  # the batch of the small model: rows, tokens
+STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
+
+
+def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
+    """The best next tokens of one row of logits, (vocab_size,), under a sentence."""
+    best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
+    labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
+    shares = best.values.cpu().numpy()
+    figure = big.next_token_bars(labels, shares, shares)
+    figure.update_layout(showlegend=False)
+    return Drawn(chart=chart_value(figure, text))
+
+
+def activations(scene: Scene) -> Drawn:
+    """The curves of the Activations tab at x."""
+    return Drawn(chart=curves_value(scene.a, scene.language))
+
+
+def feed_forward(scene: Scene) -> Drawn:
+    """What the neurons of one layer answer to the last token."""
+    layer = int(scene.a)
+    ids, part = scene.ids(), scene.trace().layers[layer]
+    values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
+    figure = figures.spikes(values, x_title=scene.t("neuron"), y_title=scene.t("activation"))
+    width = scene.loaded.model.config.n_embd
+    text = scene.t(
+        "feed_forward",
+        token=quoted(scene.loaded.tokenizer, ids[-1]),
+        layer=layer,
+        shapes=" → ".join(str([1, len(ids), size]) for size in (width, len(values), width)),
+        share=percent(float((values > 0.1).mean())),
+        strongest=int(values.argmax()),
+        value=f"{values.max():.2f}",
+    )
+    return Drawn(chart=chart_value(figure, text))
+
+
+def attention(scene: Scene) -> Drawn:
+    """The weights of one head for a short text."""
+    layer, head = int(scene.a), int(scene.b)
+    ids, weights = scene.ids(), scene.trace().layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
+    tokenizer = scene.loaded.tokenizer
+    labels = [token_text(tokenizer, i) for i in ids]
+    figure = big.attention_heatmap(
+        weights,
+        labels,
+        labels,
+        selected=len(ids) - 1,
+        query_title=scene.t("query"),
+        key_title=scene.t("key"),
+        weight_title=scene.t("weight"),
+    )
+    most = int(weights[-1].argmax())
+    text = scene.t(
+        "attention",
+        layer=layer,
+        head=head,
+        token=quoted(tokenizer, ids[-1]),
+        target=quoted(tokenizer, ids[most]),
+        share=percent(float(weights[-1, most])),
+    )
+    return Drawn(chart=chart_value(figure, text))
+
+
+def block(scene: Scene) -> Drawn:
+    """How long the last token's vector is along one block: the stream, and what both branches add to it."""
+    layer = int(scene.a)
+    ids, part = scene.ids(), scene.trace().layers[layer]
+    lengths = {name: float(getattr(part, name)[0, -1].float().norm()) for name in STREAM}
+    names = [scene.t(f"block.{name}") for name in STREAM]
+    figure = figures.bar_groups(names, {scene.t("length"): np.array(list(lengths.values()))}, y_title=scene.t("length"))
+    written = {name: f"{length:.1f}" for name, length in lengths.items()}
+    text = scene.t("block", layer=layer, token=quoted(scene.loaded.tokenizer, ids[-1]), **written)
+    return Drawn(chart=chart_value(figure, text))
+
+
+@torch.inference_mode()
+def model(scene: Scene) -> Drawn:
+    """The shapes on the way, and what the model would say if it ended after so many blocks."""
+    gpt, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
+    depth = int(scene.a)
+    stream = trace.layers[depth - 1].resid_post if depth else trace.layers[0].resid_pre
+    logits = gpt.lm_head(gpt.ln_f(stream[0, -1]))  # (vocab_size,)
+    best = int(logits.argmax())
+    text = scene.t(
+        "model", n=depth, total=gpt.config.n_layer, best=quoted(scene.loaded.tokenizer, best),
+        share=percent(float(logits.float().softmax(dim=0)[best])),
+    )  # fmt: skip
+    shapes = [("idx", [1, len(ids)]), ("wte + wpe", list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
+    shapes += [("ln_f", list(stream.shape)), ("lm_head", [1, len(ids), len(logits)])]
+    rows = [["", *(name for name, _ in shapes)], [scene.t("shape"), *(str(shape) for _, shape in shapes)]]
+    return Drawn(chart=next_tokens(scene, logits, text).chart, table=table_value(rows))
+
+
+@torch.inference_mode()
+def skeleton(scene: Scene) -> Drawn:
+    """The real model, or one of its shape whose blocks and norms do nothing."""
+    real, ids = scene.loaded.model, scene.ids()
+    chosen = real if scene.choice == "real" else bare(real)
+    logits = chosen(torch.tensor([ids], device=real.device))
+    best = quoted(scene.loaded.tokenizer, int(logits[0, -1].argmax()))
+    shapes = {"ids": [1, len(ids)], "logits": list(logits.shape)}
+    return next_tokens(scene, logits[0, -1], scene.t(f"skeleton.{scene.choice}", best=best, **shapes))
+
+
+@lru_cache(maxsize=1)
+def bare(real: GPT) -> GPT:
+    """The skeleton of a model's shape, with the same random weights every time, on its device."""
+    with seeded(0):
+        return make_skeleton(real.config).eval().to(real.device)
+
+
+@torch.inference_mode()
+def small(scene: Scene) -> Drawn:
+    """A tiny GPT on a batch of random tokens, and what padding before a row moves, with the mask and without it."""
+    gpt, n_padding = tiny(), int(scene.a)
+    rows, n_tokens = IDS
+    idx = torch.randint(SMALL.vocab_size, IDS, generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(rows, n_tokens)
+    mask[0, :n_padding] = 0
+    logits = gpt(idx, attention_mask=mask)
+    effect = padding_effect(gpt, idx[1].tolist(), n_padding)
+    names = {scene.t("masked"): effect.with_mask, scene.t("unmasked"): effect.without_mask}
+    figure = figures.bar_groups(
+        [str(place) for place in range(n_tokens)],
+        {name: values.cpu().numpy() for name, values in names.items()},
+        x_title=scene.t("place"),
+        y_title=scene.t("moved"),
+    )
+    text = scene.t(
+        "small",
+        ids=list(idx.shape),
+        logits=list(logits.shape),
+        n=n_padding,
+        masked=f"{float(effect.with_mask.max()):.1g}",
+        unmasked=f"{float(effect.without_mask.max()):.2g}",
+    )
+    return Drawn(chart=chart_value(figure, text))
+
+
+@lru_cache(maxsize=1)
+def tiny() -> GPT:
+    """The small model with its first weights."""
+    return fresh_model(SMALL, 0).eval()
+
+
+LAYER = Knob("attention.layer", 0, last_layer, 1, 0)
+PICTURES: dict[str, Picture] = {
+    "skeleton": Picture(skeleton, text=EXAMPLE, choices=("real", "skeleton")),
+    "activations": Picture(activations, a=Knob("activations.x", -3, 3, 0.05, 1)),
+    "feed_forward": Picture(feed_forward, text=EXAMPLE, a=LAYER),
+    "attention": Picture(attention, text=EXAMPLE, a=LAYER, b=Knob("attention.head", 0, last_head, 1, 0)),
+    "block": Picture(block, text=EXAMPLE, a=LAYER),
+    "model": Picture(model, text=EXAMPLE, a=Knob("picture.depth", 0, lambda config: config.n_layer, 1, 0)),
+    "small": Picture(small, a=Knob("picture.padding", 0, 15, 1, 4)),
+}

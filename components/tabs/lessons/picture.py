@@ -1,0 +1,114 @@
+"""What a small picture of a lesson is: up to four controls, and a function from what they say to what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from components.i18n import Language, t
+from gpt import GPTConfig, LoadedModel, Trace
+
+EXAMPLE = "Once upon a time, there was a little"
+MOST_TOKENS = 40  # of a text that is typed here
+MOST_CHARACTERS = 400
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A slider. label: a key of the words; high may depend on the model, of which the lessons show one."""
+
+    label: str
+    low: float
+    high: float | Callable[[GPTConfig], float]
+    step: float
+    value: float
+
+    def top(self, config: GPTConfig) -> float:
+        """Its upper end; a slider with one place left still needs two ends."""
+        return max(self._high(config), self.low + self.step)
+
+    def _high(self, config: GPTConfig) -> float:
+        return self.high(config) if callable(self.high) else self.high
+
+    def start(self, config: GPTConfig) -> float:
+        """Its first value."""
+        return max(self.low, min(self.value, self._high(config)))
+
+    def clamped(self, value: object, config: GPTConfig) -> float:
+        """The value, if it is one of this slider; what is left over from another lesson becomes the first."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            return self.start(config)
+        inside = max(self.low, min(value, self._high(config)))
+        return int(inside) if self.step == int(self.step) else float(inside)
+
+
+def last_layer(config: GPTConfig) -> float:
+    """The upper end of a slider over layers."""
+    return config.n_layer - 1
+
+
+def last_head(config: GPTConfig) -> float:
+    """The upper end of a slider over heads."""
+    return config.n_head - 1
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the controls say. a, b: of the two sliders; choice: of the switch."""
+
+    loaded: LoadedModel
+    language: Language
+    text: str = EXAMPLE
+    a: float = 0
+    b: float = 0
+    choice: str = ""
+
+    def t(self, key: str, **values: object) -> str:
+        """The sentence of that key under `picture.`."""
+        return t(f"picture.{key}", self.language, **values)
+
+    def ids(self, least: int = 1) -> list[int]:
+        """The tokens of the text. Raises ValueError with a sentence for one that is too short or too long."""
+        text = self.text[: MOST_CHARACTERS + 1]
+        ids = self.loaded.tokenizer.encode(text)
+        if len(ids) < least:
+            raise ValueError(self.t("short" if least > 1 else "empty"))
+        limit = min(MOST_TOKENS, self.loaded.model.config.block_size)
+        if len(ids) > limit or len(text) > MOST_CHARACTERS:
+            raise ValueError(self.t("long", limit=limit))
+        return ids
+
+    @torch.inference_mode()
+    def trace(self) -> Trace:
+        """Everything on the way of the text through the model."""
+        trace, model = Trace(), self.loaded.model
+        model.hidden_states(torch.tensor([self.ids()], device=model.device), trace=trace)
+        return trace
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is shown: a line of words, a chart, a strip of tokens with its shade, a table; "" takes no room."""
+
+    says: str = ""
+    chart: str = ""
+    strip: str = ""
+    table: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The controls of a picture and how it is drawn. text: the first text, None for no box; choices: of the switch;
+    takes_time: whether it would be seconds now.
+
+    draw may raise ValueError with a sentence for a person.
+    """
+
+    draw: Callable[[Scene], Drawn]
+    text: str | None = None
+    a: Knob | None = None
+    b: Knob | None = None
+    choices: tuple[str, ...] = ()
+    takes_time: Callable[[], bool] = lambda: False

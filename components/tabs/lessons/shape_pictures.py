@@ -1,0 +1,142 @@
+"""Pictures of lessons on the shape of a model: configuration, parameters, first weights, layouts, cost."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from components.tabs.lessons import figures
+from components.tabs.lessons.picture import Drawn, Knob, Picture, Scene
+from components.tabs.shapes import views as shape_views
+from components.tabs.shapes.settings import shape_of, values_of
+from components.widgets.chart import chart_value
+from components.widgets.table import table_value
+from gpt import PRESETS, GPTConfig
+from gpt.experiments import residual_norms
+from gpt.experiments.shapes import UNTIED_124M
+from gpt.experiments.speed import bytes_per_token, next_token_cost
+from gpt.models.checkpoints.hugging_face import turned
+from gpt.models.checkpoints.layouts import BOOK_NAMES
+from gpt.models.meta import meta_model
+
+NORMS = {"vocab_size": 256, "block_size": 64, "n_head": 4, "n_embd": 64}  # a model small enough to be made anew
+
+
+def configuration(scene: Scene) -> Drawn:
+    """Width, heads and layers on sliders, everything else GPT-2's; a wrong combination raises its sentence."""
+    given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
+    config = shape_of(given, scene.language)
+    says = scene.t("configuration", size=config.head_size, total=shape_views.headline(config, False, scene.language))
+    return Drawn(says, shape_views.parts(config, False, scene.language))
+
+
+def parameters(scene: Scene) -> Drawn:
+    """The 124M shape with a head of its own or a shared one: the parts, and the memory in each type of number."""
+    config = UNTIED_124M if scene.choice == "untied" else GPTConfig(qkv_bias=False)
+    return Drawn(
+        shape_views.headline(config, False, scene.language),
+        shape_views.parts(config, False, scene.language),
+        table=shape_views.sizes(config, False, scene.language),
+    )
+
+
+def initialisation(scene: Scene) -> Drawn:
+    """How long the vectors of the residual stream grow along a fresh model, with GPT-2's scaling and without."""
+    n_layer = int(scene.a)
+    norms = residual_norms(GPTConfig(n_layer=n_layer, **NORMS), seed=int(scene.b))
+    figure = figures.lines(
+        np.arange(n_layer + 1),
+        {scene.t("scaled"): np.array(norms.scaled), scene.t("unscaled"): np.array(norms.unscaled)},
+        x_title=scene.t("layers"),
+        y_title=scene.t("length"),
+    )
+    growth = {name: f"{row[-1] / row[0]:.1f}" for name, row in (("scaled", norms.scaled), ("unscaled", norms.unscaled))}
+    return Drawn(chart=chart_value(figure, scene.t("initialisation", n=n_layer, **growth)))
+
+
+def layouts(scene: Scene) -> Drawn:
+    """The weights of GPT-2 small by their names here and in another layout, with both shapes."""
+    rows = name_rows(scene.choice)
+    head = [scene.t(key) for key in ("theirs", "shape", "ours", "shape")]
+    return Drawn(scene.t(f"layouts.{scene.choice}", n=len(rows)), table=table_value([head, *rows]))
+
+
+@lru_cache(maxsize=4)
+def name_rows(layout: str) -> list[list[str]]:
+    """Name and shape there, name and shape here, of each kind of weight; a layer stands for all."""
+    weights = meta_model(GPTConfig(n_layer=1)).state_dict()
+    ours = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if layout == "book":
+        named = {place: name for name, place in BOOK_NAMES.items()}
+        pairs = [pair for name, shape in ours.items() for pair in book_parts(book_name(name, named), shape, name)]
+    else:
+        turns = turned if layout == "hugging_face" else lambda _, tensor: tensor
+        pairs = [
+            (name if name == "lm_head.weight" else f"transformer.{name}", tuple(turns(name, tensor).shape), name)
+            for name, tensor in weights.items()
+        ]
+    return [[name, str(list(shape)), here, str(list(ours[here]))] for name, shape, here in pairs]
+
+
+def book_name(name: str, named: dict[str, str]) -> str:
+    """One of our names as the book writes it: the longest part that it calls otherwise first."""
+    for ours in sorted(named, key=len, reverse=True):
+        name = f".{name}.".replace(f".{ours}.", f".{named[ours]}.").strip(".")
+    return name
+
+
+def book_parts(name: str, shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
+    """The book keeps query, key and value apart: three weights where there is one here."""
+    if ".W_query." not in name:
+        return [(name, shape, ours)]
+    third = (shape[0] // 3, *shape[1:])
+    return [(name.replace("W_query", each), third, ours) for each in ("W_query", "W_key", "W_value")]
+
+
+def cost(scene: Scene) -> Drawn:
+    """Multiplications for one more token as a text grows, with a KV cache and without."""
+    config = PRESETS[scene.choice]
+    length = min(int(scene.a), config.block_size)
+    lengths = np.unique(np.linspace(1, config.block_size, 65, dtype=int))
+    counts = {
+        cached: np.array([next_token_cost(config, int(n), cached=cached).multiplications for n in lengths])
+        for cached in (True, False)
+    }
+    figure = figures.lines(
+        lengths,
+        {scene.t("cached"): counts[True], scene.t("uncached"): counts[False]},
+        x_title=scene.t("tokens"),
+        y_title=scene.t("multiplications"),
+        at=length,
+        log=True,
+    )
+    with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
+    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese counts in hundreds of millions
+    text = scene.t(
+        "cost",
+        model=scene.t(f"next.choice.{scene.choice}"),
+        n=f"{length:,}",
+        cached=f"{with_cache.multiplications / unit:,.1f}",
+        uncached=f"{without.multiplications / unit:,.1f}",
+        times=f"{without.multiplications / with_cache.multiplications:,.0f}",
+        memory=shape_views.memory(with_cache.cache_bytes),
+        each=shape_views.memory(bytes_per_token(config)),
+    )
+    return Drawn(chart=chart_value(figure, text))
+
+
+PICTURES: dict[str, Picture] = {
+    "configuration": Picture(
+        configuration,
+        a=Knob("shapes.n_embd", 64, 1600, 32, 768),
+        b=Knob("shapes.n_head", 1, 25, 1, 12),
+        choices=("12", "24", "36", "48"),
+    ),
+    "parameters": Picture(parameters, choices=("untied", "tied")),
+    "initialisation": Picture(
+        initialisation, a=Knob("shapes.n_layer", 2, 24, 1, 12), b=Knob("picture.seed", 0, 20, 1, 0)
+    ),
+    "layouts": Picture(layouts, choices=("hugging_face", "nanogpt", "book")),
+    "next": Picture(cost, a=Knob("picture.tokens", 1, 1024, 1, 256), choices=("gpt2", "gpt2-xl")),
+}

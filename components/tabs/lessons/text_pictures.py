@@ -1,0 +1,174 @@
+"""Pictures of lessons on text: tokens, loss, writing it greedily or by chance, before training and while it goes on."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from components.labels import percent, quoted, token_text, visible
+from components.tabs.lessons import figures
+from components.tabs.lessons.picture import EXAMPLE, Drawn, Knob, Picture, Scene
+from components.tabs.playground import views
+from components.widgets.chart import chart_value
+from gpt import DEFAULT_MODEL, GPT, Generation, SamplingParams, get_model
+from gpt.experiments.text_loss import score_text
+from gpt.inference.threads import threads_for
+from gpt.training.learner import Learner
+from gpt.training.own_text import TextMaterial
+from gpt.training.recipe import Recipe
+
+# William Shakespeare, Sonnet 18 (1609)
+SONNET = """Shall I compare thee to a summer's day?
+Thou art more lovely and more temperate:
+Rough winds do shake the darling buds of May,
+And summer's lease hath all too short a date:
+Sometime too hot the eye of heaven shines,
+And often is his gold complexion dimm'd;
+And every fair from fair sometime declines,
+By chance or nature's changing course untrimm'd;
+But thy eternal summer shall not fade
+Nor lose possession of that fair thou owest;
+Nor shall Death brag thou wander'st in his shade,
+When in eternal lines to time thou growest:
+So long as men can breathe or eyes can see,
+So long lives this, and this gives life to thee.
+"""
+STEPS, EVERY = 120, 20
+RECIPE = Recipe(
+    n_layer=1, n_head=2, n_embd=48, block_size=32, batch_size=8, steps=STEPS, warmup=5, muon_lr=0.03, adamw_lr=0.03
+)
+
+
+def loss(scene: Scene) -> Drawn:
+    """How surprised the model is by each token of a text."""
+    loaded, ids = scene.loaded, scene.ids(least=2)
+    read = score_text(loaded, ids)
+    bits = np.array([surprise.bits for surprise in read.surprises])
+    names = [visible(token_text(loaded.tokenizer, token_id)) for token_id in ids[1:]]
+    figure = figures.bar_groups(names, {scene.t("surprise"): bits}, y_title=scene.t("surprise"))
+    most = int(bits.argmax())
+    text = scene.t(
+        "loss",
+        nats=f"{read.score.loss:.2f}",
+        perplexity=f"{read.score.perplexity:.1f}",
+        token=quoted(loaded.tokenizer, ids[most + 1]),
+        bits=f"{bits[most]:.1f}",
+        share=percent(2 ** -float(bits[most])),
+    )
+    return Drawn(chart=chart_value(figure, text))
+
+
+def greedy(scene: Scene) -> Drawn:
+    """A text gone on with by always taking the best token."""
+    document = Generation(scene.loaded, scene.ids())
+    steps = list(document.steps(SamplingParams(temperature=0, seed=0), int(scene.a)))
+    document.read()
+    share = percent(math.prod(step.probability for step in steps))
+    return Drawn(scene.t("greedy", n=len(steps), share=share), strip=views.strip(document))
+
+
+def sampling(scene: Scene) -> Drawn:
+    """The next-token bars of the Playground after a text, under a temperature and a top-k."""
+    document = Generation(scene.loaded, scene.ids())
+    document.read()
+    params = SamplingParams(temperature=scene.a, top_k=int(scene.b) or None)
+    return Drawn(chart=views.bars(document, views.Look(), params, scene.language))
+
+
+def untrained(scene: Scene) -> Drawn:
+    """The same prompt gone on with by random weights or by trained ones."""
+    scene = replace(scene, loaded=get_model(DEFAULT_MODEL if scene.choice == "trained" else "untrained"))
+    document = Generation(scene.loaded, scene.ids())
+    list(document.steps(SamplingParams(temperature=0.8, seed=int(scene.a)), 30))
+    document.read()
+    place = document.n_prompt - 1
+    chart = views.bars(document, views.Look(position=place), SamplingParams(), scene.language)
+    return Drawn(scene.t(f"untrained.{scene.choice}"), chart, strip=views.strip(document))
+
+
+_alone = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """A run that was recorded: the loss of every update, in nats, and a sample after every EVERY of them."""
+
+    losses: tuple[float, ...]
+    samples: tuple[str, ...]
+    n_characters: int
+
+
+def run() -> Lessons:
+    """Teach a tiny character-level model the sonnet, once for all visitors; takes two seconds."""
+    with _alone:
+        return _run()
+
+
+def is_to_run() -> bool:
+    """Whether nobody has asked for it yet."""
+    return _run.cache_info().currsize == 0
+
+
+@lru_cache(maxsize=1)
+def _run() -> Lessons:
+    material = TextMaterial(SONNET, block_size=RECIPE.block_size, seed=RECIPE.seed)
+    learner = Learner(RECIPE, material.vocabulary.n_vocab)
+    losses: list[float] = []
+    samples: list[str] = []
+    with threads_for(RECIPE.batch_size * RECIPE.block_size * RECIPE.n_embd**2):
+        for step in range(STEPS + 1):
+            if step % EVERY == 0:
+                samples.append(material.vocabulary.decode(written(learner.model, material.vocabulary.encode("S"))))
+            losses.append(learner.update(material.batch(step, RECIPE.batch_size)))  # of before the update
+    return Lessons(tuple(losses), tuple(samples), material.vocabulary.n_vocab)
+
+
+@torch.inference_mode()
+def written(model: GPT, ids: list[int]) -> list[int]:
+    """The ids gone on with to a full context, at a temperature of 0.5, always by the same chance."""
+    chance = torch.Generator().manual_seed(1)
+    idx = torch.tensor([ids])
+    while idx.shape[1] < model.config.block_size:
+        probabilities = (model(idx)[0, -1] / 0.5).softmax(dim=0)
+        idx = torch.cat((idx, probabilities.multinomial(1, generator=chance)[None]), dim=1)
+    return idx[0].tolist()
+
+
+def training(scene: Scene) -> Drawn:
+    """The loss of that run, and what the model wrote after so many updates."""
+    done, step = run(), int(scene.a) // EVERY * EVERY
+    figure = figures.lines(
+        np.arange(len(done.losses)),
+        {scene.t("nats"): np.array(done.losses)},
+        x_title=scene.t("updates"),
+        y_title=scene.t("nats"),
+        at=step,
+    )
+    text = scene.t(
+        "training",
+        step=step,
+        loss=f"{done.losses[step]:.2f}",
+        chance=f"{math.log(done.n_characters):.2f}",
+        n=done.n_characters,
+    )
+    return Drawn(
+        scene.t("training.wrote", step=step, text=visible(done.samples[step // EVERY])), chart_value(figure, text)
+    )
+
+
+PICTURES: dict[str, Picture] = {
+    "loss": Picture(loss, text="Once upon a time, there was a little dragon named Lily."),
+    "greedy": Picture(greedy, text="Once upon a time", a=Knob("picture.steps", 1, 60, 1, 12)),
+    "sampling": Picture(
+        sampling, text=EXAMPLE, a=Knob("temperature", 0, 2, 0.05, 1), b=Knob("picture.top_k", 0, 50, 1, 0)
+    ),
+    "untrained": Picture(
+        untrained, text=EXAMPLE, a=Knob("picture.seed", 0, 20, 1, 1), choices=("untrained", "trained")
+    ),
+    "training": Picture(training, a=Knob("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
+}

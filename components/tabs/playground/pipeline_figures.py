@@ -1,0 +1,144 @@
+"""The picture of the way from logits to the draw: one line per token, from stage to stage, numpy in, plotly out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from plotly.graph_objects import Figure
+
+from components.figures.charts import token_label
+from components.figures.palette import MONO
+from components.figures.style import LIGHT
+
+_HEIGHT, _TOP, _BOTTOM = 320, 8, 44
+_LINE = 14  # pixels from one name to the next
+
+
+def stage_lines(
+    labels: Sequence[str],
+    token_ids: Sequence[int],
+    values: np.ndarray,
+    ends: Sequence[str],
+    *,
+    stages: Sequence[str],
+    followed: int,
+    title: str,
+    percent: bool = False,
+) -> Figure:
+    """One line per token across the stages; it stops with a cross at the stage that removed it.
+
+    values: (tokens, stages), NaN where removed; the first stage is before all others. ends: what stands at the
+    right end of those that are left, "" for the others. followed: the row in the colour of the selection. A point's
+    customdata is its token's id. Raises ValueError where the numbers of rows or columns differ.
+    """
+    values = np.asarray(values, np.float64)
+    if values.shape != (len(labels), len(stages)) or not len(labels) == len(token_ids) == len(ends):
+        raise ValueError(
+            f"values of shape {values.shape} do not fit {len(labels)} tokens, {len(ends)} ends and {len(stages)} stages"
+        )
+    low, high = _range(values, percent)
+    order = [row for row in range(len(labels)) if row != followed] + [followed]  # drawn last, on top
+    lines = [_line(labels[row], token_ids[row], values[row], own=row == followed) for row in order]
+    names = [token_label(label, longest=11) for label in labels]
+    left = [_note(name, row == followed) for row, name in enumerate(names)]
+    right = [_note(end, row == followed) for row, end in enumerate(ends)]
+    gap = _LINE * (high - low) / (_HEIGHT - _TOP - _BOTTOM)
+    notes = _beside(values[:, 0], left, gap, low, high, x=0, anchor="right")
+    notes += _beside(
+        np.where([bool(end) for end in ends], values[:, -1], np.nan), right, gap, low, high, x=1, anchor="left"
+    )
+    return Figure(
+        {
+            "data": lines,
+            "layout": {
+                "template": {},
+                "height": _HEIGHT,
+                "margin": {"l": 92, "r": 60, "t": _TOP, "b": _BOTTOM},
+                "showlegend": False,
+                "hovermode": "closest",
+                "xaxis": {
+                    "range": [0, len(stages) - 1],
+                    "tickvals": list(range(len(stages))),
+                    "ticktext": list(stages),
+                    "tickfont": {"size": 11},
+                    "tickangle": 0,
+                    "showgrid": True,
+                    "gridcolor": LIGHT["line"],
+                    "zeroline": False,
+                    "fixedrange": True,
+                },
+                "yaxis": {
+                    "range": [low, high],
+                    "showticklabels": False,
+                    "showgrid": False,
+                    "zeroline": False,
+                    "fixedrange": True,
+                    "title": {"text": title, "font": {"size": 11}, "standoff": 78},
+                },
+                "annotations": notes,
+            },
+        }
+    )
+
+
+def _range(values: np.ndarray, percent: bool) -> tuple[float, float]:
+    """From the least to the most, with a little room; probabilities start at 0."""
+    known = values[np.isfinite(values)]
+    low, high = (0.0, float(known.max())) if percent else (float(known.min()), float(known.max()))
+    room = 0.05 * ((high - low) or 1.0)
+    return low - room, high + room
+
+
+def _line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> dict[str, Any]:
+    alive = np.flatnonzero(np.isfinite(values))
+    heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
+    symbols = ["circle"] * len(heights)
+    if 0 < len(heights) < len(values):  # as high as it was, where it was removed
+        heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
+    colour = LIGHT["accent"] if own else LIGHT["after"]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": list(range(len(heights))),
+        "y": heights,
+        "customdata": [token_id] * len(heights),
+        "line": {"color": colour, "width": 2.5 if own else 1.25},
+        "marker": {
+            "color": colour,
+            "size": [8 if symbol == "x" else 4 for symbol in symbols],
+            "symbol": symbols,
+        },
+        "opacity": 1.0 if own else 0.7,
+        "cliponaxis": False,
+        "hovertemplate": f"{token_label(label)}<br>%{{y:.4~g}}<extra></extra>",
+    }
+
+
+def _note(text: str, own: bool) -> dict[str, Any]:
+    return {"text": text, "font": {"family": MONO, "size": 11, "color": LIGHT["accent" if own else "text"]}}
+
+
+def _beside(
+    heights: np.ndarray, notes: Sequence[dict[str, Any]], gap: float, low: float, high: float, *, x: int, anchor: str
+) -> list[dict[str, Any]]:
+    """Names beside the ends of lines, each as near its own as the others allow."""
+    rows = [row for row in np.argsort(-heights, kind="stable") if np.isfinite(heights[row])]
+    places = spread(heights[rows], gap, low + gap / 2, high)
+    fixed = {"xref": "paper", "x": x, "xanchor": anchor, "yanchor": "middle", "showarrow": False}
+    fixed |= {"xshift": 8 if x else -8}
+    return [notes[row] | fixed | {"y": place} for row, place in zip(rows, places, strict=True)]
+
+
+def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[float]:
+    """Descending heights moved apart until neighbours are `gap` from each other, within low..high as far as there is
+    room."""
+    places = []
+    for height in heights:
+        places.append(min(float(height), places[-1] - gap if places else high))
+    floor = low
+    for i in reversed(range(len(places))):
+        places[i] = max(places[i], floor)
+        floor = places[i] + gap
+    return places

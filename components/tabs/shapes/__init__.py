@@ -1,0 +1,1 @@
+"""The Shapes tab: parameters, memory and compute of a configuration."""

@@ -1,0 +1,84 @@
+"""What the controls of the Shapes tab may say, and the configuration that they say."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from dataclasses import dataclass
+from typing import Any
+
+from components.i18n import Language, t
+from gpt import GPTConfig
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a slider offers, both ends included; it reaches as far as a model that is shown.
+
+    least: what a model can have.
+    """
+
+    low: int
+    high: int
+    step: int
+    least: int = 1
+
+    def around(self, value: int) -> dict[str, int]:
+        """The ends of a slider that shows this value."""
+        return {"minimum": min(self.low, value), "maximum": max(self.high, value)}
+
+
+RANGES = {
+    "n_embd": Range(8, 4096, 8),
+    "n_layer": Range(1, 96, 1),
+    "n_head": Range(1, 64, 1),
+    "block_size": Range(8, 8192, 8),
+    "vocab_size": Range(1, 131072, 1),
+    "n_ff": Range(0, 16384, 8, least=0),
+}
+LABELS = {
+    "n_embd": "shapes.n_embd",
+    "n_layer": "shapes.n_layer",
+    "n_head": "shapes.n_head",
+    "block_size": "shapes.block_size",
+    "vocab_size": "shapes.vocab_size",
+    "n_ff": "shapes.n_ff",
+    "tie_weights": "shapes.tie_weights",
+    "bias": "shapes.bias",
+    "qkv_bias": "shapes.qkv_bias",
+    "rotary": "shapes.rotary",
+    "skeleton": "shapes.skeleton",
+}
+SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "skeleton")
+
+
+def values_of(config: GPTConfig) -> dict[str, Any]:
+    """What the controls show for a configuration; a feed-forward width of 0 stands for 4 x n_embd."""
+    given = {name: getattr(config, name) for name in (*RANGES, "tie_weights", "bias", "qkv_bias")}
+    return given | {"n_ff": config.n_ff or 0, "rotary": config.position == "rotary", "skeleton": False}
+
+
+def shape_of(given: dict[str, Any], language: Language) -> GPTConfig:
+    """The configuration that the controls say. Raises ValueError with a sentence for one that no model can have."""
+    for name, limit in RANGES.items():
+        value = given[name]
+        whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not whole or value != int(value) or value < limit.least:
+            label = t(LABELS[name], language)
+            raise ValueError(t("shapes.error.number", language, name=label, low=limit.least))
+    numbers = {name: int(given[name]) for name in RANGES}
+    width, heads = numbers["n_embd"], numbers["n_head"]
+    if width % heads:
+        widths = [width - width % heads + more for more in (0, heads) if width - width % heads + more]
+        divisors = [number for number in range(1, min(width, RANGES["n_embd"].high) + 1) if width % number == 0]
+        counts = [*divisors[: bisect(divisors, heads)][-1:], *divisors[bisect(divisors, heads) :][:1]]
+        either = t("shapes.or", language)
+        near = {"widths": either.join(map(str, widths)), "counts": either.join(map(str, counts))}
+        raise ValueError(t("shapes.error.heads", language, width=width, heads=heads, **near))
+    if given["rotary"] and width // heads % 2:
+        raise ValueError(t("shapes.error.rotary", language, width=width, heads=heads, size=width // heads))
+    return GPTConfig(
+        **numbers | {"n_ff": numbers["n_ff"] or None},
+        **{name: bool(given[name]) for name in ("tie_weights", "bias", "qkv_bias")},
+        position="rotary" if given["rotary"] else "learned",
+    )

@@ -1,0 +1,199 @@
+"""What the Shapes tab says of a configuration: values for its widgets, no components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from components.frame import short_name
+from components.i18n import Language, t
+from components.labels import percent
+from components.tabs.shapes import figures as shape_figures
+from components.widgets.chart import chart_value
+from components.widgets.table import table_value
+from gpt import GPTConfig
+from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, flops_per_token, parameter_parts
+from gpt.experiments.workshop import BUDGET, Stage, run_bytes
+
+PARTS = {
+    "token_embedding": "shapes.part.token_embedding",
+    "position_embedding": "shapes.part.position_embedding",
+    "attention": "shapes.part.attention",
+    "feed_forward": "shapes.part.feed_forward",
+    "norms": "shapes.part.norms",
+    "head": "shapes.part.head",
+}
+IN_BLOCKS = ("attention", "feed_forward")
+MODULES = {
+    "idx": "shapes.stage.idx",
+    "wte": "shapes.stage.wte",
+    "wpe": "shapes.stage.wpe",
+    "h.0.attn.c_attn": "shapes.stage.c_attn",
+    "h.0.attn.c_proj": "shapes.stage.attention",
+    "h.0.mlp.c_fc": "shapes.stage.c_fc",
+    "h.0.mlp.c_proj": "shapes.stage.feed_forward",
+    "ln_f": "shapes.stage.ln_f",
+    "lm_head": "shapes.stage.lm_head",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a model that was built and has written.
+
+    stages: of one forward pass over its prompt. model: the trained one beside it. n_tokens: written by it, 0 where
+    it was stopped. example: of the page's own text and shape, shown before anything was built.
+    """
+
+    config: GPTConfig
+    skeleton: bool
+    stages: tuple[Stage, ...]
+    seconds: float
+    model: str
+    n_tokens: int
+    seed: int
+    example: bool = False
+
+
+def headline(config: GPTConfig, skeleton: bool, language: Language) -> str:
+    """All parameters in one number."""
+    return t("shapes.headline", language, n=f"{count_parameters(config, skeleton=skeleton):,}")
+
+
+def parts(config: GPTConfig, skeleton: bool, language: Language) -> str:
+    """The parameters of each part as bars; what is shared or replaced is outlined."""
+    counts = parameter_parts(config, skeleton=skeleton)
+    whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
+    total = sum(counts.values())
+    names, labels = [], []
+    for part, key in PARTS.items():
+        name = t(key, language)
+        names.append(f"{name} × {config.n_layer}" if part in IN_BLOCKS else name)
+        if counts[part] or not whole[part]:
+            labels.append(f"{counts[part]:,} · {percent(counts[part] / total)}")
+        else:
+            key = "shapes.part.shared" if part == "head" else "shapes.part.replaced"
+            labels.append(t(key, language, n=f"{whole[part]:,}"))
+    blocks = np.array([config.n_layer if part in IN_BLOCKS else 1 for part in PARTS])
+    figure = shape_figures.part_bars_content(
+        names,
+        np.array([counts[part] for part in PARTS]),
+        labels,
+        ghosts=np.array([0 if counts[part] else whole[part] for part in PARTS]),
+        blocks=blocks,
+    )
+    own = total if counts["head"] else total + whole["head"]
+    largest = max(counts, key=counts.__getitem__)
+    text = t(
+        "shapes.parts.says",
+        language,
+        part=t(PARTS[largest], language),
+        share=percent(counts[largest] / total),
+        untied=f"{own:,}",
+        tied=f"{own - whole['head']:,}",
+        shape=f"[{config.vocab_size}, {config.n_embd}]",
+    )
+    return chart_value(figure, text)
+
+
+def sizes(config: GPTConfig, skeleton: bool, language: Language) -> str:
+    """Weights and KV cache in each type of number."""
+    n_cache = 0 if skeleton else cache_numbers(config)
+    numbers = {
+        t("shapes.size.weights", language): count_parameters(config, skeleton=skeleton),
+        t("shapes.size.cache", language): n_cache,
+        t("shapes.size.context", language, n=f"{config.block_size:,}"): n_cache * config.block_size,
+    }
+    rows = [[name, *(memory(n * size) for size in NUMBER_BYTES.values())] for name, n in numbers.items()]
+    return table_value([["", *NUMBER_BYTES], *rows])
+
+
+def cost(config: GPTConfig, skeleton: bool, language: Language) -> str:
+    """Operations of one token, at the beginning and at the end of the context."""
+    last = config.block_size - 1
+    first, end = (flops_per_token(config, position, skeleton=skeleton) for position in (0, last))
+    return t(
+        "shapes.cost",
+        language,
+        first=operations(first.total),
+        end=operations(end.total),
+        position=f"{last:,}",
+        matrices=operations(end.matrices),
+        attention=operations(end.attention),
+    )
+
+
+def fits(config: GPTConfig, skeleton: bool) -> bool:
+    """Whether such a model may be built here."""
+    return run_bytes(config, skeleton=skeleton) <= BUDGET
+
+
+def room(config: GPTConfig, skeleton: bool, language: Language) -> str:
+    """What building it would take, and the limit."""
+    need = memory(run_bytes(config, skeleton=skeleton))
+    key = "shapes.room" if fits(config, skeleton) else "shapes.room.none"
+    return t(key, language, need=need, limit=memory(BUDGET))
+
+
+def status(facts: Facts | None, language: Language) -> str:
+    """What was built, and how it wrote."""
+    if facts is None:
+        return ""
+    said = t("shapes.status.example", language) if facts.example else ""
+    return said + t(
+        "shapes.status" if facts.n_tokens else "shapes.status.stopped",
+        language,
+        n=f"{count_parameters(facts.config, skeleton=facts.skeleton):,}",
+        seconds=f"{facts.seconds:.2f}",
+        tokens=facts.n_tokens,
+        seed=facts.seed,
+    )
+
+
+def trained(model: str, language: Language) -> str:
+    """The name of the trained side."""
+    return t("shapes.trained", language, model=short_name(model, language)) if model else ""
+
+
+def stages(facts: Facts | None, language: Language) -> str:
+    """The shapes of a forward pass, each stage as wide as its vectors."""
+    if facts is None:
+        return ""
+    n_layer = facts.config.n_layer
+    last = f"h.{n_layer - 1}"
+    names, shapes = [], []
+    for stage in facts.stages:
+        if stage.name == last:
+            names.append(t("shapes.stage.identity" if facts.skeleton else "shapes.stage.blocks", language, n=n_layer))
+        elif stage.name in MODULES:
+            key = "shapes.stage.no_norm" if facts.skeleton and stage.name == "ln_f" else MODULES[stage.name]
+            names.append(t(key, language))
+        else:
+            continue
+        shapes.append(stage.shape)
+    widths = np.array([shape[-1] if i else 1 for i, shape in enumerate(shapes)])
+    figure = shape_figures.part_bars(names, widths, [written(shape) for shape in shapes])
+    text = t("shapes.stages.says", language, first=written(shapes[0]), last=written(shapes[-1]))
+    return chart_value(figure, text, t("shapes.stages.skeleton", language) if facts.skeleton else "")
+
+
+def written(shape: tuple[int, ...]) -> str:
+    """A shape as in code."""
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def memory(n_bytes: int) -> str:
+    """A number of bytes in its largest unit below: 73,728 B is 72.00 KiB."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.2f} {unit}"
+    return f"{n_bytes} B"
+
+
+def operations(n: int) -> str:
+    """A number of floating-point operations: 284,812,032 is 285 MFLOP."""
+    for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if n >= 0.9995 * size:  # which three digits would write as 1,000 of the unit below
+            return f"{n / size:.3g} {unit}FLOP"
+    return f"{n} FLOP"

@@ -1,0 +1,167 @@
+"""The cards of the Train tab: components by the names of their fields in `components.tabs.train.tab.Train`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from components.i18n import Language, t
+from components.localized import Words
+from components.tabs.train import choices, views
+from components.widgets.chart import chart
+from components.widgets.heads import heads
+from components.widgets.sentence import sentence
+from components.widgets.table import table
+
+
+def build_task(words: Words) -> dict[str, Any]:
+    """What to learn: a task, or a text of one's own."""
+    task = _switch(words, "task", choices.KINDS, lambda kind, language: t(f"train.task.{kind}", language))
+    about = words.build(
+        sentence, {"value": partial(choices.about, choices.KINDS[0])}, kind="caption", elem_id="train-about"
+    )
+    with gr.Column(visible=False, elem_classes="gb-train-own") as own:
+        text = words.build(
+            gr.Textbox,
+            {"label": "train.text", "placeholder": "train.text.placeholder"},
+            lines=4,
+            max_lines=8,
+            max_length=choices.LARGEST_TEXT,
+            elem_id="train-text",
+        )
+        with gr.Row(elem_classes="gb-examples"):
+            file = words.build(
+                gr.UploadButton,
+                {"label": "train.upload"},
+                size="sm",
+                min_width=0,
+                elem_id="train-file",
+                type="filepath",
+            )
+            code = words.build(gr.Button, {"value": "train.example"}, size="sm", min_width=0, elem_id="train-code")
+        source = sentence(kind="caption", elem_id="train-source")
+    return {"task": task, "about": about, "own": own, "text": text, "file": file, "code": code, "source": source}
+
+
+def build_settings(words: Words) -> dict[str, Any]:
+    """The shape of the model and its recipe, folded away."""
+    recipe = choices.recipe_for(choices.KINDS[0])
+    parts: dict[str, Any] = {}
+    with words.build(gr.Accordion, {"label": "train.settings"}, open=False, elem_id="train-settings"):
+        with gr.Row(elem_classes="gb-train-settings"):
+            for name, values in (("n_layer", choices.LAYERS), ("n_head", choices.HEADS), ("n_embd", choices.WIDTHS)):
+                parts[name] = _switch(words, name, values, value=getattr(recipe, name), container=True)
+        with gr.Row(elem_classes="gb-train-settings"):
+            parts["steps"] = _slider(words, "steps", *choices.STEPS, recipe.steps, 50)
+            parts["seconds"] = _slider(words, "seconds", *choices.SECONDS, choices.SECONDS[1], 10)
+            parts["rate"] = words.build(
+                gr.Number,
+                {"label": "train.rate", "info": "train.rate.info"},
+                value=recipe.muon_lr,
+                minimum=choices.RATES[0],
+                maximum=choices.RATES[1],
+                elem_id="train-rate",
+                min_width=160,
+            )
+    return parts
+
+
+def build_buttons(words: Words) -> dict[str, Any]:
+    """Begin, steer, and what becomes of it."""
+
+    def button(name: str, **options: Any) -> gr.Button:
+        built = {"size": "md", "min_width": 0, "elem_id": f"train-{name}", **options}
+        return words.build(gr.Button, {"value": f"train.{name}"}, **built)
+
+    with gr.Row(elem_classes="gb-train-tools"):
+        with gr.Row(elem_classes="gb-buttons gb-short"):
+            start = button("start", variant="primary")
+            pause = gr.Button(t("train.pause", "en"), size="md", min_width=0, interactive=False, elem_id="train-pause")
+            cancel = button("cancel", interactive=False)
+        factor = _switch(words, "factor", choices.FACTORS, lambda factor, _: f"{factor:g}", value=1.0, container=True)
+    notice = sentence(kind="notice", elem_id="train-notice")
+    status = words.build(sentence, {"value": "train.idle"}, kind="status", elem_id="train-status")
+    with gr.Row(elem_classes="gb-buttons gb-short"):
+        opened = button("open", visible=False)
+        download = words.build(
+            gr.DownloadButton,
+            {"label": "train.download"},
+            size="md",
+            min_width=0,
+            visible=False,
+            elem_id="train-download",
+        )
+    return {
+        "start": start,
+        "pause": pause,
+        "cancel": cancel,
+        "factor": factor,
+        "notice": notice,
+        "status": status,
+        "open": opened,
+        "download": download,
+    }
+
+
+def build_moment(words: Words) -> dict[str, Any]:
+    """The step that is looked at, and what the model wrote there."""
+    words.build(sentence, {"value": "train.samples.question"}, kind="question")
+    scrubber = words.build(
+        gr.Slider,
+        {"label": "train.moment", "info": "train.moment.info"},
+        minimum=0,
+        maximum=choices.STEPS[1],
+        step=1,
+        value=0,
+        elem_id="train-moment",
+    )
+    says = sentence(kind="caption", elem_id="train-samples-says")
+    rows = table(elem_id="train-samples")
+    text = sentence(kind="lead", elem_id="train-sample")
+    return {"scrubber": scrubber, "samples_says": says, "samples": rows, "sample": text}
+
+
+def build_attention(words: Words) -> dict[str, Any]:
+    """All heads on one example, and one of them enlarged."""
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "train.attention.question"}, kind="question")
+        with gr.Row(elem_classes="gb-columns"):
+            with gr.Column(min_width=300):
+                grid = words.build(heads, {"labels": views.heads_labels}, elem_id="train-heads")
+            with gr.Column(min_width=300):
+                heatmap = chart(elem_id="train-heatmap")
+    return {"heads": grid, "heatmap": heatmap}
+
+
+def _switch(
+    words: Words,
+    name: str,
+    values: tuple[Any, ...],
+    label: Callable[[Any, Language], str] = lambda value, _: str(value),
+    *,
+    value: Any = None,
+    container: bool = False,
+) -> gr.Radio:
+    """A few choices side by side, the first unless told."""
+
+    def labelled(language: Language) -> list[tuple[str, Any]]:
+        return [(label(each, language), each) for each in values]
+
+    return words.build(
+        gr.Radio,
+        {"label": f"train.{name}", "choices": labelled},
+        value=values[0] if value is None else value,
+        elem_id=f"train-{name.replace('_', '-')}",
+        elem_classes="gb-segments",
+        container=container,
+        min_width=0,
+    )
+
+
+def _slider(words: Words, name: str, low: int, high: int, value: int, step: int) -> gr.Slider:
+    words_of = {"label": f"train.{name}", "info": f"train.{name}.info"}
+    limits = {"minimum": low, "maximum": high, "step": step, "value": value}
+    return words.build(gr.Slider, words_of, **limits, elem_id=f"train-{name}", min_width=200)

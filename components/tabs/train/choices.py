@@ -1,0 +1,124 @@
+"""What a visitor asks for, checked: the task or the text, and the recipe; a refusal is a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+import gpt
+from components.i18n import Language, t
+from gpt.training.live_run import TIME_LIMIT, Material
+from gpt.training.own_text import LARGEST as LARGEST_TEXT
+from gpt.training.own_text import MOST_CHARACTERS, TEXT_RECIPE, TextMaterial, read_upload
+from gpt.training.recipe import Recipe
+from gpt.training.tasks import RECIPES, TASKS, TaskMaterial
+
+TEXT = "text"
+KINDS = (*TASKS, TEXT)
+LAYERS, HEADS, WIDTHS = (1, 2, 3, 4), (1, 2, 4, 8), (16, 32, 64, 128)
+STEPS = (50, 3000)  # fewest, most
+SECONDS = (10, int(TIME_LIMIT))
+RATES = (1e-6, 100.0)  # lowest, highest
+EXAMPLE_SEED = 3
+FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A text that was not typed, and what it is called; "" is the code of the model."""
+
+    name: str
+    text: str
+
+
+def recipe_for(kind: str) -> Recipe:
+    """What a task, or a text, is learned well with."""
+    return TEXT_RECIPE if kind == TEXT else RECIPES[kind]
+
+
+def checked_recipe(kind: str, given: Mapping[str, object], language: Language) -> Recipe:
+    """The recipe of a kind with the visitor's n_layer, n_head, n_embd, steps and rate.
+
+    rate is Muon's learning rate; AdamW's changes with it. Raises ValueError with a sentence.
+    """
+    for name, choices in (("n_layer", LAYERS), ("n_head", HEADS), ("n_embd", WIDTHS)):
+        if given[name] not in choices:
+            allowed = ", ".join(map(str, choices))
+            raise ValueError(t("train.error.choice", language, name=t(f"train.{name}", language), choices=allowed))
+    steps = checked_number("steps", given["steps"], *STEPS, language)
+    rate = checked_number("rate", given["rate"], *RATES, language)
+    recipe = recipe_for(kind)
+    shape = {name: int(given[name]) for name in ("n_layer", "n_head", "n_embd")}  # type: ignore[call-overload]
+    rates = {"muon_lr": rate, "adamw_lr": recipe.adamw_lr * rate / recipe.muon_lr}
+    return replace(recipe, **shape, **rates, steps=int(steps))
+
+
+def checked_number(name: str, value: object, low: float, high: float, language: Language) -> float:
+    """A number within its limits. Raises ValueError with a sentence."""
+    sound = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not sound or not low <= value <= high:
+        words = {"name": t(f"train.{name}", language), "low": f"{low:g}", "high": f"{high:g}"}
+        raise ValueError(t("train.error.number", language, **words))
+    return float(value)
+
+
+def material_for(kind: object, text: str, language: Language) -> Material:
+    """The examples of a task, or batches of the text. Raises ValueError with a sentence."""
+    if kind not in KINDS:
+        raise ValueError(t("train.error.choice", language, name=t("train.task", language), choices=", ".join(KINDS)))
+    if kind != TEXT:
+        return TaskMaterial(TASKS[kind])
+    check_text(text, language)
+    return TextMaterial(text, units="bytes" if len(set(text)) > MOST_CHARACTERS else "characters")
+
+
+def check_text(text: str, language: Language) -> None:
+    """Raise ValueError with a sentence for a text that is empty, too short or too long."""
+    if not text.strip():
+        raise ValueError(t("train.error.empty", language))
+    size = len(text.encode("utf-8", "replace"))
+    if size > LARGEST_TEXT:
+        raise ValueError(t("train.error.large", language, n=f"{size:,}", limit=f"{LARGEST_TEXT:,}"))
+    least = TextMaterial.least(TEXT_RECIPE.block_size)
+    if len(text) < least:
+        raise ValueError(t("train.error.short", language, n=f"{len(text):,}", limit=f"{least:,}"))
+
+
+def read_text_file(path: str | Path, language: Language) -> Given:
+    """The text of an uploaded file. Raises ValueError with a sentence for what is too large or no text."""
+    path = Path(path)
+    if (size := path.stat().st_size) > LARGEST_TEXT:
+        raise ValueError(t("train.error.large", language, n=f"{size:,}", limit=f"{LARGEST_TEXT:,}"))
+    try:
+        text = read_upload(path.read_bytes())
+    except ValueError:
+        raise ValueError(t("train.error.not_text", language, name=path.name)) from None
+    check_text(text, language)
+    return Given(path.name, text)
+
+
+@lru_cache(maxsize=1)
+def own_code() -> Given:
+    """A text that is always at hand: the code of the model and of what it needs to write."""
+    folder = Path(gpt.__file__).parent
+    names = ("config", "model", "cache", "trace", "edits", "sampling", "generate", "tokenizer", "evaluation", "seeded")
+    return Given("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))
+
+
+def source(given: Given, language: Language) -> str:
+    """The line that says which text is to be learned."""
+    name = given.name or t("train.example.name", language)
+    return t("train.source", language, name=name, n=f"{len(given.text):,}", different=f"{len(set(given.text)):,}")
+
+
+def about(kind: str, language: Language) -> str:
+    """What a kind of task is, with an example."""
+    if kind == TEXT:
+        return t("train.about.text", language)
+    example = TASKS[kind].draw(np.random.default_rng(EXAMPLE_SEED))
+    return t(f"train.about.{kind}", language, example=example.prompt + example.answer.strip())

@@ -1,0 +1,176 @@
+"""The second part of the Train tab: loss against tokens, compute and parameters, as a recorded run measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gradio as gr
+import numpy as np
+
+from components.frame import Frame
+from components.i18n import Language, t
+from components.labels import power
+from components.localized import Words
+from components.tabs.playground.tab import LOOKING
+from components.tabs.train.figures import ScalingLine, scaling_curves
+from components.widgets.chart import chart, chart_value
+from components.widgets.sentence import sentence
+from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
+
+AXES = ("tokens", "flops", "parameters")
+MOMENTS = 4  # of the points of a curve, drawn as lines over the parameters
+FIRST = 4  # points left out: the first steps, before anything is learned
+
+
+def build_scaling(words: Words, frame: Frame, tab: gr.Tab) -> None:
+    """Three pictures, drawn when the tab is opened."""
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "scaling.question"}, kind="question")
+        words.build(sentence, {"value": "scaling.lead"}, kind="lead")
+        with gr.Row(elem_classes="gb-columns"):
+            charts = []
+            for axis in AXES:
+                with gr.Column(min_width=280):
+                    charts.append(chart(elem_id=f"scaling-{axis}"))
+        honest = sentence(kind="caption", elem_id="scaling-honest")
+    seen = gr.State(False)
+    outputs = [*charts, honest, seen]
+    tab.select(partial(_shown, True), [frame.language, seen], outputs, **LOOKING)
+    frame.language.change(partial(_shown, False), [frame.language, seen], outputs, **LOOKING)
+
+
+def _shown(opened: bool, language: Language, seen: bool) -> list[Any]:
+    """The pictures and the sentence; nothing for a tab that was never open."""
+    if not opened and not seen:
+        return [*(gr.skip() for _ in AXES), gr.skip(), False]
+    try:
+        found = load_scaling()
+    except ValueError as problem:
+        return ["", "", "", t("scaling.missing", language, message=problem), True]
+    return [*(draw(found, language) for draw in (by_tokens, by_flops, by_parameters)), honest(found, language), True]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The trained curves, the smallest first, and the bundled model's point."""
+
+    curves: tuple[ScalingCurve, ...]
+    bundled: ScalingCurve
+
+    @classmethod
+    def of(cls, found: Scaling) -> Parts:
+        return cls(found.curves[:-1], found.curves[-1])
+
+    @property
+    def last(self) -> int:
+        """The last moment at which all of them were measured."""
+        return min(len(curve.points) for curve in self.curves) - 1
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """How many tokens they have read, the fewest and the most."""
+        ends = [curve.points[-1].tokens for curve in self.curves]
+        return min(ends), max(ends)
+
+
+def by_tokens(found: Scaling, language: Language) -> str:
+    """Each model as it reads on."""
+    parts = Parts.of(found)
+    small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
+    text = t("scaling.by.tokens", language, tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
+    return _along(parts, "tokens", lambda point: point.tokens, text, language)
+
+
+def by_flops(found: Scaling, language: Language) -> str:
+    """Each model by the work it took."""
+    parts = Parts.of(found)
+    budget = min(curve.points[-1].flops for curve in parts.curves)
+    best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
+    times = f"{parts.bundled.points[-1].flops / budget:.0f}"
+    text = t("scaling.by.flops", language, flops=short(budget), best=named(best, language), times=times)
+    return _along(parts, "flops", lambda point: point.flops, text, language)
+
+
+def loss_at(curve: ScalingCurve, flops: float) -> float:
+    """The loss after so many operations, on a line between the logarithms of two measurements."""
+    x = np.log([point.flops for point in curve.points])
+    return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
+
+
+def by_parameters(found: Scaling, language: Language) -> str:
+    """A line for each of a few moments, over the sizes."""
+    parts = Parts.of(found)
+    sizes = np.array([curve.block_parameters for curve in parts.curves])
+    moments = np.unique(np.linspace(FIRST, parts.last, MOMENTS, dtype=int))
+    lines = [
+        ScalingLine(
+            t("scaling.after", language, n=short(parts.curves[0].points[i].tokens)),
+            sizes,
+            np.array([curve.points[i].loss for curve in parts.curves]),
+        )
+        for i in moments
+    ]
+    return _drawn(
+        lines, parts, "parameters", parts.bundled.block_parameters, t("scaling.by.parameters", language), language
+    )
+
+
+def _along(parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str, language: Language) -> str:
+    lines = [
+        ScalingLine(
+            named(curve, language),
+            np.array([x(point) for point in curve.points[FIRST:]]),
+            np.array([point.loss for point in curve.points[FIRST:]]),
+        )
+        for curve in parts.curves
+    ]
+    return _drawn(lines, parts, axis, x(parts.bundled.points[-1]), text, language)
+
+
+def _drawn(lines: list[ScalingLine], parts: Parts, axis: str, x: float, text: str, language: Language) -> str:
+    loss = parts.bundled.points[-1].loss
+    star = ScalingLine(t("scaling.bundled", language), np.array([x]), np.array([loss]))
+    figure = scaling_curves(
+        lines,
+        star,
+        x_title=t(f"scaling.{axis}", language),
+        y_title=t("scaling.loss", language),
+        upright=axis == "parameters",
+    )
+    return chart_value(figure, text)
+
+
+def honest(found: Scaling, language: Language) -> str:
+    """What is the same and what is not."""
+    parts = Parts.of(found)
+    end, (fewest, most) = parts.bundled.points[-1], parts.tokens
+    return t(
+        "scaling.honest",
+        language,
+        vocabulary="4,096",
+        tokens=short(most) if fewest == most else f"{short(fewest)}–{short(most)}",
+        name=t("scaling.bundled", language),
+        parameters=short(parts.bundled.block_parameters),
+        more=f"{end.tokens / most:.0f}",
+        loss=f"{end.loss:.2f}",
+        bits=f"{end.bits_per_byte:.3f}",
+        command=found.command,
+    )
+
+
+def named(curve: ScalingCurve, language: Language) -> str:
+    """A model by its size."""
+    return t("scaling.name", language, n=short(curve.block_parameters))
+
+
+def short(number: float) -> str:
+    """1.2 M, 380 k, 3.4 × 10¹³: two digits."""
+    if number >= 1e12:
+        return power(number)
+    for size, unit in ((1e6, "\u00a0M"), (1e3, "\u00a0k")):
+        if number >= size:
+            return f"{float(f'{number:.2g}') / size:g}{unit}"
+    return f"{number:g}"

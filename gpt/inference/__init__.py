@@ -1,0 +1,1 @@
+"""Running a model fast and for several visitors at once: engine, admission, packed weights, threads."""

@@ -1,0 +1,1 @@
+"""Models on disk, on the hub and in memory: names, loading, checkpoints, the shared registry."""

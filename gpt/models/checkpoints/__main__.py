@@ -1,0 +1,31 @@
+"""python -m gpt.models.checkpoints convert IN OUT: read a checkpoint in any known layout, write another."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpt.models.checkpoints import convert
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m gpt.models.checkpoints", description="Convert checkpoints.")
+    command = parser.add_subparsers(required=True).add_parser("convert", help="read any known layout, write another")
+    command.add_argument("source", type=Path, metavar="IN", help="a checkpoint: a file or a folder")
+    command.add_argument("target", type=Path, metavar="OUT", help="the folder to write")
+    command.add_argument("--n-head", type=int, help="heads, where the checkpoint does not say")
+    command.add_argument("--to", choices=("ours", "hf"), default="ours", help="our own format, or Hugging Face's")
+    chosen = parser.parse_args()
+    if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
+        sys.exit(f"{chosen.target} is there already: name a folder that is new or empty")
+    try:
+        layout = convert(chosen.source, chosen.target, n_head=chosen.n_head, to=chosen.to)
+    except ValueError as error:
+        sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{error.filename or chosen.target} cannot be written: {error.strerror or error}")
+    print(f"{chosen.source}: {layout} -> {chosen.target}")
+
+
+main()

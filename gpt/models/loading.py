@@ -1,0 +1,166 @@
+"""A checkpoint becomes a model ready to run, on a device and in a precision."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+import torch
+
+from gpt.inference.engine import Engine
+from gpt.inference.huge_pages import use_huge_pages
+from gpt.inference.packed import pack
+from gpt.inference.products import LARGE, matrix_numbers, pass_work
+from gpt.inference.threads import let_helpers_go, threads_for
+from gpt.inference.zero_gpu import on_zero_gpu
+from gpt.model import GPT
+from gpt.models.checkpoints import Checkpoint
+from gpt.models.checkpoints.vocabularies import Vocabulary
+from gpt.models.hub import Progress
+from gpt.models.meta import meta_model
+
+Precision = Literal["fp32", "bf16", "int8"]
+MOVING = 3.0  # seconds that a load waits for huge pages: while they come, writing is slow
+DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
+
+_first = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """A model ready to run and the vocabulary it speaks. Shared between visitors: never change it.
+
+    layout: whose checkpoint format it came in, for people.
+    """
+
+    name: str
+    model: GPT
+    tokenizer: Vocabulary
+    device: torch.device
+    precision: Precision
+    layout: str = ""
+
+    @property
+    def engine(self) -> Engine:
+        """What writes with this model for everybody who holds it."""
+        with _first:  # since Python 3.12, cached_property alone would make one for each who asks at the same moment
+            return self._engine
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self.model)
+
+
+def best_device() -> torch.device:
+    """CUDA where there is one, else Apple's MPS, else the CPU; ZeroGPU lends one to a twin, see `gpt.inference.remote_generation`."""
+    if on_zero_gpu():
+        return torch.device("cpu")
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def check_precision(precision: str) -> None:
+    """Raise ValueError for a precision that models cannot be loaded in."""
+    if precision not in get_args(Precision):
+        raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, not {precision!r}")
+
+
+def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device) -> int:
+    """Bytes that a model takes in a precision. On a CPU a tied head is there twice: packed, and as rows to embed;
+    all of it is, where a model stays as rows for a twin on a GPU."""
+    config, dtype = checkpoint.config, DTYPES[precision]
+    if device.type == "cpu" and on_zero_gpu():
+        return 2 * checkpoint.n_bytes(dtype)
+    twice = config.tie_weights and device.type == "cpu"
+    return checkpoint.n_bytes(dtype) + (config.vocab_size * config.n_embd * dtype.itemsize if twice else 0)
+
+
+def can_pack(precision: Precision, device: torch.device) -> bool:
+    """Whether a model's matrices are kept in the order of `gpt.inference.products` alone, and not as rows.
+
+    Not in float32 where oneDNN is missing, and never where a twin is made for a GPU.
+    """
+    kernels = precision != "fp32" or torch.backends.mkldnn.is_available()
+    return device.type == "cpu" and kernels and not on_zero_gpu()
+
+
+def build(
+    name: str, checkpoint: Checkpoint, device: torch.device, precision: Precision, *, untrained: bool = False
+) -> LoadedModel:
+    """Make the model that a checkpoint describes; with random weights, always the same, if it is to be untrained."""
+    packed = can_pack(precision, device)
+    if precision == "int8" and not packed:
+        place = "ZeroGPU" if on_zero_gpu() else device
+        raise ValueError(f"precision int8 is for CPUs: on {place} choose bf16")
+    dtype = torch.float32 if packed else DTYPES[precision]
+    if untrained:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = GPT(checkpoint.config).eval().to(dtype)
+    else:
+        model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype)
+    if packed:
+        pack(model, precision)
+        if matrix_numbers(model) >= LARGE:
+            moving = threading.Thread(target=use_huge_pages, name="huge pages", daemon=True)
+            moving.start()
+            moving.join(MOVING)
+        let_helpers_go()
+    try:
+        model.to(device)
+    except torch.OutOfMemoryError:
+        raise ValueError(f"{name} does not fit in the memory of {device}: choose a smaller model") from None
+    with torch.inference_mode(), threads_for(pass_work(matrix_numbers(model), 1)):
+        if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
+            raise ValueError(f"{name} gives logits that are NaN or infinite: this training went wrong")
+    return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout)
+
+
+def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
+    """The model of a checkpoint with its blocks packed, each as soon as it is read: only one is there in float32.
+
+    Raises ValueError as `Checkpoint.build`.
+    """
+    model = meta_model(checkpoint.config).eval()
+    unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
+    needed = memory_of(checkpoint, precision, torch.device("cpu")) + unpacked * torch.float32.itemsize
+    checkpoint.need_memory(needed)
+    large = matrix_numbers(model) >= LARGE
+    for block in checkpoint.fill(model):
+        pack(block, precision, large)
+    return model
+
+
+@dataclass(eq=False)
+class Load:
+    """One load, and how far its download is; everybody who wants the model waits for the same one."""
+
+    result: Future[LoadedModel] = field(default_factory=Future)
+    bytes_done: int = 0
+    bytes_total: int = 0
+    thread: threading.Thread = field(init=False)
+
+    def start(self, run: Callable[..., None], name: str, *arguments: object) -> None:
+        """Call run(name, *arguments) in a thread of its own."""
+        self.thread = threading.Thread(target=run, args=(name, *arguments), name=f"load {name}", daemon=True)
+        self.thread.start()
+
+    def report(self, done: int, total: int) -> None:
+        self.bytes_done, self.bytes_total = done, total
+
+    def wait(self, progress: Progress | None) -> LoadedModel:
+        """The model once it is there. progress is called ten times a second, in the thread that waits."""
+        while progress is not None and not self.result.done():
+            if self.bytes_total:
+                progress(self.bytes_done, self.bytes_total)
+            wait([self.result], timeout=0.1)
+        loaded = self.result.result()
+        self.thread.join()  # which holds the model until its very end
+        if progress is not None and self.bytes_total:
+            progress(self.bytes_total, self.bytes_total)
+        return loaded

@@ -1,0 +1,89 @@
+"""How good a model is: nats per token, bits per byte, and what it writes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional as F
+
+from gpt.generate import generate
+from gpt.model import GPT
+from gpt.models.loading import LoadedModel
+from gpt.sampling import SamplingParams
+from gpt.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Score:
+    """Totals over some texts: -log p of every token, in nats; how many tokens; how many UTF-8 bytes."""
+
+    nats: float
+    n_tokens: int
+    n_bytes: int
+
+    @property
+    def loss(self) -> float:
+        """Nats per token."""
+        return self.nats / self.n_tokens
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss): as unsure as a fair choice among this many tokens."""
+        return math.exp(self.loss)
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Bits per UTF-8 byte: comparable between vocabularies."""
+        return self.nats / math.log(2) / self.n_bytes
+
+
+def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[tuple[list[int], list[int]]]:
+    """(inputs, targets) that count each id after the first once; targets already counted are -100.
+
+    The first window is one context long; each later one starts `stride` further on, so that every id is predicted
+    from more than block_size - stride others wherever that much text stands before it. None is half a context.
+    """
+    stride = max(1, block_size // 2) if stride is None else stride
+    pairs: list[tuple[list[int], list[int]]] = []
+    start, counted = 0, 1
+    while counted < len(ids):
+        inputs = ids[start : start + block_size]
+        targets = ids[start + 1 : start + block_size + 1]
+        known = counted - start - 1
+        pairs.append((inputs[: len(targets)], [-100] * known + targets[known:]))
+        counted = start + 1 + len(targets)
+        start += stride
+    return pairs
+
+
+@torch.inference_mode()
+def score_stories(model: GPT, tokenizer: Tokenizer, stories: list[str], *, batch_size: int = 16) -> Score:
+    """Score each story on its own, given the end-of-text token before it. The model is in evaluation mode.
+
+    Raises ValueError for a vocabulary without an end-of-text token.
+    """
+    if tokenizer.eot_id is None:
+        raise ValueError("this vocabulary has no end-of-text token to start a story from")
+    device = model.device
+    documents = [[tokenizer.eot_id, *tokenizer.encode(story)] for story in stories]
+    pairs = [pair for ids in documents for pair in windows(ids, model.config.block_size)]
+    pairs.sort(key=lambda pair: len(pair[0]))  # equal lengths together: little padding
+    nats = 0.0
+    for at in range(0, len(pairs), batch_size):
+        batch = pairs[at : at + batch_size]
+        width = len(batch[-1][0])
+        inputs = torch.tensor([i + [0] * (width - len(i)) for i, _ in batch], device=device)
+        targets = torch.tensor([t + [-100] * (width - len(t)) for _, t in batch], device=device)
+        logits = model(inputs).flatten(0, 1).float()  # (batch x width, vocab_size)
+        nats += F.cross_entropy(logits, targets.flatten(), ignore_index=-100, reduction="sum").item()
+    n_bytes = sum(len(story.encode("utf-8", "replace_surrogate")) for story in stories)
+    return Score(nats, sum(len(ids) - 1 for ids in documents), n_bytes)
+
+
+def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:
+    """The prompt, cut to half a context, and how the model goes on."""
+    ids = loaded.tokenizer.encode(prompt)[: loaded.model.config.block_size // 2]
+    params = SamplingParams(temperature=temperature, seed=seed)
+    return loaded.tokenizer.decode(ids) + "".join(step.text for step in generate(loaded, ids, params, max_new_tokens))

@@ -1,0 +1,133 @@
+"""The folder of one training: what it knows, what it has learnt, and how it went.
+
+vocab.tiktoken   the vocabulary
+last.pt          everything needed to go on: weights, optimizers, step, recipe
+log.csv          a row per evaluation; curve.png is its picture
+samples.txt      what the model wrote at each evaluation
+best/            the model with the lowest held-back loss, as the program loads it
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import pickle
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpt.model import GPT
+from gpt.models.checkpoints import save_model
+from gpt.tokenizer import Tokenizer, load_vocabulary, save_vocabulary
+
+VOCABULARY = "vocab.tiktoken"
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """One evaluation. Losses in nats per token, the training one a mean since the row before; rate: of the highest."""
+
+    step: int
+    tokens: int
+    train_loss: float
+    val_loss: float
+    bits_per_byte: float
+    rate: float
+    seconds: float
+
+
+class RunFolder:
+    """Reads and writes the files of one run; each is replaced whole or not at all."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.best = self.path / "best"
+
+    def check_free(self) -> None:
+        """Raise ValueError if the folder holds anything: nothing is ever overwritten."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file: --out needs a folder")
+        if self.path.exists() and any(self.path.iterdir()):
+            raise ValueError(f"{self.path} is not empty: go on with its run (--resume) or take another folder")
+
+    def begin(self, tokenizer: Tokenizer) -> None:
+        """Make the folder, with the vocabulary and an empty log."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        save_vocabulary({tokenizer.token_bytes(i): i for i in range(tokenizer.eot_id)}, self.path / VOCABULARY)
+        self._write_log([])
+
+    def tokenizer(self) -> Tokenizer:
+        """The vocabulary of the run."""
+        return load_vocabulary(self.path / VOCABULARY)
+
+    def load(self) -> dict[str, Any]:
+        """What `save` wrote last. Raises ValueError if there is nothing, or nothing of ours."""
+        path = self.path / "last.pt"
+        if not path.is_file():
+            raise ValueError(f"{self.path} holds no run to go on with: there is no {path.name}")
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
+            raise ValueError(f"{path} cannot be read: it is damaged, or no checkpoint") from None
+        if not isinstance(state, dict) or not {"model", "optimizers", "step", "best", "recipe"} <= state.keys():
+            raise ValueError(f"{path} is a checkpoint, but not of a run of this program")
+        return state
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keep the state to go on from, in place of the one before."""
+        part = self.path / "last.pt.part"
+        with part.open("wb") as file:  # torch opens a path by itself, and hides that a disk is full
+            torch.save(state, file)
+        os.replace(part, self.path / "last.pt")
+
+    def save_best(self, model: GPT) -> None:
+        """Keep the weights, in half precision, with the vocabulary."""
+        save_model(self.best, model, self.path / VOCABULARY)
+
+    def log(self) -> list[LogRow]:
+        """The evaluations so far."""
+        types = {"step": int, "tokens": int}
+        with (self.path / "log.csv").open(newline="", encoding="utf-8") as file:
+            return [LogRow(**{k: types.get(k, float)(v) for k, v in row.items()}) for row in csv.DictReader(file)]
+
+    def add_to_log(self, row: LogRow) -> None:
+        """Add an evaluation; rows from its step on, left by a run that was killed before it saved, go."""
+        self._write_log([*(old for old in self.log() if old.step < row.step), row])
+
+    def _write_log(self, rows: list[LogRow]) -> None:
+        part = self.path / "log.csv.part"
+        with part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, [each.name for each in fields(LogRow)], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({k: round(v, 6) for k, v in asdict(row).items()} for row in rows)
+        os.replace(part, self.path / "log.csv")
+
+    def add_samples(self, step: int, texts: list[str]) -> None:
+        """Add what the model writes at this step."""
+        with (self.path / "samples.txt").open("a", encoding="utf-8") as file:
+            file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
+
+    def draw_curve(self, path: Path | None = None) -> None:
+        """Draw the log into a PNG, curve.png: both losses over the tokens read, the best evaluation marked."""
+        from matplotlib.figure import Figure
+
+        rows = self.log()
+        best = min(rows, key=lambda row: row.val_loss)
+        tokens = [row.tokens / 1e6 for row in rows]
+        figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+        axes = figure.subplots()
+        axes.plot(
+            tokens, [row.train_loss for row in rows], "--", color="#6b7280", label="training (mean between points)"
+        )
+        axes.plot(
+            tokens, [row.val_loss for row in rows], "-o", color="#2563eb", markersize=3, label="held-back stories"
+        )
+        axes.plot(best.tokens / 1e6, best.val_loss, "D", color="#c2410c", label=f"best: {best.val_loss:.3f}")
+        axes.set(xlabel="tokens read, in millions", ylabel="loss, nats per token")
+        axes.grid(alpha=0.3)
+        axes.legend()
+        part = self.path / "curve.png.part"
+        figure.savefig(part, format="png")
+        os.replace(part, path or self.path / "curve.png")
