@@ -29,7 +29,7 @@ def seeded() -> None:
 def alongside() -> Iterator[None]:
     """Here a training need not wait until nobody else on the machine wants to compute."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpt.training.live_run.step_aside", lambda: None)
+        patch.setattr("gpt.training.live_run.lower_priority", lambda: None)
         yield
 
 

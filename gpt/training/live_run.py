@@ -15,13 +15,13 @@ from typing import Literal, Protocol
 import numpy as np
 import torch
 
+from gpt.background import lower_priority
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_trained
 from gpt.trace import Trace
-from gpt.training.background import step_aside
 from gpt.training.learner import Batch, Learner
 from gpt.training.recipe import Recipe
 from gpt.training.tasks import Sample
@@ -204,7 +204,7 @@ class LiveRun:
 
     def _run(self, on_end: Callable[[], None]) -> None:
         try:
-            step_aside()
+            lower_priority()
             self._learn()
         except ValueError as error:  # the numbers ran away
             self._end("failed", str(error))

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch.testing import assert_close
 
 from gpt.model import GPT
-from gpt.training.background import NICENESS, step_aside
 from gpt.training.learner import Learner
 from gpt.training.recipe import Recipe
 from gpt.training.tasks import TASKS, TaskMaterial
@@ -56,33 +50,3 @@ def test_a_rotary_learner_has_no_table_of_positions() -> None:
     learner = Learner(TINY, material.vocabulary.n_vocab, position="rotary")
     losses = [learner.update(material.batch(0, 8)) for _ in range(8)]
     assert losses[-1] < losses[0]
-
-
-def test_a_background_thread_takes_one_core_and_leaves_the_settings_of_others() -> None:
-    def in_thread(action: Callable[[], None] | None) -> list[int]:
-        seen: list[int] = []
-
-        def look() -> None:
-            if action is not None:
-                action()
-            seen.append(torch.get_num_threads())
-            if sys.platform == "linux":
-                seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-
-        thread = threading.Thread(target=look)
-        thread.start()
-        thread.join()
-        return seen
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        mine = in_thread(None)
-        inside = in_thread(step_aside)
-        assert inside[0] == 1
-        if sys.platform == "linux":
-            assert inside[1] == max(mine[1], NICENESS)
-        assert torch.get_num_threads() == 2
-        assert in_thread(None) == mine
-    finally:
-        torch.set_num_threads(before)

@@ -84,7 +84,7 @@ def test_a_run_ends_after_its_steps_with_a_model_that_has_learned() -> None:
 
 def test_a_run_steps_aside_for_everybody_else_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     aside: list[int] = []
-    monkeypatch.setattr("gpt.training.live_run.step_aside", lambda: aside.append(threading.get_ident()))
+    monkeypatch.setattr("gpt.training.live_run.lower_priority", lambda: aside.append(threading.get_ident()))
     finished()
     assert len(aside) == 1
     assert aside != [threading.get_ident()]

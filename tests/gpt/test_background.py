@@ -1,0 +1,126 @@
+"""Work in a thread of its own: its progress, its result or error, its end, its priority."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+import torch
+
+from gpt.background import NICENESS, Cancelled, Progress, lower_priority, run_with_progress
+
+PATIENCE = 60  # seconds until a test gives up
+
+
+def pair(done: int, total: int) -> tuple[int, int]:
+    return done, total
+
+
+def finish(generator: Generator[Any, None, Any]) -> tuple[list[Any], Any]:
+    """What a generator yields from here on, and what it returns."""
+    yielded = []
+    while True:
+        try:
+            yielded.append(next(generator))
+        except StopIteration as stop:
+            return yielded, stop.value
+
+
+def test_short_work_yields_nothing_and_returns_its_result() -> None:
+    threads: list[int] = []
+
+    def work(progress: Progress) -> str:
+        threads.append(threading.get_ident())
+        progress(1, 2)
+        return "result"
+
+    assert finish(run_with_progress(work, pair, interval=PATIENCE)) == ([], "result")
+    assert threads != [threading.get_ident()]
+
+
+def test_the_latest_progress_is_shown_until_the_result_is_there() -> None:
+    may_report, reported, may_end = (threading.Event() for _ in range(3))
+
+    def work(progress: Progress) -> str:
+        assert may_report.wait(PATIENCE)
+        progress(1, 3)
+        progress(2, 3)
+        reported.set()
+        assert may_end.wait(PATIENCE)
+        return "result"
+
+    running = run_with_progress(work, pair, interval=0)
+    assert next(running) == (0, 0)
+    may_report.set()
+    assert reported.wait(PATIENCE)
+    assert [next(running), next(running)] == [(2, 3), (2, 3)]
+    may_end.set()
+    shown, result = finish(running)
+    assert (set(shown) | {(2, 3)}, result) == ({(2, 3)}, "result")
+
+
+def test_closing_cancels_the_work_at_its_next_report() -> None:
+    closed, seen = threading.Event(), Future[type[BaseException]]()
+
+    def work(progress: Progress) -> None:
+        assert closed.wait(PATIENCE)
+        try:
+            progress(1, 2)
+        except BaseException as error:
+            seen.set_result(type(error))
+            raise
+
+    running = run_with_progress(work, pair, interval=0)
+    next(running)
+    running.close()
+    closed.set()
+    assert seen.result(PATIENCE) is Cancelled
+
+
+def test_a_generator_that_is_never_asked_starts_no_work() -> None:
+    calls: list[Progress] = []
+    run_with_progress(calls.append, pair).close()
+    assert calls == []
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), TimeoutError("no"), SystemExit(1)])
+def test_an_error_of_the_work_is_raised_where_its_result_is_awaited(error: BaseException) -> None:
+    def work(progress: Progress) -> None:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        next(run_with_progress(work, pair, interval=PATIENCE))
+    assert raised.value is error
+
+
+def test_a_low_priority_thread_takes_one_core_and_leaves_the_settings_of_others() -> None:
+    def in_thread(action: Callable[[], None] = lambda: None) -> list[int]:
+        seen: list[int] = []
+
+        def look() -> None:
+            action()
+            seen.append(torch.get_num_threads())
+            if sys.platform == "linux":
+                seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        return seen
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        usual, lowered = in_thread(), in_thread(lower_priority)
+        assert lowered[0] == 1
+        if sys.platform == "linux":
+            assert lowered[1] == max(usual[1], NICENESS)
+        assert torch.get_num_threads() == 2
+        assert in_thread() == usual
+    finally:
+        torch.set_num_threads(before)
