@@ -9,7 +9,7 @@ from components.i18n import Language, t
 from components.labels import percent
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, get_model
-from gpt.inference.precision import measured
+from gpt.models.precision_error import measured
 
 
 def build_precision(loaded: LoadedModel) -> gr.HTML | None:

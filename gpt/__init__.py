@@ -3,13 +3,14 @@
 import gpt.inference.zero_gpu  # noqa: F401  on ZeroGPU it must come before torch
 from gpt.cache import KVCache
 from gpt.config import PRESETS, GPTConfig
+from gpt.documents.generation import FinishReason, Generation, Step, encode_prompt
 from gpt.edits import Edits, Patch
-from gpt.generate import Generation, Step, encode_prompt, generate, with_seed
+from gpt.generate import generate
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_model, add_upload, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, load_model
-from gpt.sampling import SamplingParams, Stages, distribution
+from gpt.sampling import SamplingParams, Stages, distribution, with_seed
 from gpt.tokenizer import Tokenizer
 from gpt.trace import Trace
 
@@ -18,6 +19,7 @@ __all__ = [
     "GPT",
     "PRESETS",
     "Edits",
+    "FinishReason",
     "GPTConfig",
     "Generation",
     "KVCache",

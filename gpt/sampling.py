@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Integral, Real
 
@@ -54,6 +55,11 @@ class SamplingParams:
             raise ValueError(f"repetition_penalty must be a number above 0, not {penalty!r}")
         if self.seed is not None and not (is_whole(self.seed) and self.seed >= 0):
             raise ValueError(f"seed must be a whole number of at least 0, not {self.seed!r}")
+
+
+def with_seed(params: SamplingParams) -> SamplingParams:
+    """The same settings, with a fresh random seed where seed is None."""
+    return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
 
 
 @dataclass(frozen=True)

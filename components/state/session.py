@@ -10,9 +10,8 @@ from components.state.document_lock import Turns
 from components.state.settings import LIMITS, sampling_params
 from components.state.token_statistics import Known
 from components.tabs.playground.views import Deed, Look, Meter, sharpest_head
-from gpt import Edits, Generation, LoadedModel, SamplingParams
+from gpt import Edits, FinishReason, Generation, LoadedModel, SamplingParams
 from gpt.documents.branches import History
-from gpt.generate import FinishReason
 
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
 EXAMPLE_LENGTH = 40

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gpt.documents.branches import Origin
 from gpt.documents.edit_text import edits_as_python
+from gpt.documents.generation import Generation
 from gpt.edits import Edits
-from gpt.generate import Generation
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import given_heads
 from gpt.models.sources import MODELS

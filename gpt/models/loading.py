@@ -56,7 +56,7 @@ class LoadedModel:
 
 
 def best_device() -> torch.device:
-    """CUDA where there is one, else Apple's MPS, else the CPU; ZeroGPU lends one to a twin, see `gpt.inference.remote_generation`."""
+    """CUDA where there is one, else Apple's MPS, else the CPU. The CPU on ZeroGPU: see `gpt.models.gpu_twin`."""
     if on_zero_gpu():
         return torch.device("cpu")
     if torch.cuda.is_available():

@@ -17,11 +17,11 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 
-from gpt.inference.remote_generation import twin
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models import hub
 from gpt.models.checkpoints import weight_files
+from gpt.models.gpu_twin import gpu_twin
 from gpt.models.loading import Load, LoadedModel, Precision, best_device, build, check_precision, memory_of
 from gpt.models.memory import free_memory, gigabytes
 from gpt.models.sources import DEFAULT_MODEL, MODELS, Source, find_source
@@ -167,7 +167,7 @@ class Registry:
             self._make_room(name, memory_of(checkpoint, self.precision, device), device, load)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained)
             if on_zero_gpu():
-                twin(loaded)
+                gpu_twin(loaded)
         except BaseException as error:
             with self._lock:
                 self._promised.pop(load, None)

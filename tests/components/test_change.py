@@ -29,7 +29,7 @@ from components.tabs.change.tab import Change
 from components.widgets.switches import switches_value
 from gpt import Edits, Generation, SamplingParams
 from gpt.analysis.patching import patch_from, patch_sweep
-from gpt.documents.compare import relative_entropy
+from gpt.documents.comparison import relative_entropy
 from tests.gpt.fake_models import tiny_model
 
 PARAMS = SamplingParams(temperature=2.0, seed=3)

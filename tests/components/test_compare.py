@@ -20,9 +20,8 @@ from components.tabs.compare.figures import divergence_bars
 from components.tabs.compare.memory import Memory
 from components.tabs.compare.pair import Pair
 from components.widgets import beams as tree
-from gpt import GPT, GPTConfig, LoadedModel, SamplingParams, get_model, list_models
-from gpt.documents.beam import BeamSearch
-from gpt.generate import Generation
+from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, get_model, list_models
+from gpt.documents.beam_search import BeamSearch
 from gpt.models.checkpoints.vocabularies import PlainIds
 
 PROMPT = "Once upon a time, there was a little girl named Lily. She"

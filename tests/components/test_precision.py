@@ -5,7 +5,7 @@ import pytest
 from components.page import build_app
 from components.precision import build_precision, note
 from gpt import get_model
-from gpt.inference.precision import measured
+from gpt.models.precision_error import measured
 from gpt.models.registry import configure
 
 

@@ -40,7 +40,7 @@ FOR_PROGRAMS = {
     "analysis/heads.py": None,
     "analysis/lens.py": None,
     "analysis/residual.py": ["this model has no position embeddings to compare: its positions are rotary"],
-    "documents/beam.py": ["no beam is finished yet", "the search is done"],
+    "documents/beam_search.py": ["no beam is finished yet", "the search is done"],
     "documents/branches.py": [
         "a sampled token has settings with a seed, and no other token has",
         "a token is {}, not {}",

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gpt import add_model, get_model, load_model
-from gpt.inference.precision import measured, precision_error
+from gpt.models.precision_error import measured, precision_error
 from gpt.models.registry import configure
 from tests.parity.lookalikes import NanoGPT, randomized
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from gpt import Generation
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import count_parameters
 from gpt.experiments.workshop import NoRoom, Workshop, run_bytes, skeleton, stages, vocabulary_of
-from gpt.generate import Generation
 from gpt.model import GPT
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import BUNDLED

@@ -16,8 +16,9 @@ import pytest
 import torch
 
 from gpt import Generation, SamplingParams, get_model, load_model
-from gpt.inference import remote_generation as lent
+from gpt.documents import generation
 from gpt.inference import zero_gpu as zero
+from gpt.models import gpu_twin
 from gpt.models.loading import LoadedModel, best_device
 
 
@@ -86,11 +87,12 @@ def test_generator_yields_as_it_goes_and_stops_when_closed(place: str) -> None:
     assert made == [0, 1]
 
 
-def test_a_text_written_on_the_lent_gpu_is_the_one_written_here_and_can_be_looked_at_everywhere(
+def test_zero_gpu_generation_equals_local_generation_in_tokens_logits_and_attention(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lent, "DEVICE", "cpu")
-    monkeypatch.setattr(sys.modules["gpt.generate"], "lent_steps", zero.on_gpu(inspect.unwrap(lent.lent_steps)))
+    monkeypatch.setattr(gpu_twin, "DEVICE", "cpu")
+    remote = zero.on_gpu(inspect.unwrap(generation.zero_gpu_steps))
+    monkeypatch.setattr(generation, "zero_gpu_steps", remote)
     loaded, params = get_model(), SamplingParams(temperature=1.0, seed=4)
     alone, document = Generation(loaded, "Once upon"), Generation(loaded, "Once upon")
     expected = list(alone.steps_here(params, 6))
@@ -106,12 +108,14 @@ def test_a_text_written_on_the_lent_gpu_is_the_one_written_here_and_can_be_looke
     assert len(document.ids) == len(alone.ids) - 3
 
 
-def test_each_shared_model_has_a_twin_on_the_lent_gpu(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lent, "DEVICE", "meta")
+def test_each_shared_model_has_one_twin_on_the_gpu_of_a_zero_gpu_space(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_twin, "DEVICE", "meta")
     loaded = load_model("untrained")
     assert best_device().type == ("cpu" if place == "zero-gpu" else best_device().type)
-    assert lent.twin(loaded).model.wte.weight.device.type == "meta"
-    assert lent.twin(loaded).model is lent.twin(loaded).model
+    assert gpu_twin.gpu_twin(loaded).model.wte.weight.device.type == "meta"
+    assert gpu_twin.gpu_twin(loaded).model is gpu_twin.gpu_twin(loaded).model
     assert loaded.model.wte.weight.device.type != "meta"
 
 
@@ -137,7 +141,7 @@ def test_spaces_is_imported_before_torch_and_only_there() -> None:
         assert not hasattr(zero, "spaces")
 
 
-def test_a_model_for_a_twin_keeps_its_rows_in_every_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_not_packed_on_zero_gpu_and_int8_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACES_ZERO_GPU", "true")
     loaded = load_model("stories", device="cpu", precision="bf16")
     assert all(parameter.dtype == torch.bfloat16 for parameter in loaded.model.parameters())

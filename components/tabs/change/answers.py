@@ -21,7 +21,7 @@ from components.widgets.tokens import selection
 from gpt import Edits, Generation, encode_prompt
 from gpt.analysis.patching import is_from
 from gpt.config import Activation
-from gpt.documents.compare import parting
+from gpt.documents.comparison import parting
 from gpt.documents.edit_text import parse_edits
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from components.widgets.chart import chart_value
 from components.widgets.switches import LABELS, switches_value
 from components.widgets.tokens import header
 from gpt import Edits
-from gpt.documents.compare import parting
+from gpt.documents.comparison import parting
 from gpt.documents.edit_text import format_edits
 from gpt.documents.text_statistics import text_statistics
 

@@ -17,7 +17,7 @@ from components.tabs.change.memory import Memory, Running, Written
 from components.tabs.playground import views
 from components.tabs.playground.looking import params_of
 from gpt import Generation, with_seed
-from gpt.documents.compare import in_step, parting
+from gpt.documents.comparison import in_step, parting
 
 if TYPE_CHECKING:
     from components.tabs.change.tab import Change

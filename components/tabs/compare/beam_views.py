@@ -8,7 +8,7 @@ from components.labels import decimal, token_text, visible
 from components.tabs.compare.memory import Memory
 from components.widgets import beams as tree
 from components.widgets.table import table_value
-from gpt.documents.beam import BeamSearch, Candidate
+from gpt.documents.beam_search import BeamSearch, Candidate
 
 ROOT = 9  # characters at the root of the tree: the end of the text that it goes on from
 

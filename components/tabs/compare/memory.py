@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.tabs.compare.pair import Pair
-from gpt.documents.beam import BeamSearch
+from gpt.documents.beam_search import BeamSearch
 
 
 @dataclass

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpt import Generation, LoadedModel, SamplingParams, Stages, distribution
-from gpt.documents.compare import Comparison, in_step
-from gpt.generate import FinishReason, Step
+from gpt import FinishReason, Generation, LoadedModel, SamplingParams, Stages, Step, distribution
+from gpt.documents.comparison import Comparison, in_step
 
 CHUNK = 16  # positions that are compared before the page hears of it
 

@@ -18,7 +18,7 @@ from components.tabs.playground import steering, views
 from components.tabs.playground.starting import loading
 from components.tabs.playground.views import Deed
 from gpt import Generation
-from gpt.documents.beam import BeamSearch
+from gpt.documents.beam_search import BeamSearch
 
 if TYPE_CHECKING:
     from components.tabs.compare.beams import Beams

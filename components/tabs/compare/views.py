@@ -15,7 +15,7 @@ from components.tabs.compare import figures as compare_figures
 from components.tabs.compare.pair import Pair
 from components.tabs.playground import views
 from components.widgets.chart import chart_value
-from gpt.documents.compare import Divergence
+from gpt.documents.comparison import Divergence
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")

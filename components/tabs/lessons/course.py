@@ -65,7 +65,11 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         "greedy",
         (
-            Code("gpt.generate", "Generation._chosen", ("position =", "outlook =", "logits =", "draw =", "token_id =")),
+            Code(
+                "gpt.documents.generation",
+                "Generation._chosen",
+                ("position =", "outlook =", "logits =", "draw =", "token_id ="),
+            ),
             Code("gpt.sampling", "choose"),
         ),
         Place("playground", settings={"temperature": 0}),

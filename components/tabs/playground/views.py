@@ -17,9 +17,8 @@ from components.state.throughput import Meter
 from components.state.token_statistics import Known, statistics_of
 from components.widgets.chart import Rows, chart_value
 from components.widgets.tokens import Kind, header, shade_value, token_line
-from gpt import Generation, GPTConfig, SamplingParams, Step, Tokenizer, distribution
+from gpt import FinishReason, Generation, GPTConfig, SamplingParams, Step, Tokenizer, distribution
 from gpt.documents.text_statistics import TokenStatistics
-from gpt.generate import FinishReason
 from gpt.tokenizer import IncrementalDecoder
 
 TOP = 20  # bars

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from gpt.documents.branch_cache import common_length
+from gpt.documents.generation import Generation, Step
 from gpt.edits import Edits
-from gpt.generate import Generation, Step
 from gpt.inference.products import LARGE
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.models.loading import LoadedModel

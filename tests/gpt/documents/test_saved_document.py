@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 import torch
@@ -59,7 +58,7 @@ def test_a_file_opened_in_the_middle_of_its_prompt_stays_there(document):
 
 
 def test_without_a_model_the_one_that_the_file_names_is_opened(document, monkeypatch):
-    monkeypatch.setattr(sys.modules["gpt.generate"], "get_model", {"tiny": document.loaded}.__getitem__)
+    monkeypatch.setattr("gpt.documents.generation.get_model", {"tiny": document.loaded}.__getitem__)
     assert Generation.from_json(document.to_json()).loaded is document.loaded
 
 

@@ -14,7 +14,7 @@ from gpt.edits import Edits, Patch
 from gpt.model import GPT
 from gpt.trace import Trace
 from tests.conftest import randomized
-from tests.gpt.hand_made import copying_model
+from tests.gpt.analysis.copying_model import copying_model
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 

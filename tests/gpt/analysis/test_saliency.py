@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from gpt.analysis import saliency, trace_text
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.edits import Edits, Patch
-from tests.gpt.hand_made import copying_model
+from tests.gpt.analysis.copying_model import copying_model
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 SHAPE = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}

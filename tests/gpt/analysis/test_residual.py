@@ -12,7 +12,7 @@ from gpt.analysis.residual import nearest_tokens, position_similarity, stream_le
 from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.model import GPT
-from tests.gpt.hand_made import copying_model
+from tests.gpt.analysis.copying_model import copying_model
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 

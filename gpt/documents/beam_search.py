@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
-from gpt.generate import Generation
+from gpt.documents.generation import Generation
 from gpt.sampling import is_number, is_whole
 
 MAX_WIDTH = 32

@@ -20,7 +20,7 @@ from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.edits import Edits
 from gpt.inference.packed import PackedLinear, pack
 from gpt.trace import Trace
-from tests.gpt.hand_made import copying_model
+from tests.gpt.analysis.copying_model import copying_model
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 

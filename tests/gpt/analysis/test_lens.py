@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from gpt import analysis
 from gpt.analysis import trace_text
 from gpt.analysis.lens import STAGES, lens_cell, logit_lens
-from tests.gpt.hand_made import copying_model
+from tests.gpt.analysis.copying_model import copying_model
 
 T = 11
 

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from gpt.analysis import patching, trace_text
 from gpt.analysis.patching import patch_sweep
 from gpt.edits import PATCHABLE, Edits, Patch
-from tests.gpt.hand_made import copying_model
+from tests.gpt.analysis.copying_model import copying_model
 
 CLEAN, CORRUPTED = [3, 1, 4, 1, 5, 9, 2, 6], [3, 1, 8, 1, 5, 9, 2, 6]  # they differ at position 2
 

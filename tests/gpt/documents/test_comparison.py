@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, SamplingParams
-from gpt.documents.compare import Comparison, divergences, in_step, parting, relative_entropy, same_vocabulary
+from gpt.documents.comparison import Comparison, divergences, in_step, parting, relative_entropy, same_vocabulary
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.gpt.fake_models import forced_model, tiny_model
 
@@ -36,7 +36,7 @@ def test_in_step_gives_what_each_would_write_alone():
 
 def test_two_texts_of_one_large_model_ask_at_the_same_time(monkeypatch):
     alone = list(in_step(*pair(), WARM, GREEDY, 5))
-    monkeypatch.setattr("gpt.documents.compare.LARGE", 0)
+    monkeypatch.setattr("gpt.documents.comparison.LARGE", 0)
     left, right = pair()
     changed = Generation(left.loaded, "the cat", edits=Edits(mlp_scale={0: 0.0}))
     asking, read = set(), left.loaded.engine.read
@@ -50,7 +50,7 @@ def test_two_texts_of_one_large_model_ask_at_the_same_time(monkeypatch):
 
 
 def test_one_of_two_read_together_may_end_early_or_fail_and_both_may_be_left(monkeypatch):
-    monkeypatch.setattr("gpt.documents.compare.LARGE", 0)
+    monkeypatch.setattr("gpt.documents.comparison.LARGE", 0)
     model = forced_model([97, 97, 259] + [97] * 21)
     short, long = Generation(model, "ab"), Generation(model, "abcd")
     both = list(in_step(short, long, GREEDY, GREEDY, 4))

@@ -20,7 +20,7 @@ from gpt.analysis.heads import (
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.trace import LayerTrace, Trace
-from tests.gpt.hand_made import copying_model
+from tests.gpt.analysis.copying_model import copying_model
 
 T = 12
 SHAPE = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpt import Edits, Generation, SamplingParams, Trace, generate
-from gpt.generate import encode_prompt
+from gpt import Edits, Generation, SamplingParams, Trace, encode_prompt, generate
 from tests.gpt.fake_models import forced_model, tiny_model
 
 

@@ -1,0 +1,26 @@
+"""A copy of a shared model on the GPU that ZeroGPU lends for the length of one call.
+
+The shared model stays on the CPU, where a document is inspected without waiting for a GPU. A Space wants its default
+model on "cuda" at start-up; there the copy is made as soon as a model is loaded.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import torch
+
+from gpt.model import GPT
+from gpt.models.loading import LoadedModel
+
+DEVICE = "cuda"
+_twins: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
+
+
+def gpu_twin(loaded: LoadedModel) -> LoadedModel:
+    """The same model on DEVICE, copied on the first call."""
+    if loaded.model not in _twins:
+        _twins[loaded.model] = deepcopy(loaded.model).to(DEVICE)
+    return replace(loaded, model=_twins[loaded.model], device=torch.device(DEVICE))
