@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.edits import Edits
-from gpt.model import GPT, Pass, rotary_angles
+from gpt.model import GPT, ForwardContext, rotary_angles
 from gpt.trace import Trace
 
 Progress = Callable[[int, int], None]  # parts done, parts there are
@@ -87,12 +87,12 @@ def states_from(model: GPT, stream: Tensor, layer: int, edits: Edits | None = No
     """
     T = stream.shape[1]
     placed = edits is None or not edits.drop_positions
-    rotation = None
+    rotary = None
     if model.wpe is None and placed:
-        rotation = rotary_angles(torch.arange(T, device=stream.device), model.config.head_size)
-    run = Pass(0, None, T > 1, False, rotation, None, None, edits)
+        rotary = rotary_angles(torch.arange(T, device=stream.device), model.config.head_size)
+    ctx = ForwardContext(is_causal=T > 1, rotary=rotary, edits=edits)
     for block in model.h[layer:]:
-        stream = block(stream, run)
+        stream = block(stream, ctx)
     return model.ln_f(stream)
 
 

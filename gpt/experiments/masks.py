@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.config import GPTConfig
-from gpt.model import GPT, Pass, rotary_angles
+from gpt.model import GPT, ForwardContext, rotary_angles
 from gpt.seeded import fresh_model
 
 
@@ -118,11 +118,11 @@ def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
     T = idx.shape[1]
     positions = torch.arange(T, device=idx.device)
     nothing_hidden = torch.ones(T, T, dtype=torch.bool, device=idx.device)
-    rotation = rotary_angles(positions, model.config.head_size) if model.wpe is None else None
-    run = Pass(0, nothing_hidden, False, False, rotation, cache=None, trace=None, edits=None)
+    rotary = rotary_angles(positions, model.config.head_size) if model.wpe is None else None
+    ctx = ForwardContext(attn_mask=nothing_hidden, is_causal=False, rotary=rotary)
     x = model.wte(idx) if model.wpe is None else model.wte(idx) + model.wpe(positions)  # (B, T, C)
     for block in model.h:
-        x = block(x, run)
+        x = block(x, ctx)
     return model.lm_head(model.ln_f(x))
 
 

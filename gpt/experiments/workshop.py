@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import cache_numbers, count_parameters
-from gpt.model import GPT, Pass
+from gpt.model import GPT, ForwardContext
 from gpt.models.checkpoints.bpe_files import encoding
 from gpt.models.checkpoints.vocabularies import PlainIds, Vocabulary, check_id
 from gpt.models.loading import LoadedModel
@@ -38,7 +38,7 @@ class Stage:
 class IdentityBlock(nn.Module):
     """Stands where a block was and changes nothing."""
 
-    def forward(self, x: Tensor, run: Pass) -> Tensor:
+    def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
         return x
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -212,6 +213,19 @@ def test_weights_start_as_gpt2_does():
             std = 0.02 / math.sqrt(2 * 6) if name.endswith("c_proj.weight") else 0.02
             assert parameter.std().item() == pytest.approx(std, rel=0.03), name
             assert abs(parameter.mean().item()) < 5 * std / math.sqrt(parameter.numel()), name
+
+
+def test_weights_from_a_generator_are_those_of_its_seed_however_many_models_are_made_at_once():
+    def make(seed: int) -> torch.Tensor:
+        config = GPTConfig(vocab_size=300, block_size=64, n_layer=2, n_head=2, n_embd=64)
+        model = GPT(config, generator=torch.Generator().manual_seed(seed))
+        return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+    alone = [make(seed) for seed in (0, 1)]
+    assert not torch.equal(*alone)
+    with ThreadPoolExecutor(4) as pool:
+        for seed, weights in enumerate(pool.map(make, [0, 1] * 10)):
+            assert torch.equal(weights, alone[seed % 2])
 
 
 def test_an_untrained_model_finds_every_token_about_equally_likely():

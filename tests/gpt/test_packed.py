@@ -11,7 +11,7 @@ from gpt.inference.packed import PackedEmbedding, PackedLinear, pack
 from gpt.inference.processor import has_vnni
 from gpt.inference.products import LARGE, LEAST, Blocks, activated, alike, least_of, pass_work, product
 from gpt.inference.threads import SMALL, threads_for
-from gpt.model import ACTIVATIONS, Pass
+from gpt.model import ACTIVATIONS, ForwardContext
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50)]  # (in, out)
 needs_int8 = pytest.mark.skipif(
@@ -221,7 +221,7 @@ def test_a_tied_head_gives_the_rows_of_the_embedding_and_exactly_the_gradients_o
         stream.requires_grad_()
         x = stream
         for block in one.h:
-            x = block(x, Pass(0, None, True, False, None, None, None, None))
+            x = block(x, ForwardContext())
         one.lm_head(one.ln_f(x))[0, -1].max().backward()
         gradients.append(stream.grad)
     assert torch.allclose(*gradients, atol=1e-6)

@@ -42,7 +42,7 @@ def test_weights_made_in_parts_are_those_made_at_once(model, monkeypatch):
     for padding in (None, mask):
         found = {}
         for size in (99, 3):
-            monkeypatch.setattr("gpt.model.QUERIES", size)
+            monkeypatch.setattr("gpt.model.QUERY_CHUNK", size)
             cache, found[size] = KVCache(model.config, batch_size=B), Trace()
             model(idx[:, :2], cache=cache, attention_mask=None if padding is None else padding[:, :2])
             model(idx[:, 2:], cache=cache, attention_mask=padding, trace=found[size])

@@ -52,7 +52,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("activations", (Code("gpt.model", "GELU.formula"), Code("gpt.model", "GELU.forward")), Place("activations")),
     Lesson("feed_forward", (Code("gpt.model", "FeedForward.forward"),), Place("inside", look=True)),
     Lesson("shortcuts", (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),), Place("why")),
-    Lesson("attention", (Code("gpt.model", "CausalSelfAttention.in_the_open"),), Place("inside", look=True)),
+    Lesson("attention", (Code("gpt.model", "CausalSelfAttention.eager_attention"),), Place("inside", look=True)),
     Lesson("block", (Code("gpt.model", "TransformerBlock.forward"),), Place("inside")),
     Lesson("model", (Code("gpt.model", "GPT.__init__"),), Place("why")),
     Lesson("parameters", (Code("gpt.experiments.shapes", "parameter_parts"),), Place("shapes", UNTIED_124M)),
@@ -111,7 +111,7 @@ LESSONS: tuple[Lesson, ...] = (
         "next",
         (
             Code("gpt.cache", "KVCache.update", ("self.k[", "self.v[", "return")),
-            Code("gpt.model", "CausalSelfAttention.fused", ("y = F.scaled",)),
+            Code("gpt.model", "CausalSelfAttention.sdpa_attention", ("y = F.scaled",)),
             Code("gpt.model", "rotate"),
         ),
         Place("playground"),
