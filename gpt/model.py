@@ -76,6 +76,20 @@ ACTIVATIONS: dict[str, nn.Module] = {
 }
 
 
+class Linear(nn.Linear):
+    """nn.Linear whose weights `GPT.init_weights` draws; its own reset would draw from torch's global generator."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+class Embedding(nn.Embedding):
+    """nn.Embedding whose weights `GPT.init_weights` draws, as those of `Linear`."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class ForwardContext:
     """Arguments of one forward pass that every layer receives.
@@ -111,8 +125,8 @@ class CausalSelfAttention(nn.Module):
     def __init__(self, config: GPTConfig, layer: int) -> None:
         super().__init__()
         self.layer, self.n_head, self.dropout = layer, config.n_head, config.dropout
-        self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias and config.qkv_bias)
-        self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
+        self.c_attn = Linear(config.n_embd, 3 * config.n_embd, bias=config.bias and config.qkv_bias)
+        self.c_proj = Linear(config.n_embd, config.n_embd, bias=config.bias)
         self.resid_dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
@@ -166,8 +180,8 @@ class FeedForward(nn.Module):
     def __init__(self, config: GPTConfig, layer: int) -> None:
         super().__init__()
         self.layer, self.activation = layer, config.activation
-        self.c_fc = nn.Linear(config.n_embd, config.ff_size, bias=config.bias)
-        self.c_proj = nn.Linear(config.ff_size, config.n_embd, bias=config.bias)
+        self.c_fc = Linear(config.n_embd, config.ff_size, bias=config.bias)
+        self.c_proj = Linear(config.ff_size, config.n_embd, bias=config.bias)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
@@ -200,21 +214,22 @@ class TransformerBlock(nn.Module):
 class GPT(nn.Module):
     """Embeddings, n_layer blocks, a final norm and the head. GPT(config)(idx) gives the logits.
 
-    generator: draws the initial weights; None draws them from torch's global generator.
+    generator: draws the initial weights; None is torch's global generator. On the meta device none are drawn.
     """
 
     def __init__(self, config: GPTConfig, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.config = config
-        self.wte = nn.Embedding(config.vocab_size, config.n_embd)
-        self.wpe = nn.Embedding(config.block_size, config.n_embd) if config.position == "learned" else None
+        self.wte = Embedding(config.vocab_size, config.n_embd)
+        self.wpe = Embedding(config.block_size, config.n_embd) if config.position == "learned" else None
         self.drop = nn.Dropout(config.dropout)
         self.h = nn.ModuleList(TransformerBlock(config, layer) for layer in range(config.n_layer))
         self.ln_f = LayerNorm(config.n_embd, config.bias)
-        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+        self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False)
         if config.tie_weights:
             self.lm_head.weight = self.wte.weight
-        self.init_weights(generator)
+        if not self.wte.weight.is_meta:
+            self.init_weights(generator)
 
     def init_weights(self, generator: torch.Generator | None = None) -> None:
         """GPT-2's initialisation: normal(0, 0.02), for c_proj normal(0, 0.02 / sqrt(2 n_layer))."""

@@ -22,7 +22,6 @@ from components.widgets.table import table, table_value
 from gpt import GPT, Edits, GPTConfig
 from gpt.experiments.masks import moved
 from gpt.experiments.workshop import Stage, skeleton, stages
-from gpt.seeded import fresh_model, seeded
 
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128)  # the curriculum's
 TEXT = tuple(range(0, 1600, 100))
@@ -134,9 +133,8 @@ def with_and_without_blocks(model: GPT, ids: list[int]) -> tuple[torch.Tensor, t
 @torch.inference_mode()
 def small_pair() -> Pair:
     """The small model and its skeleton, looked at once; the same for everybody."""
-    whole = fresh_model(SMALL, 0).eval()
-    with seeded(0):
-        bare = skeleton(SMALL).eval()
+    whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
+    bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)
     changes = [moved(logits[:1, -1], logits[1:, -1]).item() for logits in (whole(texts), bare(texts))]
     return Pair(stages(whole, TEXT), stages(bare, TEXT), *changes)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.seeded import fresh_model
 from gpt.trace import Trace
 
 
@@ -48,7 +47,7 @@ def first_prediction(config: GPTConfig, *, seed: int = 0, std: float = 0.02) -> 
     """
     if not 0 <= std < math.inf:
         raise ValueError(f"std must be a number of at least 0, not {std:g}")
-    model = fresh_model(config, seed).eval()
+    model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
     for parameter in model.parameters():
         if parameter.dim() == 2:
             parameter *= std / 0.02
@@ -61,7 +60,7 @@ def first_prediction(config: GPTConfig, *, seed: int = 0, std: float = 0.02) -> 
 @torch.inference_mode()
 def residual_norms(config: GPTConfig, *, seed: int = 0) -> ResidualNorms:
     """How long the vectors of the residual stream are along a fresh model, with the scaling and without it."""
-    model = fresh_model(config, seed).eval()
+    model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
     text = random_text(config, seed)[:, :-1]
     scaled = stream_norms(model, text)
     for name, parameter in model.named_parameters():

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from gpt.config import GPTConfig
 from gpt.model import GPT, ForwardContext, rotary_angles
-from gpt.seeded import fresh_model
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class ChanceLearner:
 
     def __init__(self, forward: Callable[[GPT, Tensor], Tensor], config: GPTConfig, seed: int) -> None:
         self.forward, self.config = forward, config
-        self.model = fresh_model(config, seed)
+        self.model = GPT(config, generator=torch.Generator().manual_seed(seed))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
         self.generator = torch.Generator().manual_seed(seed)
         self.losses: list[float] = []

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from gpt.experiments.linear import linear
 from gpt.model import GPT
-from gpt.seeded import seeded
 from gpt.trace import Trace
 
 Norm = Literal["ln_1", "ln_2", "ln_f"]
@@ -61,10 +61,9 @@ def normalise(
 @torch.inference_mode()
 def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: int = 123) -> Tensor:
     """(n_rows, n_out): normal random rows through a fresh linear layer and ReLU, an example to normalise."""
-    with seeded(seed):
-        batch = torch.randn(n_rows, n_in)
-        layer = nn.Sequential(nn.Linear(n_in, n_out), nn.ReLU())
-    return layer(batch)
+    generator = torch.Generator().manual_seed(seed)
+    batch = torch.randn(n_rows, n_in, generator=generator)
+    return linear(n_in, n_out, generator)(batch).relu()
 
 
 @torch.inference_mode()

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from gpt.config import Activation
 from gpt.experiments.activations import check_activation
+from gpt.experiments.linear import linear
 from gpt.model import ACTIVATIONS
-from gpt.seeded import seeded
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class ShortcutGradients:
 class DeepNetwork(nn.Module):
     """Linear layers, each with an activation; with shortcuts, each adds to what it read where the shapes agree."""
 
-    def __init__(self, widths: list[int], activation: Activation, shortcuts: bool) -> None:
+    def __init__(self, widths: list[int], activation: Activation, shortcuts: bool, generator: torch.Generator) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.layers = nn.ModuleList(linear(a, b, generator) for a, b in pairwise(widths))
         self.activation, self.shortcuts = ACTIVATIONS[activation], shortcuts
 
     def forward(self, x: Tensor) -> Tensor:
@@ -57,8 +57,7 @@ def shortcut_gradients(
 
 def mean_gradients(widths: list[int], seed: int, activation: Activation, shortcuts: bool) -> tuple[float, ...]:
     """Mean absolute weight gradient of each layer of one network."""
-    with seeded(seed):
-        network = DeepNetwork(widths, activation, shortcuts)
+    network = DeepNetwork(widths, activation, shortcuts, torch.Generator().manual_seed(seed))
     with torch.enable_grad():
         x = torch.linspace(1, -1, widths[0])[None]  # (1, width)
         loss = F.mse_loss(network(x), torch.zeros(1, 1))

@@ -10,7 +10,6 @@ import torch
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import count_parameters
 from gpt.model import GPT
-from gpt.seeded import fresh_model
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def tying(config: GPTConfig) -> Tying:
 
 def shared_matrix(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> SharedMatrix:
     """Look at the matrices at both ends of a fresh model, tied or not as `config` says; for small models."""
-    model = fresh_model(config, seed)
+    model = GPT(config, generator=torch.Generator().manual_seed(seed))
     rows, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
     best = (rows @ head.T).argmax(dim=1)  # (vocab_size,)
     own = (best == torch.arange(config.vocab_size)).float().mean()

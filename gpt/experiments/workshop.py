@@ -17,7 +17,6 @@ from gpt.models.checkpoints.bpe_files import encoding
 from gpt.models.checkpoints.vocabularies import PlainIds, Vocabulary, check_id
 from gpt.models.loading import LoadedModel
 from gpt.models.memory import free_memory, gigabytes
-from gpt.models.meta import shapes_only
 from gpt.tokenizer import END_OF_TEXT, Tokenizer
 
 BUDGET = 2**30  # bytes of all models that are being looked at at the same time
@@ -69,12 +68,12 @@ def run_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
     return 4 * (count_parameters(config, skeleton=skeleton) + cache + states)
 
 
-def skeleton(config: GPTConfig) -> GPT:
+def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
     """A GPT whose blocks and norms are replaced by identity, with random weights: embedding, then head.
 
-    Every shape is that of the whole model; nothing is computed between.
+    Every shape is that of the whole model; nothing is computed between. generator: as of GPT.
     """
-    model = GPT(replace(config, n_layer=1))
+    model = GPT(replace(config, n_layer=1), generator=generator)
     model.config = config
     model.h = nn.ModuleList(IdentityBlock() for _ in range(config.n_layer))
     model.ln_f = nn.Identity()
@@ -83,7 +82,7 @@ def skeleton(config: GPTConfig) -> GPT:
 
 def skeleton_of(model: GPT) -> GPT:
     """The skeleton of a model: with its own token and position embedding and its own head, which both share."""
-    with shapes_only():  # nothing is drawn, and nothing stays of it
+    with torch.device("meta"):  # nothing of it is kept but the modules without weights
         made = skeleton(model.config)
     made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
     return made.eval()
@@ -140,7 +139,6 @@ class Workshop:
         self.budget = budget
         self._taken = 0
         self._lock = threading.Lock()
-        self._making = threading.Lock()  # the seed belongs to torch, so one model at a time
 
     @contextmanager
     def model(
@@ -158,9 +156,8 @@ class Workshop:
                 raise NoRoom(f"this shape needs {gigabytes(need)} of memory, which others are using: try again later")
             self._taken += need
         try:
-            with self._making, torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                model = skeleton(config) if skeleton_only else GPT(config)
+            make = skeleton if skeleton_only else GPT
+            model = make(config, generator=torch.Generator().manual_seed(seed))
             yield LoadedModel("random", model.eval(), vocabulary, torch.device("cpu"), "fp32")
         finally:
             with self._lock:

@@ -99,9 +99,7 @@ def build(
         raise ValueError(f"precision int8 is for CPUs: on {place} choose bf16")
     dtype = torch.float32 if packed else DTYPES[precision]
     if untrained:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            model = GPT(checkpoint.config).eval().to(dtype)
+        model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
     else:
         model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype)
     if packed:

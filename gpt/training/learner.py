@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.config import Position
-from gpt.seeded import fresh_model
+from gpt.model import GPT
 from gpt.training.recipe import Recipe, make_optimizers, set_rate
 
 
@@ -33,7 +33,8 @@ class Learner:
             raise ValueError(f"dropout must be 0 here, not {recipe.dropout:g}: the numbers would not repeat")
         self.recipe = recipe
         config = replace(recipe.model_config(n_vocab), position=position)
-        self.model = fresh_model(config, recipe.seed).eval()  # without dropout, training is no different
+        generator = torch.Generator().manual_seed(recipe.seed)
+        self.model = GPT(config, generator=generator).eval()  # without dropout, training is no different
         self.optimizers = make_optimizers(self.model, recipe)
         self.step = 0
 

@@ -118,8 +118,8 @@ class Trainer:
                 "each gets an equal share"
             )
         self.recipe, self.process = recipe, process
-        torch.manual_seed(recipe.seed)
-        self.model = GPT(recipe.model_config(n_vocab)).to(process.device)
+        generator = torch.Generator().manual_seed(recipe.seed)
+        self.model = GPT(recipe.model_config(n_vocab), generator=generator).to(process.device)
         self.optimizers = make_optimizers(self.model, recipe)
         self.loss_of: Any = LossOf(self.model)
         if process.world > 1:

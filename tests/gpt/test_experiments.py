@@ -20,8 +20,8 @@ from gpt.experiments import (
     pre_activations,
     shortcut_gradients,
 )
+from gpt.experiments.linear import linear
 from gpt.model import GPT
-from gpt.seeded import fresh_model, seeded
 from gpt.trace import Trace
 
 ROUNDED = {"atol": 5e-5, "rtol": 0}  # printed with four digits
@@ -157,11 +157,7 @@ def test_silu_has_its_value_slope_and_lowest_point() -> None:
     assert activation_curve("silu", torch.tensor(lowest)).y.item() == pytest.approx(1 + lowest, abs=1e-6)
 
 
-def test_seeded_draws_are_those_of_the_seed() -> None:
-    with seeded(7):
-        drawn = torch.randn(3)
-    assert_close(drawn, torch.randn(3, generator=torch.Generator().manual_seed(7)))
-    config = GPTConfig(vocab_size=11, block_size=8, n_layer=1, n_head=1, n_embd=4)
-    one, same, other = (fresh_model(config, seed).wte.weight for seed in (1, 1, 2))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
+def test_linear_draws_torchs_default_weights_from_its_generator() -> None:
+    ours = linear(3, 4, torch.Generator().manual_seed(7))
+    torch.manual_seed(7)
+    assert_close(ours.state_dict(), nn.Linear(3, 4).state_dict(), rtol=0, atol=0)

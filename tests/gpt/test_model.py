@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 import torch
@@ -215,17 +216,30 @@ def test_weights_start_as_gpt2_does():
             assert abs(parameter.mean().item()) < 5 * std / math.sqrt(parameter.numel()), name
 
 
-def test_weights_from_a_generator_are_those_of_its_seed_however_many_models_are_made_at_once():
-    def make(seed: int) -> torch.Tensor:
-        config = GPTConfig(vocab_size=300, block_size=64, n_layer=2, n_head=2, n_embd=64)
-        model = GPT(config, generator=torch.Generator().manual_seed(seed))
-        return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+def initial_weights(generator: torch.Generator | None) -> torch.Tensor:
+    """Every parameter of a new model, in one vector."""
+    model = GPT(GPTConfig(261, 20, 3, 3, 96, tie_weights=False), generator=generator)
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
-    alone = [make(seed) for seed in (0, 1)]
-    assert not torch.equal(*alone)
-    with ThreadPoolExecutor(4) as pool:
-        for seed, weights in enumerate(pool.map(make, [0, 1] * 10)):
-            assert torch.equal(weights, alone[seed % 2])
+
+def test_models_built_at_once_have_the_weights_of_models_built_alone():
+    alone, start = initial_weights(torch.Generator().manual_seed(1)), Barrier(2)
+
+    def build(_) -> torch.Tensor:
+        start.wait()
+        return initial_weights(torch.Generator().manual_seed(1))
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sum(torch.equal(weights, alone) for weights in threads.map(build, range(60))) == 60
+
+
+def test_a_generator_draws_what_torchs_own_would_and_leaves_that_one_alone():
+    state = torch.get_rng_state()
+    seeded, other = (initial_weights(torch.Generator().manual_seed(seed)) for seed in (7, 8))
+    assert torch.equal(state, torch.get_rng_state())
+    torch.manual_seed(7)
+    assert torch.equal(seeded, initial_weights(None))
+    assert not torch.equal(seeded, other)
 
 
 def test_an_untrained_model_finds_every_token_about_equally_likely():

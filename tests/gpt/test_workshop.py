@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
 import pytest
@@ -146,21 +145,3 @@ def test_the_budget_is_shared_and_given_back(byte_tokenizer: Tokenizer) -> None:
         raise RuntimeError("gone")
     with workshop.model(TINY, byte_tokenizer) as loaded:
         assert loaded.model.config == TINY
-
-
-def test_models_made_at_the_same_time_have_the_weights_of_their_seeds(byte_tokenizer: Tokenizer) -> None:
-    workshop, weights = Workshop(), {}
-
-    def make(seed: int) -> None:
-        with workshop.model(TINY, byte_tokenizer, seed=seed) as loaded:
-            weights[seed] = loaded.model.h[2].mlp.c_fc.weight
-
-    threads = [threading.Thread(target=make, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for seed, weight in weights.items():
-        torch.manual_seed(seed)
-        torch.testing.assert_close(weight, GPT(TINY).h[2].mlp.c_fc.weight, rtol=0, atol=0)
-    assert len(weights) == 6

@@ -87,7 +87,7 @@ LESSONS: tuple[Lesson, ...] = (
         ),
         Place("playground", settings={"temperature": 0.8, "top_k": 50}),
     ),
-    Lesson("untrained", (Code("gpt.seeded", "fresh_model"), Code("gpt.seeded", "seeded")), Place("shapes")),
+    Lesson("untrained", (Code("gpt.models.loading", "build", ("if untrained",)),), Place("shapes")),
     Lesson(
         "layouts",
         (Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"), Code("gpt.models.checkpoints.hugging_face", "turned")),

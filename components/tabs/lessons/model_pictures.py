@@ -18,7 +18,6 @@ from components.widgets.table import table_value
 from gpt import GPT
 from gpt.experiments import padding_effect
 from gpt.experiments.workshop import skeleton as make_skeleton
-from gpt.seeded import fresh_model, seeded
 
 TOP = 8  # bars of next tokens
 IDS = (2, 16)  # the batch of the small model: rows, tokens
@@ -130,8 +129,7 @@ def skeleton(scene: Scene) -> Drawn:
 @lru_cache(maxsize=1)
 def bare(real: GPT) -> GPT:
     """The skeleton of a model's shape, with the same random weights every time, on its device."""
-    with seeded(0):
-        return make_skeleton(real.config).eval().to(real.device)
+    return make_skeleton(real.config, generator=torch.Generator().manual_seed(0)).eval().to(real.device)
 
 
 @torch.inference_mode()
@@ -165,7 +163,7 @@ def small(scene: Scene) -> Drawn:
 @lru_cache(maxsize=1)
 def tiny() -> GPT:
     """The small model with its first weights."""
-    return fresh_model(SMALL, 0).eval()
+    return GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
 
 
 LAYER = Knob("attention.layer", 0, last_layer, 1, 0)

@@ -106,7 +106,7 @@ def read_text_file(path: str | Path, language: Language) -> Given:
 def own_code() -> Given:
     """A text that is always at hand: the code of the model and of what it needs to write."""
     folder = Path(gpt.__file__).parent
-    names = ("config", "model", "cache", "trace", "edits", "sampling", "generate", "tokenizer", "evaluation", "seeded")
+    names = ("config", "model", "cache", "trace", "edits", "sampling", "generate", "tokenizer", "training/evaluation")
     return Given("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))
 
 
