@@ -12,7 +12,7 @@ import torch
 
 from components.frame import model_choices, short_name
 from components.tabs.train import choices
-from components.tabs.train.desk import OPENED, Desk
+from components.tabs.train.desk import MAX_MODELS, Desk
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import get_model, list_models
@@ -62,7 +62,7 @@ def test_an_opened_model_is_its_owners_until_the_owner_leaves(desk: Desk, finish
 
 
 def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(desk: Desk, finished: LiveRun) -> None:
-    names = [desk.open("a", finished)[-1] for _ in range(OPENED)]
+    names = [desk.open("a", finished)[-1] for _ in range(MAX_MODELS)]
     left = desk.open("a", finished, used=names[0])
     assert left[:-1] == [names[0], *names[2:]]
     assert not known(names[1])
@@ -83,8 +83,8 @@ def test_leaving_calls_off_what_is_trained_and_lets_the_next_begin(desk: Desk) -
 
 def test_the_archive_holds_the_model_and_goes_with_its_owner(desk: Desk, finished: LiveRun, tmp_path: Path) -> None:
     desk.queue._runs["a"] = finished
-    path = desk.archive(finished)
-    assert path == desk.archive(finished)
+    path = desk.archive("a", finished)
+    assert path == desk.archive("a", finished)
     with zipfile.ZipFile(path) as archive:
         assert len(archive.namelist()) == 3
         archive.extractall(tmp_path)
@@ -93,6 +93,17 @@ def test_the_archive_holds_the_model_and_goes_with_its_owner(desk: Desk, finishe
         assert torch.equal(open_checkpoint(tmp_path).build()(idx), finished.loaded.model(idx))
     desk.leave("a")
     assert not path.exists()
+
+
+def test_archive_goes_with_its_owner_after_the_queue_has_forgotten_the_run(finished: LiveRun) -> None:
+    desk = Desk(LiveQueue(kept=0))
+    desk.queue._runs["a"] = finished
+    path = desk.archive("a", finished)
+    desk.queue.submit("b", LiveRun(TaskMaterial(TASKS["add"]), TINY))
+    assert desk.queue.run("a") is None
+    desk.leave("a")
+    assert not path.exists()
+    desk.leave("b")
 
 
 def test_own_models_stand_behind_the_others_under_names_that_can_be_told_apart() -> None:

@@ -81,7 +81,7 @@ def start(ui: Train, values: Values, request: gr.Request) -> Values:
             raise ValueError(t("train.error.full", language)) from None
     except ValueError as problem:
         return {ui.notice: localize_error(problem, language)}
-    ui.desk.discard(last)
+    ui.desk.delete_archive(owner)
     moment.step = moment.layer = moment.head = None
     moment.drawn = None
     every = max(1, recipe.steps // LOOKS)
@@ -176,7 +176,7 @@ def show(ui: Train, values: Values, owner: str, *, only_new: bool = False) -> Va
     if moment.drawn is None or moment.drawn[0] != buttons or not only_new:
         update |= _buttons(ui, progress, language)
         if progress.state == "finished":
-            update[ui.download] = gr.update(value=str(ui.desk.archive(run)), visible=True)
+            update[ui.download] = gr.update(value=str(ui.desk.archive(owner, run)), visible=True)
     look = moment.look(progress)
     drawn = (buttons, None if look is None else look.step, progress.step)
     if look is not None and not (only_new and moment.drawn == drawn):
