@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -20,7 +18,6 @@ from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import Checkpoint
 from gpt.models.checkpoints.vocabularies import Vocabulary
-from gpt.models.hub import Progress
 from gpt.models.meta import meta_model
 
 Precision = Literal["fp32", "bf16", "int8"]
@@ -132,33 +129,3 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     for block in checkpoint.fill(model):
         pack(block, precision, large)
     return model
-
-
-@dataclass(eq=False)
-class Load:
-    """One load, and how far its download is; everybody who wants the model waits for the same one."""
-
-    result: Future[LoadedModel] = field(default_factory=Future)
-    bytes_done: int = 0
-    bytes_total: int = 0
-    thread: threading.Thread = field(init=False)
-
-    def start(self, run: Callable[..., None], name: str, *arguments: object) -> None:
-        """Call run(name, *arguments) in a thread of its own."""
-        self.thread = threading.Thread(target=run, args=(name, *arguments), name=f"load {name}", daemon=True)
-        self.thread.start()
-
-    def report(self, done: int, total: int) -> None:
-        self.bytes_done, self.bytes_total = done, total
-
-    def wait(self, progress: Progress | None) -> LoadedModel:
-        """The model once it is there. progress is called ten times a second, in the thread that waits."""
-        while progress is not None and not self.result.done():
-            if self.bytes_total:
-                progress(self.bytes_done, self.bytes_total)
-            wait([self.result], timeout=0.1)
-        loaded = self.result.result()
-        self.thread.join()  # which holds the model until its very end
-        if progress is not None and self.bytes_total:
-            progress(self.bytes_total, self.bytes_total)
-        return loaded

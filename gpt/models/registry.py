@@ -1,4 +1,4 @@
-"""The shared models: each loaded once, kept while there is room, let go when nobody uses them."""
+"""Shared models: each is loaded once, kept while there is memory, and evicted when nobody uses it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,63 +20,101 @@ import torch
 
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
-from gpt.models import hub
 from gpt.models.checkpoints import weight_files
 from gpt.models.gpu_twin import gpu_twin
-from gpt.models.loading import Load, LoadedModel, Precision, best_device, build, check_precision, memory_of
+from gpt.models.hub import Progress
+from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision, memory_of
 from gpt.models.memory import free_memory, gigabytes
 from gpt.models.sources import DEFAULT_MODEL, MODELS, Source, find_source
 
-SAID = 200  # characters of a name that is not known
+MAX_NAME_CHARS = 200  # of an unknown name in an error message
+
+
+@dataclass(eq=False)
+class Load:
+    """A load in progress. Everyone who asks for the model meanwhile waits for the same result."""
+
+    result: Future[LoadedModel] = field(default_factory=Future)
+    bytes_done: int = 0
+    bytes_total: int = 0
+    thread: threading.Thread = field(init=False)
+
+    def report(self, done: int, total: int) -> None:
+        """Store the progress of the download, in bytes."""
+        self.bytes_done, self.bytes_total = done, total
+
+    def wait(self, progress: Progress | None) -> LoadedModel:
+        """Return the model when it is loaded. progress is called ten times a second, in the waiting thread."""
+        while progress is not None and not self.result.done():
+            if self.bytes_total:
+                progress(self.bytes_done, self.bytes_total)
+            wait([self.result], timeout=0.1)
+        loaded = self.result.result()
+        self.thread.join()  # it references the model until it ends
+        if progress is not None and self.bytes_total:
+            progress(self.bytes_total, self.bytes_total)
+        return loaded
 
 
 class Registry:
-    """Shared models: each loaded once, kept while they fit in a memory budget.
+    """Models loaded once and shared, within a memory budget.
 
-    A model is in use as long as anybody holds it: hold what `get` returns while you use it, and no longer. When
-    room is needed, those that nobody holds are let go, the longest unused first.
+    A model is in use as long as anybody references what `get` returned. When memory is needed, models that nobody
+    uses are evicted, the least recently requested first.
 
-    memory: bytes for all models together; None is half of what is free when the first is loaded.
+    Parameters: see `configure`.
     """
 
     def __init__(
         self, *, memory: int | None = None, device: torch.device | None = None, precision: Precision = "fp32"
     ) -> None:
-        check_precision(precision)
-        self.memory, self.device, self.precision = memory, device, precision
-        self._sources: dict[str, Source] = {name: find_source(name) for name in MODELS}
-        self._uploads: dict[str, TemporaryDirectory[str]] = {}
-        self._unlisted: set[str] = set()  # somebody's own, in nobody else's list
         self._lock = threading.Lock()  # never held while a model loads
-        self._loads: dict[str, Load] = {}
-        self._promised: dict[Load, int] = {}  # bytes of models that are being made
-        self._kept: OrderedDict[str, LoadedModel] = OrderedDict()  # the longest unused first
-        self._alive: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
-        self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # of every model in memory, kept or held
+        self._reserved: dict[Load, int] = {}  # bytes of models that are being loaded
+        self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of every model in memory
+        self.configure(memory=memory, device=device, precision=precision)
+
+    def configure(
+        self, *, memory: int | None = None, device: torch.device | None = None, precision: Precision = "fp32"
+    ) -> None:
+        """Set the options of all shared models, and forget those that were added or loaded.
+
+        memory: bytes for all models together; None is half of what is free when the first is loaded.
+        """
+        check_precision(precision)
+        with self._lock:
+            self.memory, self.device, self.precision = memory, device, precision
+            self._sources: dict[str, Source] = {name: find_source(name) for name in MODELS}
+            self._loads: dict[str, Load] = {}
+            self._kept: OrderedDict[str, LoadedModel] = OrderedDict()  # the least recently requested first
+            self._in_memory: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
 
     def names(self) -> list[str]:
-        """All that everybody can ask for, the bundled model first."""
+        """Names of the models that everybody may choose, the bundled one first."""
         with self._lock:
             return self._listed()
 
     def has(self, loaded: LoadedModel) -> bool:
         """Whether this is the shared model of its name."""
-        return self._alive.get(loaded.name) is loaded
+        return self._in_memory.get(loaded.name) is loaded
 
     def title(self, name: str) -> str:
-        """The end of its path, and its layout if it is loaded."""
-        loaded = self._alive.get(name)
+        """Short name for a list: "out/ckpt.pt · nanoGPT", the end of the path and, once loaded, the layout."""
+        loaded = self._in_memory.get(name)
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
+    def given_heads(self, name: str) -> int | None:
+        """The n_head that was given with a model; None if none was."""
+        source = self._sources.get(name)
+        return None if source is None else source.n_head
+
     def add(self, name_or_path: str | Path, n_head: int | None = None, *, name: str | None = None) -> str:
-        """Let a path or a repository of the hub be asked for; returns its name. Nothing is loaded yet."""
+        """Register a path or a repository of the hub, without loading it; returns its name."""
         source = find_source(name_or_path, n_head)
         name = name or str(name_or_path)
         with self._lock:
-            if self._sources.setdefault(name, source) != source and name not in MODELS:
+            if name not in MODELS and self._sources.get(name) != source:
+                self._forget(name)
                 self._sources[name] = source
-                for known in (self._loads, self._kept, self._alive):
-                    known.pop(name, None)
         return name
 
     def add_upload(
@@ -86,12 +125,12 @@ class Registry:
         name: str | None = None,
         listed: bool = True,
     ) -> str:
-        """Load the checkpoint in some uploaded files, and keep it in the list; returns its name.
+        """Load the checkpoint in these files and register it; returns its name.
 
-        files: the weights and what belongs beside them (config.json, vocabulary), linked or copied to a folder
-            that is deleted with the process. Raises ValueError as loading does, and keeps nothing then.
-        name: with a number after it where it is taken; None is the name of the weights' file.
-        listed: False if only those should ask for it who know its name.
+        files: the weights and what belongs beside them (config.json, vocabulary); linked or copied to a folder that
+            `remove` deletes. Raises ValueError as loading does, and registers nothing then.
+        name: gets a number after it if it is taken; None is the name of the weights' file.
+        listed: whether `names` shows it.
         """
         folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
         for file in map(Path, files):
@@ -99,16 +138,13 @@ class Registry:
                 os.link(file.resolve(), Path(folder.name) / file.name)
             except FileExistsError:
                 raise ValueError(f"two of the files are named {file.name}") from None
-            except OSError:
+            except OSError:  # another file system, or none that links
                 _copy(file, Path(folder.name))
         wanted = name or weight_files(Path(folder.name))[0].name
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))
             name = next(name for name in chain([wanted], numbered) if name not in self._sources)
-            self._sources[name] = Source(Path(folder.name), n_head)
-            if not listed:
-                self._unlisted.add(name)
-            self._uploads[name] = folder
+            self._sources[name] = Source(Path(folder.name), n_head, listed=listed, folder=folder)
         try:
             self.get(name)
         except BaseException:
@@ -117,39 +153,36 @@ class Registry:
         return name
 
     def remove(self, name: str) -> None:
-        """Forget a model that `add` or `add_upload` added."""
+        """Forget a model that was added, and delete the files of an upload. Whoever uses the model can go on."""
         with self._lock:
-            if name in MODELS:
-                return
-            for known in (self._sources, self._loads, self._kept, self._alive):
-                known.pop(name, None)
-            self._unlisted.discard(name)
-            if name in self._uploads:
-                self._uploads.pop(name).cleanup()
+            if name not in MODELS:
+                self._forget(name)
 
-    def get(self, name: str, progress: hub.Progress | None = None) -> LoadedModel:
-        """The shared model of that name, loaded on first use. Raises ValueError if that is not possible."""
+    def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
+        """The shared model of that name, loaded on first use. Reference the result only while you use it.
+
+        progress: called in the caller's thread, while it waits, with the bytes downloaded and their total.
+        Raises ValueError if there is no such model or it cannot be loaded.
+        """
         with self._lock:
-            if name not in self._sources:
-                raise ValueError(f"there is no model {name[:SAID]!r}: known models are {', '.join(self._listed())}")
-            loaded = self._kept.get(name) or self._alive.get(name)
+            source = self._sources.get(name)
+            if source is None:
+                known = ", ".join(self._listed())
+                raise ValueError(f"there is no model {name[:MAX_NAME_CHARS]!r}: known models are {known}")
+            loaded = self._kept.get(name) or self._in_memory.get(name)
             if loaded is not None:
                 self._keep(loaded)
                 return loaded
             load = self._loads.get(name)
             if load is None:
                 load = Load()
-                load.start(self._run, name, self._sources[name], load)
+                load.thread = threading.Thread(target=self._run, args=(name, source, load), daemon=True)
+                load.thread.start()
                 self._loads[name] = load
         return load.wait(progress)
 
-    def given_heads(self, name: str) -> int | None:
-        """How many heads were asked for with a checkpoint that does not say it."""
-        source = self._sources.get(name)
-        return None if source is None else source.n_head
-
     def exact(self, name: str) -> LoadedModel:
-        """The same model in float32, shared with nobody. Raises ValueError where that cannot be loaded beside it."""
+        """A copy of a shared model in float32 that is not shared. Raises ValueError if it does not fit beside it."""
         source, device = self._sources.get(name), self.device or best_device()
         if source is None:
             raise ValueError(f"{name} is no shared model")
@@ -160,40 +193,47 @@ class Registry:
         return build(name, checkpoint, device, "fp32", untrained=source.untrained)
 
     def _run(self, name: str, source: Source, load: Load) -> None:
-        """Load a model in a thread of its own: nobody who stops waiting stops it for the others."""
+        """Load a model, in a thread of its own: a caller that stops waiting does not stop it for the others."""
         try:
             checkpoint = source.open(load.report)
             device = self.device or best_device()
-            self._make_room(name, memory_of(checkpoint, self.precision, device), device, load)
+            self._reserve(name, memory_of(checkpoint, self.precision, device), device, load)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained)
             if on_zero_gpu():
                 gpu_twin(loaded)
         except BaseException as error:
             with self._lock:
-                self._promised.pop(load, None)
-                self._over(name, load)
+                self._reserved.pop(load, None)
+                self._end(name, load)
             load.result.set_exception(error)
             return
         with self._lock:
-            self._sizes[loaded.model] = self._promised.pop(load)
-            if self._sources.get(name) is source:  # nobody has put another model in its place meanwhile
+            self._sizes[loaded.model] = self._reserved.pop(load)
+            if self._sources.get(name) is source:  # neither removed nor replaced meanwhile
                 self._keep(loaded)
-            self._over(name, load)
+            self._end(name, load)
         load.result.set_result(loaded)
 
-    def _over(self, name: str, load: Load) -> None:
+    def _end(self, name: str, load: Load) -> None:
         if self._loads.get(name) is load:
             del self._loads[name]
 
+    def _forget(self, name: str) -> None:
+        source = self._sources.pop(name, None)
+        if source is not None and source.folder is not None:
+            source.folder.cleanup()
+        for known in (self._loads, self._kept, self._in_memory):
+            known.pop(name, None)
+
     def _listed(self) -> list[str]:
-        return [name for name in self._sources if name not in self._unlisted]
+        return [name for name, source in self._sources.items() if source.listed]
 
     def _keep(self, loaded: LoadedModel) -> None:
-        self._alive[loaded.name] = self._kept[loaded.name] = loaded
+        self._in_memory[loaded.name] = self._kept[loaded.name] = loaded
         self._kept.move_to_end(loaded.name)
 
-    def _make_room(self, name: str, n_bytes: int, device: torch.device, load: Load) -> None:
-        """Let go of unused models until there is room, and promise it. Raises ValueError if there never is."""
+    def _reserve(self, name: str, n_bytes: int, device: torch.device, load: Load) -> None:
+        """Evict unused models until there is memory, and reserve it. Raises ValueError if there is not enough."""
         with self._lock:
             if self.memory is None:
                 self.memory = free_memory("cpu" if on_zero_gpu() else device) // 2
@@ -205,22 +245,22 @@ class Registry:
             for candidate in list(self._kept):
                 if self._taken() + n_bytes <= self.memory:
                     break
-                self._release(candidate)
+                self._evict(candidate)
             if self._taken() + n_bytes > self.memory:
                 raise ValueError(
                     f"{name} needs {gigabytes(n_bytes)} of memory, but other models are in use: try again later"
                 )
-            self._promised[load] = n_bytes
+            self._reserved[load] = n_bytes
 
     def _taken(self) -> int:
-        return sum(self._sizes.values()) + sum(self._promised.values())
+        return sum(self._sizes.values()) + sum(self._reserved.values())
 
-    def _release(self, name: str) -> None:
-        """Let go of a model, unless somebody still holds it: then it counts as just used."""
-        self._alive[name] = self._kept.pop(name)
-        held = self._alive.get(name)
-        if held is not None:
-            self._kept[name] = held
+    def _evict(self, name: str) -> None:
+        """Drop the registry's own reference; a model that is still in use then counts as just requested."""
+        self._in_memory[name] = self._kept.pop(name)
+        used = self._in_memory.get(name)
+        if used is not None:
+            self._kept[name] = used
 
 
 def _copy(file: Path, folder: Path) -> None:
@@ -231,67 +271,24 @@ def _copy(file: Path, folder: Path) -> None:
 
 
 _shared = Registry()
+configure = _shared.configure
+list_models = _shared.names
+get_model = _shared.get
+exact_model = _shared.exact
+add_model = _shared.add
+add_upload = _shared.add_upload
+remove_model = _shared.remove
+title = _shared.title
+given_heads = _shared.given_heads
 
 
-def configure(**options: Any) -> None:
-    """Set memory, device and precision of the shared models, before the first is loaded; as in `Registry`."""
-    global _shared
-    _shared = Registry(**options)
-
-
-def get_model(name: str = DEFAULT_MODEL, progress: hub.Progress | None = None) -> LoadedModel:
-    """The shared model of that name, loaded on first use; whoever asks meanwhile waits for the same load.
-
-    progress: called in the caller's thread with the bytes that are here and those there will be, while it waits.
-    Hold the result while you use it, and no longer: what nobody holds may make room for another model.
-    Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
-    """
-    return _shared.get(name, progress)
-
-
-def given_heads(name: str) -> int | None:
-    """How many heads were said to belong to a checkpoint that does not say it; None for any other model."""
-    return _shared.given_heads(name)
-
-
-def exact_model(name: str) -> LoadedModel:
-    """A shared model in float32, shared with nobody, as `Registry.exact`."""
-    return _shared.exact(name)
-
-
-def add_model(name_or_path: str | Path, n_head: int | None = None, *, name: str | None = None) -> str:
-    """Let `get_model` and `list_models` know a path or a repository of the hub; returns the name it goes by."""
-    return _shared.add(name_or_path, n_head, name=name)
-
-
-def add_upload(files: Sequence[str | Path], n_head: int | None = None) -> str:
-    """Load a checkpoint from uploaded files, as `Registry.add_upload`; for launches on one's own computer only."""
-    return _shared.add_upload(files, n_head)
-
-
-def add_trained(files: Sequence[str | Path], name: str) -> str:
-    """Let `get_model` know a model that somebody trained, for those who know its name; returns that name."""
-    return _shared.add_upload(files, name=name, listed=False)
-
-
-def remove_model(name: str) -> None:
-    """Forget a model that was added; whoever holds it can still use it."""
-    _shared.remove(name)
-
-
-def list_models() -> list[str]:
-    """The names that a picker offers, the bundled model first."""
-    return _shared.names()
-
-
-def title(name: str) -> str:
-    """What somebody's own checkpoint is called in a list: "out/ckpt.pt · nanoGPT"; its layout once it is loaded."""
-    return _shared.title(name)
+def _shared_model(name: str) -> LoadedModel:
+    return _shared.get(name)
 
 
 def _reduce(loaded: LoadedModel) -> Any:
-    """Copied, or sent to another process, a shared model stays the shared one of its name."""
-    return (get_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(replace(loaded), 4)
+    """Copying or pickling a shared model gives the shared model of that name."""
+    return (_shared_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(replace(loaded), 4)
 
 
 copyreg.pickle(LoadedModel, _reduce)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 
@@ -27,11 +28,16 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from: a path, or a repository of the hub."""
+    """Where a model comes from. place: a path, or a repository of the hub.
+
+    listed: whether everybody may choose it. folder: holds the files of an upload.
+    """
 
     place: Path | str
     n_head: int | None = None
     untrained: bool = False
+    listed: bool = True
+    folder: TemporaryDirectory[str] | None = None
 
     def open(self, progress: hub.Progress | None = None) -> Checkpoint:
         path = self.place if isinstance(self.place, Path) else hub.download(self.place, progress)

@@ -20,7 +20,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.models.loading import LoadedModel
-from gpt.models.registry import add_trained
+from gpt.models.registry import add_upload
 from gpt.trace import Trace
 from gpt.training.learner import Batch, Learner
 from gpt.training.recipe import Recipe
@@ -200,7 +200,8 @@ class LiveRun:
         """
         with TemporaryDirectory() as folder:
             self.save(folder)
-            return add_trained(list(Path(folder).iterdir()), f"{self.material.name}-{secrets.token_hex(4)}")
+            name = f"{self.material.name}-{secrets.token_hex(4)}"
+            return add_upload(list(Path(folder).iterdir()), name=name, listed=False)
 
     def _run(self, on_end: Callable[[], None]) -> None:
         try:

@@ -256,8 +256,12 @@ def test_uploaded_files_become_a_model_in_the_list(tmp_path: Path, byte_tokenize
     assert registry.names()[-2:] == names
     loaded = registry.get(names[0])
     assert loaded.tokenizer.encode("the") == byte_tokenizer.encode("the")
+    kept = [registry._sources[name].place for name in names]
     registry.remove(names[0])
     assert registry.names()[-1:] == names[1:]
+    assert [folder.exists() for folder in kept] == [False, True]
+    registry.add(tmp_path, name=names[1])  # replaces it
+    assert not kept[1].exists()
 
 
 def test_own_checkpoints_are_called_by_the_end_of_their_path_and_their_layout(tmp_path: Path) -> None:
