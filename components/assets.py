@@ -1,6 +1,6 @@
-"""What the page's head brings along: styles, the widgets' scripts, plotly.js as plotly.py ships it, and `quicker.js`.
+"""What the page's head brings along: styles, the scripts' modules, plotly.js as plotly.py ships it, and `quicker.js`.
 
-The app serves them itself. Addresses are relative, so they hold behind a proxy's path too; they carry the version, so a
+The app serves them itself. Addresses are relative, so they hold behind a proxy's path too; they carry a version, so a
 browser may keep the files for good; and they name no path of the server. Pass both to launch:
 `launch(head=HEAD, app_kwargs={"routes": ROUTES})`.
 """
@@ -8,6 +8,7 @@ browser may keep the files for good; and they name no path of the server. Pass b
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from functools import lru_cache
 from importlib.resources import files
@@ -28,7 +29,6 @@ from components.widgets import (
     heads,
     layers,
     lines,
-    sentence,
     stages,
     switches,
     table,
@@ -39,12 +39,32 @@ from components.widgets.script import fingerprint, scripts
 
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
-_UNSTYLED = (sentence, table)  # their scripts come along with the others'
+_UNSTYLED = (table,)  # their scripts come along with the others'
 _STYLED = (theme, chart, tokens, tree, draw, choices, flow, layers, heads, switches, stages, lines, beams)
 _STYLE = f"<style>{''.join(part.CSS for part in _STYLED)}</style>"
-_PLOTLY = f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
+
+_FOLDER = Path(__file__).parent
+_MODULES = {  # by their path, as they import each other
+    path.relative_to(_FOLDER).as_posix(): path.read_bytes()
+    for path in (_FOLDER / "page.js", *sorted(_FOLDER.glob("widgets/**/*.js")))
+    if b"export " in path.read_bytes() or b"import " in path.read_bytes()
+}
+_VERSION = hashlib.sha256(b"".join(name.encode() + script for name, script in _MODULES.items())).hexdigest()[:12]
+MODULES_URL = f"glassbox/{_VERSION}/"
 WIDGETS_URL = f"glassbox/widgets-{fingerprint()}.js"
-_WIDGETS = f'<script src="{WIDGETS_URL}"></script>'
+# The page's HTML calls `glassbox` as soon as it is drawn, the modules answer once they have loaded.
+_CALLS = f"""window.glassbox = {{
+  options: {json.dumps({"chart": chart.PAGE_OPTIONS})},
+  waiting: [],
+  mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
+  opened() {{ this.waiting.push(() => window.glassbox.opened()); }},
+}};"""
+_SCRIPTS = (
+    f"<script>{_CALLS}</script>"
+    + "".join(f'<link rel="modulepreload" href="{MODULES_URL}{name}">' for name in _MODULES)
+    + f'<script type="module" src="{MODULES_URL}page.js"></script><script src="{WIDGETS_URL}"></script>'
+    + f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
+)
 
 
 def _gradio_modules() -> dict[str, str]:
@@ -60,24 +80,32 @@ def _gradio_modules() -> dict[str, str]:
 
 MODULES = _gradio_modules()
 _QUICKER = Path(__file__).with_name("quicker.js").read_text(encoding="utf-8").replace("MODULES", json.dumps(MODULES))
-HEAD = f"{_STYLE}<script>{_QUICKER}</script>{_WIDGETS}{_PLOTLY}"
+HEAD = f"{_STYLE}<script>{_QUICKER}</script>{_SCRIPTS}"
+ON_OPEN = "() => glassbox.opened()"  # what gradio is to call once it has drawn the page
 
 
 @lru_cache
 def _packed(url: str) -> bytes:
-    if url == WIDGETS_URL:
-        return gzip.compress(scripts().encode(), 6)
-    return gzip.compress(files("plotly").joinpath("package_data", "plotly.min.js").read_bytes(), 6)
-
-
-def _javascript(request: Request) -> Response:
-    headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
-    body = _packed(f"glassbox/{request.url.path.rpartition('/')[2]}")
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        headers["Content-Encoding"] = "gzip"
+    if url == PLOTLY_URL:
+        script = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    elif url == WIDGETS_URL:
+        script = scripts().encode()
     else:
-        body = gzip.decompress(body)
-    return Response(body, media_type="text/javascript", headers=headers)
+        script = _MODULES[url.removeprefix(MODULES_URL)]
+    return gzip.compress(script, 6)
 
 
-ROUTES = [Route(f"/{url}", _javascript, methods=["GET", "HEAD"]) for url in (PLOTLY_URL, WIDGETS_URL)]
+def _route(url: str) -> Route:
+    def answer(request: Request) -> Response:
+        headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+        body = _packed(url)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+        else:
+            body = gzip.decompress(body)
+        return Response(body, media_type="text/javascript", headers=headers)
+
+    return Route(f"/{url}", answer, methods=["GET", "HEAD"])
+
+
+ROUTES = [_route(url) for url in (PLOTLY_URL, WIDGETS_URL, *(MODULES_URL + name for name in _MODULES))]

@@ -1,20 +1,32 @@
-() => {
+// The page around the widgets: theme, keys, and what a telephone needs.
+
+import { start } from "./widgets/runtime.js";
+
+/** Once gradio has drawn the page: it sets a theme of its own before. */
+function opened() {
   const asked = new URLSearchParams(location.search).get("__theme");
   const kept = localStorage.getItem("glassbox-theme");
   if (!asked && kept) document.body.classList.toggle("dark", kept === "dark");
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    [...document.querySelectorAll("button.primary")].find((button) => button.offsetParent)?.click();
-  });
-  document.addEventListener("keydown", (event) => { // gradio leaves a list open over the page when the focus goes on
-    if (event.key !== "Tab" || event.target.getAttribute("role") !== "combobox") return;
-    event.target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
-  });
-  if (!matchMedia("(max-width: 900px)").matches) return;
-  // On a telephone the settings fold away, and what is written comes into view.
-  document.querySelector(".gb-settings button.open")?.click();
-  document.addEventListener("click", (event) => {
-    if (event.target.closest("#generate, #step")) document.querySelector(".gb-text")?.scrollIntoView({ behavior: "smooth" });
+  if (matchMedia("(max-width: 900px)").matches) foldSettings();
+}
+
+/** On a telephone the settings fold away, and what is written comes into view. */
+function foldSettings() {
+  /** @type {HTMLElement | null} */ (document.querySelector(".gb-settings button.open"))?.click();
+  document.addEventListener("click", ({ target }) => {
+    if (!(target instanceof Element) || !target.closest("#generate, #step")) return;
+    document.querySelector(".gb-text")?.scrollIntoView({ behavior: "smooth" });
   });
 }
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  const buttons = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("button.primary"));
+  [...buttons].find((button) => button.offsetParent)?.click();
+});
+document.addEventListener("keydown", ({ key, target }) => { // gradio leaves a list open over the page when the focus goes on
+  if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
+  target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+});
+start(opened);

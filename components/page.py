@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from components.api import SLOTS, Endpoints
-from components.assets import HEAD, ROUTES
+from components.assets import HEAD, ON_OPEN, ROUTES
 from components.frame import Frame, build_frame, model_picker
 from components.gradio_page import Page
 from components.localized import Words
@@ -41,7 +41,6 @@ STYLES = (
     "tabs/train/train.css",
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
-SCRIPT = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 CACHED_SECONDS = (600, 3600)  # how often files made for somebody are looked through, and when they go
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
 
@@ -119,7 +118,7 @@ def launch_options() -> dict[str, Any]:
     """What every launch of the page passes on to gradio."""
     return {
         "theme": THEME,
-        "js": SCRIPT,
+        "js": ON_OPEN,
         "head": f"{HEAD}<style>{CSS}</style>",
         "app_kwargs": {"routes": ROUTES},
         "max_threads": 4 * SLOTS + 64,

@@ -16,7 +16,7 @@ _scripts: dict[str, str] = {}
 def sent_once(name: str, script: str) -> str:
     """The `js_on_load` of a widget whose script the page's head brings along."""
     _scripts[name] = script
-    return f"glassbox.{name}({_ARGUMENTS})"
+    return f"glassboxScripts.{name}({_ARGUMENTS})"
 
 
 def given(call: str, value: object) -> str:
@@ -45,7 +45,7 @@ def widget(
 def scripts() -> str:
     """The file: a function for each widget."""
     parts = (f"{name}({_ARGUMENTS}, given) {{\n{script}\n}}" for name, script in sorted(_scripts.items()))
-    return f"window.glassbox = (() => {{\n{_SHARED}\nreturn {{\n{','.join(parts)}\n}};\n}})();\n"
+    return f"window.glassboxScripts = (() => {{\n{_SHARED}\nreturn {{\n{','.join(parts)}\n}};\n}})();\n"
 
 
 def fingerprint() -> str:

@@ -60,7 +60,7 @@ def reset(times: str) -> tuple[Any, str, str, str]:
 
 
 def received(event: gr.EventData) -> str:
-    return json.dumps(event._data)
+    return json.dumps(event.payload)
 
 
 def demo() -> gr.Blocks:
@@ -84,7 +84,7 @@ def demo() -> gr.Blocks:
             "unshade": (lambda: gr.update(shade=""), [strip]),
             "chinese": (lambda: gr.update(labels=TOKEN_LABELS | {"probability": "概率"}), [strip]),
             "broken": (lambda: '{"figure": {"data": 7', [picture]),
-            "behind": (lambda: bars(0.9, "Latest."), [later]),
+            "behind": (lambda: (bars(0.9, "Latest."), "sent"), [later, event]),
             "mended": (lambda: bars(0.6, "Mended."), [picture]),
         }
         for name, (send, outputs) in sends.items():
@@ -283,9 +283,10 @@ def test_a_chart_in_a_hidden_tab_is_drawn_when_it_is_opened(shown: Page) -> None
     assert shown.locator("#later .main-svg").first.bounding_box()["width"] > 600
     one.click()
     shown.click("#behind")
-    expect(shown.locator("#later .gb-says")).to_have_text("Latest.")
+    expect(event(shown)).to_have_value("sent")
     two.click()
     expect(change).to_have_text("50 % → 90 %")  # what came while nobody could see it
+    expect(shown.locator("#later .gb-says")).to_have_text("Latest.")
     one.click()
 
 

@@ -1,29 +1,24 @@
-"""A plotly chart that keeps up: it draws the newest value only, and says its content in a sentence.
+"""A plotly chart that draws the newest figure only, and says its content in a sentence.
 
-gr.Plot draws every update it is sent; here the script keeps the newest and draws it at the next frame.
+gr.Plot draws every update it is sent; here the newest is kept and drawn with the next animation frame.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gradio as gr
 import numpy as np
 from plotly.graph_objects import Figure
-from plotly.utils import PlotlyJSONEncoder
 
 from components.figures.palette import DARK_PARTNERS
-from components.i18n import t
-from components.widgets.script import given, sent_once, widget
+from components.i18n import LANGUAGES, t
+from components.widgets.encoding import to_json
+from components.widgets.widget import widget
 
 _FOLDER = Path(__file__).parent
-# What never changes is part of the script: of properties the browser may forget those that an update does not name.
-_FILES = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("rows.js", "chart.js", "save.js"))
-_WORDS = {language: t("chart.save", language, kind="{kind}") for language in ("en", "zh")}
-_SCRIPT = f"const CLICKABLE = given, DARK = {json.dumps(DARK_PARTNERS)}, SAVE = {json.dumps(_WORDS)};\n{_FILES}"
 CSS = (_FOLDER / "chart.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-chart">
@@ -31,7 +26,11 @@ _TEMPLATE = """<figure class="gb-chart">
 <span class="gb-save" role="group"><button type="button">PNG</button><button type="button">SVG</button></span>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
-_CALL = sent_once("chart", _SCRIPT)
+# What every chart of the page is given.
+PAGE_OPTIONS = {
+    "dark": DARK_PARTNERS,
+    "save": {language: t("chart.save", language, kind="{kind}") for language in LANGUAGES},
+}
 
 
 class Rows(NamedTuple):
@@ -46,31 +45,35 @@ class Rows(NamedTuple):
     common: dict[str, object]
 
 
-def chart(value: str = "", *, elem_id: str, clickable: bool = False) -> gr.HTML:
+def chart(value: str = "", *, elem_id: str, clickable: bool = False, view: str | None = None) -> gr.HTML:
     """A chart whose value is a `chart_value` string; any other string shows an empty place.
 
-    A click on a point raises `.select` with an `evt._data` of x, y, pointNumber, curveNumber and customdata;
-    `clickable` makes the pointer say so. Where its bars are `Rows`, a click or Enter on one raises it with what that
-    row sends.
+    A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
+    makes the pointer say so. Where its bars are `Rows`, a click or Enter on one raises it with what that row sends.
+
+    Data of a view: figure (None: the sentences alone), text, note, rows; `chart_data` makes them.
     """
-    return widget(value, _TEMPLATE, given(_CALL, clickable), elem_id)
+    return widget("chart", elem_id, template=_TEMPLATE, view=view, value=value, options={"clickable": clickable})
+
+
+def chart_data(
+    figure: Figure | dict[str, Any] | None, text: str, note: str = "", *, rows: Rows | None = None
+) -> dict[str, Any]:
+    """What a chart shows: the figure, the sentence that says the same, and a quieter second one; the sentences alone
+    where there is nothing to draw.
+
+    Arrays travel as base64 of their own type, so float32 and uint8 arrays make small data; what is not a Figure yet
+    goes unchecked. `encoding.to_json` makes it a string.
+    """
+    drawn = figure.to_plotly_json() if isinstance(figure, Figure) else _typed(figure)
+    return {"figure": drawn, "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
 
 
 def chart_value(
     figure: Figure | dict[str, object] | None, text: str, note: str = "", *, rows: Rows | None = None
 ) -> str:
-    """The string that a chart shows: the figure, the sentence that says the same, and a quieter second one; the
-    sentences alone where there is nothing to draw.
-
-    Arrays travel as base64 of their own type, so float32 and uint8 arrays make small values; what is not a Figure yet
-    goes unchecked. Raises TypeError for what JSON cannot hold.
-    """
-    drawn = figure.to_plotly_json() if isinstance(figure, Figure) else _typed(figure)
-    content = {"figure": drawn, "text": text, "note": note}
-    if rows is not None:
-        content["rows"] = rows._asdict()
-    encoded = json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":"))
-    return encoded.replace("<", "\\u003c")
+    """The string of a `chart_data`. Raises TypeError for what JSON cannot hold."""
+    return to_json(chart_data(figure, text, note, rows=rows))
 
 
 def _typed(node: object) -> object:

@@ -17,11 +17,10 @@ import gradio as gr
 import numpy as np
 
 from components.labels import visible
-from components.widgets.script import sent_once, widget
+from components.widgets.widget import widget
 
 _FOLDER = Path(__file__).parent
 FULL = 65535  # the largest level of a shade
-_SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tints.js", "curve.js", "tokens.js"))
 CSS = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tokens.css", "curve.css"))
 
 _TEMPLATE = """<div class="gb-tokens">
@@ -54,7 +53,6 @@ TOKEN_LABELS: dict[str, str] = {
 }
 
 Kind = Literal["p", "g", "h"]
-_CALL = sent_once("tokens", _SCRIPT)
 
 
 def tokens(
@@ -69,6 +67,7 @@ def tokens(
     selected: int = -1,
     parted: int = -1,
     by: str = "probability",
+    view: str | None = None,
 ) -> gr.HTML:
     """A token strip. `ids=True, selectable=False` is the small one under a prompt box.
 
@@ -78,22 +77,22 @@ def tokens(
     it; "-1": nowhere), `by` (what the tint stands for while there is no shade: "probability", "rank", "entropy" or
     "surprisal"). With "curve" among the labels entropy and surprisal can be seen as lines along the text; that takes
     "entropy", "surprise", "unit", "here" and "totals" as well. A click, Enter or Space on a chip raises `.select` with
-    an `evt._data` of `{"index": position}`.
+    a payload of {"index": position}.
+
+    Data of a view: doc, lines (of `token_line`), selected (a position; -1: the newest), shade, by, parted (a
+    position), marks, labels.
     """
-    return widget(
-        value,
-        _TEMPLATE,
-        _CALL,
-        elem_id,
-        labels=TOKEN_LABELS | (labels or {}),
-        marks=marks,
-        ids=ids,
-        selectable=selectable,
-        selected=str(selected),
-        shade=shade,
-        parted=str(parted),
-        by=by,
-    )
+    words = TOKEN_LABELS | (labels or {})
+    properties = {
+        "labels": words,
+        "marks": marks,
+        "selected": str(selected),
+        "shade": shade,
+        "parted": str(parted),
+        "by": by,
+    }
+    options = {"ids": ids, "selectable": selectable, "labels": words}
+    return widget("tokens", elem_id, template=_TEMPLATE, view=view, value=value, options=options, **properties)
 
 
 def header(doc: str) -> str:

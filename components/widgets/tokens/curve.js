@@ -1,85 +1,106 @@
 // Entropy and surprisal along the text, as lines under the strip: drawn from what the tokens carry, while it is open.
-const curve = (() => {
-  const NS = "http://www.w3.org/2000/svg";
-  const [TOP, BOTTOM, LEFT] = [6, 18, 28]; // px
-  const figure = element.querySelector(".gb-curve");
-  const button = element.querySelector(".gb-open");
-  const svg = figure.querySelector("svg");
-  const caption = figure.querySelector("figcaption");
-  const shape = (tag, name) => {
-    const made = svg.appendChild(document.createElementNS(NS, tag));
-    made.setAttribute("class", name);
-    return made;
-  };
-  const grid = [0, 1].map(() => [shape("line", "gb-grid"), shape("text", "gb-tick")]);
+
+import { find, makeShape, setAll, setText } from "../dom.js";
+import { visible } from "../text.js";
+import { inUnit, measured, surprisal } from "./tints.js";
+
+/** @typedef {import("./tints.js").Token} Token */
+
+const [TOP, BOTTOM, LEFT] = [6, 18, 28]; // px
+
+/** The top of the scale: a whole even number of bits, at least 4. @param {number[]} values may be infinite */
+export const scaleTop = (values) => Math.max(4, 2 * Math.ceil(Math.max(0, ...values.filter(Number.isFinite)) / 2));
+
+/**
+ * @param {HTMLElement} root of the strip
+ * @param {object} strip
+ * @param {Token[]} strip.tokens  the same list, as it grows
+ * @param {() => number} strip.selected
+ * @param {(index: number) => void} strip.select
+ * @param {(index: number) => void} strip.point  a token under the pointer; -1: none
+ * @param {import("./tints.js").Texts} strip.t
+ */
+export function createCurve(root, { tokens, selected, select, point, t }) {
+  const figure = find(root, ".gb-curve");
+  const button = find(root, ".gb-open");
+  const svg = find(figure, "svg", SVGSVGElement);
+  const caption = find(figure, "figcaption");
+  /** @template {keyof SVGElementTagNameMap} Tag @param {Tag} tag @param {string} name @returns {SVGElementTagNameMap[Tag]} */
+  const shape = (tag, name) => svg.appendChild(makeShape(tag, { class: name }));
+  const grid = [0, 1].map(() => ({ rule: shape("line", "gb-grid"), tick: shape("text", "gb-tick") }));
   const area = shape("path", "gb-area");
   const line = shape("path", "gb-line");
-  const [frameAt, hairline] = [shape("line", "gb-chosen-at"), shape("line", "gb-hairline")];
+  const [frame, hairline] = [shape("line", "gb-chosen-at"), shape("line", "gb-hairline")];
   let stale = true;
   let pointed = -1;
   let [width, highest] = [0, 1];
 
-  const measured = (record) => known(record?.entropy) && known(record?.probability);
   const height = () => svg.height.baseVal.value;
-  const x = (i) => LEFT + ((i - 0.5) * (width - LEFT)) / Math.max(1, records.length - 1);
-  const y = (value) => height() - BOTTOM - (Math.min(value, highest) / highest) * (height() - BOTTOM - TOP);
-  const set = (node, values) => Object.entries(values).forEach(([key, value]) => node.setAttribute(key, value));
+  const x = (/** @type {number} */ i) => LEFT + ((i - 0.5) * (width - LEFT)) / Math.max(1, tokens.length - 1);
+  const y = (/** @type {number} */ value) => height() - BOTTOM - (Math.min(value, highest) / highest) * (height() - BOTTOM - TOP);
+  const bits = (/** @type {number} */ value) => inUnit(value, t("unit"));
 
+  /** @param {SVGElement} node @param {number} i */
   function place(node, i) {
-    node.style.display = i > 0 && i < records.length ? "" : "none";
-    if (i > 0) set(node, { x1: x(i), x2: x(i), y1: TOP, y2: height() - BOTTOM });
+    node.style.display = i > 0 && i < tokens.length ? "" : "none";
+    if (i > 0) setAll(node, { x1: x(i), x2: x(i), y1: TOP, y2: height() - BOTTOM });
   }
 
   function totals() {
-    const all = records.filter(measured);
-    const mean = all.reduce((sum, record) => sum + surprise(record), 0) / all.length;
-    return all.length ? fill(label("totals"), { n: all.length, mean: unit(mean), perplexity: (2 ** mean).toFixed(1) }) : "";
+    const all = tokens.filter(measured);
+    const mean = all.reduce((sum, token) => sum + surprisal(token), 0) / all.length;
+    return all.length ? t("totals", { n: all.length, mean: bits(mean), perplexity: (2 ** mean).toFixed(1) }) : "";
   }
 
   function say() {
-    const record = records[pointed];
-    const values = { token: visible(record?.text || record?.bytes || ""), surprise: "", entropy: "" };
-    const said = totals();
-    svg.setAttribute("aria-label", said);
-    if (measured(record)) Object.assign(values, { surprise: unit(surprise(record)), entropy: unit(record.entropy) });
-    caption.textContent = measured(record) ? fill(label("here"), values) : said;
+    const token = tokens[pointed];
+    const all = totals();
+    svg.setAttribute("aria-label", all);
+    if (!measured(token)) setText(caption, all);
+    else {
+      const numbers = { surprise: bits(surprisal(token)), entropy: bits(token.entropy ?? 0) };
+      setText(caption, t("here", { token: visible(token.text || token.bytes || ""), ...numbers }));
+    }
   }
 
-  function path() {
+  function drawLines() {
     stale = false;
     width = svg.clientWidth;
-    const places = records.map((_, i) => i).filter((i) => measured(records[i]));
-    const finite = places.flatMap((i) => [surprise(records[i]), records[i].entropy]).filter(Number.isFinite);
-    highest = Math.max(4, 2 * Math.ceil(Math.max(0, ...finite) / 2));
-    const through = (of) => places.map((i) => `${x(i).toFixed(1)} ${y(of(records[i])).toFixed(1)}`).join("L");
-    line.setAttribute("d", places.length ? `M${through(surprise)}` : "");
+    const places = tokens.map((_, i) => i).filter((i) => measured(tokens[i]));
+    const entropy = (/** @type {Token} */ token) => token.entropy ?? 0;
+    highest = scaleTop(places.flatMap((i) => [surprisal(tokens[i]), entropy(tokens[i])]));
+    const through = (/** @type {(token: Token) => number} */ of) => places.map((i) => `${x(i).toFixed(1)} ${y(of(tokens[i])).toFixed(1)}`).join("L");
+    line.setAttribute("d", places.length ? `M${through(surprisal)}` : "");
     const [first, last] = [places[0], places[places.length - 1]];
-    area.setAttribute("d", places.length ? `M${x(first)} ${y(0)}L${through((r) => r.entropy)}L${x(last)} ${y(0)}Z` : "");
-    grid.forEach(([rule, tick], i) => {
-      set(rule, { x1: LEFT, x2: width, y1: y(i * highest), y2: y(i * highest) });
-      set(tick, { x: LEFT - 6, y: y(i * highest) + 4, "text-anchor": "end" });
-      tick.textContent = i * highest;
+    area.setAttribute("d", places.length ? `M${x(first)} ${y(0)}L${through(entropy)}L${x(last)} ${y(0)}Z` : "");
+    grid.forEach(({ rule, tick }, i) => {
+      setAll(rule, { x1: LEFT, x2: width, y1: y(i * highest), y2: y(i * highest) });
+      setAll(tick, { x: LEFT - 6, y: y(i * highest) + 4, "text-anchor": "end" });
+      tick.textContent = String(i * highest);
     });
   }
 
-  function draw(grown = false) {
-    stale ||= grown;
+  /** @param {boolean} [changed] whether the tokens have changed */
+  function draw(changed = false) {
+    stale ||= changed;
     if (figure.hidden || !svg.clientWidth) return;
     if (stale || width !== svg.clientWidth) {
-      path();
+      drawLines();
       say();
     }
-    place(frameAt, framed ? indexOf(framed) : -1);
+    place(frame, selected());
     place(hairline, pointed);
   }
 
-  function point(i) {
+  /** Marks the token that is pointed at; -1: none. @param {number} i */
+  function mark(i) {
     if (figure.hidden || i === pointed) return;
     pointed = i;
     place(hairline, i);
     say();
   }
 
+  /** @param {boolean} on */
   function show(on) {
     button.setAttribute("aria-pressed", String(on));
     figure.hidden = !on;
@@ -87,31 +108,25 @@ const curve = (() => {
   }
 
   function relabel() {
-    button.hidden = !props.labels?.curve;
-    button.textContent = label("curve");
-    figure.querySelector(".gb-is-surprise").textContent = label("surprise");
-    figure.querySelector(".gb-is-entropy").textContent = `${label("entropy")} (${label("unit")})`;
+    button.hidden = !t("curve");
+    setText(button, t("curve"));
+    setText(find(figure, ".gb-is-surprise"), t("surprise"));
+    setText(find(figure, ".gb-is-entropy"), `${t("entropy")} (${t("unit")})`);
     if (!figure.hidden) say();
   }
 
+  /** @param {MouseEvent} event */
   function under(event) {
     const share = (event.clientX - svg.getBoundingClientRect().left - LEFT) / Math.max(1, width - LEFT);
-    const i = 1 + Math.floor(share * (records.length - 1));
-    return share >= 0 && i < records.length ? i : -1;
+    const i = 1 + Math.floor(share * (tokens.length - 1));
+    return share >= 0 && i < tokens.length ? i : -1;
   }
 
-  button.addEventListener("click", () => show(figure.hidden));
-  svg.addEventListener("pointermove", (event) => {
-    const i = under(event);
-    if (i < 0) return hideTip();
-    if (chips[i] !== tipped) {
-      reveal(chips[i]);
-      showTip(chips[i]);
-    }
+  button.addEventListener("click", () => show(Boolean(figure.hidden)));
+  svg.addEventListener("pointermove", (event) => point(under(event)));
+  svg.addEventListener("pointerleave", () => point(-1));
+  svg.addEventListener("click", (event) => {
+    if (under(event) > 0) select(under(event));
   });
-  svg.addEventListener("pointerleave", () => hideTip());
-  svg.addEventListener("click", (event) => under(event) > 0 && select(chips[under(event)]));
-  new ResizeObserver(() => draw()).observe(svg);
-  return { draw, point, show, relabel };
-})();
-
+  return { draw, mark, show, relabel };
+}

@@ -1,28 +1,52 @@
-// How deep the tint of a token is, 0..1, by each of its own numbers; null: none. With the words at both ends.
+// How deep the tint of a token is by each of its own numbers, and the words at both ends of the scale.
+
+import { percent } from "../numbers.js";
+
+/**
+ * @typedef {object} Token
+ * @property {number | string} id
+ * @property {string} text
+ * @property {number | null} probability
+ * @property {number | null} rank  1 = most likely
+ * @property {"p" | "g" | "h"} kind  of the prompt, generated, put in by hand
+ * @property {string} [bytes]  of a token that is no whole character
+ * @property {number | null} entropy  bits
+ *
+ * @typedef {(key: string, values?: Record<string, any>) => string} Texts
+ */
+
 const DEEPEST = 8; // bits
 const WORST = 1000; // rank
-const unit = (value) => `${Number.isFinite(value) ? value.toFixed(1) : "∞"} ${label("unit")}`;
-const surprise = (record) => -Math.log2(record.probability);
+
+/** -log2 of a probability, in bits. @param {Token} token */
+export const surprisal = ({ probability }) => -Math.log2(probability ?? NaN);
+
+/** @param {number} value @param {string} unit */
+export const inUnit = (value, unit) => `${Number.isFinite(value) ? value.toFixed(1) : "∞"} ${unit}`;
+
+/** @param {any} value @returns {value is number} */
 const known = (value) => value !== null && value !== undefined;
-const inUnits = (name, of) => ({
-  level: (record) => (known(record.entropy) ? Math.min(1, of(record) / DEEPEST) : null),
-  ends: () => [`${label(name)} 0`, `≥ ${DEEPEST} ${label("unit")}`],
-});
-const scales = {
-  probability: {
-    level: (record) => (record.kind === "p" ? null : record.probability),
-    ends: () => [`${label("probability")} 0 %`, percent(1)],
-  },
-  rank: {
-    level: (record) => (known(record.rank) ? Math.max(0, 1 - Math.log(record.rank) / Math.log(WORST)) : null),
-    ends: () => [`${label("rank")} ≥ ${WORST}`, "1"],
-  },
-  entropy: inUnits("entropy", (record) => record.entropy),
-  surprisal: inUnits("surprise", surprise),
+
+/** Whether entropy and surprisal of a token are known. @param {Token | undefined} token */
+export const measured = (token) => known(token?.entropy) && known(token?.probability);
+
+/** @type {Record<string, (token: Token) => number | null>} */
+const LEVELS = {
+  probability: ({ kind, probability }) => (kind === "p" ? null : probability),
+  rank: ({ rank }) => (known(rank) ? Math.max(0, 1 - Math.log(rank) / Math.log(WORST)) : null),
+  entropy: ({ entropy }) => (known(entropy) ? Math.min(1, entropy / DEEPEST) : null),
+  surprisal: (token) => (known(token.entropy) ? Math.min(1, surprisal(token) / DEEPEST) : null),
 };
 
-function tint(chip, record) {
-  const level = scales[by].level(record);
-  if (known(level)) chip.style.setProperty("--p", level);
-  else chip.style.removeProperty("--p");
+/** The name of a scale that there is. @param {string | undefined} by */
+export const scaleName = (by) => (by && LEVELS[by] ? by : "probability");
+
+/** 0..1; null: none. @param {string} by @param {Token} token */
+export const tintLevel = (by, token) => LEVELS[by](token);
+
+/** The words at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */
+export function tintEnds(by, t) {
+  if (by === "probability") return [`${t("probability")} 0 %`, percent(1)];
+  if (by === "rank") return [`${t("rank")} ≥ ${WORST}`, "1"];
+  return [`${t(by === "surprisal" ? "surprise" : by)} 0`, `≥ ${DEEPEST} ${t("unit")}`];
 }

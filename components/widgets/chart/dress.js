@@ -1,0 +1,44 @@
+// A figure with what only the page knows: its width, its fonts, its theme.
+
+/** @typedef {Record<string, string>} Partners  colours on the dark theme by those on the light one */
+
+/**
+ * A copy with other colours where a colour is meant, never in labels.
+ * @param {any} node @param {Partners} partners @param {boolean} [colour]
+ * @returns {any}
+ */
+export function recoloured(node, partners, colour = false) {
+  if (typeof node === "string") return (colour && partners[node]) || node;
+  if (Array.isArray(node)) return node.map((item) => recoloured(item, partners, colour));
+  if (!node || typeof node !== "object" || ArrayBuffer.isView(node)) return node;
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, recoloured(value, partners, /color/.test(key))]));
+}
+
+/** Leaves out labels of narrow columns: each needs 11 px. @param {Record<string, any>} layout @param {number} width */
+export function thinLabels(layout, width) {
+  const axis = layout.xaxis2;
+  if (!axis?.tickvals || axis.tickvals.length < 2) return;
+  const cell = (width - 120) / (layout.xaxis.range[1] - layout.xaxis.range[0]);
+  const every = Math.ceil(11 / cell / (axis.tickvals[1] - axis.tickvals[0]));
+  for (const key of ["tickvals", "ticktext"]) axis[key] = axis[key].filter((/** @type {any} */ _, /** @type {number} */ i) => i % every === 0);
+}
+
+/**
+ * The figure to draw; the given one stays as it is, as plotly writes into what it draws.
+ * @param {{data: object[], layout: Record<string, any>}} figure @param {HTMLElement} root @param {number} width @param {Partners} partners
+ */
+export function dressed(figure, root, width, partners) {
+  const style = getComputedStyle(root);
+  const colour = (/** @type {string} */ name) => style.getPropertyValue(`--gb-${name}`).trim();
+  const { data, layout } = recoloured(figure, partners);
+  thinLabels(layout, width);
+  const hoverFont = { family: colour("mono"), size: 12, color: colour("text") };
+  const page = {
+    width,
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: style.fontFamily, size: 12, color: colour("muted") },
+    hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("line"), font: hoverFont },
+  };
+  return { data, layout: { dragmode: false, ...layout, ...page } };
+}

@@ -1,0 +1,73 @@
+// Elements: finding, making and changing them. Text reaches the page as text, never as HTML.
+
+/**
+ * @typedef {{
+ *   (root: ParentNode, selector: string): HTMLElement,
+ *   <E extends Element>(root: ParentNode, selector: string, kind: new () => E): E,
+ * }} Find
+ */
+
+/** The first element that matches. Throws where a template lacks it. */
+export const find = /** @type {Find} */ (
+  (/** @type {ParentNode} */ root, /** @type {string} */ selector, /** @type {any} */ kind = HTMLElement) => {
+    const found = root.querySelector(selector);
+    if (!(found instanceof kind)) throw new Error(`no ${kind.name} ${selector} in the template`);
+    return found;
+  }
+);
+
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag @param {string} name the classes
+ * @param {string} [text] @param {Record<string, string>} [attributes]
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function make(tag, name = "", text = "", attributes = {}) {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  made.append(...(text ? [text] : []));
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+/** @param {string} name the classes @param {string} [text] @param {Record<string, string>} [attributes] */
+export const makeButton = (name, text = "", attributes = {}) => make("button", name, text, { type: "button", ...attributes });
+
+/**
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag @param {Record<string, string | number>} attributes
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export function makeShape(tag, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  setAll(made, attributes);
+  return made;
+}
+
+/** @param {Element} node @param {Record<string, string | number>} attributes */
+export function setAll(node, attributes) {
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
+}
+
+/** Leaves a node alone that says it already: screen readers read changes aloud. @param {Node} node @param {string} text */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** Makes or removes children until there are that many. @param {Element} parent @param {number} count @param {() => Element} create */
+export function setCount(parent, count, create) {
+  while (parent.children.length > count) parent.lastElementChild?.remove();
+  while (parent.children.length < count) parent.append(create());
+}
+
+/** Whether a key comes with one that means another thing. @param {KeyboardEvent | MouseEvent} event */
+export const modified = (event) => event.ctrlKey || event.metaKey || event.altKey;
+
+/** JSON, or null for any other string. @param {any} value */
+export function parsed(value) {
+  try {
+    return JSON.parse(value);
+  } catch {
+    return null;
+  }
+}

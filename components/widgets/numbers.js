@@ -1,0 +1,30 @@
+// How numbers are written, as components/labels.py writes them.
+
+/** 0.5 as "50 %", with more digits near 0 and 1. @param {number} probability */
+export function percent(probability) {
+  const value = 100 * probability;
+  if (value > 0 && value < 0.01) return "< 0.01\u00a0%";
+  if (value >= 99.995 && value < 99.9999) return "> 99.99\u00a0%";
+  return `${value.toFixed(percentDigits(value))}\u00a0%`;
+}
+
+/** @param {number} value */
+function percentDigits(value) {
+  if (value === 0 || value >= 99.995) return 0;
+  if (value < 0.95 || value >= 99.95) return 2;
+  return value < 9.95 || value >= 99.5 ? 1 : 0;
+}
+
+/** With that many digits and a true minus sign; zero has none. @param {number} value */
+export function decimal(value, digits = 2) {
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+}
+
+/** With that many digits, or as a power of ten where these would all be zeros. @param {number} value */
+export function small(value, digits = 2) {
+  if (value === 0 || Math.abs(value) >= 0.5 * 10 ** -digits) return decimal(value, digits);
+  const [lead, exponent] = value.toExponential(1).split("e");
+  const raised = [...String(Number(exponent))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(c)])).join("");
+  return `${lead.replace("-", "−")} × 10${raised}`;
+}

@@ -1,0 +1,211 @@
+// Mounts the widgets, gives each the newest data of its view and draws all that changed in one animation frame.
+// The only module that knows what gradio gives a script, and when to draw: on new data, another width, theme, language.
+
+import { Store } from "./store.js";
+import { fill } from "./text.js";
+
+/**
+ * @typedef {import("./store.js").Data} Data
+ *
+ * @typedef {object} Host  what a widget knows of the page
+ * @property {string} id  the `elem_id` of the widget
+ * @property {Record<string, any>} options  given when the page was built; they never change
+ * @property {boolean} dark  whether the page is dark
+ * @property {(payload: object, event?: "select" | "input") => void} send  raises an event; the server reads `event.payload`
+ * @property {() => void} redraw  draws the same data again, with the next animation frame
+ * @property {(key: string, values?: Record<string, any>) => string} t  a text of the data's `labels`, or of the options'; "" where there is none
+ *
+ * @typedef {object} Widget
+ * @property {(data: Data) => void} draw  shows the data; called again with the same data when width, theme or language change
+ * @property {() => void} [destroy]  called when the widget is taken off the page
+ * @property {boolean} [always]  draws in a closed tab too
+ *
+ * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
+ * @typedef {(props: Record<string, any>) => Data} FromProps  the data of a widget without a view, from gradio's properties
+ *
+ * @typedef {object} Call  what Python says of a widget
+ * @property {string} widget  the name of its module: "tokens", or "lesson/head" for one of a folder's several
+ * @property {string | null} view  null: its data are gradio's properties
+ * @property {string} id
+ * @property {Record<string, any>} options
+ * @property {string[]} props  the names of the properties that the server may change
+ *
+ * @typedef {object} Mounted
+ * @property {Element} element
+ * @property {Element} place  what the widget stands in: shown even where the widget hides itself
+ * @property {Widget} widget
+ * @property {string | null} view
+ * @property {() => Data} read
+ * @property {number} width  of the last drawing, in px
+ *
+ * @typedef {(type: string, payload: object) => void} Trigger
+ * @typedef {(names: string | string[], changed: () => void) => void} Watch
+ */
+
+const LONGEST_REST = 100; // ms
+
+/** @type {Map<string, { mount: Mount, fromProps: FromProps }>} */
+const definitions = new Map();
+/** @type {Set<Mounted>} */
+const mounted = new Set();
+/** @type {Set<Mounted>} */
+const stale = new Set(); // what is to be drawn
+/** @type {WeakMap<Element, Set<Mounted>>} */
+const observed = new WeakMap();
+/** @type {ResizeObserver} */
+let sizes;
+let scheduled = false;
+let restsUntil = 0; // after a frame the page rests as long as drawing it took: time for events and for the text
+
+export const store = new Store();
+store.onChange = (views) => refresh([...mounted].filter(({ view }) => view !== null && views.has(view)));
+
+/**
+ * Says how a widget is mounted. Its module calls this once.
+ * @param {string} name @param {Mount} mount @param {FromProps} [fromProps]
+ */
+export function defineWidget(name, mount, fromProps = (props) => ({ ...props })) {
+  definitions.set(name, { mount, fromProps });
+}
+
+/** @param {string} name */
+async function definition(name) {
+  if (!definitions.has(name)) await import(new URL(name.includes("/") ? `${name}.js` : `${name}/${name}.js`, import.meta.url).href);
+  const found = definitions.get(name);
+  if (!found) throw new Error(`the module of the widget ${name} defines no widget of that name`);
+  return found;
+}
+
+/**
+ * Called by a gr.HTML's `js_on_load`.
+ * @param {HTMLElement} element @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props @param {Call} call
+ */
+export async function mount(element, trigger, watch, props, call) {
+  if (call.widget === "frame") return receive(trigger, watch, props);
+  const { mount: make, fromProps } = await definition(call.widget);
+  for (const each of [...mounted]) if (!each.element.isConnected) unmount(each);
+  /** @type {Data} */ let data = {};
+  let changed = true;
+  const read = () => {
+    if (call.view !== null) data = store.view(call.view);
+    else if (changed) data = fromProps(props);
+    changed = false;
+    return data;
+  };
+  const host = {
+    id: call.id,
+    options: { ...window.glassbox.options[call.widget], ...call.options },
+    get dark() {
+      return element.closest(".dark") !== null;
+    },
+    /** @param {object} payload */
+    send: (payload, event = "select") => trigger(event, call.view === null ? { ...payload, payload } : { payload }),
+    redraw: () => refresh([self]),
+    /** @param {string} key @param {Record<string, any>} [values] */
+    t: (key, values) => {
+      const text = data.labels?.[key] ?? host.options.labels?.[key] ?? "";
+      return values ? fill(text, values) : text;
+    },
+  };
+  const root = /** @type {HTMLElement} */ (element.firstElementChild);
+  const place = element.closest(".gb-widget")?.parentElement ?? element;
+  /** @type {Mounted} */
+  const self = { element, place, widget: make(root, host), view: call.view, read, width: -1 };
+  mounted.add(self);
+  for (const node of [element, place]) {
+    if (!observed.has(node)) observed.set(node, new Set());
+    observed.get(node)?.add(self);
+    sizes.observe(node);
+  }
+  if (call.view === null && call.props.length) {
+    watch(call.props, () => {
+      changed = true;
+      refresh([self]);
+    });
+  }
+  refresh([self]);
+}
+
+/** @param {Mounted} self */
+function unmount(self) {
+  mounted.delete(self);
+  stale.delete(self);
+  for (const node of [self.element, self.place]) {
+    observed.get(node)?.delete(self);
+    if (!observed.get(node)?.size) sizes.unobserve(node);
+  }
+  self.widget.destroy?.();
+}
+
+/** The hidden gr.HTML whose value is a frame. @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props */
+function receive(trigger, watch, props) {
+  const take = () => props.value && store.apply(JSON.parse(props.value));
+  store.onGap = () => trigger("retry", {});
+  watch("value", take);
+  take();
+}
+
+/** Draws these with the next animation frame. @param {Mounted[]} widgets */
+function refresh(widgets) {
+  for (const each of widgets) stale.add(each);
+  if (scheduled || !widgets.length) return;
+  scheduled = true;
+  const rest = restsUntil - performance.now();
+  if (rest > 0) setTimeout(() => requestAnimationFrame(drawStale), rest);
+  else requestAnimationFrame(drawStale);
+}
+
+function drawStale() {
+  scheduled = false;
+  const began = performance.now();
+  const due = [...stale].filter(({ widget, place }) => widget.always || place.getClientRects().length);
+  for (const each of due) {
+    stale.delete(each);
+    each.width = each.element.clientWidth;
+    try {
+      each.widget.draw(each.read());
+    } catch (error) {
+      console.error(error); // the others are drawn all the same
+    }
+  }
+  const ended = performance.now();
+  restsUntil = ended + Math.min(LONGEST_REST, ended - began);
+}
+
+/** What was shown, or is wider or narrower now; heights are the widgets' own doing. @param {ResizeObserverEntry[]} entries */
+function onSizes(entries) {
+  const touched = entries.flatMap(({ target }) => [...(observed.get(target) ?? [])]);
+  for (const each of touched) if (!each.element.isConnected) unmount(each);
+  refresh(touched.filter((each) => mounted.has(each) && (stale.has(each) || each.width !== each.element.clientWidth)));
+}
+
+function watchPage() {
+  const state = () => `${document.documentElement.lang} ${document.querySelector("html.dark, body.dark") !== null}`;
+  let before = state();
+  const look = new MutationObserver(() => {
+    if (state() === before) return;
+    before = state();
+    refresh([...mounted]);
+  });
+  for (const node of [document.documentElement, document.body]) {
+    look.observe(node, { attributes: true, attributeFilter: ["class", "lang"] });
+  }
+  watchPixelRatio();
+}
+
+function watchPixelRatio() {
+  const changed = () => {
+    refresh([...mounted]);
+    watchPixelRatio();
+  };
+  matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`).addEventListener("change", changed, { once: true });
+}
+
+/** Begins: makes up for the calls that came before this module. @param {() => void} opened called once gradio has drawn the page */
+export function start(opened) {
+  sizes = new ResizeObserver(onSizes);
+  watchPage();
+  const { waiting, options } = window.glassbox;
+  window.glassbox = { mount, opened, options, waiting: [] };
+  for (const call of waiting) call();
+}

@@ -1,0 +1,28 @@
+"""A line of words. What a person typed may stand in it: it reaches the page as text, never as HTML."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import gradio as gr
+
+from components.widgets.widget import widget
+
+Kind = Literal["question", "lead", "caption", "status", "notice"]
+
+_TEMPLATES = {
+    "question": "<h2></h2>",
+    "lead": "<p></p>",
+    "caption": "<p></p>",
+    "status": "<p></p>",
+    "notice": '<p role="status"></p>',
+}
+
+
+def sentence(value: str = "", *, kind: Kind = "lead", elem_id: str | None = None, view: str | None = None) -> gr.HTML:
+    """One line; an empty one takes no room. A "notice" is read aloud when it changes.
+
+    Data of a view: text; hidden (hides the line though it has words).
+    """
+    classes = ("gb-sentence", f"gb-{kind}")
+    return widget("sentence", elem_id, template=_TEMPLATES[kind], view=view, value=value, classes=classes)

@@ -1,0 +1,99 @@
+// The newest data of every view, put together from frames that each build on the one before. Knows no page.
+
+/**
+ * @typedef {Record<string, any>} Data  what one view shows
+ * @typedef {object} Frame
+ * @property {number} n  the number of this frame
+ * @property {number | null} base  the number of the frame that it builds on; null: it is whole, nothing of before counts
+ * @property {string} [epoch]  names the numbering; another one (a server that was restarted) counts anew
+ * @property {Record<string, Data>} [views]  the fields that changed, by view; a list that only changed at its end is
+ *   {"$lines": how many entries stay, "add": [the entries after them]}
+ */
+
+const PATIENCE = 300; // ms that a frame waits for the one before it
+
+/** @param {any} before @param {any} change */
+function changedField(before, change) {
+  if (change === null || typeof change !== "object" || !("$lines" in change)) return change;
+  return [...(before ?? []).slice(0, change.$lines), ...change.add];
+}
+
+export class Store {
+  /** @type {Map<string, Data>} */ #views = new Map();
+  /** @type {Map<string, ((value: any) => void)[]>} */ #listeners = new Map();
+  /** @type {Frame[]} */ #waiting = []; // frames that came before the one that they build on
+  #number = 0;
+  /** @type {string | undefined} */ #epoch = undefined;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer = undefined;
+  #patience = PATIENCE;
+
+  /** Asks the server for a whole frame. @type {() => void} */
+  onGap = () => {};
+
+  /** Called with the names of the views whose data changed. @type {(names: Set<string>) => void} */
+  onChange = () => {};
+
+  /** The number of the newest frame that was applied. */
+  get number() {
+    return this.#number;
+  }
+
+  /** The newest data of a view; empty before any came. @param {string} name @returns {Data} */
+  view(name) {
+    return this.#views.get(name) ?? {};
+  }
+
+  /** Calls `listener` with the field `name` of every frame that has it. @param {string} name @param {(value: any) => void} listener */
+  on(name, listener) {
+    this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), listener]);
+  }
+
+  /** Takes a frame: at once, as soon as the one before it came, or never if a newer one is there. @param {Frame} frame */
+  apply(frame) {
+    if (frame.base === null) {
+      if (frame.epoch !== undefined && frame.epoch === this.#epoch && frame.n < this.#number) return;
+      this.#take(frame);
+    } else if (frame.base === this.#number && frame.epoch === this.#epoch) this.#take(frame);
+    else if (frame.n > this.#number || frame.epoch !== this.#epoch) this.#wait(frame);
+  }
+
+  /** @param {Frame} frame */
+  #take(frame) {
+    const changed = new Set(Object.keys(frame.views ?? {}));
+    if (frame.base === null) {
+      for (const name of this.#views.keys()) changed.add(name);
+      this.#views.clear();
+    }
+    for (const [name, fields] of Object.entries(frame.views ?? {})) {
+      const data = { ...this.view(name) };
+      for (const [field, change] of Object.entries(fields)) data[field] = changedField(data[field], change);
+      this.#views.set(name, data);
+    }
+    [this.#number, this.#epoch] = [frame.n, frame.epoch];
+    this.#patience = PATIENCE;
+    if (changed.size) this.onChange(changed);
+    for (const [name, value] of Object.entries(frame)) for (const tell of this.#listeners.get(name) ?? []) tell(value);
+    this.#catchUp();
+  }
+
+  #catchUp() {
+    this.#waiting = this.#waiting.filter((each) => each.epoch === this.#epoch && each.n > this.#number);
+    const next = this.#waiting.find((each) => each.base === this.#number);
+    if (next) this.#take(next);
+    else if (!this.#waiting.length) {
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+    }
+  }
+
+  /** @param {Frame} frame */
+  #wait(frame) {
+    this.#waiting.push(frame);
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#patience *= 2; // until an answer comes, ask less and less often
+      this.onGap();
+    }, this.#patience);
+  }
+}

@@ -1,0 +1,41 @@
+// Tooltips: one over what it speaks of, and one that follows the pointer.
+
+import { make } from "./dom.js";
+
+let made = 0;
+
+/** Keeps a left edge within the width of `around`. @param {number} left @param {HTMLElement} tip @param {DOMRect} around */
+const within = (left, tip, around) => Math.max(0, Math.min(left, around.width - tip.offsetWidth));
+
+/** A tooltip above its anchor, or below it where there is no room. @param {HTMLElement} root what it is placed in @param {HTMLElement} tip */
+export function createTip(root, tip) {
+  /** @type {HTMLElement | null} */ let anchor = null;
+  tip.id = `gb-tip-${(made += 1)}`;
+
+  function place() {
+    if (!anchor) return;
+    const [box, around] = [anchor.getBoundingClientRect(), root.getBoundingClientRect()];
+    tip.style.left = `${within(box.left + box.width / 2 - tip.offsetWidth / 2 - around.left, tip, around)}px`;
+    const above = box.top - tip.offsetHeight - 8;
+    tip.style.top = `${(above < 0 ? box.bottom + 8 : above) - around.top}px`;
+  }
+
+  function hide() {
+    tip.hidden = true;
+    anchor?.removeAttribute("aria-describedby");
+    anchor = null;
+  }
+
+  /** @param {HTMLElement} target @param {string} title @param {[string, string][]} rows name and value */
+  function show(target, title, rows) {
+    anchor?.removeAttribute("aria-describedby");
+    anchor = target;
+    tip.replaceChildren(make("strong", "", title));
+    for (const [name, value] of rows) tip.append(make("span", "", name), make("b", "", value));
+    tip.hidden = false;
+    target.setAttribute("aria-describedby", tip.id);
+    place();
+  }
+
+  return { show, hide, place, anchor: () => anchor };
+}

@@ -1,0 +1,71 @@
+// One token as a chip, and where the keys go from it.
+
+import { make } from "../dom.js";
+import { visible } from "../text.js";
+
+/** @typedef {import("./tints.js").Token} Token */
+
+/** The token of a line, as `token_line` writes it. @param {string} line @returns {Token} */
+export function readToken(line) {
+  try {
+    const [id, text, probability, rank, kind, bytes, entropy = null] = JSON.parse(line);
+    return { id, text: String(text), probability, rank, kind, bytes, entropy };
+  } catch {
+    return { id: "", text: "", probability: null, rank: null, kind: "g", entropy: null };
+  }
+}
+
+/**
+ * The nodes of a token: its chip, and the line breaks after it.
+ * @param {Token} token @param {number} index @param {{ids?: boolean, selectable?: boolean}} options @param {string} word for "token"
+ * @returns {[HTMLElement, ...string[]]}
+ */
+export function makeChip(token, index, { ids = false, selectable = true }, word) {
+  const chip = make("span", "gb-chip", "", selectable ? { role: "option", "aria-selected": "false", tabindex: "-1" } : {});
+  let breaks = "";
+  const spaces = token.text.match(/^[ \t]+/);
+  if (spaces) chip.dataset.spaces = visible(spaces[0]);
+  if (!token.text.trim()) chip.setAttribute("aria-label", `${word} ${token.id}`);
+  if (token.text) {
+    const [, inside, end] = /** @type {RegExpMatchArray} */ (token.text.match(/^([^]*?)(\n*)$/));
+    const line = ids ? chip.appendChild(make("span")) : chip; // a column would leave out a bare space
+    line.append(inside);
+    if (token.bytes) line.append(make("i", "gb-bytes", token.bytes)); // the beginning of the next character
+    if (end) chip.append(make("i", "gb-newline", "⏎".repeat(end.length)));
+    breaks = end;
+  } else {
+    chip.append(make("i", "gb-bytes", token.bytes || "∎"));
+  }
+  if (token.kind === "h") chip.classList.add("gb-by-hand");
+  if (ids) {
+    chip.append(make("small", "", String(token.id)));
+    chip.dataset.hue = String(index % 4);
+  }
+  return breaks ? [chip, breaks] : [chip];
+}
+
+/** The chip nearest to `from` on the line above (step -1) or below (step 1). @param {HTMLElement[]} chips @param {HTMLElement} from @param {number} step */
+function onNextLine(chips, from, step) {
+  const middle = (/** @type {HTMLElement} */ chip) => chip.offsetLeft + chip.offsetWidth / 2;
+  const sameLine = (/** @type {HTMLElement} */ chip, /** @type {HTMLElement} */ other) => Math.abs(chip.offsetTop - other.offsetTop) < 4;
+  let i = chips.indexOf(from) + step;
+  while (chips[i] && sameLine(chips[i], from)) i += step;
+  if (!chips[i]) return from;
+  const first = chips[i];
+  let best = first;
+  for (; chips[i] && sameLine(chips[i], first); i += step) {
+    if (Math.abs(middle(chips[i]) - middle(from)) < Math.abs(middle(best) - middle(from))) best = chips[i];
+  }
+  return best;
+}
+
+/** Where a key goes from a chip; undefined for other keys. @param {string} key @param {HTMLElement[]} chips @param {HTMLElement} from */
+export function chipByKey(key, chips, from) {
+  const at = chips.indexOf(from);
+  if (key === "ArrowRight") return chips[at + 1] ?? from;
+  if (key === "ArrowLeft") return chips[at - 1] ?? from;
+  if (key === "ArrowDown") return onNextLine(chips, from, 1);
+  if (key === "ArrowUp") return onNextLine(chips, from, -1);
+  if (key === "Home") return chips[0];
+  return key === "End" ? chips[chips.length - 1] : undefined;
+}

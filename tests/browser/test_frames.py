@@ -1,0 +1,135 @@
+"""Widgets that show views: what one frame changes is on the screen together, and a missing frame is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.assets import HEAD, ROUTES
+from components.figures.charts import next_token_bars
+from components.theme import THEME
+from components.widgets.chart import chart, chart_data
+from components.widgets.encoding import to_json
+from components.widgets.sentence import sentence
+from components.widgets.tokens import token_line, tokens
+from components.widgets.widget import widget
+
+OPTIONS: dict[str, Any] = {"theme": THEME, "head": HEAD, "app_kwargs": {"routes": ROUTES}}
+COUNT = 300
+
+
+def line(position: int) -> str:
+    return token_line(100 + position, f" w{position}", 0.5, 1, "g").strip()
+
+
+def bars(position: int) -> dict[str, Any]:
+    after = np.array([(position + 1) / COUNT, 1 - (position + 1) / COUNT])
+    return chart_data(next_token_bars([" girl", " boy"], np.array([0.5, 0.5]), after, chosen=0), f"Token {position}.")
+
+
+def frame(number: int, views: dict[str, Any], **more: Any) -> str:
+    return to_json({"n": number, "base": None if number == 1 else number - 1, "views": views, **more})
+
+
+def stream() -> Iterator[str]:
+    """Every frame adds a token and its chart."""
+    yield frame(1, {"strip": {"doc": "a", "lines": [line(0)]}, "bars": bars(0), "says": {"text": "Token 0."}})
+    for position in range(1, COUNT):
+        added = {"$lines": position, "add": [line(position)]}
+        said = {"text": f"Token {position}."}
+        yield frame(position + 1, {"strip": {"lines": added}, "bars": bars(position), "says": said})
+
+
+def received(event: gr.EventData) -> str:
+    return str(event.payload)
+
+
+def demo() -> gr.Blocks:
+    """A widget of each kind that shows a view, and a button for each thing that a server may send them."""
+    with gr.Blocks() as blocks:
+        hidden = widget("frame", "frame", template="<div></div>", options={"raises": ["retry"]})
+        sentence(elem_id="says", view="says")
+        strip = tokens(elem_id="strip", view="strip")
+        chart(elem_id="bars", view="bars")
+        event = gr.Textbox(label="event", elem_id="event")
+        with gr.Tabs():
+            with gr.Tab("first"):
+                gr.Markdown("nothing")
+            with gr.Tab("second"):
+                chart(elem_id="later", view="bars")
+        sends: dict[str, Callable[..., Any]] = {
+            "stream": stream,
+            "choose": lambda: frame(COUNT + 1, {"strip": {"selected": 3}}),
+            "gap": lambda: frame(COUNT + 3, {"says": {"text": "Too early."}}),
+        }
+        for name, send in sends.items():
+            gr.Button(name, elem_id=name).click(send, None, hidden, show_progress="hidden")
+        whole = to_json({"n": 90, "base": None, "views": {"says": {"text": "Whole."}}})
+        hidden.retry(lambda: whole, None, hidden, show_progress="hidden")
+        strip.select(received, None, event, show_progress="hidden")
+    return blocks
+
+
+@pytest.fixture(scope="module")
+def url(serve: Callable[..., str]) -> str:
+    return serve(demo(), **OPTIONS)
+
+
+@pytest.fixture
+def shown(page: Page, url: str) -> Page:
+    page.goto(url)
+    expect(page.locator("#stream")).to_be_visible()
+    return page
+
+
+def stream_to_the_end(page: Page) -> None:
+    page.click("#stream")
+    expect(page.locator("#strip .gb-chip")).to_have_count(COUNT)
+    expect(page.locator("#says p")).to_have_text(f"Token {COUNT - 1}.")
+
+
+def test_at_every_moment_all_widgets_show_the_same_frame(shown: Page) -> None:
+    shown.evaluate("""() => {
+        window.seen = [];
+        const text = (selector) => document.querySelector(selector).textContent;
+        const look = () => {
+            const count = document.querySelectorAll("#strip .gb-chip").length;
+            window.seen.push([count ? `Token ${count - 1}.` : "", text("#says p"), text("#bars .gb-says")]);
+            requestAnimationFrame(look);
+        };
+        look();
+    }""")
+    stream_to_the_end(shown)
+    seen = shown.evaluate("window.seen")
+    assert all(strip == says == bars for strip, says, bars in seen), seen
+    assert len({strip for strip, _, _ in seen}) > 3
+
+
+def test_a_selection_of_the_server_and_of_a_person(shown: Page) -> None:
+    stream_to_the_end(shown)
+    chips = shown.locator("#strip .gb-chip")
+    expect(chips.last).to_have_attribute("aria-selected", "true")
+    shown.click("#choose")
+    expect(chips.nth(3)).to_have_attribute("aria-selected", "true")
+    chips.nth(5).click()
+    assert chips.nth(5).get_attribute("aria-selected") == "true"  # at once
+    expect(shown.locator("#event textarea")).to_have_value("{'index': 5}")
+
+
+def test_a_missing_frame_is_asked_for(shown: Page) -> None:
+    stream_to_the_end(shown)
+    shown.click("#gap")
+    expect(shown.locator("#says p")).to_have_text("Whole.")
+    expect(shown.locator("#strip .gb-chip")).to_have_count(0)
+
+
+def test_a_tab_that_is_opened_later_shows_the_newest_frame(shown: Page) -> None:
+    stream_to_the_end(shown)
+    shown.get_by_role("tab", name="second", exact=True).click()
+    expect(shown.locator("#later .gb-says")).to_have_text(f"Token {COUNT - 1}.")
+    expect(shown.locator("#later .main-svg").first).to_be_visible()

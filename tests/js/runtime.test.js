@@ -1,0 +1,240 @@
+// Widgets are drawn from the newest data, together, and only where they are seen. The page is a fake.
+
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+
+/** An element as far as the runtime looks at it. */
+class FakeElement {
+  isConnected = true;
+  shown = true;
+  clientWidth = 300;
+  firstElementChild = {};
+  parentElement = null;
+  dark = false;
+  closest(selector) {
+    return selector === ".dark" && this.dark ? this : null;
+  }
+  getClientRects() {
+    return this.shown ? [{}] : [];
+  }
+}
+
+const page = { frames: [], sizes: null, class: null, dark: false, lang: "en", removed: [], now: 0 };
+Object.assign(globalThis, {
+  window: globalThis,
+  performance: { now: () => page.now },
+  requestAnimationFrame: (draw) => page.frames.push(draw),
+  matchMedia: () => ({ addEventListener() {} }),
+  document: {
+    body: {},
+    documentElement: { get lang() { return page.lang; } },
+    querySelector: () => (page.dark ? {} : null),
+  },
+  MutationObserver: class {
+    constructor(look) {
+      page.class = look;
+    }
+    observe() {}
+  },
+  ResizeObserver: class {
+    constructor(look) {
+      page.sizes = look;
+    }
+    observe() {}
+    unobserve(node) {
+      page.removed.push(node);
+    }
+  },
+  glassbox: { waiting: [], options: { probe: { kind: "shared" } } },
+});
+
+const { defineWidget, mount, start, store } = await import("../../components/widgets/runtime.js");
+start(() => {});
+
+const drawn = [];
+const destroyed = [];
+defineWidget("probe", (root, host) => ({
+  draw: (data) => drawn.push([host.id, { ...data }]),
+  destroy: () => destroyed.push(host.id),
+}));
+defineWidget("parsed", (root, host) => ({ draw: (data) => drawn.push([host.id, data]) }), ({ value }) => ({ text: value }));
+defineWidget("broken", () => ({ draw: () => { throw new Error("broken"); } }));
+const hosts = {};
+defineWidget("asks", (root, host) => ((hosts[host.id] = host), { draw() {} }));
+
+let number = 0;
+const send = (views) => store.apply({ n: (number += 1), base: number === 1 ? null : number - 1, views });
+
+/** Mounts a widget; what it says to the server is put into `events`. */
+async function add(widget, id, { view = null, props = {}, options = {}, events = [] } = {}) {
+  const element = new FakeElement();
+  let changed = () => {};
+  const watch = (_, callback) => (changed = callback);
+  await mount(element, (type, payload) => events.push([type, payload]), watch, props, { widget, id, view, options, props: Object.keys(props) });
+  return { element, changed: () => changed() };
+}
+
+/** Lets the next animation frame come; how many were asked for. */
+function frame() {
+  const asked = page.frames.splice(0);
+  for (const draw of asked) draw();
+  return asked.length;
+}
+
+beforeEach(() => {
+  frame();
+  drawn.length = 0;
+});
+
+test("all that a frame changes is drawn in one animation frame, once, and nothing else", async () => {
+  await add("probe", "a", { view: "a" });
+  await add("probe", "b", { view: "b" });
+  await add("probe", "c", { view: "c" });
+  frame();
+  drawn.length = 0;
+  send({ a: { x: 1 }, b: { x: 1 } });
+  send({ a: { x: 2 } });
+  assert.deepEqual(drawn, []);
+  assert.equal(frame(), 1);
+  assert.deepEqual(drawn, [["a", { x: 2 }], ["b", { x: 1 }]]);
+});
+
+test("after a frame the page rests as long as drawing it took", async (context) => {
+  let cost = 40;
+  defineWidget("slow", () => ({ draw: () => (page.now += cost) }));
+  await add("slow", "slow", { view: "slow" });
+  frame();
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  send({ slow: { x: 1 } });
+  assert.equal(frame(), 0);
+  context.mock.timers.tick(40);
+  page.now += 40;
+  cost = 0;
+  assert.equal(frame(), 1);
+});
+
+test("a widget that is mounted later shows what came before", async () => {
+  send({ late: { x: 7 } });
+  await add("probe", "late", { view: "late" });
+  frame();
+  assert.deepEqual(drawn, [["late", { x: 7 }]]);
+});
+
+test("in a closed tab nothing is drawn; it is when the tab opens", async () => {
+  const { element } = await add("probe", "closed", { view: "closed" });
+  element.shown = false;
+  send({ closed: { x: 1 } });
+  frame();
+  assert.deepEqual(drawn, []);
+  element.shown = true;
+  page.sizes([{ target: element }]);
+  frame();
+  assert.deepEqual(drawn, [["closed", { x: 1 }]]);
+});
+
+test("another width draws again, another height does not", async () => {
+  const { element } = await add("probe", "wide", { view: "wide" });
+  frame();
+  drawn.length = 0;
+  page.sizes([{ target: element }]);
+  assert.equal(frame(), 0);
+  element.clientWidth = 200;
+  page.sizes([{ target: element }]);
+  frame();
+  assert.equal(drawn.length, 1);
+});
+
+test("another theme or language draws all again, another class does not", async () => {
+  await add("probe", "theme", { view: "theme" });
+  frame();
+  drawn.length = 0;
+  page.class();
+  assert.equal(frame(), 0);
+  page.dark = true;
+  page.class();
+  page.lang = "zh";
+  page.class();
+  frame();
+  assert.equal(drawn.filter(([id]) => id === "theme").length, 1);
+});
+
+test("a widget without a view shows gradio's properties, the newest ones", async () => {
+  const props = { value: "first" };
+  const { changed } = await add("parsed", "props", { props });
+  props.value = "second";
+  changed();
+  props.value = "third";
+  changed();
+  frame();
+  assert.deepEqual(drawn, [["props", { text: "third" }]]);
+});
+
+test("an error in one widget does not keep the others from being drawn", async (context) => {
+  const said = context.mock.method(console, "error", () => {});
+  await add("broken", "broken");
+  await add("probe", "beside", { view: "beside" });
+  frame();
+  assert.equal(said.mock.callCount(), 1);
+  assert.deepEqual(drawn, [["beside", {}]]);
+});
+
+test("a widget that was taken off the page is destroyed and no longer observed", async () => {
+  const { element } = await add("probe", "gone", { view: "gone" });
+  element.isConnected = false;
+  await add("probe", "another", { view: "another" });
+  assert.deepEqual(destroyed, ["gone"]);
+  assert.ok(page.removed.includes(element));
+  frame();
+  assert.ok(!drawn.some(([id]) => id === "gone"));
+});
+
+test("what a widget sends is the payload of an event, and without a view its fields too", async () => {
+  const events = [];
+  await add("asks", "viewed", { view: "viewed", events });
+  await add("asks", "plain", { events });
+  hosts.viewed.send({ index: 3 });
+  hosts.plain.send({ index: 3 }, "input");
+  assert.deepEqual(events, [
+    ["select", { payload: { index: 3 } }],
+    ["input", { index: 3, payload: { index: 3 } }],
+  ]);
+});
+
+test("texts come from the data, else from the options, and have their values", async () => {
+  const options = { labels: { own: "{n} tokens", other: "option" } };
+  send({ texts: { labels: { other: "data" } } });
+  await add("asks", "texts", { view: "texts", options });
+  frame();
+  const { t } = hosts.texts;
+  assert.deepEqual([t("own", { n: 3 }), t("other"), t("missing")], ["3 tokens", "data", ""]);
+});
+
+test("options of a kind of widgets and of one of them are put together", async () => {
+  let seen;
+  defineWidget("probe-options", (root, host) => ((seen = host.options), { draw() {} }));
+  globalThis.glassbox.options["probe-options"] = { kind: "shared", own: false };
+  await add("probe-options", "options", { options: { own: true } });
+  assert.deepEqual(seen, { kind: "shared", own: true });
+});
+
+test("calls from before the modules were there are made up for", () => {
+  const called = [];
+  globalThis.glassbox = { waiting: [() => called.push("first"), () => globalThis.glassbox.opened()], options: {} };
+  start(() => called.push("opened"));
+  assert.deepEqual(called, ["first", "opened"]);
+});
+
+test("frames come in by the hidden component, and a gap goes out by it", async (context) => {
+  const events = [];
+  const props = { value: "" };
+  let changed;
+  await mount(new FakeElement(), (...event) => events.push(event), (_, callback) => (changed = callback), props, { widget: "frame" });
+  props.value = JSON.stringify({ n: 1000, base: null, views: { framed: { x: 1 } } });
+  changed();
+  assert.deepEqual(store.view("framed"), { x: 1 });
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  props.value = JSON.stringify({ n: 1002, base: 1001, views: {} });
+  changed();
+  context.mock.timers.tick(300);
+  assert.deepEqual(events, [["retry", {}]]);
+});
