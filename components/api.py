@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 import gradio as gr
 
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.i18n import Language, t
 from components.labels import token_text
 from components.state.settings import number, sampling_params
 from components.updates import update_gap
 from gpt import Generation, LoadedModel, distribution, generate, get_model, list_models
+from gpt.errors import GPTError
 
 F = TypeVar("F", bound=Callable[..., Any])
 SLOTS = 96  # visitors who may want something of a model at once; who writes has a seat, see `gpt.inference.admission`
@@ -33,16 +34,16 @@ def error(message: object, language: Language = "en") -> gr.Error:
 def find_model(name: object) -> LoadedModel:
     """The shared model of that name, listed or somebody's own. Raises ValueError for an unknown one."""
     if not isinstance(name, str):
-        raise ValueError(f"there is no model {name!r}: choose one of {', '.join(list_models())}")
+        raise GPTError("model.unknown", name=name, models=", ".join(list_models()))
     return get_model(name)
 
 
 def checked_text(name: str, value: object) -> str:
     """The text as given. Raises ValueError for anything that is no text or far too long."""
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, not {type(value).__name__}")
+        raise PageError("error.not_text", name=name, type=type(value))
     if len(value) > MAX_CHARACTERS:
-        raise ValueError(f"{name} has {len(value)} characters, more than the {MAX_CHARACTERS} that are read")
+        raise PageError("error.text_too_long", name=name, n=len(value), limit=MAX_CHARACTERS)
     return value
 
 

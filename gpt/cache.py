@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 
 STEP = 16  # positions that one step of a vector unit takes
 LARGE = 2**20  # bytes from which memory is asked for by the page
@@ -71,9 +72,9 @@ class KVCache:
     ) -> None:
         self.max_length = config.block_size if max_length is None else max_length
         if not 1 <= self.max_length <= config.block_size:
-            raise ValueError(f"max_length must lie in 1..{config.block_size}, not {self.max_length}")
+            raise GPTError("argument.range", name="max_length", low=1, high=config.block_size, value=self.max_length)
         if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+            raise GPTError("argument.minimum", name="batch_size", low=1, value=batch_size)
         positions = whole_steps(self.max_length)
         shape = (config.n_layer, 2 + keep_queries, batch_size, config.n_head, positions, config.head_size)
         kept = lazy_zeros(shape, dtype, device)
@@ -120,7 +121,7 @@ class KVCache:
     def need(self, count: int) -> None:
         """Raise ValueError unless there is room for `count` more positions."""
         if self.length + count > self.max_length:
-            raise ValueError(f"{self.length + count} positions do not fit a cache of {self.max_length}")
+            raise GPTError("cache.full", n=self.length + count, limit=self.max_length)
 
     def advance(self, count: int) -> None:
         """Say that `count` positions were stored in every layer."""
@@ -129,7 +130,7 @@ class KVCache:
     def crop(self, length: int) -> None:
         """Forget everything from position `length` on."""
         if not 0 <= length <= self.length:
-            raise ValueError(f"length must lie in 0..{self.length}, not {length}")
+            raise GPTError("argument.range", name="length", low=0, high=self.length, value=length)
         self.rewritten += length < self.length
         self.length = length
 
@@ -156,7 +157,7 @@ class KVCache:
         for a cache that keeps queries and was filled without a padding mask.
         """
         if self.q is None:
-            raise ValueError("this cache keeps no queries: make it with keep_queries=True")
+            raise GPTError("cache.no_queries")
         S = self.length if stop is None else stop
         q, k = self.q[layer, :, :, start:S], self.k[layer, :, :, :S]
         scores = (q.float() @ k.float().transpose(-2, -1)).div_(math.sqrt(q.shape[-1]))  # (B, nh, S - start, S)

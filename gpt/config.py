@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from gpt.errors import GPTError
+
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
 Position = Literal["learned", "rotary"]
 
@@ -44,19 +46,21 @@ class GPTConfig:
             if name == "n_ff" and value is None:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+                raise GPTError("argument.whole_number_min", name=name, low=1, value=value)
         if self.n_embd % self.n_head:
-            raise ValueError(
-                f"n_embd ({self.n_embd}) must divide by n_head ({self.n_head}): each head gets an equal share"
-            )
+            raise GPTError("config.head_width", n_embd=self.n_embd, n_head=self.n_head)
         if not isinstance(self.dropout, (int, float)) or not 0.0 <= self.dropout < 1.0:
-            raise ValueError(f"dropout must lie in [0, 1), not {self.dropout!r}")
+            raise GPTError("argument.below_one", name="dropout", value=self.dropout)
         if self.activation not in get_args(Activation):
-            raise ValueError(f"activation must be one of {get_args(Activation)}, not {self.activation!r}")
+            raise GPTError(
+                "argument.choice", name="activation", choices=", ".join(get_args(Activation)), value=self.activation
+            )
         if self.position not in get_args(Position):
-            raise ValueError(f"position must be one of {get_args(Position)}, not {self.position!r}")
+            raise GPTError(
+                "argument.choice", name="position", choices=", ".join(get_args(Position)), value=self.position
+            )
         if self.position == "rotary" and self.head_size % 2:
-            raise ValueError(f"rotary positions turn pairs of numbers: a head of {self.head_size} is odd")
+            raise GPTError("config.rotary_head_width", width=self.head_size)
 
     @property
     def head_size(self) -> int:

@@ -11,6 +11,7 @@ from typing import get_args
 from torch import Tensor
 
 from gpt.config import Activation, GPTConfig
+from gpt.errors import GPTError
 
 PATCHABLE = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
@@ -32,13 +33,13 @@ class Patch:
     def __post_init__(self) -> None:
         check_patchable(self.name)
         if not isinstance(self.value, Tensor):
-            raise ValueError(f"what is patched in must be a tensor, not {type(self.value).__name__}")
+            raise GPTError("patch.not_a_tensor", type=type(self.value))
 
 
 def check_patchable(name: str) -> None:
     """Raise ValueError for a name that is not one of PATCHABLE."""
     if name not in PATCHABLE:
-        raise ValueError(f"only {', '.join(PATCHABLE)} can be patched, not {name!r}")
+        raise GPTError("patch.part", choices=", ".join(PATCHABLE), name=name)
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,20 @@ class Edits:
 
     def __post_init__(self) -> None:
         if self.activation is not None and self.activation not in get_args(Activation):
-            raise ValueError(f"activation must be one of {get_args(Activation)}, not {self.activation!r}")
+            raise GPTError(
+                "argument.choice", name="activation", choices=", ".join(get_args(Activation)), value=self.activation
+            )
         if not isinstance(self.drop_positions, bool):
-            raise ValueError(f"drop_positions must be True or False, not {self.drop_positions!r}")
+            raise GPTError("edits.drop_positions", value=self.drop_positions)
         for head in self.head_scale:
             if not (isinstance(head, tuple) and len(head) == 2 and all(isinstance(n, Integral) for n in head)):
-                raise ValueError(f"a head is named by its layer and its number, not {head!r}")
+                raise GPTError("edits.head", value=head)
         for layer in (*self.attn_scale, *self.mlp_scale):
             if not isinstance(layer, Integral):
-                raise ValueError(f"a layer is named by its number, not {layer!r}")
+                raise GPTError("edits.layer", value=layer)
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
             if not isinstance(factor, Real) or not math.isfinite(factor):
-                raise ValueError(f"a part can be multiplied by a finite number, not {factor!r}")
+                raise GPTError("edits.factor", value=factor)
 
     def check(self, config: GPTConfig) -> None:
         """Raise ValueError for a layer, head or position that the model does not have, or a patch of another width."""
@@ -83,17 +86,17 @@ class Edits:
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
         for layer in layers:
             if not 0 <= layer < config.n_layer:
-                raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {config.n_layer - 1}")
+                raise GPTError("layer.unknown", layer=layer, last=config.n_layer - 1)
         for _, head in heads:
             if not 0 <= head < config.n_head:
-                raise ValueError(f"head {head} does not exist: a layer has heads 0 to {config.n_head - 1}")
+                raise GPTError("head.unknown", head=head, last=config.n_head - 1)
         for patch in self.patches:
             if not 0 <= patch.position < config.block_size:
                 last = config.block_size - 1
-                raise ValueError(f"position {patch.position} cannot be patched: the context has positions 0 to {last}")
+                raise GPTError("patch.position", position=patch.position, last=last)
             if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != config.n_embd:
                 shape = tuple(patch.value.shape)
-                raise ValueError(f"a patch of shape {shape} does not fit: each text needs {config.n_embd} numbers")
+                raise GPTError("patch.shape", shape=shape, n=config.n_embd)
 
     def fitting(self, config: GPTConfig) -> Edits:
         """Those of the edits that `check` lets pass for this model."""
@@ -134,7 +137,7 @@ class Edits:
             value = value.clone()
             for patch in patches:
                 if patch.value.dim() == 2 and len(patch.value) != len(value):
-                    raise ValueError(f"a patch for {len(patch.value)} texts does not fit a batch of {len(value)}")
+                    raise GPTError("patch.batch_size", n=len(patch.value), batch_size=len(value))
                 if 0 <= patch.position - start < value.shape[1]:
                     value[:, patch.position - start] = patch.value.to(value)
         return value

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpt.documents.generation import Generation, Step
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
 
@@ -25,5 +26,5 @@ def generate(
     not at the first step.
     """
     if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be a whole number of at least 1, not {max_new_tokens!r}")
+        raise GPTError("argument.whole_number_min", name="max_new_tokens", low=1, value=max_new_tokens)
     return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)

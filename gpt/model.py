@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.trace import Trace
 
 QUERY_CHUNK = 128  # queries per chunk of eager attention
@@ -56,7 +57,7 @@ class GELU(nn.Module):
     def __init__(self, approximate: str = "tanh") -> None:
         super().__init__()
         if approximate not in ("tanh", "none"):
-            raise ValueError(f'approximate must be "tanh" or "none", not {approximate!r}')
+            raise GPTError("argument.choice", name="approximate", choices="tanh, none", value=approximate)
         self.approximate = approximate
 
     def formula(self, x: Tensor) -> Tensor:
@@ -284,7 +285,7 @@ class GPT(nn.Module):
         start = 0 if cache is None else cache.length
         S = start + T
         if T == 0 or S > self.config.block_size:
-            raise ValueError(f"{S} tokens do not fit a context of 1 to {self.config.block_size}")
+            raise GPTError("context.length", n=S, limit=self.config.block_size)
         if edits is not None:
             edits.check(self.config)
         if trace is not None:
@@ -294,7 +295,7 @@ class GPT(nn.Module):
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:
             if attention_mask.shape != (B, S):
-                raise ValueError(f"attention_mask must be {(B, S)}, not {tuple(attention_mask.shape)}")
+                raise GPTError("attention_mask.shape", expected=(B, S), shape=tuple(attention_mask.shape))
             real = attention_mask.bool()
             positions = (real.cumsum(dim=1) - 1).clamp(min=0)[:, start:]  # (B, T)
             is_causal, attn_mask = False, causal_mask(T, S, idx.device) & real[:, None, None, :]  # (B, 1, T, S)

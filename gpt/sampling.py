@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpt.errors import GPTError
+
 
 @dataclass(frozen=True)
 class SamplingParams:
@@ -43,18 +45,18 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         if not is_number(self.temperature) or not 0 <= self.temperature < math.inf:
-            raise ValueError(f"temperature must be a number of at least 0, not {self.temperature!r}")
+            raise GPTError("argument.number_min", name="temperature", low=0, value=self.temperature)
         if self.top_k is not None and not (is_whole(self.top_k) and self.top_k >= 1):
-            raise ValueError(f"top_k must be a whole number of at least 1, not {self.top_k!r}")
+            raise GPTError("argument.whole_number_min", name="top_k", low=1, value=self.top_k)
         if self.top_p is not None and not (is_number(self.top_p) and 0 < self.top_p <= 1):
-            raise ValueError(f"top_p must be a number above 0 and at most 1, not {self.top_p!r}")
+            raise GPTError("sampling.top_p", value=self.top_p)
         if self.min_p is not None and not (is_number(self.min_p) and 0 <= self.min_p <= 1):
-            raise ValueError(f"min_p must be a number from 0 to 1, not {self.min_p!r}")
+            raise GPTError("argument.number_range", name="min_p", low=0, high=1, value=self.min_p)
         penalty = self.repetition_penalty
         if penalty is not None and not (is_number(penalty) and 0 < penalty < math.inf):
-            raise ValueError(f"repetition_penalty must be a number above 0, not {penalty!r}")
+            raise GPTError("argument.above", name="repetition_penalty", low=0, value=penalty)
         if self.seed is not None and not (is_whole(self.seed) and self.seed >= 0):
-            raise ValueError(f"seed must be a whole number of at least 0, not {self.seed!r}")
+            raise GPTError("argument.whole_number_min", name="seed", low=0, value=self.seed)
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:
@@ -118,7 +120,7 @@ def invert(final: Tensor, u: float) -> int:
     final: (vocab_size,) probabilities. Ties go by id. Sums are float64; no token of probability 0 is hit.
     """
     if not 0 <= u < 1:
-        raise ValueError(f"u must lie in [0, 1), not {u!r}")
+        raise GPTError("argument.below_one", name="u", value=u)
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
     for enough in (probs >= probs.max() / 2**10, probs > 0):  # the sums do not depend on how many are looked at
@@ -149,10 +151,10 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
 def checked(logits: Tensor) -> np.ndarray:
     """Logits that a token can be chosen from: (vocab_size,) float32, on the CPU."""
     if logits.dim() != 1 or len(logits) == 0:
-        raise ValueError(f"logits must be one row, a number per token, not of shape {tuple(logits.shape)}")
+        raise GPTError("sampling.logits_shape", shape=tuple(logits.shape))
     raw = logits.detach().to("cpu", torch.float32).numpy()
     if not np.isfinite(raw.max()):
-        raise ValueError("logits must be finite or -inf: these hold +inf or NaN, or nothing but -inf")
+        raise GPTError("sampling.logits_not_finite")
     return raw
 
 
@@ -162,16 +164,16 @@ def penalise(logits: np.ndarray, penalty: float | None, previous_ids: Sequence[i
         return logits
     ids = np.asarray(previous_ids)
     if ids.dtype.kind not in "iu":
-        raise ValueError("previous_ids must be token ids, whole numbers")
+        raise GPTError("sampling.previous_ids")
     for token_id in (ids.min(), ids.max()):
         if not 0 <= token_id < len(logits):
-            raise ValueError(f"token id {token_id} does not exist: the vocabulary has ids 0 to {len(logits) - 1}")
+            raise GPTError("token.unknown", token=token_id, last=len(logits) - 1)
     penalised = logits.copy()
     with np.errstate(all="ignore"):
         said, factor = logits[ids], np.float32(penalty)
         penalised[ids] = np.where(said < 0, said * factor, said / factor)
     if not np.isfinite(penalised.max()):
-        raise ValueError(f"repetition_penalty {penalty!r} takes these logits beyond what a float can hold")
+        raise GPTError("sampling.penalty_overflow", value=penalty)
     return penalised
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import tiktoken
 
+from gpt.errors import GPTError
+
 END_OF_TEXT = "<|endoftext|>"
 # How GPT-2 cuts text into words before merging bytes (its released encoder.py, in tiktoken's spelling).
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
@@ -36,7 +38,7 @@ class Tokenizer:
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes that one token stands for, often not a whole character."""
         if not 0 <= token_id < self.n_vocab:
-            raise ValueError(f"token id {token_id} does not exist: the vocabulary has ids 0 to {self.n_vocab - 1}")
+            raise GPTError("token.unknown", token=token_id, last=self.n_vocab - 1)
         return self.encoding.decode_single_token_bytes(token_id)
 
 
@@ -68,7 +70,7 @@ def whole_ids(ids: object) -> list[int]:
             raise TypeError
         return [index(token_id) for token_id in given]
     except TypeError:
-        raise ValueError("a prompt must be text, or token ids, which are whole numbers") from None
+        raise GPTError("prompt.type") from None
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
@@ -81,11 +83,11 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
         lines = [line.split() for line in path.read_bytes().splitlines() if line]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
     except ValueError as error:
-        raise ValueError(f"{path.name} is no tiktoken vocabulary: {error}") from None
+        raise GPTError("vocabulary.tiktoken", file=path.name, reason=error) from None
     if sorted(ranks.values()) != list(range(len(lines))):
-        raise ValueError(f"{path.name} is no tiktoken vocabulary: its ids are not 0 to {len(lines) - 1}, each once")
+        raise GPTError("vocabulary.tiktoken_ids", file=path.name, last=len(lines) - 1)
     if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
-        raise ValueError(f"{path.name} cannot spell every text: it has no token for byte {missing[0]}")
+        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
     return Tokenizer(
         tiktoken.Encoding(
             path.stem, pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpt.errors import GPTError
+
 
 @dataclass
 class LayerTrace:
@@ -92,9 +94,9 @@ class Trace:
                     if name in archive.files:
                         setattr(owner, attribute, torch.from_numpy(archive[name]))
         except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):
-            raise ValueError("this file is no trace that Trace.save has written") from None
+            raise GPTError("trace.not_a_trace") from None
         if trace.final_norm is None:
-            raise ValueError("this file holds no trace of a whole pass: final_norm is missing")
+            raise GPTError("trace.incomplete")
         return trace
 
     def _places(self) -> Iterator[tuple[str, Trace | LayerTrace, str]]:

@@ -2,7 +2,8 @@
 
 Another language is another file. Its keys are those of `en.json`; a key that it lacks is shown in English. Placeholders
 are `{name}` of `str.format`. Two keys describe the language itself: `language.name` is its label in the language
-switch, and `language.spacing` is "cjk" where no space stands between words.
+switch, and `language.spacing` is "cjk" where no space stands between words. The English sentences of errors are those
+of `gpt.errors`, under the key `error.` and theirs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from gpt.errors import MESSAGES
+
 Language = str  # a key of LANGUAGES
 FALLBACK: Language = "en"
 FOLDER = Path(__file__).parent
@@ -20,7 +23,9 @@ FOLDER = Path(__file__).parent
 def load_catalogues(folder: Path = FOLDER) -> dict[Language, dict[str, str]]:
     """Every catalogue of a folder by its language, English first."""
     paths = sorted(folder.glob("*.json"), key=lambda path: (path.stem != FALLBACK, path.stem))
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    catalogues = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    catalogues[FALLBACK] |= {f"error.{key}": sentence for key, sentence in MESSAGES.items()}
+    return catalogues
 
 
 CATALOGUES = load_catalogues()

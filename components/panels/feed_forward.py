@@ -10,6 +10,7 @@ import gradio as gr
 import numpy as np
 import torch
 
+from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal, percent, quoted
@@ -89,7 +90,7 @@ def draw(ui: FeedForwardPanel, values: Values, entering: bool) -> Values:
     language: Language = values[ui.frame.language]
     document = document_of(values, ui.playground)
     if document is None:
-        raise ValueError(t("error.no_text", language))
+        raise PageError("error.no_text")
     config, last = document.loaded.model.config, document.n_read - 1
     look = values[ui.playground.session].look
     layer, position = (look.layer, look.at(document)) if entering else (values[ui.layer], int(values[ui.position]))

@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.localized import Words
@@ -101,7 +102,7 @@ def draw(ui: KernelsPanel, values: Values, entering: bool) -> Values:
     language: Language = values[ui.frame.language]
     document = document_of(values, ui.playground)
     if document is None:
-        raise ValueError(t("error.no_text", language))
+        raise PageError("error.no_text")
     config = document.loaded.model.config
     size = document.loaded.model.dtype.itemsize
     lengths = lengths_of(config)
@@ -156,7 +157,7 @@ def measure(ui: KernelsPanel, values: Values) -> Iterator[Values]:
     language: Language = values[ui.frame.language]
     document = document_of(values, ui.playground)
     if document is None:
-        raise ValueError(t("error.no_text", language))
+        raise PageError("error.no_text")
     rows: list[SpeedRow] = []
     began = time.monotonic()
     list(measure_speed(document.loaded.model, text_of(document), [1], repeats=1))  # the first pass is slower

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import gradio as gr
 import torch
 
+from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import decimal, quoted
@@ -152,7 +153,7 @@ def draw(ui: LayerNormPanel, values: Values, entering: bool) -> Values:
     from_model = values[ui.source] == MODEL
     controls: Values = {ui.norm: gr.update(visible=from_model)}
     if from_model and document is None:
-        raise ValueError(t("error.no_text", language))
+        raise PageError("error.no_text")
     if document is None:
         layer, position = 0, 0
     else:

@@ -12,6 +12,7 @@ import gradio as gr
 import numpy as np
 import torch
 
+from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
@@ -115,7 +116,7 @@ def draw(ui: MasksPanel, values: Values, entering: bool) -> Values:
     document = document_of(values, ui.playground)
     ids = [] if document is None else document.ids[: min(document.n_read, MOST_TOKENS)]
     if len(ids) < 2:
-        raise ValueError(t("masks.error.short", language))
+        raise PageError("masks.error.short")
     look = values[ui.playground.session].look
     position = look.at(document) if entering else int(values[ui.position])
     if entering and position >= len(ids) - 1:

@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
@@ -88,7 +89,7 @@ def draw(ui: ShortcutsPanel, values: Values, entering: bool) -> Values:
     language: Language = values[ui.frame.language]
     seed = values[ui.seed]
     if not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
-        raise ValueError(t("shortcuts.seed.error", language, limit=f"{MAX_SEED:,}"))
+        raise PageError("shortcuts.seed.error", limit=f"{MAX_SEED:,}")
     found = shortcut_gradients(
         depth=int(values[ui.depth]), width=int(values[ui.width]), seed=seed, activation=values[ui.activation]
     )

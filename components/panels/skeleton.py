@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 import torch
 
+from components.errors import PageError
 from components.figures import charts as figures
 from components.frame import Frame
 from components.i18n import Language, t
@@ -82,7 +83,7 @@ def draw(ui: SkeletonPanel, values: Values, entering: bool) -> Values:
     language: Language = values[ui.frame.language]
     document = document_of(values, ui.playground)
     if document is None:
-        raise ValueError(t("error.no_text", language))
+        raise PageError("error.no_text")
     position = values[ui.playground.session].look.at(document)
     tokenizer, ids = document.loaded.tokenizer, document.ids[: position + 1]
     full, bare = with_and_without_blocks(document.loaded.model, ids)

@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.localized import Words
@@ -106,7 +107,7 @@ def draw(ui: TokenizerPanel, values: Values, entering: bool) -> Values:
     """Everything again, after every letter."""
     language: Language = values[ui.frame.language]
     known = vocabularies(values, ui.playground)
-    word, text = checked_word(values[ui.word], known["own"], language), (values[ui.text] or "")[:MAX_CHARACTERS]
+    word, text = checked_word(values[ui.word], known["own"]), (values[ui.text] or "")[:MAX_CHARACTERS]
     names = {"own": t("bpe.own", language, n=f"{known['own'].n_vocab:,}"), "gpt2": t("bpe.gpt2", language)}
     update: Values = {
         ui.answer: token_views.says(merge_steps(known["own"], word), word, language),
@@ -137,15 +138,15 @@ def strip_update(value: str, language: Language) -> Any:
     return gr.update(value=value, ids=True, selectable=False, **fixed)
 
 
-def checked_word(value: object, tokenizer: Tokenizer, language: Language) -> str:
+def checked_word(value: object, tokenizer: Tokenizer) -> str:
     """The word as typed. Raises ValueError with a sentence for none, for several, and for a long one."""
     word = value if isinstance(value, str) else ""
     if not word:
-        raise ValueError(t("bpe.error.none", language))
+        raise PageError("bpe.error.none")
     if (n := len(word.encode("utf-8", "replace"))) > MAX_BYTES:
-        raise ValueError(t("bpe.error.long", language, word=token_views.shown(word), n=n, limit=MAX_BYTES))
+        raise PageError("bpe.error.long", word=token_views.shown(word), n=n, limit=MAX_BYTES)
     if (n := len(words(tokenizer, word))) > 1:
-        raise ValueError(t("bpe.error.several", language, word=token_views.shown(word), n=n))
+        raise PageError("bpe.error.several", word=token_views.shown(word), n=n)
     return word
 
 

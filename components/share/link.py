@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from components.errors import PageError
 from components.state.settings import LIMITS, number
 from gpt import SamplingParams
 from gpt.documents.branches import How
@@ -81,25 +82,25 @@ def _setting(name: str, text: str) -> float | int:
 
 def _number(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,25})?(e-[0-9]{1,3})?", text):
-        raise ValueError("no number")
+        raise PageError("error.link_value", value=text[:40])
     return float(text)
 
 
 def _whole(text: str, most: int = _MAX_COUNT, least: int = 0) -> int:
     if not re.fullmatch("[0-9]{1,19}", text) or not least <= int(text) <= most:
-        raise ValueError("no whole number in that range")
+        raise PageError("error.link_value", value=text[:40])
     return int(text)
 
 
 def _words(most: int, text: str) -> str:
     if len(text) > most:
-        raise ValueError("too long")
+        raise PageError("error.link_value", value=text[:40])
     return text
 
 
 def _name(text: str) -> str:
     if not re.fullmatch("[a-z_-]{1,40}", text):
-        raise ValueError("no name")
+        raise PageError("error.link_value", value=text[:40])
     return text
 
 
@@ -134,13 +135,13 @@ def _run(text: str) -> Run:
         return Run(how, _ids(text[1:]))
     parts = re.fullmatch(r"([0-9]+)((?:[tkpmrs][0-9.]+(?:e-[0-9]+)?)*)", text)
     if parts is None:
-        raise ValueError("no run of tokens")
+        raise PageError("error.link_value", value=text[:40])
     settings: dict[str, Any] = {}
     for letter, value in re.findall(r"([tkpmrs])([0-9.]+(?:e-[0-9]+)?)", parts[2]):
         whole = letter in "ks"
         settings[_LETTERS[letter]] = _whole(value, _MAX_SEED) if whole else _number(value)
     if settings and "seed" not in settings:
-        raise ValueError("settings without a seed")
+        raise PageError("error.link_value", value=text[:40])
     count = _whole(parts[1], least=1)
     return Run("sampled", count=count, params=SamplingParams(**settings) if settings else None)
 

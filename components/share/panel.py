@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.i18n import Language, t
 from components.labels import visible
 from components.share import files, menu
@@ -128,7 +128,7 @@ def _file(ui: Playground, values: Values, what: object) -> files.File:
         return files.json_file(document)
     if what == "csv":
         return files.csv_file(document, session.look.at(document), looking.params_of(ui, values))
-    raise ValueError(f"there is no file {what!r}")
+    raise PageError("error.no_file", name=what)
 
 
 def _opened(ui: Playground, values: Values, sent: Values) -> Iterator[Values]:
@@ -139,10 +139,10 @@ def _opened(ui: Playground, values: Values, sent: Values) -> Iterator[Values]:
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))
     if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:
         megabytes = f"{size / 1e6:.1f}" if type(size) is int else "?"
-        raise ValueError(t("share.file_too_large", language, n=megabytes, limit=menu.LARGEST // 10**6))
+        raise PageError("share.file_too_large", n=megabytes, limit=menu.LARGEST // 10**6)
     saved = SavedDocument.from_json(text)
     if saved.model not in list_models():
-        raise ValueError(t("share.unknown_model", language, model=_short(visible(saved.model), 80)))
+        raise PageError("share.unknown_model", model=_short(visible(saved.model), 80))
     loaded = yield from starting.loading(ui.status, saved.model, language)
     edits = saved.edits_for(loaded)
     document = Generation.from_json(replace(saved, edits="").to_json(), loaded)

@@ -9,6 +9,7 @@ from typing import Any
 from components.share.link import Run
 from components.state.settings import LIMITS
 from gpt import Generation, SamplingParams, Step
+from gpt.errors import GPTError
 
 
 def told(document: Generation, params: SamplingParams) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def replay(document: Generation, runs: Sequence[Run], params: SamplingParams) ->
             left = run.count
             while left > 0:  # a run may go on after an end-of-text token
                 if document.full:
-                    raise ValueError(f"the context of {document.block_size} tokens is full")
+                    raise GPTError("context.full", limit=document.block_size)
                 for step in document.steps(run.params or params, left):
                     left -= 1
                     yield step

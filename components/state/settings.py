@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from gpt import SamplingParams
+from gpt.errors import GPTError, Verbatim
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,24 @@ def number(name: str, value: object, low: float, high: float = math.inf) -> floa
     Raises ValueError with a sentence for anything else: text, a truth value, NaN, out of range.
     """
     whole = name in WHOLE
-    kind = "a whole number" if whole else "a number"
-    span = f"between {low:g} and {high:g}" if math.isfinite(high) else f"of at least {low:g}"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} must be {kind} {span}, not {type(value).__name__}")
+        raise _out_of_range(name, type(value), low, high)
     if value in (math.inf, -math.inf) or not low <= value <= high or (whole and value != int(value)):
-        short = isinstance(value, float) or abs(value) < 10**20  # Python does not even write a very long one
-        written = repr(value) if short else "> 10²⁰" if value > 0 else "< −10²⁰"
-        raise ValueError(f"{name} must be {kind} {span}, not {written}")
+        if isinstance(value, int) and abs(value) >= 10**20:  # Python does not even write a very long one
+            raise _out_of_range(name, Verbatim("> 10²⁰" if value > 0 else "< −10²⁰"), low, high)
+        raise _out_of_range(name, value, low, high)
     return int(value) if whole else float(value)
+
+
+def _out_of_range(name: str, value: object, low: float, high: float) -> GPTError:
+    least, most = f"{low:g}", f"{high:g}"
+    if math.isfinite(high):
+        if name in WHOLE:
+            return GPTError("argument.whole_number_range", name=name, low=least, high=most, value=value)
+        return GPTError("argument.number_range", name=name, low=least, high=most, value=value)
+    if name in WHOLE:
+        return GPTError("argument.whole_number_min", name=name, low=least, value=value)
+    return GPTError("argument.number_min", name=name, low=least, value=value)
 
 
 def nearest(name: str, value: object) -> object:

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.model import GPT, ForwardContext, rotary_angles
 from gpt.trace import Trace
 
@@ -44,27 +45,27 @@ def widened(x: Tensor) -> Tensor:
 def only_text(x: Tensor) -> Tensor:
     """(1, ...) -> (...), in float32 at least. Raises ValueError for a batch of several texts."""
     if x.shape[0] != 1:
-        raise ValueError(f"an analysis is of one text: this trace holds {x.shape[0]}")
+        raise GPTError("analysis.one_text", n=x.shape[0])
     return widened(x[0])
 
 
 def check_layer(trace: Trace, layer: int) -> None:
     """Raise ValueError for a layer that the trace does not hold."""
     if not 0 <= layer < len(trace.layers):
-        raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {len(trace.layers) - 1}")
+        raise GPTError("layer.unknown", layer=layer, last=len(trace.layers) - 1)
 
 
 def check_position(trace: Trace, position: int) -> None:
     """Raise ValueError for a position that the trace does not hold; its first is 0."""
     T = trace.final_norm.shape[1]
     if not 0 <= position < T:
-        raise ValueError(f"position {position} was not traced: the trace has positions 0 to {T - 1}")
+        raise GPTError("position.not_traced", position=position, last=T - 1)
 
 
 def check_token(model: GPT, token: int) -> None:
     """Raise ValueError for an id outside the vocabulary."""
     if not 0 <= token < model.config.vocab_size:
-        raise ValueError(f"token {token} does not exist: the vocabulary has ids 0 to {model.config.vocab_size - 1}")
+        raise GPTError("token.unknown", token=token, last=model.config.vocab_size - 1)
 
 
 def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) -> Iterator[tuple[slice, Tensor]]:
@@ -107,10 +108,10 @@ def kl_bits(model: GPT, states: Tensor, others: Tensor, *, other_model: GPT | No
     """
     other_model = model if other_model is None else other_model
     if len(states) != len(others) or (other_model is model and states.shape != others.shape):
-        raise ValueError(f"states of shape {tuple(states.shape)} cannot be compared with {tuple(others.shape)}")
+        raise GPTError("analysis.state_shapes", shape=tuple(states.shape), other=tuple(others.shape))
     sizes = [each.config.vocab_size for each in (model, other_model)]
     if sizes[0] != sizes[1]:
-        raise ValueError(f"predictions over vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens cannot be compared")
+        raise GPTError("analysis.vocabulary_sizes", n=sizes[0], other=sizes[1])
     weight = widened(model.lm_head.weight)
     other_weight = weight if other_model is model else None
     pairs = zip(

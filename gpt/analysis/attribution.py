@@ -21,6 +21,7 @@ from torch import Tensor
 
 from gpt.analysis import check_position, check_token, only_text, widened
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -67,7 +68,7 @@ def direct_logit_attribution(
             check_token(model, each)
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if edits is not None and any(patch.position == S - T + position for patch in edits.patches):
-        raise ValueError(f"position {position} was patched: its logits are not the sum of what the parts add")
+        raise GPTError("position.patched", position=position)
 
     row = widened(model.lm_head.weight[token])  # (C,)
     if against is not None:

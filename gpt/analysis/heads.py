@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gpt.analysis import check_layer, only_text, widened
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -65,7 +66,7 @@ def rollout(trace: Trace, layer: int | None = None) -> Tensor:
     check_layer(trace, last)
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if T != S:
-        raise ValueError(f"rollout needs a trace of the whole text: this one holds the last {T} of {S} positions")
+        raise GPTError("analysis.rollout_trace", traced=T, total=S)
     flow = shortcut = torch.eye(T, device=trace.final_norm.device)
     for index in range(last + 1):
         weights = mean_weights(trace, index)
@@ -98,7 +99,7 @@ def head_roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
     """Measure the roles of all heads on one text. Raises ValueError where ids are not the ids of the trace."""
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if not T == S == len(ids):
-        raise ValueError(f"{len(ids)} ids need a trace of the whole text: this one holds {T} of {S} positions")
+        raise GPTError("analysis.ids_trace", n=len(ids), traced=T, total=S)
     device = trace.layers[0].attn_weights.device
     text, place = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
     earlier = place < place[:, None]  # (T, T), [query, key]

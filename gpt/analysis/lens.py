@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from gpt.analysis import check_layer, check_position, check_token, log_probabilities, only_text, widened
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -79,7 +80,7 @@ def lens_cell(model: GPT, trace: Trace, layer: int, stage: Stage, position: int,
     check_layer(trace, layer)
     check_position(trace, position)
     if stage not in STAGES:
-        raise ValueError(f"stage must be one of {STAGES}, not {stage!r}")
+        raise GPTError("argument.choice", name="stage", choices=", ".join(STAGES), value=stage)
     state = only_text(getattr(trace.layers[layer], stage))[position]
     ((_, log_p),) = log_probabilities(model, model.ln_f.formula(state)[None])  # (1, vocab_size)
     best = log_p[0].exp().topk(min(k, model.config.vocab_size))
@@ -92,7 +93,7 @@ def _wanted(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[int]
         return None
     ids = [chosen] * n if isinstance(chosen, int) else list(chosen)
     if len(ids) != n:
-        raise ValueError(f"{n} positions need as many chosen tokens, not {len(ids)}")
+        raise GPTError("analysis.chosen_tokens", n=n, given=len(ids))
     for token in set(ids):
         check_token(model, token)
     return ids

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gpt.analysis import BATCH_TOKENS, Progress, check_token, only_text, states_from, trace_text, widened
 from gpt.edits import Edits, Patch, check_patchable
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -37,11 +38,11 @@ def patch_from(model: GPT, ids: Sequence[int], name: str, layer: int, position: 
     """
     check_patchable(name)
     if not 0 < len(ids) <= model.config.block_size:
-        raise ValueError(f"a patch comes from a text of 1 to {model.config.block_size} tokens, not {len(ids)}")
+        raise GPTError("patch.text_length", limit=model.config.block_size, n=len(ids))
     if not 0 <= position < len(ids):
-        raise ValueError(f"position {position} does not exist: the text has positions 0 to {len(ids) - 1}")
+        raise GPTError("position.unknown", position=position, last=len(ids) - 1)
     if not 0 <= layer < model.config.n_layer:
-        raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {model.config.n_layer - 1}")
+        raise GPTError("layer.unknown", layer=layer, last=model.config.n_layer - 1)
     for token in ids:
         check_token(model, token)
     trace = _One(layer, name)
@@ -92,14 +93,14 @@ def patch_sweep(
     check_patchable(name)
     T = len(clean)
     if T != len(corrupted):
-        raise ValueError(f"the two texts must have equally many tokens, not {T} and {len(corrupted)}")
+        raise GPTError("patch.lengths_differ", clean=T, corrupted=len(corrupted))
     for token in (answer, other):
         check_token(model, token)
     direction = widened(model.lm_head.weight[answer]) - widened(model.lm_head.weight[other])  # (C,)
     runs = [trace_text(model, ids) for ids in (clean, corrupted)]
     best, worst = (only_text(run.final_norm)[-1] @ direction for run in runs)
     if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
-        raise ValueError(f"both texts give the logit difference {best:.3f}: there is nothing to recover")
+        raise GPTError("patch.no_difference", difference=best)
 
     size = max(1, BATCH_TOKENS // T)
     first = next(place for place in range(T) if clean[place] != corrupted[place])  # before it both runs are the same

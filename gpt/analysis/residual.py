@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from gpt.analysis import check_layer, check_position, check_token, only_text, widened
 from gpt.analysis.attribution import frozen_scale
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -128,6 +129,6 @@ def nearest_tokens(model: GPT, token: int, k: int = 10) -> Neighbours:
 def position_similarity(model: GPT) -> Tensor:
     """(block_size, block_size): cosines between the learned position embeddings. Raises ValueError without them."""
     if model.wpe is None:
-        raise ValueError("this model has no position embeddings to compare: its positions are rotary")
+        raise GPTError("analysis.no_position_embeddings")
     unit = F.normalize(widened(model.wpe.weight), dim=-1)
     return unit @ unit.T

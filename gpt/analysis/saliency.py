@@ -10,6 +10,7 @@ from torch import Tensor
 from gpt.analysis import BATCH_TOKENS, Progress, check_token, log_probabilities, only_text, trace_text, widened
 from gpt.cache import KVCache
 from gpt.edits import Edits, Patch
+from gpt.errors import GPTError
 from gpt.model import GPT
 
 
@@ -60,10 +61,10 @@ def leaving_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[
     check_token(model, token)
     T = len(ids)
     if T < 2:
-        raise ValueError(f"leaving a token out needs a text of at least 2, not {T}")
+        raise GPTError("analysis.leave_one_out", n=T)
     for place in positions:
         if not 0 <= place < T:
-            raise ValueError(f"position {place} does not exist: the text has positions 0 to {T - 1}")
+            raise GPTError("position.unknown", position=place, last=T - 1)
     idx, weight = torch.tensor([list(ids)], device=model.device), widened(model.lm_head.weight)
 
     @torch.inference_mode()

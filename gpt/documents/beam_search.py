@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gpt.cache import KVCache
 from gpt.documents.generation import Generation
+from gpt.errors import GPTError
 from gpt.sampling import is_number, is_whole
 
 MAX_WIDTH = 32
@@ -63,14 +64,14 @@ class BeamSearch:
 
     def __init__(self, document: Generation, width: int, max_new_tokens: int, *, length_penalty: float = 1.0) -> None:
         if not is_whole(width) or not 1 <= width <= MAX_WIDTH:
-            raise ValueError(f"width must be a whole number in 1..{MAX_WIDTH}, not {width!r}")
+            raise GPTError("argument.whole_number_range", name="width", low=1, high=MAX_WIDTH, value=width)
         if not is_whole(max_new_tokens) or max_new_tokens < 1:
-            raise ValueError(f"max_new_tokens must be a whole number of at least 1, not {max_new_tokens!r}")
+            raise GPTError("argument.whole_number_min", name="max_new_tokens", low=1, value=max_new_tokens)
         if not is_number(length_penalty) or not -10 <= length_penalty <= 10:
-            raise ValueError(f"length_penalty must be a number in -10..10, not {length_penalty!r}")
+            raise GPTError("argument.number_range", name="length_penalty", low=-10, high=10, value=length_penalty)
         block_size = document.loaded.model.config.block_size
         if document.full:
-            raise ValueError(f"the context of {block_size} tokens is full")
+            raise GPTError("context.full", limit=block_size)
         self.document, self.width, self.length_penalty = document, width, length_penalty
         self.max_depth = min(max_new_tokens, block_size + 1 - len(document.ids))
         self.candidates: list[Candidate] = []
@@ -85,7 +86,7 @@ class BeamSearch:
     def best(self) -> Beam:
         """The best whole text. Raises ValueError while there is none."""
         if not self.finished:
-            raise ValueError("no beam is finished yet")
+            raise GPTError("beam.none_finished")
         return self.finished[0]
 
     def run(self) -> Beam:
@@ -103,7 +104,7 @@ class BeamSearch:
     def step(self) -> list[Candidate]:
         """Carry every beam on by one token. Raises ValueError when the search is done."""
         if self.done:
-            raise ValueError("the search is done")
+            raise GPTError("beam.search_finished")
         log_p = self._logits().log_softmax(dim=1).cpu()  # (beams, vocab_size)
         totals = log_p + self._totals[:, None]
         count = min(2 * self.width, totals.numel())

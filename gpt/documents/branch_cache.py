@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from gpt.errors import GPTError
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -34,7 +36,7 @@ class Shelf:
 
     def __init__(self, memory: int) -> None:
         if memory < 0:
-            raise ValueError(f"branch_memory must be at least 0 bytes, not {memory}")
+            raise GPTError("argument.minimum", name="branch_memory", low=0, value=memory)
         self.memory = memory
         self.forgotten: set[int] = set()
         self._pieces: OrderedDict[int, Piece] = OrderedDict()  # by first token, the oldest first

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from gpt.errors import GPTError
 from gpt.sampling import SamplingParams
 
 MAX_TOKENS = 2**16  # in all branches of a document together
@@ -25,9 +26,9 @@ class Origin:
 
     def __post_init__(self) -> None:
         if self.how not in get_args(How):
-            raise ValueError(f"a token is {', '.join(get_args(How))}, not {self.how!r}")
+            raise GPTError("argument.choice", name="how", choices=", ".join(get_args(How)), value=self.how)
         if (self.how == "sampled") != (self.params is not None and self.params.seed is not None):
-            raise ValueError("a sampled token has settings with a seed, and no other token has")
+            raise GPTError("document.token_params")
 
 
 TYPED, CHOSEN = Origin("typed"), Origin("chosen")
@@ -101,20 +102,20 @@ class Branches:
     def check(self, node: int) -> None:
         """Raise ValueError for a number that no token has."""
         if not 0 <= node < len(self.tokens):
-            raise ValueError(f"there is no token number {node}: the document has 0 to {len(self.tokens) - 1}")
+            raise GPTError("document.token_unknown", number=node, last=len(self.tokens) - 1)
 
     def check_room(self, count: int) -> None:
         """Raise ValueError where so many more tokens are too many."""
         if len(self.tokens) + count > MAX_TOKENS:
-            raise ValueError(f"a document holds at most {MAX_TOKENS:,} tokens in all its branches: start a new one")
+            raise GPTError("document.too_large", limit=MAX_TOKENS)
 
     def _append(self, token: Token) -> None:
         self.check_room(1)
         number = len(self.tokens)
         if number == 0 and token.parent is not None:
-            raise ValueError(f"the first token has none before it, but is said to follow number {token.parent}")
+            raise GPTError("document.first_token_parent", parent=token.parent)
         if number > 0 and (token.parent is None or not 0 <= token.parent < number):
-            raise ValueError(f"token number {number} must follow one of 0 to {number - 1}, not {token.parent}")
+            raise GPTError("document.token_parent", number=number, last=number - 1, parent=token.parent)
         self.tokens.append(token)
         self.depths.append(0 if token.parent is None else self.depths[token.parent] + 1)
         self._children.append([])
@@ -145,13 +146,13 @@ class History:
     def undo(self) -> int:
         """Where the text ended before the last action. Raises ValueError if there was none."""
         if not self.can_undo:
-            raise ValueError("there is nothing to undo")
+            raise GPTError("document.nothing_to_undo")
         self._at -= 1
         return self._tips[self._at]
 
     def redo(self) -> int:
         """Where the text ended after the action undone last. Raises ValueError if there is none."""
         if not self.can_redo:
-            raise ValueError("there is nothing to redo")
+            raise GPTError("document.nothing_to_redo")
         self._at += 1
         return self._tips[self._at]

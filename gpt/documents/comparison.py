@@ -14,6 +14,7 @@ from torch import Tensor
 from gpt.documents.branch_cache import common_length
 from gpt.documents.generation import Generation, Step
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.inference.products import LARGE
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.models.loading import LoadedModel
@@ -124,7 +125,7 @@ def divergences(
     """One for each position that both have read with the same text up to it. Raises ValueError for two vocabularies."""
     comparison = Comparison(left, right, left_params, right_params)
     if not comparison.comparable:
-        raise ValueError(f"{left.loaded.name} and {right.loaded.name} have different vocabularies: no common measure")
+        raise GPTError("compare.vocabularies", left=left.loaded.name, right=right.loaded.name)
     comparison.measure()
     return comparison.divergences
 

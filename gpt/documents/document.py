@@ -7,6 +7,7 @@ from copy import deepcopy
 from itertools import count
 
 from gpt.documents.branches import CHOSEN, TYPED, Branches, History, Origin
+from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.sampling import uniform
 from gpt.tokenizer import IncrementalDecoder, whole_ids
@@ -110,9 +111,9 @@ class Document:
         tip = self.path[-1] if after is None else self._node(after)
         room = self.block_size - self.tree.depths[tip]
         if room == 0 and ids:
-            raise ValueError(f"the context of {self.block_size} tokens is full")
+            raise GPTError("context.full", limit=self.block_size)
         if len(ids) > room:
-            raise ValueError(f"{len(ids)} tokens do not fit: the context of {self.block_size} has room for {room}")
+            raise GPTError("context.no_room", n=len(ids), limit=self.block_size, room=room)
         for token_id in ids:
             self.tokenizer.token_bytes(token_id)  # refuses an id that does not exist
         self.tree.check_room(len(ids))
@@ -142,7 +143,7 @@ class Document:
 
     def _node(self, position: int) -> int:
         if not 0 <= position < len(self.path):
-            raise ValueError(f"there is no position {position}: the text has positions 0 to {len(self.path) - 1}")
+            raise GPTError("position.unknown", position=position, last=len(self.path) - 1)
         return self.path[position]
 
     def _restart_decoder(self) -> None:

@@ -19,12 +19,14 @@ from typing import get_args
 from gpt.analysis.patching import patch_from
 from gpt.config import Activation
 from gpt.edits import PATCHABLE, Edits, Patch
+from gpt.errors import GPTError
 from gpt.model import GPT
 
 LARGEST = 10.0  # factor, either way: what a text from anywhere may ask for
 LONGEST = 40_000  # characters: every head of the largest GPT-2 scaled fits
 _SCALE = re.compile(r"(?:h(\d{1,4})\.(\d{1,4})|([af])(\d{1,4}))=(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)", re.ASCII)
 _PATCH = re.compile(rf"({'|'.join(PATCHABLE)})(\d{{1,4}})\.(\d{{1,7}})=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
+MAX_QUOTED_CHARS = 40  # of a part that an error names
 MOST_PATCHES = 16  # each is a pass over its text
 
 
@@ -52,35 +54,39 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
     Whether a model has the other layers and heads is for `Edits.check` or `Edits.fitting` to say.
     """
     if len(text) > LONGEST:
-        raise ValueError(f"a text of edits has at most {LONGEST:,} characters, not {len(text):,}")
+        raise GPTError("edit_text.too_long", limit=LONGEST, n=len(text))
     heads: dict[tuple[int, int], float] = {}
     branches: dict[str, dict[int, float]] = {"a": {}, "f": {}}
     activation: Activation | None = None
     drop_positions = False
     patches: dict[tuple[str, int, int], Patch] = {}
     for part in filter(None, text.split(",")):
+        quoted = part[:MAX_QUOTED_CHARS]
         scale = _SCALE.fullmatch(part)
         if scale is not None:
             layer, head, branch, branch_layer, factor = scale.groups()
             place, key = (heads, (int(layer), int(head))) if head else (branches[branch], int(branch_layer))
             if key in place:
-                raise _refused(part, "is there twice")
+                raise GPTError("edit_text.duplicate", part=quoted)
             place[key] = float(factor)
             if abs(place[key]) > LARGEST:
-                raise _refused(part, f"has a factor beyond {LARGEST:g}")
+                raise GPTError("edit_text.factor", part=quoted, limit=LARGEST)
         elif model is not None and (patch := _PATCH.fullmatch(part)) is not None:
             place = patch[1], int(patch[2]), int(patch[3])
-            if place in patches or len(patches) == MOST_PATCHES:
-                raise _refused(part, "is there twice" if place in patches else f"is one of more than {MOST_PATCHES}")
+            if place in patches:
+                raise GPTError("edit_text.duplicate", part=quoted)
+            if len(patches) == MOST_PATCHES:
+                raise GPTError("edit_text.too_many_patches", part=quoted, limit=MOST_PATCHES)
             patches[place] = patch_from(model, [int(token) for token in patch[4].split("-")], *place)
         elif part == "nopos" and not drop_positions:
             drop_positions = True
         elif part.startswith("act=") and activation is None:
             activation = part.removeprefix("act=")
             if activation not in get_args(Activation):
-                raise _refused(part, f"is not one of {', '.join(get_args(Activation))}")
+                choices = ", ".join(get_args(Activation))
+                raise GPTError("edit_text.activation", part=quoted, choices=choices)
         else:
-            raise _refused(part, "is no edit, or is there twice")
+            raise GPTError("edit_text.unknown", part=quoted)
     return Edits(heads, branches["a"], branches["f"], activation, drop_positions, tuple(patches.values()))
 
 
@@ -106,16 +112,12 @@ def edits_as_python(edits: Edits) -> str:
 def _source(patch: Patch) -> tuple[int, ...]:
     """The text that a patch is from."""
     if not patch.ids:
-        raise ValueError("a patch that is from no text is a vector of numbers, which has no short text")
+        raise GPTError("edit_text.patch_without_text")
     return patch.ids
 
 
 def _number(factor: float) -> str:
     """The shortest text that is this number again; 0, not 0.0."""
     if not math.isfinite(factor) or abs(factor) > LARGEST:
-        raise ValueError(f"a factor of {factor} has no place in a text: at most {LARGEST:g}, either way")
+        raise GPTError("edit_text.number", factor=factor, limit=LARGEST)
     return repr(float(factor)).removesuffix(".0")
-
-
-def _refused(part: str, why: str) -> ValueError:
-    return ValueError(f"{part[:40]!r} {why}")

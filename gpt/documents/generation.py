@@ -19,6 +19,7 @@ from gpt.documents.reading import BRANCH_MEMORY, Reading
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.text_statistics import TextStatistics, text_statistics
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.inference.threads import threads_for
 from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
 from gpt.models.gpu_twin import gpu_twin
@@ -149,7 +150,7 @@ class Generation(Document):
         Raises ValueError for a start below 1: nothing stands before the first token.
         """
         if start < 1:
-            raise ValueError(f"start must be at least 1, not {start}: the first token has no probability")
+            raise GPTError("generation.first_position", start=start)
         end = max(start, min(self.n_read + 1, len(self.ids)))
         return text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
 
@@ -203,7 +204,7 @@ class Generation(Document):
     def _step(self, params: SamplingParams, *, joined: bool) -> Step:
         """joined: one action with the step before."""
         if self.full:
-            raise ValueError(f"the context of {self.block_size} tokens is full")
+            raise GPTError("context.full", limit=self.block_size)
         return self._reading.read(self.ids, self.path, lambda: self._chosen(params, joined))
 
     def _chosen(self, params: SamplingParams, joined: bool) -> Step:
@@ -244,11 +245,11 @@ def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]
     ids = tokenizer.encode(prompt) if isinstance(prompt, str) else whole_ids(prompt)
     if not ids:
         if tokenizer.eot_id is None:
-            raise ValueError("this vocabulary has no end-of-text token to start from: the prompt must not be empty")
+            raise GPTError("prompt.empty")
         ids = [tokenizer.eot_id]
     if len(ids) > block_size:
         excess = len(ids) - block_size
-        raise ValueError(f"the prompt has {len(ids)} tokens, {excess} more than the context of {block_size}")
+        raise GPTError("context.prompt_too_long", n=len(ids), excess=excess, limit=block_size)
     for token_id in ids:
         tokenizer.token_bytes(token_id)
     return ids

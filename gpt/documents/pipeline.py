@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.sampling import SamplingParams, best, invert, stage_logits
 
@@ -99,7 +100,7 @@ def follow(logits: Tensor, stages: Sequence[Stage], token_id: int) -> list[Row]:
     Raises ValueError for an id outside the vocabulary.
     """
     if not 0 <= token_id < len(logits):
-        raise ValueError(f"token id {token_id} does not exist: the vocabulary has ids 0 to {len(logits) - 1}")
+        raise GPTError("token.unknown", token=token_id, last=len(logits) - 1)
     raw = logits.detach().to("cpu", torch.float32)
     rows = [_row("raw", raw, raw.double().log_softmax(dim=0), token_id)]
     return rows + [_row(stage.name, stage.logits, stage.log_probabilities, token_id) for stage in stages]

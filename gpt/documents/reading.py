@@ -11,6 +11,7 @@ from torch import Tensor
 from gpt.cache import KVCache
 from gpt.documents.branch_cache import Shelf
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.inference.engine import Engine, Outlook
 
 BRANCH_MEMORY = 2**28  # bytes
@@ -79,7 +80,7 @@ class Reading:
     def logits(self, position: int) -> Tensor:
         """(vocab_size,) float32: the scores of what may follow a position."""
         if not 0 <= position < self.length:
-            raise ValueError(f"position {position} has not been read: there are {self.length}")
+            raise GPTError("position.not_read", position=position, n=self.length)
         if self._newest is not None and self._newest[0] == position:
             return self._newest[1].logits
         return self.engine.logits(self.states[position : position + 1])[0]
@@ -95,9 +96,9 @@ class Reading:
         """(length, length): who looked at whom, in one head, or averaged over the heads for None."""
         config = self.model.config
         if not 0 <= layer < config.n_layer:
-            raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {config.n_layer - 1}")
+            raise GPTError("layer.unknown", layer=layer, last=config.n_layer - 1)
         if head is not None and not 0 <= head < config.n_head:
-            raise ValueError(f"head {head} does not exist: a layer has heads 0 to {config.n_head - 1}")
+            raise GPTError("head.unknown", head=head, last=config.n_head - 1)
         weights = self.cache.attn_weights(layer)[0]  # (nh, S, S)
         return weights.mean(dim=0) if head is None else weights[head]
 

@@ -10,6 +10,7 @@ from typing import Any
 from gpt.documents.branches import CHOSEN, MAX_TOKENS, TYPED, Branches, Origin, Token
 from gpt.documents.edit_text import parse_edits
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams, is_whole
 
@@ -56,50 +57,43 @@ class SavedDocument:
         Whether it fits a model is for `check` to say.
         """
         if len(text) > MAX_CHARACTERS:
-            raise ValueError(f"the file has {len(text):,} characters: a document has at most {MAX_CHARACTERS:,}")
+            raise GPTError("document_file.too_long", n=len(text), limit=MAX_CHARACTERS)
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            raise ValueError("the file is no JSON, as a saved document is") from None
+            raise GPTError("document_file.not_json") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise ValueError(f'the file is no document of this program: it does not say "format": "{FORMAT}"')
+            raise GPTError("document_file.format", format=FORMAT)
         if data.get("version") != VERSION or not is_whole(data["version"]):
-            raise ValueError(f"the file is of version {data.get('version')!r}: this program reads version {VERSION}")
+            raise GPTError("document_file.version", version=data.get("version"), known=VERSION)
         if not isinstance(data.get("model"), str):
-            raise ValueError(f"the model must be named in quotes, not be {data.get('model')!r}")
+            raise GPTError("document_file.model", value=data.get("model"))
         vocab_size = whole(data, "vocab_size", 1, 2**31)
         entries = items(data, "tokens")
         if not 1 <= len(entries) <= MAX_TOKENS:
-            raise ValueError(f"a document holds 1 to {MAX_TOKENS:,} tokens, not {len(entries):,}")
+            raise GPTError("document_file.length", limit=MAX_TOKENS, n=len(entries))
         settings = [read_settings(entry) for entry in items(data, "settings")]
         tokens = tuple(read_token(entry, settings, vocab_size) for entry in entries)
         n_prompt = whole(data, "prompt_tokens", 1, len(tokens))
         if any(token.origin != TYPED or token.parent != n - 1 for n, token in enumerate(tokens[1:n_prompt], 1)):
-            raise ValueError(
-                f"the first {n_prompt} tokens are the prompt: each must be typed and follow the one before"
-            )
+            raise GPTError("document_file.prompt", n=n_prompt)
         if tokens[0].origin != TYPED:
-            raise ValueError("the first token must be typed")
+            raise GPTError("document_file.first_token")
         Branches(tokens)  # refuses what is no tree
         if not isinstance(edits := data.get("edits", ""), str):
-            raise ValueError(f"the edits must stand in quotes, not be {edits!r}")
+            raise GPTError("document_file.edits", value=edits)
         return cls(data["model"], vocab_size, n_prompt, whole(data, "current", 0, len(tokens) - 1), tokens, edits)
 
     def check(self, loaded: LoadedModel) -> None:
         """Raise ValueError for a model whose vocabulary or context this document does not fit."""
         config = loaded.model.config
         if self.vocab_size != config.vocab_size:
-            raise ValueError(
-                f"the file is for a vocabulary of {self.vocab_size:,} tokens: that of {loaded.name} has "
-                f"{config.vocab_size:,}"
-            )
+            raise GPTError("document_file.vocabulary", n=self.vocab_size, model=loaded.name, n_vocab=config.vocab_size)
         length = 1 + max(Branches(self.tokens).depths)
         if length > config.block_size + 1:
-            raise ValueError(f"the file has a text of {length:,} tokens, and the context is {config.block_size:,}")
+            raise GPTError("document_file.text_length", n=length, limit=config.block_size)
         if self.n_prompt > config.block_size:
-            raise ValueError(
-                f"the file has a prompt of {self.n_prompt:,} tokens, and the context is {config.block_size:,}"
-            )
+            raise GPTError("document_file.prompt_length", n=self.n_prompt, limit=config.block_size)
         for token in self.tokens:
             loaded.tokenizer.token_bytes(token.token_id)
 
@@ -115,17 +109,17 @@ class SavedDocument:
 def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> Token:
     """One entry of "tokens"; that it follows an earlier one is checked with the tree."""
     if not isinstance(entry, dict):
-        raise ValueError(f"a token must be an object with id, after and how, not {entry!r}")
+        raise GPTError("document_file.token", value=entry)
     how, parent = entry.get("how"), entry.get("after")
     if parent is not None and not is_whole(parent):
-        raise ValueError(f'"after" must be the number of a token, not {parent!r}')
+        raise GPTError("document_file.after", value=parent)
     token_id = whole(entry, "id", 0, vocab_size - 1)
     if how == "sampled":
         if not settings:
-            raise ValueError("a token is said to be sampled, but the file has no settings")
+            raise GPTError("document_file.no_settings")
         return Token(token_id, parent, Origin("sampled", settings[whole(entry, "settings", 0, len(settings) - 1)]))
     if how not in ("typed", "chosen"):
-        raise ValueError(f"a token is typed, sampled or chosen, not {how!r}")
+        raise GPTError("document_file.how", value=how)
     return Token(token_id, parent, TYPED if how == "typed" else CHOSEN)
 
 
@@ -133,10 +127,10 @@ def read_settings(entry: Any) -> SamplingParams:
     """One entry of "settings", seed included."""
     names = {field.name for field in fields(SamplingParams)}
     if not isinstance(entry, dict) or not set(entry) <= names:
-        raise ValueError(f"settings are an object of {', '.join(sorted(names))}, not {entry!r}")
+        raise GPTError("document_file.settings", names=", ".join(sorted(names)), value=entry)
     params = SamplingParams(**entry)
     if params.seed is None:
-        raise ValueError(f"settings need a seed, and these have none: {entry!r}")
+        raise GPTError("document_file.no_seed", value=entry)
     return params
 
 
@@ -144,12 +138,12 @@ def whole(data: Mapping[str, Any], name: str, least: int, most: int) -> int:
     """A whole number of the file between two limits."""
     value = data.get(name)
     if not is_whole(value) or not least <= value <= most:
-        raise ValueError(f'"{name}" must be a whole number in {least}..{most}, not {value!r}')
+        raise GPTError("argument.whole_number_range", name=f'"{name}"', low=least, high=most, value=value)
     return value
 
 
 def items(data: Mapping[str, Any], name: str) -> list[Any]:
     """A list of the file."""
     if not isinstance(data.get(name), list):
-        raise ValueError(f'the file has no list "{name}"')
+        raise GPTError("document_file.no_list", name=name)
     return data[name]

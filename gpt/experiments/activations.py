@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gpt.config import Activation
+from gpt.errors import GPTError
 from gpt.model import ACTIVATIONS, GPT
 from gpt.trace import Trace
 
@@ -39,7 +40,7 @@ def activation_curve(name: Activation, x: Tensor) -> Curve:
 def check_activation(name: str) -> None:
     """Raise ValueError for a name that `GPTConfig` does not know."""
     if name not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {get_args(Activation)}, not {name!r}")
+        raise GPTError("argument.choice", name="activation", choices=", ".join(get_args(Activation)), value=name)
 
 
 def gelu_difference(x: Tensor) -> Tensor:
@@ -57,7 +58,7 @@ def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> floa
         return activation_curve(name, torch.tensor(x)).slope.item()
 
     if not slope(low) < 0 < slope(high):
-        raise ValueError(f"the slope of {name} does not change its sign between {low:g} and {high:g}")
+        raise GPTError("experiment.slope", name=name, low=low, high=high)
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
@@ -71,7 +72,7 @@ def pre_activations(model: GPT, ids: Sequence[int], layer: int) -> Tensor:
     Raises ValueError for a layer that the model does not have.
     """
     if not 0 <= layer < model.config.n_layer:
-        raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {model.config.n_layer - 1}")
+        raise GPTError("layer.unknown", layer=layer, last=model.config.n_layer - 1)
     trace = Trace()
     model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
     return trace.layers[layer].mlp_pre[0]

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gpt.errors import GPTError
 from gpt.experiments.linear import linear
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -49,9 +50,9 @@ def normalise(
 ) -> Normalised:
     """Normalise each row of (n, C). Raises ValueError for rows of one number, and for eps that is not above 0."""
     if rows.dim() != 2 or rows.shape[1] < 2:
-        raise ValueError(f"rows must be (n, C) with C of at least 2, not {tuple(rows.shape)}")
+        raise GPTError("experiment.rows", shape=tuple(rows.shape))
     if not eps > 0:
-        raise ValueError(f"eps must be above 0, not {eps:g}: a row of equal numbers would be divided by zero")
+        raise GPTError("experiment.eps", eps=eps)
     mean = rows.mean(dim=1)
     variance = rows.var(dim=1, unbiased=False)
     standard = (rows - mean[:, None]) / torch.sqrt(variance[:, None] + eps)
@@ -73,7 +74,7 @@ def norm_input(model: GPT, ids: Sequence[int], norm: Norm, layer: int = 0) -> No
     A model without biases shifts by 0. Raises ValueError for a layer that the model does not have.
     """
     if norm != "ln_f" and not 0 <= layer < model.config.n_layer:
-        raise ValueError(f"layer {layer} does not exist: the model has layers 0 to {model.config.n_layer - 1}")
+        raise GPTError("layer.unknown", layer=layer, last=model.config.n_layer - 1)
     trace = Trace()
     model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
     if norm == "ln_f":

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.config import Position
+from gpt.errors import GPTError
 from gpt.model import rotary_angles, rotate
 from gpt.training.learner import Batch, Learner
 from gpt.training.recipe import Recipe
@@ -71,11 +72,9 @@ def extrapolation_steps(
 ) -> Iterator[Extrapolation]:
     """The same, told as it learns: it reads the same long texts `tests` times, the last time after all updates."""
     if position not in get_args(Position):
-        raise ValueError(f"position must be one of {', '.join(get_args(Position))}, not {position!r}")
+        raise GPTError("argument.choice", name="position", choices=", ".join(get_args(Position)), value=position)
     if not 8 < trained_length < tested_length:
-        raise ValueError(
-            f"trained_length must be above 8 and below tested_length, not {trained_length} and {tested_length}"
-        )
+        raise GPTError("experiment.lengths", trained=trained_length, tested=tested_length)
     rule = ChanceRule(seed)
     recipe = replace(RECIPE, block_size=tested_length, steps=steps, seed=seed)
     learner = Learner(recipe, LETTERS, position=position)

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.experiments.shapes import count_parameters, flops_per_token, parameter_parts
 from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.models.loading import LoadedModel
@@ -68,7 +69,7 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
     """What the command wrote. Raises ValueError if it was not run."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {path.name}: python -m gpt.experiments.scaling writes it")
+        raise GPTError("experiment.no_results", file=path.name)
     found = json.loads(path.read_text(encoding="utf-8"))
     curves = tuple(
         ScalingCurve(**{**curve, "points": tuple(ScalingPoint(**point) for point in curve["points"])})
@@ -133,7 +134,7 @@ def go_on(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]:
     if state is None:
         return []
     if state["recipe"] != asdict(trainer.recipe):
-        raise ValueError(f"{path} is of a run with another recipe: delete it to begin anew")
+        raise GPTError("experiment.other_recipe", path=path)
     trainer.load(state)
     return [ScalingPoint(**point) for point in state["points"]]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
 NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # of one number; scales of int8 not counted
@@ -69,7 +70,7 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
     appendix F (both products of attention, the head). Raises ValueError for a position outside of the context.
     """
     if not 0 <= position < config.block_size:
-        raise ValueError(f"position must lie in 0..{config.block_size - 1}, not {position}")
+        raise GPTError("argument.range", name="position", low=0, high=config.block_size - 1, value=position)
     width = config.n_embd
     blocks = 0 if skeleton else config.n_layer
     per_block = 4 * width * width + 2 * width * config.ff_size

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gpt.config import Activation
+from gpt.errors import GPTError
 from gpt.experiments.activations import check_activation
 from gpt.experiments.linear import linear
 from gpt.model import ACTIVATIONS
@@ -49,7 +50,7 @@ def shortcut_gradients(
     """
     for name, value in (("depth", depth), ("width", width)):
         if value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
+            raise GPTError("argument.minimum", name=name, low=1, value=value)
     check_activation(activation)
     widths = [width] * depth + [1]
     return ShortcutGradients(*(mean_gradients(widths, seed, activation, shortcuts) for shortcuts in (False, True)))

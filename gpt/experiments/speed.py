@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -87,7 +88,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
     Raises ValueError for an empty text and for a length outside of the context.
     """
     if not ids:
-        raise ValueError("the text is empty: nothing to measure")
+        raise GPTError("experiment.nothing_to_measure")
     for length in lengths:
         check_length(model.config, length)
     longest = (list(ids) * (max(lengths) // len(ids) + 1))[: max(lengths)]
@@ -136,4 +137,4 @@ def finish(device: torch.device) -> None:
 def check_length(config: GPTConfig, length: int) -> None:
     """Raise ValueError for a length outside of the context."""
     if not 1 <= length <= config.block_size:
-        raise ValueError(f"length must lie in 1..{config.block_size}, not {length}")
+        raise GPTError("argument.range", name="length", low=1, high=config.block_size, value=length)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.training.evaluation import Score, windows
 
@@ -69,7 +70,7 @@ def read_windows(loaded: LoadedModel, ids: Sequence[int], *, stride: int | None 
     """The same piece by piece: per window the surprises of the tokens that count in it. Bad arguments raise at once."""
     stride = checked_stride(loaded, stride)
     if len(ids) < 2:
-        raise ValueError(f"a loss needs at least two tokens, not {len(ids)}: the first has nothing before it")
+        raise GPTError("experiment.loss_too_short", n=len(ids))
     length = max(1, loaded.model.config.block_size - 1)  # the last token of a window is only a target
     return (_read(loaded, inputs, targets) for inputs, targets in windows(list(ids), length, stride))
 
@@ -85,7 +86,7 @@ def checked_stride(loaded: LoadedModel, stride: int | None) -> int:
     if stride is None:
         return max(1, block_size // 2)
     if isinstance(stride, bool) or not isinstance(stride, int) or not 1 <= stride <= max(1, block_size - 1):
-        raise ValueError(f"stride must be a whole number in 1..{max(1, block_size - 1)}, not {stride!r}")
+        raise GPTError("argument.whole_number_range", name="stride", low=1, high=max(1, block_size - 1), value=stride)
     return stride
 
 

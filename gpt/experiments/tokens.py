@@ -12,6 +12,7 @@ from pathlib import Path
 
 import regex
 
+from gpt.errors import GPTError
 from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer
 
@@ -101,7 +102,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     Source: Sennrich et al., arXiv 1508.07909, on bytes as in GPT-2.
     """
     if len(found := words(tokenizer, word)) != 1:
-        raise ValueError(f"{word!r} is cut into {len(found)} words before anything is joined: give one of them")
+        raise GPTError("experiment.several_words", text=word, n=len(found))
     ranks = tokenizer.encoding._mergeable_ranks
     parts = tuple(bytes([byte]) for byte in found[0].encode())
     steps: list[MergeStep] = []
@@ -127,7 +128,7 @@ def pieces(vocabulary: Vocabulary, text: str) -> tuple[Piece, ...]:
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
     """How many tokens a text takes. Raises ValueError for an empty one."""
     if not text:
-        raise ValueError("the text is empty: nothing to count")
+        raise GPTError("experiment.nothing_to_count")
     return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.experiments.shapes import count_parameters
 from gpt.model import GPT
 
@@ -70,7 +71,7 @@ def nearest_tokens(model: GPT, token_id: int, count: int = 10) -> list[Neighbour
     Raises ValueError for a token that the model does not have.
     """
     if not 0 <= token_id < model.config.vocab_size:
-        raise ValueError(f"token id {token_id} does not exist: the model has 0 to {model.config.vocab_size - 1}")
+        raise GPTError("token.unknown", token=token_id, last=model.config.vocab_size - 1)
     rows = torch.nn.functional.normalize(model.wte.weight.float(), dim=1)  # (vocab_size, C)
     similarity = rows @ rows[token_id]
     similarity[token_id] = -torch.inf

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.model import GPT, ForwardContext
 from gpt.models.checkpoints.bpe_files import encoding
@@ -22,7 +23,7 @@ from gpt.tokenizer import END_OF_TEXT, Tokenizer
 BUDGET = 2**30  # bytes of all models that are being looked at at the same time
 
 
-class NoRoom(ValueError):
+class NoRoom(GPTError):
     """There would be room, but not now: others are using it."""
 
 
@@ -102,11 +103,9 @@ def vocabulary_of(size: int, known: Vocabulary) -> Vocabulary:
     if size > known.n_vocab:
         return PaddedVocabulary(known, size)
     if not isinstance(known, Tokenizer):
-        raise ValueError(
-            f"a vocabulary of {known.n_vocab:,} tokens that is not made of bytes cannot be cut to {size:,}"
-        )
+        raise GPTError("experiment.vocabulary_not_bytes", n=known.n_vocab, size=size)
     if size < 257:
-        raise ValueError(f"a vocabulary of bytes needs at least 257 tokens to spell every text, not {size}")
+        raise GPTError("experiment.vocabulary_size", size=size)
     ranks = {token: rank for token, rank in known.encoding._mergeable_ranks.items() if rank < size - 1}
     return encoding(ranks, {END_OF_TEXT: size - 1}, size)
 
@@ -150,10 +149,10 @@ class Workshop:
         """
         need = run_bytes(config, skeleton=skeleton_only)
         if need > self.budget:
-            raise ValueError(f"this shape needs {gigabytes(need)} of memory, at most {gigabytes(self.budget)} are lent")
+            raise GPTError("memory.shape_limit", need=gigabytes(need), limit=gigabytes(self.budget))
         with self._lock:
             if need > min(self.budget - self._taken, free_memory()):
-                raise NoRoom(f"this shape needs {gigabytes(need)} of memory, which others are using: try again later")
+                raise NoRoom("memory.shape_in_use", need=gigabytes(need))
             self._taken += need
         try:
             make = skeleton if skeleton_only else GPT

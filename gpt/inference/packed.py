@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gpt.errors import GPTError
 from gpt.inference.products import LARGE, Blocks, Columns, Packing, in_bytes, matrix_numbers, product, unused_rows
 
 
@@ -111,6 +112,6 @@ def pack(model: nn.Module, packing: Packing, large: bool | None = None) -> None:
 def check_packing(packing: Packing) -> None:
     """Raise ValueError where this computer has no kernels for a precision."""
     if not torch.backends.mkldnn.is_available():
-        raise ValueError(f"precision {packing} needs oneDNN, which this build of torch does not have: choose fp32")
+        raise GPTError("precision.onednn", precision=packing)
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
-        raise ValueError("precision int8 needs an x86 CPU: choose fp32 or bf16")
+        raise GPTError("precision.int8_cpu")

@@ -21,6 +21,7 @@ from huggingface_hub.file_download import http_get, repo_folder_name
 from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
+from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import MERGES, TOGETHER, WORDS
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -36,7 +37,7 @@ NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)  # those of its HTTP libra
 Progress = Callable[[int, int], None]  # bytes that are here, bytes there will be
 
 
-class Unreachable(ValueError):
+class Unreachable(GPTError):
     """The hub does not answer, and the cache has no copy of the model."""
 
 
@@ -56,19 +57,16 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
             snapshot_download(repo_id, allow_patterns=[TOGETHER])
         return folder
     except (GatedRepoError, RepositoryNotFoundError, HFValidationError):
-        raise ValueError(f"there is no public model {repo_id!r} on the Hugging Face hub") from None
+        raise GPTError("hub.unknown", name=repo_id) from None
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
-            raise ValueError(f"{repo_id} has no {WEIGHTS} on the hub: other formats are not fetched") from None
+            raise GPTError("hub.format", name=repo_id, file=WEIGHTS) from None
         reason = "no network"
     except NETWORK_ERRORS as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
     if (folder := cached(repo_id)) is not None:
         return folder
-    raise Unreachable(
-        f"{repo_id} could not be fetched from the Hugging Face hub ({reason}): connect to the internet and choose it "
-        "again, the download goes on where it stopped. The model that comes with the app needs no network"
-    )
+    raise Unreachable("hub.unreachable", name=repo_id, reason=reason)
 
 
 def cached(repo_id: str) -> Path | None:

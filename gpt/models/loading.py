@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 import torch
 
+from gpt.errors import GPTError
 from gpt.inference.engine import Engine
 from gpt.inference.huge_pages import use_huge_pages
 from gpt.inference.packed import pack
@@ -64,7 +65,7 @@ def best_device() -> torch.device:
 def check_precision(precision: str) -> None:
     """Raise ValueError for a precision that models cannot be loaded in."""
     if precision not in get_args(Precision):
-        raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, not {precision!r}")
+        raise GPTError("argument.choice", name="precision", choices=", ".join(get_args(Precision)), value=precision)
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device) -> int:
@@ -93,7 +94,7 @@ def build(
     packed = can_pack(precision, device)
     if precision == "int8" and not packed:
         place = "ZeroGPU" if on_zero_gpu() else device
-        raise ValueError(f"precision int8 is for CPUs: on {place} choose bf16")
+        raise GPTError("precision.int8_device", device=place)
     dtype = torch.float32 if packed else DTYPES[precision]
     if untrained:
         model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
@@ -109,10 +110,10 @@ def build(
     try:
         model.to(device)
     except torch.OutOfMemoryError:
-        raise ValueError(f"{name} does not fit in the memory of {device}: choose a smaller model") from None
+        raise GPTError("memory.device", model=name, device=device) from None
     with torch.inference_mode(), threads_for(pass_work(matrix_numbers(model), 1)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
-            raise ValueError(f"{name} gives logits that are NaN or infinite: this training went wrong")
+            raise GPTError("checkpoint.logits_not_finite", model=name)
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout)
 
 

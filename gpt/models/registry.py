@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 
+from gpt.errors import GPTError
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import weight_files
@@ -137,7 +138,7 @@ class Registry:
             try:
                 os.link(file.resolve(), Path(folder.name) / file.name)
             except FileExistsError:
-                raise ValueError(f"two of the files are named {file.name}") from None
+                raise GPTError("file.duplicate", file=file.name) from None
             except OSError:  # another file system, or none that links
                 _copy(file, Path(folder.name))
         wanted = name or weight_files(Path(folder.name))[0].name
@@ -168,7 +169,7 @@ class Registry:
             source = self._sources.get(name)
             if source is None:
                 known = ", ".join(self._listed())
-                raise ValueError(f"there is no model {name[:MAX_NAME_CHARS]!r}: known models are {known}")
+                raise GPTError("model.unknown", name=name[:MAX_NAME_CHARS], models=known)
             loaded = self._kept.get(name) or self._in_memory.get(name)
             if loaded is not None:
                 self._keep(loaded)
@@ -185,11 +186,11 @@ class Registry:
         """A copy of a shared model in float32 that is not shared. Raises ValueError if it does not fit beside it."""
         source, device = self._sources.get(name), self.device or best_device()
         if source is None:
-            raise ValueError(f"{name} is no shared model")
+            raise GPTError("model.not_shared", name=name)
         checkpoint = source.open()
         n_bytes, free = memory_of(checkpoint, "fp32", device), free_memory(device)
         if n_bytes > free:
-            raise ValueError(f"{name} in fp32 needs {gigabytes(n_bytes)} of memory, and {gigabytes(free)} are free")
+            raise GPTError("memory.fp32_copy", model=name, need=gigabytes(n_bytes), free=gigabytes(free))
         return build(name, checkpoint, device, "fp32", untrained=source.untrained)
 
     def _run(self, name: str, source: Source, load: Load) -> None:
@@ -238,18 +239,13 @@ class Registry:
             if self.memory is None:
                 self.memory = free_memory("cpu" if on_zero_gpu() else device) // 2
             if n_bytes > self.memory:
-                raise ValueError(
-                    f"{name} needs {gigabytes(n_bytes)} of memory, and models may take {gigabytes(self.memory)}: "
-                    "choose a smaller one, or give models more memory"
-                )
+                raise GPTError("memory.limit", model=name, need=gigabytes(n_bytes), limit=gigabytes(self.memory))
             for candidate in list(self._kept):
                 if self._taken() + n_bytes <= self.memory:
                     break
                 self._evict(candidate)
             if self._taken() + n_bytes > self.memory:
-                raise ValueError(
-                    f"{name} needs {gigabytes(n_bytes)} of memory, but other models are in use: try again later"
-                )
+                raise GPTError("memory.in_use", model=name, need=gigabytes(n_bytes))
             self._reserved[load] = n_bytes
 
     def _taken(self) -> int:
@@ -267,7 +263,7 @@ def _copy(file: Path, folder: Path) -> None:
     try:
         shutil.copyfile(file, folder / file.name)
     except OSError as error:
-        raise ValueError(f"{file.name} cannot be read: {error.strerror or error}") from None
+        raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
 
 
 _shared = Registry()

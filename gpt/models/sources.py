@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from gpt.errors import GPTError
 from gpt.models import hub
 from gpt.models.checkpoints import Checkpoint, open_checkpoint
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision
@@ -52,7 +53,7 @@ def find_source(name_or_path: str | Path, n_head: int | None = None) -> Source:
     if name not in MODELS and (path := _existing(name)):
         return Source(path, n_head)
     if name not in MODELS and not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
-        raise ValueError(f"there is no model, file or folder {name!r}: known models are {', '.join(MODELS)}")
+        raise GPTError("model.unknown_source", name=name, models=", ".join(MODELS))
     return Source(name, n_head)
 
 
@@ -71,7 +72,7 @@ def usable(device: str | torch.device) -> torch.device:
         found = torch.device(device)
         torch.empty(1, device=found).item()  # which has numbers: meta has none
     except (AssertionError, NotImplementedError, RuntimeError, TypeError):
-        raise ValueError(f"this computer has no device {str(device)!r} that torch can use: choose cpu") from None
+        raise GPTError("device.unknown", device=str(device)) from None
     return found
 
 

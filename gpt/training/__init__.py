@@ -28,6 +28,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from types import FrameType
 
+from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.training.corpus import Rows, encode_stories, fingerprint, learn_tokenizer, read_stories, split_stories
 from gpt.training.evaluation import sample
@@ -57,7 +58,7 @@ class Run:
         stories = read_stories(text)
         self.fingerprint = fingerprint(stories)
         if self.saved is not None and self.saved.get("text", self.fingerprint) != self.fingerprint:
-            raise ValueError(f"{text} is not the text that the run in {out} was begun with")
+            raise GPTError("training.other_text", text=text, folder=out)
         self.training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
         self.tokenizer = self.folder.tokenizer() if resume else learn_tokenizer(self.training, recipe.vocab_size)
         self.rows = Rows(self.training, self.tokenizer, recipe.block_size, recipe.seed)
@@ -189,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for package in PACKAGES:
             if importlib.util.find_spec(package) is None:
-                raise ValueError(f"training needs the package {package}: pip install {package}")
+                raise GPTError("training.package", package=package)
         recipe = Recipe(**{f.name: getattr(options, f.name) for f in fields(Recipe)})
         with StopSignal() as stop, joined(recipe.precision) as process:
             run = Run(options.text, options.out, recipe, resume=options.resume or options.card)

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from gpt.errors import GPTError
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, load_vocabulary, save_vocabulary
 
 
@@ -19,15 +20,15 @@ def read_stories(path: Path | str) -> list[str]:
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {path}")
+        raise GPTError("training.no_file", path=path)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text (byte {error.start} is not)") from None
+        raise GPTError("training.file_not_utf8", file=path, byte=error.start) from None
     stories = [story.strip() for story in text.split(END_OF_TEXT)]
     stories = [story for story in stories if story]
     if not stories:
-        raise ValueError(f"{path} holds no text")
+        raise GPTError("training.no_text", path=path)
     return stories
 
 
@@ -56,7 +57,7 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     tokenizers package (arXiv 1508.07909 describes the method).
     """
     if vocab_size < 257:
-        raise ValueError(f"vocab_size must be at least 257 (256 bytes and end-of-text), not {vocab_size}")
+        raise GPTError("training.vocabulary_size", n=vocab_size)
     from tokenizers import Regex, models, pre_tokenizers, trainers
     from tokenizers import Tokenizer as Trainable
 
@@ -93,7 +94,7 @@ def encode_stories(stories: list[str], tokenizer: Tokenizer, block_size: int, pa
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
     if n_tokens <= block_size:
-        raise ValueError(f"the {part} text has {n_tokens} tokens: fewer than one context of {block_size} and one more")
+        raise GPTError("training.part_too_short", part=part, n=n_tokens, block_size=block_size)
     return documents
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
+from gpt.errors import GPTError
 from gpt.generate import generate
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
@@ -65,7 +66,7 @@ def score_stories(model: GPT, tokenizer: Tokenizer, stories: list[str], *, batch
     Raises ValueError for a vocabulary without an end-of-text token.
     """
     if tokenizer.eot_id is None:
-        raise ValueError("this vocabulary has no end-of-text token to start a story from")
+        raise GPTError("vocabulary.no_end_of_text")
     device = model.device
     documents = [[tokenizer.eot_id, *tokenizer.encode(story)] for story in stories]
     pairs = [pair for ids in documents for pair in windows(ids, model.config.block_size)]

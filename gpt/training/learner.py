@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.config import Position
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.training.recipe import Recipe, make_optimizers, set_rate
 
@@ -30,7 +31,7 @@ class Learner:
 
     def __init__(self, recipe: Recipe, n_vocab: int, *, position: Position = "learned") -> None:
         if recipe.dropout:
-            raise ValueError(f"dropout must be 0 here, not {recipe.dropout:g}: the numbers would not repeat")
+            raise GPTError("training.dropout", dropout=recipe.dropout)
         self.recipe = recipe
         config = replace(recipe.model_config(n_vocab), position=position)
         generator = torch.Generator().manual_seed(recipe.seed)
@@ -54,7 +55,7 @@ class Learner:
             loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         if not (math.isfinite(loss.item()) and math.isfinite(norm)):
-            raise ValueError(f"the loss became infinite at step {self.step}: try a lower learning rate")
+            raise GPTError("training.loss_infinite", step=self.step)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -66,5 +67,5 @@ class Learner:
         """The loss of the weights of this moment, in nats. Raises ValueError if it is not finite."""
         loss = self.model.loss(batch.idx, batch.targets).item()
         if not math.isfinite(loss):
-            raise ValueError(f"the loss became infinite at step {self.step}: try a lower learning rate")
+            raise GPTError("training.loss_infinite", step=self.step)
         return loss

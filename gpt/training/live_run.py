@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from gpt.background import lower_priority
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Vocabulary
@@ -78,7 +79,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Progress:
-    """A run at one moment. seconds: since it began to train, pauses included. message: why it ended, if not at its end.
+    """A run at one moment. seconds: since it began to train, pauses included. problem: why it ended before its last step.
 
     paused: seconds of the pauses that are over.
     factor: what the learning rates of the recipe are multiplied by. place: 1 for the next to begin, 0 once it has.
@@ -92,7 +93,7 @@ class Progress:
     factor: float
     losses: tuple[LossPoint, ...]
     looks: tuple[Look, ...]
-    message: str = ""
+    problem: GPTError | None = None
     place: int = 0
 
     @property
@@ -113,11 +114,11 @@ class LiveRun:
         self.recipe = replace(recipe, block_size=material.block_size)
         for name, most in LARGEST.items():
             if (value := getattr(self.recipe, name)) > most:
-                raise ValueError(f"{name} must be at most {most} for a training to be watched, not {value}")
+                raise GPTError("training.too_large_to_watch", name=name, limit=most, value=value)
         self.learner = Learner(self.recipe, material.vocabulary.n_vocab)
         self._changed = threading.Condition()  # guards everything below
         self._state: State = "waiting"
-        self._message = ""
+        self._problem: GPTError | None = None
         self._factor = 1.0
         self._losses: list[LossPoint] = []
         self._looks: list[Look] = []
@@ -145,7 +146,7 @@ class LiveRun:
     def change_rate(self, factor: float) -> None:
         """Multiply the learning rates of the recipe from the next update on. Raises ValueError outside of 0 to 100."""
         if not 0 <= factor <= 100:
-            raise ValueError(f"the learning rate can be multiplied by 0 to 100, not {factor:g}")
+            raise GPTError("training.rate_factor", factor=factor)
         with self._changed:
             self._factor = factor
 
@@ -178,14 +179,14 @@ class LiveRun:
                 factor=self._factor,
                 losses=tuple(self._losses),
                 looks=tuple(self._looks),
-                message=self._message,
+                problem=self._problem,
             )
 
     @property
     def loaded(self) -> LoadedModel:
         """The model that was learned. Raises ValueError unless the run has finished."""
         if self.state != "finished":
-            raise ValueError(f"this training is {self.state}: there is a model when it has finished")
+            raise GPTError("training.not_finished", state=self.state)
         return self._as_loaded()
 
     def save(self, folder: Path | str) -> None:
@@ -207,10 +208,10 @@ class LiveRun:
         try:
             lower_priority()
             self._learn()
-        except ValueError as error:  # the numbers ran away
-            self._end("failed", str(error))
+        except GPTError as error:  # the numbers ran away
+            self._end("failed", error)
         finally:
-            self._end("failed", "the training broke off: the log of the server says why")
+            self._end("failed", GPTError("training.broke_off"))
             on_end()
 
     def _learn(self) -> None:
@@ -229,7 +230,8 @@ class LiveRun:
         if self.state not in OVER:
             self._look()
             left = steps - learner.step
-            self._end("finished", f"its {self.time_limit:g} seconds were over {left:,} steps early" if left else "")
+            problem = GPTError("training.time_limit", seconds=self.time_limit, left=left) if left else None
+            self._end("finished", problem)
 
     def _may_go_on(self) -> bool:
         """Wait as long as there is a pause; False when the run was called off or its time is over."""
@@ -269,9 +271,9 @@ class LiveRun:
                 self._state = after
                 self._changed.notify_all()
 
-    def _end(self, state: State, message: str = "") -> None:
+    def _end(self, state: State, problem: GPTError | None = None) -> None:
         """The first end counts."""
         with self._changed:
             if self._state not in OVER:
-                self._state, self._message, self._ended = state, message, time.monotonic()
+                self._state, self._problem, self._ended = state, problem, time.monotonic()
                 self._changed.notify_all()

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.models.meta import meta_model
 from gpt.models.sources import load_model
@@ -45,7 +46,7 @@ def write_card(
     Raises ValueError before the first evaluation.
     """
     if not folder.log():
-        raise ValueError(f"{folder.path} has no weights yet that a card could speak of")
+        raise GPTError("training.no_weights", folder=folder.path)
     loaded = load_model(folder.best)
     score = score_stories(loaded.model, loaded.tokenizer, list(held_back))
     parts = [

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import encoding
 from gpt.models.checkpoints.vocabularies import Characters, Vocabulary
@@ -29,13 +30,13 @@ TEXT_RECIPE = replace(RECIPE, block_size=64, batch_size=16, steps=1500)
 def read_upload(data: bytes, name: str = "this file") -> str:
     """The text of an uploaded file. Raises ValueError if it is too large, empty or no text."""
     if len(data) > LARGEST:
-        raise ValueError(f"{name} has {len(data):,} bytes: at most {LARGEST:,} can be learned from")
+        raise GPTError("training.file_too_large", file=name, n=len(data), limit=LARGEST)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not UTF-8 text: its byte {error.start} is none of a character") from None
+        raise GPTError("training.file_not_utf8", file=name, byte=error.start) from None
     if "\0" in text:
-        raise ValueError(f"{name} is not text: it holds a zero byte")
+        raise GPTError("training.file_binary", file=name)
     return text
 
 
@@ -50,19 +51,19 @@ class TextMaterial:
 
     def __init__(self, text: str, *, units: Units = "characters", block_size: int = 64, seed: int = 0) -> None:
         if units not in get_args(Units):
-            raise ValueError(f"units must be one of {', '.join(get_args(Units))}, not {units!r}")
+            raise GPTError("argument.choice", name="units", choices=", ".join(get_args(Units)), value=units)
         text = text.replace("\r\n", "\n").encode("utf-8", "replace_surrogate").decode()
         if not text.strip():
-            raise ValueError("the text is empty: there is nothing to learn from")
+            raise GPTError("training.empty_text")
         if (n_bytes := len(text.encode())) > LARGEST:
-            raise ValueError(f"the text has {n_bytes:,} bytes: at most {LARGEST:,} can be learned from")
+            raise GPTError("training.text_too_large", n=n_bytes, limit=LARGEST)
         self.seed, self.block_size, self.start = seed, block_size, text[0]
         self.vocabulary: Vocabulary = every_byte() if units == "bytes" else characters_of(text)
         ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
         if len(ids) < (least := self.least(block_size)):
-            raise ValueError(f"the text has {len(ids):,} {units}: with a context of {block_size} it needs {least:,}")
+            raise GPTError("training.text_too_short", n=len(ids), units=units, block_size=block_size, least=least)
         if len(set(ids)) < 2:
-            raise ValueError("the text is one character again and again: there is nothing to predict")
+            raise GPTError("training.one_character")
         held_back = max(int(len(ids) * HELD_BACK), block_size + 1)
         tokens = torch.tensor(ids, dtype=torch.int16)  # no vocabulary here is larger
         self.training, self.testing = tokens[:-held_back], tokens[-held_back:]
@@ -104,8 +105,5 @@ def characters_of(text: str) -> Characters:
     """A vocabulary of the characters of a text. Raises ValueError if there are too many."""
     found = sorted(set(text))
     if len(found) > MOST_CHARACTERS:
-        raise ValueError(
-            f"the text has {len(found):,} different characters, and {MOST_CHARACTERS} can be told apart: "
-            "learn its bytes instead"
-        )
+        raise GPTError("training.too_many_characters", n=len(found), limit=MOST_CHARACTERS)
     return Characters(found)

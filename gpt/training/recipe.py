@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.model import GPT
 
 
@@ -54,10 +55,11 @@ class Recipe:
             value, limits = getattr(self, each.name), each.metadata
             if limits["choices"]:
                 if value not in limits["choices"]:
-                    raise ValueError(f"{each.name} must be one of {', '.join(limits['choices'])}, not {value!r}")
+                    raise GPTError("argument.choice", name=each.name, choices=", ".join(limits["choices"]), value=value)
             elif not limits["low"] <= value <= limits["high"]:
-                most = "" if limits["high"] == math.inf else f" and at most {limits['high']}"
-                raise ValueError(f"{each.name} must be at least {limits['low']}{most}, not {value!r}")
+                if limits["high"] == math.inf:
+                    raise GPTError("argument.minimum", name=each.name, low=limits["low"], value=value)
+                raise GPTError("argument.range", name=each.name, low=limits["low"], high=limits["high"], value=value)
         self.model_config(self.vocab_size)  # refuses shapes that no model can have
 
     def model_config(self, n_vocab: int) -> GPTConfig:
@@ -87,12 +89,9 @@ class Recipe:
             if old == new:
                 continue
             if each.name != "steps":
-                raise ValueError(f"this run was begun with {each.name} {old}, not {new}")
+                raise GPTError("training.other_recipe", name=each.name, old=old, new=new)
             if step > new or any(begun.rate(i) != self.rate(i) for i in range(step)):
-                raise ValueError(
-                    f"this run was begun with steps {old}, not {new}, and can no longer change at step {step}: "
-                    "the rates of the steps behind it would have been others"
-                )
+                raise GPTError("training.steps_fixed", old=old, new=new, step=step)
 
 
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
 from gpt.tokenizer import Tokenizer, load_vocabulary, save_vocabulary
@@ -48,9 +49,9 @@ class RunFolder:
     def check_free(self) -> None:
         """Raise ValueError if the folder holds anything: nothing is ever overwritten."""
         if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self.path} is a file: --out needs a folder")
+            raise GPTError("training.out_is_file", path=self.path)
         if self.path.exists() and any(self.path.iterdir()):
-            raise ValueError(f"{self.path} is not empty: go on with its run (--resume) or take another folder")
+            raise GPTError("training.out_not_empty", path=self.path)
 
     def begin(self, tokenizer: Tokenizer) -> None:
         """Make the folder, with the vocabulary and an empty log."""
@@ -66,13 +67,13 @@ class RunFolder:
         """What `save` wrote last. Raises ValueError if there is nothing, or nothing of ours."""
         path = self.path / "last.pt"
         if not path.is_file():
-            raise ValueError(f"{self.path} holds no run to go on with: there is no {path.name}")
+            raise GPTError("training.nothing_to_resume", path=self.path, file=path.name)
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
-            raise ValueError(f"{path} cannot be read: it is damaged, or no checkpoint") from None
+            raise GPTError("training.damaged_checkpoint", path=path) from None
         if not isinstance(state, dict) or not {"model", "optimizers", "step", "best", "recipe"} <= state.keys():
-            raise ValueError(f"{path} is a checkpoint, but not of a run of this program")
+            raise GPTError("training.other_checkpoint", path=path)
         return state
 
     def save(self, state: dict[str, Any]) -> None:

@@ -8,10 +8,11 @@ from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
 
+from gpt.errors import GPTError
 from gpt.training.live_run import OVER, LiveRun, Progress
 
 
-class QueueFull(ValueError):
+class QueueFull(GPTError):
     """As many runs wait already as may."""
 
 
@@ -37,9 +38,9 @@ class LiveQueue:
         with self._lock:
             last = self._runs.get(owner)
             if last is not None and last.state not in OVER:
-                raise ValueError("one training at a time: cancel the one at hand, or wait for its end")
+                raise GPTError("training.one_at_a_time")
             if (waiting := len(self._waiting())) >= self.longest:
-                raise QueueFull(f"{waiting} trainings are waiting already, which is the limit: try again later")
+                raise QueueFull("training.queue_full", n=waiting)
             self._runs.pop(owner, None)
             self._runs[owner] = run
             self._begin()

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.parallel import DistributedDataParallel
 
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.loading import best_device
 from gpt.tokenizer import Tokenizer
@@ -65,7 +66,7 @@ def joined(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Iterator[Proc
     if device.type == "cuda":
         index, n_devices = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
         if index >= n_devices:
-            raise ValueError(f"there are more processes than GPUs: this machine has {n_devices}")
+            raise GPTError("training.too_many_processes", n=n_devices)
         device = torch.device("cuda", index)
         torch.cuda.set_device(device)
     elif world > 1:
@@ -113,10 +114,7 @@ class Trainer:
 
     def __init__(self, recipe: Recipe, n_vocab: int, process: Process, *, compiled: bool = False) -> None:
         if recipe.batch_size % process.world:
-            raise ValueError(
-                f"batch_size ({recipe.batch_size}) must divide by the number of processes ({process.world}): "
-                "each gets an equal share"
-            )
+            raise GPTError("training.batch_size", batch_size=recipe.batch_size, n=process.world)
         self.recipe, self.process = recipe, process
         generator = torch.Generator().manual_seed(recipe.seed)
         self.model = GPT(recipe.model_config(n_vocab), generator=generator).to(process.device)
@@ -202,8 +200,7 @@ class Trainer:
         self.losses = list(state.get("losses", ()))
         self._began = time.monotonic() - state.get("seconds", 0.0)
 
-    def _blown_up(self) -> ValueError:
-        rates = f"adamw_lr {self.recipe.adamw_lr}"
-        if self.recipe.optimizer == "muon":
-            rates += f" and muon_lr {self.recipe.muon_lr}"
-        return ValueError(f"the loss or the weights became infinite at step {self.step}: try lower rates than {rates}")
+    def _blown_up(self) -> GPTError:
+        names = ("adamw_lr", "muon_lr") if self.recipe.optimizer == "muon" else ("adamw_lr",)
+        rates = ", ".join(f"{name} {getattr(self.recipe, name)}" for name in names)
+        return GPTError("training.rates_too_high", step=self.step, rates=rates)

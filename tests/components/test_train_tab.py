@@ -179,12 +179,12 @@ def test_texts_that_cannot_be_learned_are_refused(text: str, said: str) -> None:
 def test_files_that_cannot_be_learned_are_refused(data: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / "novel.bin").write_bytes(data)
     with pytest.raises(ValueError, match=said):
-        choices.read_text_file(tmp_path / "novel.bin", "en")
+        choices.read_text_file(tmp_path / "novel.bin")
 
 
 def test_a_file_is_known_by_its_name_and_its_text(tmp_path: Path) -> None:
     (tmp_path / "tea.txt").write_bytes("\ufeffTee für zwei\n".encode() * 30)
-    given = choices.read_text_file(tmp_path / "tea.txt", "en")
+    given = choices.read_text_file(tmp_path / "tea.txt")
     assert (given.name, given.text[:12]) == ("tea.txt", "Tee für zwei")
     assert "tea.txt, " in choices.source(given, "en")
     assert f"{len(given.text):,} characters" in choices.source(given, "en")

@@ -61,13 +61,13 @@ def test_no_size_but_the_feed_forward_width_may_be_none():
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"n_embd": 10, "n_head": 3}, r"n_embd \(10\) must divide by n_head \(3\)"),
-        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), not 1.0"),
+        ({"n_embd": 10, "n_head": 3}, r"n_embd \(10\) must be divisible by n_head \(3\)"),
+        ({"dropout": 1.0}, r"dropout must be at least 0 and below 1, not 1.0"),
         ({"dropout": -0.1}, "dropout"),
         ({"dropout": float("nan")}, "dropout"),
         ({"activation": "gelu_new"}, "activation must be one of .*gelu_tanh.*, not 'gelu_new'"),
         ({"position": "sinusoidal"}, "position must be one of .*rotary.*, not 'sinusoidal'"),
-        ({"position": "rotary", "n_embd": 15, "n_head": 3}, "a head of 5 is odd"),
+        ({"position": "rotary", "n_embd": 15, "n_head": 3}, "a head width of 5 is odd"),
     ],
 )
 def test_what_no_model_can_have_is_refused_with_value_and_limit(wrong, says):

@@ -47,7 +47,12 @@ def test_a_text_without_end_of_text_is_one_story(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(None, "there is no file"), (b"", "holds no text"), (b" \n<|endoftext|>\n", "holds no text"), (b"a\xff", "UTF-8")],
+    [
+        (None, "there is no file"),
+        (b"", "contains no text"),
+        (b" \n<|endoftext|>\n", "contains no text"),
+        (b"a\xff", "UTF-8"),
+    ],
 )
 def test_what_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None, sentence: str) -> None:
     path = tmp_path / "text.txt"

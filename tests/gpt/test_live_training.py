@@ -68,12 +68,12 @@ def finished(material: TaskMaterial | TextMaterial | None = None, recipe: Recipe
 def test_a_run_ends_after_its_steps_with_a_model_that_has_learned() -> None:
     run = finished()
     progress = run.progress
-    assert (progress.state, progress.step, progress.steps, progress.over, progress.message) == (
+    assert (progress.state, progress.step, progress.steps, progress.over, progress.problem) == (
         "finished",
         12,
         12,
         True,
-        "",
+        None,
     )
     assert [point.step for point in progress.losses] == list(range(1, 13))
     assert progress.losses[-1].loss < progress.losses[0].loss
@@ -184,7 +184,7 @@ def test_a_run_whose_time_is_over_keeps_what_it_has_learned() -> None:
     run = LiveRun(TaskMaterial(TASKS["add"]), LONG, time_limit=0.0)
     run.start()
     assert run.wait(PATIENCE)
-    assert run.progress.message == "its 0 seconds were over 5,000 steps early"
+    assert str(run.progress.problem) == "the limit of 0 seconds ended the training 5,000 steps early"
     assert run.loaded.model.config.n_embd == 8
 
 
@@ -194,7 +194,7 @@ def test_time_passes_in_a_pause_too() -> None:
     run.pause()
     assert run.wait(PATIENCE)
     assert run.state == "finished"
-    assert "its 1 seconds were over" in run.progress.message
+    assert "the limit of 1 seconds" in str(run.progress.problem)
 
 
 def test_a_loss_that_runs_away_ends_the_run_with_a_sentence() -> None:
@@ -202,8 +202,7 @@ def test_a_loss_that_runs_away_ends_the_run_with_a_sentence() -> None:
     run.start()
     assert run.wait(PATIENCE)
     assert run.state == "failed"
-    assert run.progress.message.startswith("the loss became infinite at step")
-    assert run.progress.message.endswith("try a lower learning rate")
+    assert run.progress.problem.key == "training.loss_infinite"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -217,7 +216,7 @@ def test_a_run_that_breaks_off_says_so() -> None:
         if thread.name == "live training":
             thread.join(PATIENCE)  # its traceback belongs to this test
     assert run.state == "failed"
-    assert "broke off" in run.progress.message
+    assert run.progress.problem.key == "training.broke_off"
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_a_text_that_does_not_fit_the_context_is_refused(T):
 
 
 def test_a_mask_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match=r"attention_mask must be \(2, 5\), not \(2, 4\)"):
+    with pytest.raises(ValueError, match=r"attention_mask must have shape \(2, 5\), not \(2, 4\)"):
         tiny()(torch.zeros(2, 5, dtype=torch.long), attention_mask=torch.ones(2, 4))
 
 

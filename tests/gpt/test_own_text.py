@@ -15,9 +15,9 @@ TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"\xff\xfe\x00", "tea.txt is not UTF-8 text: its byte 0 is none of a character"),
-        (b"ab\x80", "its byte 2"),
-        (b"a\x00b", "tea.txt is not text: it holds a zero byte"),
+        (b"\xff\xfe\x00", "tea.txt is not UTF-8 text: byte 0 is not part of a character"),
+        (b"ab\x80", "byte 2"),
+        (b"a\x00b", "tea.txt is not text: it contains a zero byte"),
         (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes: at most 1,000,000"),
     ],
 )
@@ -38,8 +38,8 @@ def test_an_upload_is_read_without_its_byte_order_mark() -> None:
         ("short", "characters", "the text has 5 characters: with a context of 64 it needs 260"),
         ("short", "bytes", "the text has 5 bytes: with a context of 64 it needs 260"),
         ("ä" * 500_001, "characters", "the text has 1,000,002 bytes: at most 1,000,000"),
-        ("".join(map(chr, range(1000, 1600))), "characters", "600 different characters, and 512 .* learn its bytes"),
-        ("a" * 5000, "characters", "one character again and again"),
+        ("".join(map(chr, range(1000, 1600))), "characters", "600 different characters, over 512: learn its bytes"),
+        ("a" * 5000, "characters", "repeats one character"),
         (TEXT, "words", "units must be one of characters, bytes, not 'words'"),
     ],
 )

@@ -25,10 +25,10 @@ def test_the_rate_warms_up_stays_and_falls_to_zero_in_a_line() -> None:
         ({"steps": 0}, "steps must be at least 1, not 0"),
         ({"adamw_lr": -0.1}, "adamw_lr must be at least 0, not -0.1"),
         ({"muon_lr": float("nan")}, "muon_lr must be at least 0, not nan"),
-        ({"held_back": 1.5}, "held_back must be at least 0 and at most 1, not 1.5"),
+        ({"held_back": 1.5}, "held_back must be between 0 and 1, not 1.5"),
         ({"optimizer": "sgd"}, "optimizer must be one of muon, adamw, not 'sgd'"),
         ({"precision": "fp16"}, "precision must be one of auto, fp32, bf16, not 'fp16'"),
-        ({"n_head": 3}, r"n_embd \(16\) must divide by n_head \(3\)"),
+        ({"n_head": 3}, r"n_embd \(16\) must be divisible by n_head \(3\)"),
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_name(changes: dict[str, object], sentence: str) -> None:
@@ -66,7 +66,7 @@ def test_a_rate_is_a_fraction_of_the_highest_however_often_it_is_set() -> None:
 @pytest.mark.parametrize(("name", "value"), [("seed", 1), ("adamw_lr", 0.1), ("n_layer", 3), ("warmup", 11)])
 def test_a_run_goes_on_with_its_own_recipe_only(name: str, value: float) -> None:
     SMALL.check_goes_on(SMALL, step=70)
-    with pytest.raises(ValueError, match=f"begun with {name} {getattr(SMALL, name)}, not {value}"):
+    with pytest.raises(ValueError, match=f"started with {name} {getattr(SMALL, name)}, not {value}"):
         replace(SMALL, **{name: value}).check_goes_on(SMALL, step=5)
 
 
@@ -75,5 +75,7 @@ def test_the_number_of_steps_may_change_until_the_rates_begin_to_fall() -> None:
     longer.check_goes_on(SMALL, step=51)  # the update after this one is the first with a lower rate
     shorter.check_goes_on(SMALL, step=31)
     for recipe, step in ((longer, 52), (shorter, 32), (replace(SMALL, steps=20), 21)):
-        with pytest.raises(ValueError, match=f"steps 100, not {recipe.steps}, and can no longer change at step {step}"):
+        with pytest.raises(
+            ValueError, match=f"steps 100, not {recipe.steps}, which can no longer change at step {step}"
+        ):
             recipe.check_goes_on(SMALL, step=step)

@@ -142,9 +142,9 @@ def vocabulary_lines() -> list[str]:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda lines: ["once upon a time"], "v.tiktoken is no tiktoken vocabulary"),
-        (lambda lines: [*lines, "!!! 256"], "v.tiktoken is no tiktoken vocabulary"),
-        (lambda lines: [*lines, "YWI= many"], "v.tiktoken is no tiktoken vocabulary"),
+        (lambda lines: ["once upon a time"], "v.tiktoken is not a tiktoken vocabulary"),
+        (lambda lines: [*lines, "!!! 256"], "v.tiktoken is not a tiktoken vocabulary"),
+        (lambda lines: [*lines, "YWI= many"], "v.tiktoken is not a tiktoken vocabulary"),
         (lambda lines: [*lines, "YWI= 300"], "its ids are not 0 to 256, each once"),
         (lambda lines: [*lines, "YWI= 7"], "its ids are not 0 to 256, each once"),
         (lambda lines: [*lines[:255], "YWI= 255"], "it has no token for byte 255"),

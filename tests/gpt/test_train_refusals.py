@@ -33,9 +33,9 @@ def test_a_save_that_fails_leaves_the_one_before(
     ("more", "sentence"),
     [
         ([], "is not empty"),
-        (["--resume", "--seed", "3"], "begun with seed 1337, not 3"),
-        (["--resume", "--n-embd", "32"], "begun with n_embd 16, not 32"),
-        (["--resume", "--steps", "400"], "steps 12, not 400, and can no longer change"),
+        (["--resume", "--seed", "3"], "started with seed 1337, not 3"),
+        (["--resume", "--n-embd", "32"], "started with n_embd 16, not 32"),
+        (["--resume", "--steps", "400"], "steps 12, not 400, which can no longer change"),
     ],
 )
 def test_a_run_is_not_begun_again_nor_gone_on_with_in_another_way(
@@ -59,12 +59,12 @@ def test_another_text_is_refused(
     ("content", "more", "sentence"),
     [
         (None, [], "there is no file"),
-        (b"", [], "holds no text"),
+        (b"", [], "contains no text"),
         (b"abc \xff", [], "is not UTF-8 text"),
         (b"Too short.", [], "the training text has"),
         (b"This text is long enough, but its end is not. " * 3, [], "the held-back text has"),
         (b"some text", ["--vocab-size", "200"], "vocab_size must be at least 257, not 200"),
-        (b"some text", ["--n-head", "3"], "must divide by n_head (3)"),
+        (b"some text", ["--n-head", "3"], "must be divisible by n_head (3)"),
         (b"some text", ["--resume"], "there is no last.pt"),
     ],
 )

@@ -53,7 +53,7 @@ def test_the_seed_decides_the_first_weights() -> None:
 
 
 def test_a_batch_that_does_not_divide_by_the_processes_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"batch_size \(4\) must divide by the number of processes \(3\)"):
+    with pytest.raises(ValueError, match=r"batch_size \(4\) must be divisible by the number of processes \(3\)"):
         Trainer(RECIPE, 261, Process(torch.device("cpu"), world=3))
 
 

@@ -127,7 +127,7 @@ def test_a_shape_over_the_budget_is_refused_with_what_it_would_need(byte_tokeniz
     workshop = Workshop(budget=10 * 2**20)
     large = GPTConfig(n_layer=1, n_embd=48, vocab_size=50257)
     with (
-        pytest.raises(ValueError, match=r"needs 10\.\d MiB of memory, at most 10\.0 MiB"),
+        pytest.raises(ValueError, match=r"needs 10\.\d MiB of memory: the limit is 10\.0 MiB"),
         workshop.model(large, byte_tokenizer),
     ):
         pass

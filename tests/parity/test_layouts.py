@@ -233,7 +233,7 @@ def test_heads_that_contradict_the_checkpoint_are_refused(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="n_head is 3 in the checkpoint, not 4"):
         load_model(path, n_head=4)
     torch.save(NanoGPT().state_dict(), tmp_path / "bare.pt")
-    with pytest.raises(ValueError, match="must divide by n_head"):
+    with pytest.raises(ValueError, match="must be divisible by n_head"):
         load_model(tmp_path / "bare.pt", n_head=5)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import gradio as gr
 
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.i18n import Language, t
 from components.state.session import Session
 from components.tabs.change import views as change_views
@@ -177,7 +177,7 @@ def switch(ui: Change, values: Values, sent: Values) -> Values:
         asked = sent.get("edits")
         factors = parse_edits(asked if isinstance(asked, str) else "?")
         if factors.activation or factors.drop_positions:
-            raise ValueError(f"{asked!r} has no switch")
+            raise PageError("error.no_switch", edits=asked)
         factors.check(memory.text.config)
     except ValueError as problem:
         said = t("change.not_edits", language, problem=localize_error(problem, language))

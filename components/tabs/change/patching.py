@@ -10,7 +10,7 @@ import gradio as gr
 import torch
 
 from components.api import MAX_CHARACTERS
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.i18n import Language, t
 from components.labels import quoted
 from components.tabs.change import patch_views as change_patch_views
@@ -43,7 +43,7 @@ def sweep(ui: Change, values: Values) -> Iterator[Values]:
     loaded, name = memory.text.loaded, values[ui.name] if values[ui.name] in NAMES else NAMES[0]
     yield {ui.patch_stop: gr.update(interactive=True), ui.trouble: ""}
     try:
-        pair, choices = _pair(loaded, memory, values, ui, language)
+        pair, choices = _pair(loaded, memory, values, ui)
     except ValueError as problem:
         yield {
             ui.trouble: localize_error(problem, language),
@@ -130,36 +130,34 @@ def keep(ui: Change, values: Values) -> Values:
     return everything(ui, memory, values[ui.playground.frame.language])
 
 
-def _pair(
-    loaded: LoadedModel, memory: Memory, values: Values, ui: Change, language: Language
-) -> tuple[Pair, list[tuple[str, int]]]:
+def _pair(loaded: LoadedModel, memory: Memory, values: Values, ui: Change) -> tuple[Pair, list[tuple[str, int]]]:
     """Both prompts and answers, and the answers to choose from. Raises ValueError with a sentence."""
     texts = [str(values[box] or "")[:MAX_CHARACTERS] for box in (ui.clean, ui.corrupted)]
     clean, corrupted = (tuple(loaded.tokenizer.encode(text)) for text in texts)
     limit = min(MAX_TOKENS, loaded.model.config.block_size)
     if not clean or not corrupted:
-        raise ValueError(t("change.patch.empty", language))
+        raise PageError("change.patch.empty")
     if len(clean) != len(corrupted):
-        raise ValueError(t("change.patch.lengths", language, a=len(clean), b=len(corrupted)))
+        raise PageError("change.patch.lengths", a=len(clean), b=len(corrupted))
     if len(clean) > limit:
-        raise ValueError(t("change.patch.long", language, n=len(clean), limit=limit))
+        raise PageError("change.patch.long", n=len(clean), limit=limit)
     if clean == corrupted:
-        raise ValueError(t("change.patch.same", language))
+        raise PageError("change.patch.same")
     with torch.inference_mode():
         p, q = (loaded.model.lm_head(read(loaded, ids)[-1]).float().softmax(dim=0).cpu() for ids in (clean, corrupted))
     answer, other = int((p - q).argmax()), int((q - p).argmax())
     before = memory.pair
     if before is not None and (before.clean, before.corrupted) == (clean, corrupted):
         chosen = (values[ui.answer], answer), (values[ui.other], other)
-        answer, other = (_token(loaded, value, default, language) for value, default in chosen)
+        answer, other = (_token(loaded, value, default) for value, default in chosen)
         if answer == other:
-            raise ValueError(t("change.patch.alike", language))
+            raise PageError("change.patch.alike")
     likely = [*p.topk(min(CHOICES, len(p))).indices.tolist(), *q.topk(min(CHOICES, len(q))).indices.tolist()]
     tokens = dict.fromkeys([answer, other, *likely])
     return Pair(clean, corrupted, answer, other), change_patch_views.choices(loaded, tokens, p, q)
 
 
-def _token(loaded: LoadedModel, chosen: object, default: int, language: Language) -> int:
+def _token(loaded: LoadedModel, chosen: object, default: int) -> int:
     """An id of the list, or a token that was typed, with or without its space."""
     if chosen is None or chosen == "":
         return default
@@ -172,4 +170,4 @@ def _token(loaded: LoadedModel, chosen: object, default: int, language: Language
             continue
         if len(ids) == 1:
             return ids[0]
-    raise ValueError(t("change.patch.token", language, text=str(chosen)[:40]))
+    raise PageError("change.patch.token", text=str(chosen)[:40])

@@ -14,11 +14,12 @@ from components.i18n import Language, t
 from components.state.session import Session
 from components.tabs.compare import beam_views
 from components.tabs.compare.memory import Memory
-from components.tabs.playground import steering, views
+from components.tabs.playground import steering
 from components.tabs.playground.starting import loading
 from components.tabs.playground.views import Deed
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
+from gpt.errors import GPTError
 
 if TYPE_CHECKING:
     from components.tabs.compare.beams import Beams
@@ -38,11 +39,11 @@ def search(ui: Beams, values: Values) -> Iterator[Values]:
         prompt = checked_text("prompt", values[ui.prompt] or "")
         width, length = values[ui.width], values[ui.length]
         if type(width) is int and width > WIDEST:
-            raise ValueError(f"width must be a whole number in 1..{WIDEST}, not {width}")
+            raise GPTError("argument.whole_number_range", name="width", low=1, high=WIDEST, value=width)
         loaded = yield from loading(ui.status, values[ui.frame.model], language)
         n, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
         if n > limit:
-            raise ValueError(views.count_sentence(n, limit, language))
+            raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
         found = BeamSearch(Generation(loaded, prompt), width, length, length_penalty=values[ui.penalty])
     except ValueError as problem:
         yield {ui.notice: localize_error(problem, language), ui.status: ""}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from components.api import checked_text
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.i18n import Language, t
 from components.state.settings import LIMITS, nearest, new_tokens, sampling_params
 from components.tabs.compare import views as compare_views
@@ -20,6 +20,7 @@ from components.tabs.playground import views
 from components.tabs.playground.starting import loading
 from components.widgets.tokens import selection
 from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, with_seed
+from gpt.errors import GPTError
 
 if TYPE_CHECKING:
     from components.tabs.compare.sides import Column, Sides
@@ -51,12 +52,12 @@ def stream(ui: Sides, values: Values) -> Iterator[Values]:
     yield {**_buttons(ui, running=True), ui.notice: ""}
     try:
         prompt = checked_text("prompt", values[ui.prompt] or "")
-        params = tuple(_params(column, values, language) for column in ui.columns)
+        params = tuple(_params(column, values) for column in ui.columns)
         length = new_tokens(values[ui.length])
         loaded = []
         for column in ui.columns:
             loaded.append((yield from loading(column.status, values[column.model], language)))
-        _check_fits(prompt, loaded, language)
+        _check_fits(prompt, loaded)
         pair = Pair(tuple(loaded), prompt, params)
     except ValueError as problem:
         yield {ui.notice: localize_error(problem, language)}
@@ -78,22 +79,22 @@ def stop(ui: Sides, values: Values) -> None:
         pair.stop()
 
 
-def _params(column: Column, values: Values, language: Language) -> SamplingParams:
+def _params(column: Column, values: Values) -> SamplingParams:
     """Checked settings of one column, with the seed that will be used."""
     typed = (values[column.seed] or "").strip()
     if typed and not (typed.isascii() and typed.isdecimal()):
-        raise ValueError(t("error.seed", language))
+        raise PageError("error.seed")
     settings = {name: nearest(name, values[getattr(column, name)]) for name in ("temperature", "top_k", "top_p")}
     return with_seed(sampling_params(seed=int(typed) if typed else None, **settings))
 
 
-def _check_fits(prompt: str, models: list[LoadedModel], language: Language) -> None:
+def _check_fits(prompt: str, models: list[LoadedModel]) -> None:
     """Raise ValueError, with the side, where a model cannot read so long a prompt."""
     for side, loaded in zip(SIDES, models, strict=True):
         n, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
         if n > limit:
-            problem = views.count_sentence(n, limit, language)
-            raise ValueError(t(f"compare.{side}.too_long", language, problem=problem))
+            problem = GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
+            raise PageError(f"compare.{side}.too_long", problem=problem)
 
 
 def _write(ui: Sides, pair: Pair, length: int, language: Language) -> Iterator[Values]:

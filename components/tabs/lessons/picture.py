@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from components.errors import PageError
 from components.i18n import Language, t
 from gpt import GPTConfig, LoadedModel, Trace
 
@@ -74,10 +75,10 @@ class Scene:
         text = self.text[: MOST_CHARACTERS + 1]
         ids = self.loaded.tokenizer.encode(text)
         if len(ids) < least:
-            raise ValueError(self.t("short" if least > 1 else "empty"))
+            raise PageError("picture.short" if least > 1 else "picture.empty")
         limit = min(MOST_TOKENS, self.loaded.model.config.block_size)
         if len(ids) > limit or len(text) > MOST_CHARACTERS:
-            raise ValueError(self.t("long", limit=limit))
+            raise PageError("picture.long", limit=limit)
         return ids
 
     @torch.inference_mode()

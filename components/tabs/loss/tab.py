@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from components.api import MAX_CHARACTERS, find_model
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.frame import Frame
 from components.i18n import Language, t
 from components.localized import Words
@@ -145,9 +145,9 @@ def measure(ui: TextLoss, values: Values) -> Iterator[Values]:
     yield {**_buttons(ui, running=True), ui.notice: "", ui.status: t("loss.loading", language)}
     try:
         loaded = find_model(values[ui.frame.model])
-        text = checked(values[ui.text], language)
+        text = checked(values[ui.text])
         ids = loaded.tokenizer.encode(text)
-        check_length(len(ids), language)
+        check_length(len(ids))
         stride = stride_of(values[ui.stride], loaded.model.config.block_size)
         total = count_windows(len(ids), loaded.model.config.block_size, stride)
         parts = []
@@ -168,21 +168,21 @@ def measure(ui: TextLoss, values: Values) -> Iterator[Values]:
     }
 
 
-def checked(text: object, language: Language) -> str:
+def checked(text: object) -> str:
     """The text as typed. Raises ValueError with a sentence for none and for far too much."""
     if not isinstance(text, str) or not text:
-        raise ValueError(t("loss.error.empty", language))
+        raise PageError("loss.error.empty")
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(t("loss.error.characters", language, n=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}"))
+        raise PageError("loss.error.characters", n=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}")
     return text
 
 
-def check_length(n: int, language: Language) -> None:
+def check_length(n: int) -> None:
     """Raise ValueError with a sentence for too few and too many tokens."""
     if n < 2:
-        raise ValueError(t("loss.error.one", language))
+        raise PageError("loss.error.one")
     if n > MAX_TOKENS:
-        raise ValueError(t("loss.error.tokens", language, n=f"{n:,}", limit=f"{MAX_TOKENS:,}"))
+        raise PageError("loss.error.tokens", n=f"{n:,}", limit=f"{MAX_TOKENS:,}")
 
 
 def stride_of(parts: object, block_size: int) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import gradio as gr
 
 from components.api import MAX_CHARACTERS
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.i18n import Language, t
 from components.state.session import Session
 from components.state.settings import LIMITS, nearest, sampling_params
@@ -44,7 +44,7 @@ def params_of(ui: Playground, values: Values, *, seeded: bool = False) -> Sampli
     """
     typed = (values[ui.seed] or "").strip() if seeded else ""
     if typed and not (typed.isascii() and typed.isdecimal()):
-        raise ValueError(t("error.seed", values[ui.frame.language]))
+        raise PageError("error.seed")
     seed = int(typed) if typed else None
     return sampling_params(seed=seed, **{name: nearest(name, values[getattr(ui, name)]) for name in LIMITS})
 

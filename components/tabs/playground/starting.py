@@ -104,7 +104,7 @@ def go_on(ui: Playground, values: Values) -> Iterator[Values]:
             session.look = replace(session.look, position=views.NEWEST)
             session.later.clear()
         if full:
-            yield {ui.notice: t("error.full", language, limit=document.block_size)}
+            yield {ui.notice: t("error.context.full", language, limit=document.block_size)}
             return
         session.begun = Begun(document, params, length, values[ui.pace], turn, when)
         yield _ready(ui, values)
@@ -126,7 +126,7 @@ def step(ui: Playground, values: Values) -> Values:
                 if document is None:
                     return _too_long(ui, values, loaded)
             if document.full:
-                return {ui.notice: t("error.full", language, limit=document.block_size)}
+                return {ui.notice: t("error.context.full", language, limit=document.block_size)}
             session.later.clear()
             session.meter = views.Meter(document, params.seed)
             for made in session.meter.timed(document.steps(params, 1), time.perf_counter()):

@@ -17,6 +17,7 @@ from components.tabs.playground.looking import controls, fit, look, params_of, s
 from components.tabs.playground.views import Deed
 from components.widgets.tokens import selection
 from gpt import Generation
+from gpt.errors import GPTError
 
 if TYPE_CHECKING:
     from components.tabs.playground.tab import Playground
@@ -34,10 +35,10 @@ def choose(ui: Playground, values: Values, sent: Values) -> Values:
             return None
         token, text = sent.get("token"), sent.get("text")
         if type(token) is int:
-            _check_room(document, after, 1, values[ui.frame.language])
+            _check_room(document, after, 1)
             document.append(token, after=after)
             return Deed("status.chosen", {"token": quoted(document.loaded.tokenizer, token)})
-        return _type(document, text, after, values[ui.frame.language]) if isinstance(text, str) else None
+        return _type(document, text, after) if isinstance(text, str) else None
 
     return _changed(ui, values, change)
 
@@ -48,7 +49,7 @@ def type_text(ui: Playground, values: Values) -> Values:
 
     def change(session: Session, document: Generation) -> Deed | None:
         after = steer_views.selected(document, session.look)
-        return _type(document, text, after, values[ui.frame.language]) if text else None
+        return _type(document, text, after) if text else None
 
     return _changed(ui, values, change)
 
@@ -128,20 +129,20 @@ def _position(document: Generation, sent: Values) -> int | None:
     return document.path.index(node)
 
 
-def _type(document: Generation, text: str, after: int, language: Language) -> Deed:
+def _type(document: Generation, text: str, after: int) -> Deed:
     ids = document.loaded.tokenizer.encode(checked_text("text", text))
-    _check_room(document, after, len(ids), language)
+    _check_room(document, after, len(ids))
     document.append_text(ids, after=after)
     shown = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     return Deed("status.typed", {"text": visible(shown)})
 
 
-def _check_room(document: Generation, after: int, count: int, language: Language) -> None:
+def _check_room(document: Generation, after: int, count: int) -> None:
     room, limit = document.block_size - after, document.block_size
     if room < 1:
-        raise ValueError(t("error.full", language, limit=limit))
+        raise GPTError("context.full", limit=limit)
     if count > room:
-        raise ValueError(t("error.room", language, n=count, room=room, limit=limit))
+        raise GPTError("context.no_room", n=count, limit=limit, room=room)
 
 
 def _changed(

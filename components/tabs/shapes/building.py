@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from components.api import checked_text, find_model
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.i18n import Language, t
 from components.state.session import EXAMPLE_LENGTH, EXAMPLE_SEED
 from components.state.settings import LIMITS, sampling_params
@@ -21,8 +21,9 @@ from components.tabs.shapes import views as shape_views
 from components.tabs.shapes.settings import RANGES, SWITCHES, shape_of
 from components.tabs.shapes.views import Facts
 from gpt import Generation, LoadedModel, SamplingParams, with_seed
+from gpt.errors import GPTError
 from gpt.experiments.shapes import count_parameters
-from gpt.experiments.workshop import NoRoom, Workshop, run_bytes, stages, vocabulary_of
+from gpt.experiments.workshop import BUDGET, NoRoom, Workshop, run_bytes, stages, vocabulary_of
 
 if TYPE_CHECKING:
     from components.tabs.shapes.tab import ShapeLab
@@ -81,7 +82,8 @@ def _compare(ui: ShapeLab, values: Values, language: Language) -> Iterator[Value
     given = {name: values[getattr(ui, name)] for name in (*RANGES, *SWITCHES)}
     config, bare = shape_of(given, language), bool(given["skeleton"])
     if not shape_views.fits(config, bare):
-        raise ValueError(shape_views.room(config, bare, language))
+        need = shape_views.memory(run_bytes(config, skeleton=bare))
+        raise PageError("shapes.room.none", need=need, limit=shape_views.memory(BUDGET))
     trained = find_model(values[ui.frame.model])
     prompt = checked_text("prompt", values[ui.playground.prompt] or "")
     params = with_seed(params_of(ui.playground, values, seeded=True))
@@ -91,7 +93,7 @@ def _compare(ui: ShapeLab, values: Values, language: Language) -> Iterator[Value
         (trained.model.config.block_size, trained.tokenizer.encode(prompt)),
     ):
         if len(ids) > limit:
-            raise ValueError(views.count_sentence(len(ids), limit, language))
+            raise GPTError("context.prompt_too_long", n=len(ids), excess=len(ids) - limit, limit=limit)
     began = time.perf_counter()
     with ui.workshop.model(config, vocabulary, skeleton_only=bare) as built:
         seconds = time.perf_counter() - began

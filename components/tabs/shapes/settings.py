@@ -7,6 +7,7 @@ from bisect import bisect
 from dataclasses import dataclass
 from typing import Any
 
+from components.errors import PageError
 from components.i18n import Language, t
 from gpt import GPTConfig
 
@@ -65,7 +66,7 @@ def shape_of(given: dict[str, Any], language: Language) -> GPTConfig:
         whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if not whole or value != int(value) or value < limit.least:
             label = t(LABELS[name], language)
-            raise ValueError(t("shapes.error.number", language, name=label, low=limit.least))
+            raise PageError("shapes.error.number", name=label, low=limit.least)
     numbers = {name: int(given[name]) for name in RANGES}
     width, heads = numbers["n_embd"], numbers["n_head"]
     if width % heads:
@@ -74,9 +75,9 @@ def shape_of(given: dict[str, Any], language: Language) -> GPTConfig:
         counts = [*divisors[: bisect(divisors, heads)][-1:], *divisors[bisect(divisors, heads) :][:1]]
         either = t("shapes.or", language)
         near = {"widths": either.join(map(str, widths)), "counts": either.join(map(str, counts))}
-        raise ValueError(t("shapes.error.heads", language, width=width, heads=heads, **near))
+        raise PageError("shapes.error.heads", width=width, heads=heads, **near)
     if given["rotary"] and width // heads % 2:
-        raise ValueError(t("shapes.error.rotary", language, width=width, heads=heads, size=width // heads))
+        raise PageError("shapes.error.rotary", width=width, heads=heads, size=width // heads)
     return GPTConfig(
         **numbers | {"n_ff": numbers["n_ff"] or None},
         **{name: bool(given[name]) for name in ("tie_weights", "bias", "qkv_bias")},

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import gpt
+from components.errors import PageError
 from components.i18n import Language, t
 from gpt.training.live_run import TIME_LIMIT, Material
 from gpt.training.own_text import LARGEST as LARGEST_TEXT
@@ -49,7 +50,7 @@ def checked_recipe(kind: str, given: Mapping[str, object], language: Language) -
     for name, choices in (("n_layer", LAYERS), ("n_head", HEADS), ("n_embd", WIDTHS)):
         if given[name] not in choices:
             allowed = ", ".join(map(str, choices))
-            raise ValueError(t("train.error.choice", language, name=t(f"train.{name}", language), choices=allowed))
+            raise PageError("train.error.choice", name=t(f"train.{name}", language), choices=allowed)
     steps = checked_number("steps", given["steps"], *STEPS, language)
     rate = checked_number("rate", given["rate"], *RATES, language)
     recipe = recipe_for(kind)
@@ -63,42 +64,42 @@ def checked_number(name: str, value: object, low: float, high: float, language: 
     sound = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not sound or not low <= value <= high:
         words = {"name": t(f"train.{name}", language), "low": f"{low:g}", "high": f"{high:g}"}
-        raise ValueError(t("train.error.number", language, **words))
+        raise PageError("train.error.number", **words)
     return float(value)
 
 
 def material_for(kind: object, text: str, language: Language) -> Material:
     """The examples of a task, or batches of the text. Raises ValueError with a sentence."""
     if kind not in KINDS:
-        raise ValueError(t("train.error.choice", language, name=t("train.task", language), choices=", ".join(KINDS)))
+        raise PageError("train.error.choice", name=t("train.task", language), choices=", ".join(KINDS))
     if kind != TEXT:
         return TaskMaterial(TASKS[kind])
-    check_text(text, language)
+    check_text(text)
     return TextMaterial(text, units="bytes" if len(set(text)) > MOST_CHARACTERS else "characters")
 
 
-def check_text(text: str, language: Language) -> None:
+def check_text(text: str) -> None:
     """Raise ValueError with a sentence for a text that is empty, too short or too long."""
     if not text.strip():
-        raise ValueError(t("train.error.empty", language))
+        raise PageError("train.error.empty")
     size = len(text.encode("utf-8", "replace"))
     if size > LARGEST_TEXT:
-        raise ValueError(t("train.error.large", language, n=f"{size:,}", limit=f"{LARGEST_TEXT:,}"))
+        raise PageError("train.error.large", n=f"{size:,}", limit=f"{LARGEST_TEXT:,}")
     least = TextMaterial.least(TEXT_RECIPE.block_size)
     if len(text) < least:
-        raise ValueError(t("train.error.short", language, n=f"{len(text):,}", limit=f"{least:,}"))
+        raise PageError("train.error.short", n=f"{len(text):,}", limit=f"{least:,}")
 
 
-def read_text_file(path: str | Path, language: Language) -> Given:
+def read_text_file(path: str | Path) -> Given:
     """The text of an uploaded file. Raises ValueError with a sentence for what is too large or no text."""
     path = Path(path)
     if (size := path.stat().st_size) > LARGEST_TEXT:
-        raise ValueError(t("train.error.large", language, n=f"{size:,}", limit=f"{LARGEST_TEXT:,}"))
+        raise PageError("train.error.large", n=f"{size:,}", limit=f"{LARGEST_TEXT:,}")
     try:
         text = read_upload(path.read_bytes())
     except ValueError:
-        raise ValueError(t("train.error.not_text", language, name=path.name)) from None
-    check_text(text, language)
+        raise PageError("train.error.not_text", name=path.name) from None
+    check_text(text)
     return Given(path.name, text)
 
 

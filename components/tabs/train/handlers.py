@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from components.api import error
-from components.errors import localize_error
+from components.errors import PageError, localize_error
 from components.frame import model_choices
 from components.i18n import Language, t
 from components.tabs.train import choices, views
@@ -43,7 +43,7 @@ def take_file(ui: Train, values: Values) -> Values:
     if not path:
         return {ui.notice: gr.skip()}
     try:
-        given = choices.read_text_file(path, language)
+        given = choices.read_text_file(path)
     except ValueError as problem:
         return {ui.notice: localize_error(problem, language), ui.source: "", ui.given: None}
     return {ui.notice: "", ui.given: given, ui.text: "", ui.source: choices.source(given, language)}
@@ -73,12 +73,12 @@ def start(ui: Train, values: Values, request: gr.Request) -> Values:
         seconds = choices.checked_number("seconds", values[ui.seconds], *choices.SECONDS, language)
         last = ui.desk.queue.run(owner)
         if last is not None and not last.progress.over:
-            raise ValueError(t("train.error.busy", language))
+            raise PageError("train.error.busy")
         run = LiveRun(material, recipe, time_limit=seconds)
         try:
             ui.desk.queue.submit(owner, run)
         except QueueFull:
-            raise ValueError(t("train.error.full", language)) from None
+            raise PageError("train.error.full") from None
     except ValueError as problem:
         return {ui.notice: localize_error(problem, language)}
     ui.desk.delete_archive(owner)

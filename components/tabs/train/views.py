@@ -68,7 +68,7 @@ def status(run: LiveRun, progress: Progress, language: Language) -> str:
     state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
     key = "early" if early else state
     if state == "failed":
-        key = "infinite" if "infinite" in progress.message else "broke"
+        key = "infinite" if progress.problem and progress.problem.key == "training.loss_infinite" else "broke"
     training = progress.seconds - progress.paused
     return t(
         f"train.{key}",

@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.checkpoints.hugging_face import to_hugging_face
@@ -73,7 +74,7 @@ class Checkpoint:
     def need_memory(self, n_bytes: int) -> None:
         """Raise ValueError unless so much is free."""
         if n_bytes > (free := free_memory()):
-            raise ValueError(f"this model needs {gigabytes(n_bytes)} of memory, {gigabytes(free)} are free")
+            raise GPTError("memory.checkpoint", need=gigabytes(n_bytes), free=gigabytes(free))
 
     def fill(self, model: GPT, dtype: torch.dtype = torch.float32) -> Iterator[nn.Module]:
         """Give a model of `gpt.models.meta` its weights, and return each block that has its own: it may be packed at once.
@@ -95,7 +96,7 @@ class Checkpoint:
         stacked = part[0] if len(part) == 1 else torch.cat(part)
         weight = stacked.to(dtype, copy=True, memory_format=torch.contiguous_format)
         if not weight.sum(dtype=torch.float32).isfinite() and not weight.isfinite().all():
-            raise ValueError(f"{name} has weights that are NaN or infinite: this training went wrong")
+            raise GPTError("checkpoint.weights_not_finite", name=name)
         return weight
 
 
@@ -107,11 +108,11 @@ def open_checkpoint(path: Path | str, *, n_head: int | None = None) -> Checkpoin
     """
     path = Path(path)
     if not (path.is_file() or path.is_dir()):
-        raise ValueError(f"there is no file or folder {path}")
+        raise GPTError("file.unknown", path=path)
     try:
         return open_files(weight_files(path) if path.is_dir() else [path], n_head)
     except OSError as error:
-        raise ValueError(f"{path.name} cannot be read: {error.strerror or error}") from None
+        raise GPTError("file.unreadable", file=path.name, reason=error.strerror or error) from None
 
 
 def open_files(files: list[Path], n_head: int | None) -> Checkpoint:
@@ -120,7 +121,7 @@ def open_files(files: list[Path], n_head: int | None) -> Checkpoint:
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
     checksum = config.pop(CHECKSUM, None) if config else None
     if checksum is not None and checksum != digest(config, folder):
-        raise ValueError(f"{folder.resolve().name} is damaged: its files do not match the checksum in {CONFIG}")
+        raise GPTError("checkpoint.checksum", folder=folder.resolve().name, file=CONFIG)
     tensors, extras = open_weights(files[0])
     for more in files[1:]:
         tensors |= open_safetensors(more)
@@ -137,16 +138,14 @@ def weight_files(folder: Path) -> list[Path]:
         return [folder / WEIGHTS]
     if shards := sorted(folder.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):
         if len(shards) != int(shards[0].stem.rpartition("-")[2]):
-            raise ValueError(f"{folder.name} has {len(shards)} parts of a model, but not all: see {shards[0].name}")
+            raise GPTError("checkpoint.missing_shards", folder=folder.name, n=len(shards), file=shards[0].name)
         return shards
     named = [folder / name for name in TORCH_FILES if (folder / name).is_file()]
     others = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".pt", ".pth", ".bin")]
     if not named and len(others) != 1:
         if not others:
-            raise ValueError(
-                "there are no weights here: their file ends in .safetensors, .pt, .pth or .bin; unpack a .zip first"
-            )
-        raise ValueError(f"there are {len(others)} files of weights here: name the one to read")
+            raise GPTError("checkpoint.no_weights")
+        raise GPTError("checkpoint.several_weights", n=len(others))
     return named[:1] or others
 
 

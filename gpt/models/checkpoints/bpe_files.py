@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tiktoken
 
+from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import read_json, read_text
 from gpt.tokenizer import GPT2_PATTERN, Tokenizer
 
@@ -41,23 +42,17 @@ def read_tokenizer_file(path: Path) -> Tokenizer:
     model, before = ({} if not isinstance(said.get(key), dict) else said[key] for key in ("model", "pre_tokenizer"))
     kind = (model.get("type", "BPE"), before.get("type"), before.get("use_regex", True), before.get("add_prefix_space"))
     if kind != ("BPE", "ByteLevel", True, False) or said.get("normalizer") is not None:
-        raise ValueError(
-            f"{path.name} is no byte-level BPE like GPT-2's, the kind that is read here: leave it out to write token "
-            "ids instead of text"
-        )
+        raise GPTError("vocabulary.not_gpt2", file=path.name)
     ids, merges, added = model.get("vocab"), model.get("merges"), said.get("added_tokens") or []
     if not isinstance(ids, dict) or not isinstance(merges, list) or not isinstance(added, list):
-        raise ValueError(f"{path.name} is no vocabulary: it must hold tokens and merges")
+        raise GPTError("vocabulary.parts", file=path.name)
     if joined := [word.get("content") for word in added if isinstance(word, dict) and word.get("special") is False]:
-        raise ValueError(
-            f"{path.name} adds {joined[0]!r} to what its merges make, which is not read here: leave it out to write "
-            "token ids instead of text"
-        )
+        raise GPTError("vocabulary.added_tokens", file=path.name, token=joined[0])
     try:
         pairs = [pair.split(" ") if isinstance(pair, str) else [str(part) for part in pair] for pair in merges]
         ids = ids | {str(token["content"]): token["id"] for token in added}
     except (TypeError, KeyError) as error:
-        raise ValueError(f"{path.name} is no vocabulary: {error}") from None
+        raise GPTError("vocabulary.invalid", file=path.name, reason=error) from None
     return from_merges(ids, pairs, path.name, path.name)
 
 
@@ -68,21 +63,19 @@ def from_merges(ids: Mapping[str, int], pairs: Sequence[Sequence[str]], words: s
     are refused. Words that the merges do not make are special tokens.
     """
     if not ids or not all(type(i) is int and 0 <= i < 2 * len(ids) for i in ids.values()):
-        raise ValueError(f"{words} is no vocabulary: it must give each token an id")
+        raise GPTError("vocabulary.ids", file=words)
     letters = byte_letters()
     if missing := [byte for letter, byte in letters.items() if letter not in ids]:
-        raise ValueError(
-            f"{words} cannot spell every text, it has no token for byte {missing[0]}: leave it out to write token ids"
-        )
+        raise GPTError("vocabulary.missing_byte_ids", file=words, byte=missing[0])
     try:
         made = [ids[a + b] for a, b in pairs]
         spelled = [*letters, *(a + b for a, b in pairs)]
         to_latin1 = str.maketrans(letters)
         ranks = {word.translate(to_latin1).encode("latin-1"): ids[word] for word in spelled}
     except (KeyError, ValueError) as error:
-        raise ValueError(f"the tokens of {words} and the merges of {merges} do not belong together: {error}") from None
+        raise GPTError("vocabulary.merges", words=words, merges=merges, reason=error) from None
     if any(a >= b for a, b in pairwise(made)) or len(set(ranks.values())) != len(ranks):
-        raise ValueError(f"{merges} is not in the order of the ids of {words}: tiktoken would encode differently")
+        raise GPTError("vocabulary.order", merges=merges, words=words)
     ordinary = set(ranks.values())
     special_tokens = {word: i for word, i in ids.items() if i not in ordinary}
     return encoding(ranks, special_tokens, max(ids.values()) + 1)
@@ -110,7 +103,7 @@ def last_merge(token: bytes, ranks: dict[bytes, int], rank: int) -> tuple[bytes,
     while len(parts) > 2:
         lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))
         if lowest >= rank:
-            raise ValueError(f"token {rank} cannot be written as a merge of two others")
+            raise GPTError("vocabulary.not_a_merge", token=rank)
         parts[at : at + 2] = [parts[at] + parts[at + 1]]
     return parts[0], parts[1]
 

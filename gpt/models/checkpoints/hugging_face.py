@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from gpt.errors import GPTError
 from gpt.model import GPT
 
 # Matrices that transformers stores the other way round, (in, out), because OpenAI did.
@@ -51,10 +52,10 @@ def read_options(config: Mapping[str, object]) -> dict[str, object]:
     """What transformers' GPT2Config says, in our names. Raises ValueError for an option we do not compute."""
     for option, value in ONLY.items():
         if config.get(option, value) not in (value, None):
-            raise ValueError(f"{option}={config[option]!r} changes the mathematics: only {value!r} is implemented")
+            raise GPTError("layout.option_value", option=option, value=config[option], implemented=value)
     activation = config.get("activation_function", "gelu_new")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise ValueError(f"activation_function={activation!r} is not implemented: known are {', '.join(ACTIVATIONS)}")
+        raise GPTError("layout.activation", value=activation, choices=", ".join(ACTIVATIONS))
     said = {ours: config[theirs] for theirs, ours in NAMES.items() if config.get(theirs) is not None}
     if "n_head" not in config:
         said["n_head"] = 12
@@ -68,7 +69,7 @@ def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
     """
     config = model.config
     if config.position != "learned":
-        raise ValueError(f"transformers' GPT-2 has learned positions only, not {config.position}")
+        raise GPTError("layout.positions", position=config.position)
     state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
     if config.tie_weights:
         del state["lm_head.weight"]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.models.checkpoints.hugging_face import read_options, turned
 from gpt.models.meta import meta_model
 
@@ -38,14 +39,14 @@ BOOK_NAMES = {
 }
 
 
-class HeadsUnknown(ValueError):
+class HeadsUnknown(GPTError):
     """The weights do not say how many heads there are; `choices` are the numbers that divide the width."""
 
-    def __init__(self, n_embd: int) -> None:
-        self.choices = [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
-        super().__init__(
-            f"this checkpoint does not say how many heads it has: give n_head, a number that divides its width {n_embd}"
-        )
+    @property
+    def choices(self) -> list[int]:
+        n_embd = self.values["n_embd"]
+        assert isinstance(n_embd, int)
+        return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ def recognise(
     change the mathematics and are not implemented, and for weights that do not fit, each listed.
     """
     if config is not None and config.get("model_type", "gpt2") != "gpt2":
-        raise ValueError(f"this is a {config['model_type']} model: only GPT-2 and models shaped like it can be shown")
+        raise GPTError("layout.model_type", model_type=config["model_type"])
     named = clean_names(tensors)
     if "tok_emb.weight" in named:
         layout, stated, parts = BOOK, {"activation": "gelu_tanh"}, from_book(named)
@@ -90,9 +91,8 @@ def recognise(
             stated = {"activation": "gelu_tanh"}
     else:
         some = ", ".join(list(tensors)[:3])
-        raise ValueError(
-            f"no layout known here has weights named {some}: known are {HUGGING_FACE}, {NANOGPT}, {MINGPT}, "
-            f"the book's {BOOK} and our own"
+        raise GPTError(
+            "layout.unknown", names=some, hugging_face=HUGGING_FACE, nanogpt=NANOGPT, mingpt=MINGPT, book=BOOK
         )
     return Recognised(layout, *settle(layout, parts, stated, n_head))
 
@@ -105,7 +105,7 @@ def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if re.search(r"\.attn\.(bias|masked_bias)$|\.att\.mask$", name):
             continue
         if name in named:
-            raise ValueError(f"two weights are named {name}")
+            raise GPTError("layout.duplicate", name=name)
         named[name] = tensor
     return named
 
@@ -127,7 +127,7 @@ def shared_names_layout(
         return NANOGPT
     if not any("transformer." in name for name in tensors):
         if config is None or "tie_weights" not in config:
-            raise ValueError("these weights are in our own layout, but the config.json that belongs to them is missing")
+            raise GPTError("layout.no_config")
         return OURS
     return NANOGPT if is_tied(parts) or "ln_f.bias" not in parts else MINGPT
 
@@ -145,7 +145,7 @@ def from_book(named: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, ...]]:
     for name, tensor in named.items():
         others = [name.replace("W_query", other) for other in ("W_key", "W_value") if ".att.W_query." in name]
         if missing := [other for other in others if other not in named]:
-            raise ValueError(f"the weights do not fit; missing: {', '.join(missing)}")
+            raise GPTError("layout.missing", names=", ".join(missing))
         if not re.search(r"\.att\.W_(key|value)\.", name):
             parts[translate(name, BOOK_NAMES)] = (tensor, *(named[other] for other in others))
     return parts
@@ -154,7 +154,7 @@ def from_book(named: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, ...]]:
 def known_options(said: Mapping[str, object], known: set[str], where: str) -> dict[str, object]:
     """Refuse an option nobody here has heard of: it may change the mathematics."""
     if unknown := sorted(set(said) - known):
-        raise ValueError(f"{where} has an option that is not implemented: {', '.join(map(str, unknown))}")
+        raise GPTError("layout.option", where=where, names=", ".join(map(str, unknown)))
     return dict(said)
 
 
@@ -173,12 +173,12 @@ def settle(
     read = read_off(parts)
     for name in stated.keys() & read.keys() - {"tie_weights"}:
         if stated[name] not in (read[name], None):
-            raise ValueError(f"{name} is {stated[name]!r} in the configuration, but {read[name]!r} in the weights")
+            raise GPTError("layout.contradiction", name=name, stated=stated[name], found=read[name])
     heads = stated.pop("n_head", None)
     if heads is not None and n_head not in (heads, None):
-        raise ValueError(f"n_head is {heads} in the checkpoint, not {n_head}")
+        raise GPTError("layout.n_head", stated=heads, n_head=n_head)
     if heads is None and n_head is None:
-        raise HeadsUnknown(int(read["n_embd"]))
+        raise HeadsUnknown("layout.heads_unknown", n_embd=int(read["n_embd"]))
     if read["n_ff"] == 4 * int(read["n_embd"]):
         read["n_ff"] = None
     config = GPTConfig(**{**stated, **read, "n_head": n_head if heads is None else heads})  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ def read_off(parts: Mapping[str, tuple[Tensor, ...]]) -> dict[str, object]:
     """Every field of the configuration that shapes and names of the weights decide."""
     for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(parts))):
         if name not in parts or parts[name][0].dim() != 2:
-            raise ValueError(f"the weights do not fit: {name} is missing or no matrix")
+            raise GPTError("layout.not_a_matrix", name=name)
     vocab_size, n_embd = parts["wte.weight"][0].shape
     read = {
         "vocab_size": vocab_size,
@@ -236,7 +236,7 @@ def list_misfits(config: GPTConfig, parts: Mapping[str, tuple[Tensor, ...]], the
         more = f" and {len(names) - 8} more" if len(names) > 8 else ""
         listed += [f"{kind}: {', '.join(named)}{more}"] if names else []
     if listed:
-        raise ValueError("the weights do not fit; " + "; ".join(listed))
+        raise GPTError("layout.misfits", problems="; ".join(listed))
 
 
 def stacked_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from gpt.errors import GPTError
 from gpt.models.memory import gigabytes
 
 MAX_HEADER = 100_000_000  # bytes; the limit of the safetensors format
@@ -50,8 +51,8 @@ def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     if start[8:] == b"{":
         return open_safetensors(path), {}
     if start.startswith(b"\x80"):
-        raise ValueError(f"{path.name} is in torch's format of before 2020: save it again with a newer torch")
-    raise ValueError(f"{path.name} is neither a safetensors file nor one that torch.save wrote, or it is damaged")
+        raise GPTError("checkpoint.old_format", file=path.name)
+    raise GPTError("checkpoint.unknown_format", file=path.name)
 
 
 def open_safetensors(path: Path) -> dict[str, Tensor]:
@@ -60,12 +61,12 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
     with path.open("rb") as file:
         header = int.from_bytes(file.read(8), "little")
     if header > min(size - 8, MAX_HEADER):
-        raise ValueError(f"{path.name} is damaged: its header of {header:,} bytes does not fit its {size:,} bytes")
+        raise GPTError("checkpoint.header", file=path.name, header=header, size=size)
     try:
         tensors = load_file(path)
     except (SafetensorError, ValueError, RuntimeError, KeyError) as error:
         check_mapped(path, error)
-        raise ValueError(f"{path.name} is damaged or cut short: {error}") from None
+        raise GPTError("file.cut_short", file=path.name, reason=error) from None
     return tensors
 
 
@@ -77,14 +78,14 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, KeyError, EOFError, OverflowError) as error:
         check_mapped(path, error)
         first_line = str(error).strip().split("\n")[0]
-        raise ValueError(f"{path.name} is damaged or holds more than weights: {first_line}") from None
+        raise GPTError("checkpoint.more_than_weights", file=path.name, reason=first_line) from None
     extras: dict[str, object] = {}
     if isinstance(saved, dict):
         key = next((key for key in STATE_KEYS if isinstance(saved.get(key), dict)), None)
         if key is not None:
             saved, extras = saved[key], {name: value for name, value in saved.items() if name != key}
     if not isinstance(saved, dict) or not saved or not all(isinstance(value, Tensor) for value in saved.values()):
-        raise ValueError(f"{path.name} holds no state dict: save model.state_dict()")
+        raise GPTError("checkpoint.no_state_dict", file=path.name)
     for name, tensor in saved.items():
         check_tensor(path, str(name), tensor)
     return {str(name): tensor.detach() for name, tensor in saved.items()}, extras
@@ -94,7 +95,7 @@ def check_mapped(path: Path, error: Exception) -> None:
     """Raise ValueError with the size of the file if it could not be mapped because it is too large."""
     if "Cannot allocate memory" in str(error):
         size = gigabytes(path.stat().st_size)
-        raise ValueError(f"{path.name} needs {size} of memory, more than this computer gives") from None
+        raise GPTError("memory.file", file=path.name, need=size) from None
 
 
 def check_archive(path: Path) -> None:
@@ -104,21 +105,17 @@ def check_archive(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
-                raise ValueError(
-                    f"{path.name} is compressed or encrypted, which torch.save never does: unpack it first"
-                )
+                raise GPTError("checkpoint.compressed", file=path.name)
             if sum(entry.file_size for entry in entries) > size:
-                raise ValueError(f"{path.name} is damaged: its entries are larger than its {size:,} bytes")
+                raise GPTError("checkpoint.entries", file=path.name, size=size)
             pickles = [entry for entry in entries if entry.filename.endswith(".pkl")]
             if len(pickles) != 1 or not pickles[0].filename.endswith("data.pkl"):
-                raise ValueError(
-                    f"{path.name} is no checkpoint but a zip file of another kind: save model.state_dict()"
-                )
+                raise GPTError("checkpoint.other_zip", file=path.name)
             if pickles[0].file_size > MAX_PICKLE:
-                raise ValueError(f"{path.name} has {pickles[0].file_size:,} bytes beside its tensors: too much")
+                raise GPTError("checkpoint.pickle_size", file=path.name, n=pickles[0].file_size)
             check_pickle(path.name, archive.read(pickles[0]), TENSOR_OPCODES)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} is damaged or cut short: {error}") from None
+        raise GPTError("file.cut_short", file=path.name, reason=error) from None
 
 
 def check_pickle(name: str, data: bytes, opcodes: re.Pattern[str] = PLAIN_OPCODES) -> None:
@@ -128,38 +125,35 @@ def check_pickle(name: str, data: bytes, opcodes: re.Pattern[str] = PLAIN_OPCODE
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name == "GLOBAL" and opcodes is TENSOR_OPCODES:
                 if not TENSOR_GLOBALS.fullmatch(argument):
-                    raise ValueError(
-                        f"{name} would run code ({argument.replace(' ', '.')}) and was not opened: "
-                        "save model.state_dict() alone"
-                    )
+                    raise GPTError("checkpoint.code_in_weights", file=name, code=argument.replace(" ", "."))
             elif not opcodes.fullmatch(opcode.name):
                 called = {"STACK_GLOBAL": ".".join(texts[-2:]), "GLOBAL": str(argument).replace(" ", ".")}
-                raise ValueError(f"{name} would run code ({called.get(opcode.name, opcode.name)}) and was not opened")
+                raise GPTError("checkpoint.code", file=name, code=called.get(opcode.name, opcode.name))
             n_tuples += opcode.name.startswith("TUPLE")
             if n_tuples > MAX_TUPLES:
-                raise ValueError(f"{name} has more than {MAX_TUPLES:,} tuples, which no checkpoint has")
+                raise GPTError("checkpoint.tuples", file=name, limit=MAX_TUPLES)
             if "PUT" in opcode.name and int(argument) > len(data):  # the reader would take memory for that many
-                raise ValueError(f"{name} is damaged: it numbers its values beyond its size")
+                raise GPTError("checkpoint.memo", file=name)
             if isinstance(argument, str):
                 texts.append(argument)
+    except GPTError:
+        raise
     except ValueError as error:
-        if name in str(error):
-            raise
-        raise ValueError(f"{name} is damaged or cut short: {error}") from None
+        raise GPTError("file.cut_short", file=name, reason=error) from None
 
 
 def check_tensor(path: Path, name: str, tensor: Tensor) -> None:
     """Refuse a tensor that is not simply there, number by number, in the file."""
     if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
-        raise ValueError(f"{path.name}: {name} is not a plain tensor")
+        raise GPTError("checkpoint.tensor_kind", file=path.name, name=name)
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise ValueError(f"{path.name}: {name} claims {tensor.numel():,} numbers, more than the file holds")
+        raise GPTError("checkpoint.tensor_size", file=path.name, name=name, n=tensor.numel())
 
 
 def read_bytes(path: Path) -> bytes:
     """All of a file that must be small."""
     if path.stat().st_size > MAX_SMALL:
-        raise ValueError(f"{path.name} has more than {MAX_SMALL:,} bytes: too many to be what it should")
+        raise GPTError("file.too_large", file=path.name, limit=MAX_SMALL)
     return path.read_bytes()
 
 
@@ -168,7 +162,7 @@ def read_text(path: Path) -> str:
     try:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} is damaged: {error}") from None
+        raise GPTError("file.damaged", file=path.name, reason=error) from None
 
 
 def read_json(path: Path, kind: type) -> object:
@@ -176,7 +170,7 @@ def read_json(path: Path, kind: type) -> object:
     try:
         value = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path.name} is damaged: {error}") from None
+        raise GPTError("file.damaged", file=path.name, reason=error) from None
     if not isinstance(value, kind):
-        raise ValueError(f"{path.name} is damaged: it should hold a {kind.__name__}, not a {type(value).__name__}")
+        raise GPTError("file.json_type", file=path.name, expected=kind.__name__, type=type(value))
     return value

@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Protocol
 
+from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import (
     MERGES,
     TOGETHER,
@@ -48,7 +49,7 @@ class Characters:
     def __init__(self, characters: list[str]) -> None:
         single = all(isinstance(character, str) and len(character) == 1 for character in characters)
         if not characters or not single or len(set(characters)) != len(characters):
-            raise ValueError("a vocabulary of characters lists single characters, each once")
+            raise GPTError("vocabulary.characters")
         self.characters = characters
         self.n_vocab = len(characters)
         self._ids = {character: i for i, character in enumerate(characters)}
@@ -57,7 +58,7 @@ class Characters:
         if unknown := [character for character in text if character not in self._ids]:
             known = "".join(self.characters[:SAID]) + ("…" if self.n_vocab > SAID else "")
             said, known = (text.translate(MARKS) for text in (unknown[0], known))
-            raise ValueError(f"this model does not know “{said}”: it was trained on {self.n_vocab} characters: {known}")
+            raise GPTError("vocabulary.unknown_character", character=said, n=self.n_vocab, known=known)
         return [self._ids[character] for character in text]
 
     def decode(self, ids: list[int]) -> str:
@@ -81,14 +82,8 @@ class PlainIds:
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
                 if self.unfetched:
-                    raise ValueError(
-                        "GPT-2's vocabulary is not on this computer, and could not be fetched: write token ids, "
-                        f"numbers from 0 to {self.n_vocab - 1} with spaces between, not {word[:20]!r}"
-                    )
-                raise ValueError(
-                    f"this model has no vocabulary: write token ids, numbers from 0 to {self.n_vocab - 1} "
-                    f"with spaces between, not {word[:20]!r}"
-                )
+                    raise GPTError("vocabulary.unfetched", last=self.n_vocab - 1, word=word[:20])
+                raise GPTError("vocabulary.none", last=self.n_vocab - 1, word=word[:20])
             check_id(int(word), self.n_vocab)
             ids.append(int(word))
         return ids
@@ -104,7 +99,7 @@ class PlainIds:
 def check_id(token_id: int, n_vocab: int) -> None:
     """Raise ValueError for an id outside of the vocabulary."""
     if not 0 <= token_id < n_vocab:
-        raise ValueError(f"token id {token_id} does not exist: the vocabulary has ids 0 to {n_vocab - 1}")
+        raise GPTError("token.unknown", token=token_id, last=n_vocab - 1)
 
 
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
@@ -141,9 +136,7 @@ def gpt2_or_ids(n_vocab: int) -> Vocabulary:
 def fit(found: Vocabulary, n_vocab: int) -> Vocabulary:
     """A vocabulary with exactly the model's number of tokens."""
     if found.n_vocab > n_vocab or (found.n_vocab < n_vocab and not isinstance(found, Tokenizer)):
-        raise ValueError(
-            f"the vocabulary has {found.n_vocab:,} tokens, but the model has {n_vocab:,}: they do not belong"
-        )
+        raise GPTError("vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
     return found if found.n_vocab == n_vocab else encoding(found.encoding._mergeable_ranks, specials(found), n_vocab)
 
 
@@ -163,7 +156,7 @@ def read_nanogpt_meta(path: Path) -> Characters:
         EOFError,
         OverflowError,
     ) as error:
-        raise ValueError(f"{path.name} is no nanoGPT vocabulary of characters: {error}") from None
+        raise GPTError("vocabulary.nanogpt", file=path.name, reason=error) from None
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:

@@ -104,7 +104,7 @@ def test_rollout_of_a_pass_that_had_a_cache_is_refused(model):
     with torch.inference_mode():
         model(idx[:, :4], cache=cache)
         model(idx[:, 4:], cache=cache, trace=trace)
-    with pytest.raises(ValueError, match="holds the last 5 of 9 positions"):
+    with pytest.raises(ValueError, match="holds 5 of 9 positions"):
         rollout(trace)
 
 

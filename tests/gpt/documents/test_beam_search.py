@@ -134,7 +134,7 @@ def test_a_vocabulary_smaller_than_the_search_is_wide_still_works():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((0, 5), "width must be a whole number in 1..32, not 0"),
+        ((0, 5), "width must be a whole number between 1 and 32, not 0"),
         ((33, 5), "not 33"),
         ((True, 5), "not True"),
         ((2, 0), "max_new_tokens must be a whole number of at least 1, not 0"),
@@ -145,11 +145,11 @@ def test_numbers_out_of_range_are_refused(arguments, said):
     document = Generation(tiny_model(), "the")
     with pytest.raises(ValueError, match=said):
         BeamSearch(document, *arguments)
-    with pytest.raises(ValueError, match="length_penalty must be a number in"):
+    with pytest.raises(ValueError, match="length_penalty must be a number between"):
         BeamSearch(document, 2, 2, length_penalty=math.nan)
     search = BeamSearch(document, 2, 2)
     with pytest.raises(ValueError, match="no beam is finished yet"):
         _ = search.best
     search.run()
-    with pytest.raises(ValueError, match="search is done"):
+    with pytest.raises(ValueError, match="search has finished"):
         search.step()

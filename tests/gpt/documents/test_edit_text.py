@@ -85,7 +85,7 @@ def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
             assert is_from(TINY.model, ours)
             assert not is_from(tiny_model(seed=9).model, ours)
     if patches:
-        with pytest.raises(ValueError, match="no edit"):
+        with pytest.raises(ValueError, match="is not an edit"):
             parse_edits(text)  # nobody to compute it
 
 
@@ -94,12 +94,12 @@ def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
     [
         ("resid_pre2.0=1", "layer 2 does not exist"),
         ("resid_pre0.2=1-2", "position 2 does not exist"),
-        ("attn_out0.0=99999", "token 99999 does not exist"),
+        ("attn_out0.0=99999", "token id 99999 does not exist"),
         ("attn_out0.0=" + "-".join(["1"] * 200), "200"),
         ("mlp_out0.0=1,mlp_out0.0=2", "twice"),
         (",".join(f"mlp_out0.{n}=" + "-".join(["1"] * 20) for n in range(17)), "more than 16"),
-        ("attn_weights0.0=1", "no edit"),
-        ("resid_pre0.0=", "no edit"),
+        ("attn_weights0.0=1", "is not an edit"),
+        ("resid_pre0.0=", "is not an edit"),
     ],
 )
 def test_a_patch_that_cannot_be_is_refused_with_the_reason(text, why):
@@ -108,7 +108,7 @@ def test_a_patch_that_cannot_be_is_refused_with_the_reason(text, why):
 
 
 def test_a_patch_from_no_text_and_a_factor_that_is_no_number_have_no_text():
-    with pytest.raises(ValueError, match="vector of numbers"):
+    with pytest.raises(ValueError, match="does not come from a text"):
         format_edits(Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(4)),)))
     with pytest.raises(ValueError, match="inf"):
         format_edits(Edits(attn_scale={0: float("inf")}))

@@ -70,17 +70,17 @@ def test_a_name_that_is_no_model_is_refused(document):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": "other"}, "no document of this program"),
+        ({"format": "other"}, "not a document of this program"),
         ({"version": 2}, "version 2: this program reads version 1"),
         ({"version": None}, "version None"),
         ({"version": True}, "version True"),
-        ({"model": 3}, "model must be named"),
+        ({"model": 3}, "model must be a name"),
         ({"vocab_size": 0}, '"vocab_size" must be a whole number'),
         ({"vocab_size": 261}, "vocabulary of 261 tokens: that of tiny has 260"),
-        ({"vocab_size": 200}, '"id" must be a whole number in 0..199, not 257'),
-        ({"prompt_tokens": 0}, '"prompt_tokens" must be a whole number in 1'),
+        ({"vocab_size": 200}, '"id" must be a whole number between 0 and 199, not 257'),
+        ({"prompt_tokens": 0}, '"prompt_tokens" must be a whole number between 1'),
         ({"prompt_tokens": 6}, "first 6 tokens are the prompt"),
-        ({"current": 99}, '"current" must be a whole number in 0..13, not 99'),
+        ({"current": 99}, '"current" must be a whole number between 0 and 13, not 99'),
         ({"current": 1.0}, '"current" must be a whole number'),
         ({"tokens": []}, "1 to 65,536 tokens, not 0"),
         ({"tokens": [0] * 65537}, "1 to 65,536 tokens, not 65,537"),
@@ -102,7 +102,7 @@ def test_a_file_edited_by_hand_is_checked(document, changes, said):
 @pytest.mark.parametrize(
     ("number", "changes", "said"),
     [
-        (7, {"id": 260}, '"id" must be a whole number in 0..259, not 260'),
+        (7, {"id": 260}, '"id" must be a whole number between 0 and 259, not 260'),
         (7, {"id": -1}, "not -1"),
         (7, {"id": "a"}, "not 'a'"),
         (7, {"after": 7}, "token number 7 must follow one of 0 to 6, not 7"),
@@ -110,7 +110,7 @@ def test_a_file_edited_by_hand_is_checked(document, changes, said):
         (7, {"after": None}, "must follow one of 0 to 6, not None"),
         (7, {"after": 1.5}, '"after" must be the number'),
         (7, {"how": "guessed"}, "typed, sampled or chosen, not 'guessed'"),
-        (7, {"settings": 2}, '"settings" must be a whole number in 0..1, not 2'),
+        (7, {"settings": 2}, '"settings" must be a whole number between 0 and 1, not 2'),
         (0, {"after": 3}, "first token has none before it"),
         (0, {"how": "chosen"}, "first token must be typed"),
         (2, {"after": 0}, "first 5 tokens are the prompt"),
@@ -123,14 +123,14 @@ def test_every_token_of_a_file_is_checked(document, number, changes, said):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
 def test_what_is_no_document_is_refused(text):
-    with pytest.raises(ValueError, match=r"no JSON|no document"):
+    with pytest.raises(ValueError, match=r"not JSON|not a document"):
         SavedDocument.from_json(text)
 
 
 def test_a_text_longer_than_the_context_is_refused(document):
-    with pytest.raises(ValueError, match="a text of 11 tokens, and the context is 8"):
+    with pytest.raises(ValueError, match="text in the file has 11 tokens, more than the context of 8"):
         Generation.from_json(document.to_json(), tiny_model(block_size=8))
-    with pytest.raises(ValueError, match="prompt of 5 tokens, and the context is 4"):
+    with pytest.raises(ValueError, match="prompt in the file has 5 tokens, more than the context of 4"):
         Generation.from_json(Generation(document.loaded, "the cat").to_json(), tiny_model(block_size=4))
     with pytest.raises(ValueError, match="characters"):
         SavedDocument.from_json(" " * (2**24 + 1))
@@ -163,8 +163,8 @@ def test_a_document_without_edits_says_nothing_of_any(document):
 @pytest.mark.parametrize(
     ("edits", "said"),
     [
-        (3, "edits must stand in quotes"),
-        ("h0.0=0,h0.0=1", "is there twice"),
+        (3, "edits must be a text in quotes"),
+        ("h0.0=0,h0.0=1", "appears twice"),
         ("h9.0=0", "layer 9"),
         ("resid_pre0.0=999", "999"),
         ("a0=99", "beyond 10"),
@@ -178,5 +178,5 @@ def test_edits_of_a_file_are_checked(document, edits, said):
 
 def test_numbers_from_no_text_are_not_saved(document):
     bare = Patch("resid_pre", 0, 0, torch.zeros(document.loaded.model.config.n_embd))
-    with pytest.raises(ValueError, match="patch that is from no text"):
+    with pytest.raises(ValueError, match="patch that does not come from a text"):
         Generation(document.loaded, "the", edits=Edits(patches=(bare,))).to_json()

@@ -112,7 +112,7 @@ def test_edits_that_were_tried_are_tried_again_after_the_text(tried_on):
 
 def test_a_patch_that_is_from_no_text_is_refused():
     patched = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(16)),))
-    with pytest.raises(ValueError, match="from no text"):
+    with pytest.raises(ValueError, match="does not come from a text"):
         python_snippet(Generation(tiny_model(), "the", edits=patched))
 
 

@@ -134,7 +134,7 @@ def test_gpt2_sized_model_without_vocabulary_gets_plain_ids_offline(monkeypatch:
     for n_vocab in (50257, 50304):
         vocabulary = gpt2_or_ids(n_vocab)
         assert (type(vocabulary), vocabulary.n_vocab, vocabulary.eot_id) == (PlainIds, n_vocab, None)
-        with pytest.raises(ValueError, match="GPT-2's vocabulary is not on this computer, and could not be fetched"):
+        with pytest.raises(ValueError, match="GPT-2's vocabulary is not on this computer and could not be fetched"):
             vocabulary.encode("Hello")
 
 
@@ -200,16 +200,16 @@ def test_vocabulary_in_one_file_encodes_like_its_library(tmp_path: Path, more: l
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model", "type"), "Unigram", "no byte-level BPE"),
-        (("pre_tokenizer", "type"), "Whitespace", "no byte-level BPE"),
-        (("pre_tokenizer", "add_prefix_space"), True, "no byte-level BPE"),
-        (("pre_tokenizer",), [1], "no byte-level BPE"),
-        (("normalizer",), {"type": "Lowercase"}, "no byte-level BPE"),
-        (("model", "vocab"), [], "must hold tokens and merges"),
+        (("model", "type"), "Unigram", "not a byte-level BPE"),
+        (("pre_tokenizer", "type"), "Whitespace", "not a byte-level BPE"),
+        (("pre_tokenizer", "add_prefix_space"), True, "not a byte-level BPE"),
+        (("pre_tokenizer",), [1], "not a byte-level BPE"),
+        (("normalizer",), {"type": "Lowercase"}, "not a byte-level BPE"),
+        (("model", "vocab"), [], "must contain tokens and merges"),
         (("model", "vocab"), {"a": "b"}, "give each token an id"),
         (("model", "merges"), [["x"]], "do not belong together"),
-        (("model", "merges"), [7], "is no vocabulary"),
-        (("added_tokens",), [[]], "is no vocabulary"),
+        (("model", "merges"), [7], "is not a vocabulary"),
+        (("added_tokens",), [[]], "is not a vocabulary"),
         (("added_tokens",), [{"special": False}], "adds None"),
     ],
 )
@@ -369,5 +369,5 @@ def test_a_vocabulary_without_some_bytes_says_which(tmp_path: Path) -> None:
     trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trained.train_from_iterator(["the tree thought"], trainers.BpeTrainer(vocab_size=40, show_progress=False))
     trained.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ValueError, match=r"it has no token for byte 33: leave it out"):
+    with pytest.raises(ValueError, match=r"has no token for byte 33: leave it out"):
         find_vocabulary(tmp_path, 310)

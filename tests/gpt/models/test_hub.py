@@ -158,7 +158,7 @@ def test_progress_rises_to_the_size_of_the_weights(served: Hub) -> None:
 
 def test_cut_download_is_not_used_and_goes_on_where_it_stopped(served: Hub, tmp_path: Path) -> None:
     served.cut = 50_000
-    with pytest.raises(ValueError, match=r"could not be fetched.*goes on where it stopped"):
+    with pytest.raises(ValueError, match=r"could not be fetched.*continues where it stopped"):
         load_model(REPO)
     assert not list((tmp_path / "cache").rglob(hub.WEIGHTS))
     served.cut, served.down = None, False

@@ -1,0 +1,168 @@
+import ast
+import json
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+import components
+from components.api import error
+from components.errors import PageError, localize_error
+from components.i18n.catalogue import CATALOGUES, FOLDER
+from components.state.settings import number
+from gpt import SamplingParams, get_model
+from gpt.errors import MESSAGES, GPTError
+
+SOURCES = sorted(Path(components.__file__).parent.rglob("*.py"))
+
+
+def fields(sentence: str) -> dict[str, tuple[str | None, str | None]]:
+    """The placeholders of a sentence and how each is written."""
+    return {name: (spec, conversion) for _, name, spec, conversion in string.Formatter().parse(sentence) if name}
+
+
+def value_for(spec: str | None, number: int) -> object:
+    return number if spec else f"«{number}»"
+
+
+def test_every_error_has_a_chinese_sentence_with_the_same_placeholders_and_no_other_sentence_is_there():
+    own = {key for key in json.loads((FOLDER / "en.json").read_text(encoding="utf-8")) if key.startswith("error.")}
+    chinese = {key: text for key, text in CATALOGUES["zh"].items() if key.startswith("error.") and key not in own}
+    assert chinese.keys() == {f"error.{key}" for key in MESSAGES}
+    for key, english in MESSAGES.items():
+        assert fields(chinese[f"error.{key}"]) == fields(english), key
+
+
+@pytest.mark.parametrize("key", MESSAGES)
+def test_what_stands_in_the_sentence_stands_in_the_other(key):
+    problem = GPTError(
+        key, **{n: value_for(spec, i + 1) for i, (n, (spec, _)) in enumerate(fields(MESSAGES[key]).items())}
+    )
+    chinese = localize_error(problem, "zh")
+    assert re.search("[\u4e00-\u9fff]", chinese)
+    assert sorted(re.findall("«.»", chinese)) == sorted(re.findall("«.»", str(problem)))
+    assert localize_error(problem, "en") == str(problem)
+
+
+def test_an_error_among_the_values_is_said_in_the_same_language():
+    inner = GPTError("context.full", limit=8)
+    problem = GPTError("file.damaged", file="a.json", reason=inner)
+    assert str(problem) == "a.json is damaged: the context of 8 tokens is full"
+    assert localize_error(problem, "zh") == "a.json 已损坏：8 个词元的上下文已满"
+
+
+def test_a_language_without_the_sentence_gets_the_english_one(monkeypatch):
+    monkeypatch.setitem(CATALOGUES, "qps", {"language.name": "Pseudo"})
+    assert localize_error(GPTError("context.full", limit=8), "qps") == "the context of 8 tokens is full"
+
+
+def keys(node: ast.expr) -> list[str]:
+    """The keys that an expression can be: one, one of two, or all that an f-string fits."""
+    if isinstance(node, ast.IfExp):
+        return keys(node.body) + keys(node.orelse)
+    if isinstance(node, ast.JoinedStr):
+        parts = (re.escape(part.value) if isinstance(part, ast.Constant) else r"\w+" for part in node.values)
+        pattern = re.compile("".join(parts))
+        return [key for key in CATALOGUES["en"] if pattern.fullmatch(key)]
+    assert isinstance(node, ast.Constant)
+    return [node.value]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_every_page_error_has_a_key_of_the_catalogues_and_the_values_of_its_placeholders(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("PageError", "GPTError"):
+            messages = MESSAGES if ast.unparse(node.func) == "GPTError" else CATALOGUES["en"]
+            given = {keyword.arg for keyword in node.keywords}
+            for key in keys(node.args[0]):
+                assert None in given or given == fields(messages[key]).keys(), key
+
+
+def test_no_sentence_is_raised_outside_of_the_catalogues():
+    """Figures, which know nothing of gpt, check the lengths of their arguments with errors of their own."""
+    for path in SOURCES:
+        figures = "figures" in path.stem or path.parent.name in ("figures", "widgets", "switches")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and not figures:
+                assert ast.unparse(node.exc.func) != "ValueError", f"{path}:{node.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "name", "english", "chinese"),
+    [
+        (
+            7,
+            0,
+            2,
+            "temperature",
+            "temperature must be a number between 0 and 2, not 7",
+            "temperature 必须是 0 到 2 的数，而不是 7",
+        ),
+        (
+            "x",
+            0,
+            2,
+            "temperature",
+            "temperature must be a number between 0 and 2, not str",
+            "temperature 必须是 0 到 2 的数，而不是 str",
+        ),
+        (
+            1.5,
+            0,
+            100,
+            "top_k",
+            "top_k must be a whole number between 0 and 100, not 1.5",
+            "top_k 必须是 0 到 100 的整数，而不是 1.5",
+        ),
+        (
+            -1,
+            0,
+            float("inf"),
+            "seed",
+            "seed must be a whole number of at least 0, not -1",
+            "seed 必须是不小于 0 的整数，而不是 -1",
+        ),
+        (
+            -(10**30),
+            0,
+            float("inf"),
+            "x",
+            "x must be a number of at least 0, not < −10²⁰",
+            "x 必须是不小于 0 的数，而不是 < −10²⁰",
+        ),
+    ],
+)
+def test_numbers_out_of_range(value, low, high, name, english, chinese):
+    with pytest.raises(ValueError, match=name) as problem:
+        number(name, value, low, high)
+    assert localize_error(problem.value, "en") == english
+    assert localize_error(problem.value, "zh") == chinese
+
+
+def test_real_problems():
+    for doing, chinese in (
+        (lambda: SamplingParams(top_p=2), "top_p 必须大于 0 且不超过 1，而不是 2"),
+        (lambda: get_model("nobody"), "没有模型 'nobody'：已知的模型有 "),
+    ):
+        with pytest.raises(GPTError) as problem:
+            doing()
+        assert localize_error(problem.value, "zh").startswith(chinese)
+
+
+def test_what_the_page_shows_at_its_edge_is_in_its_language_and_holds_no_tag():
+    problem = GPTError("file.unknown", path="<b>x</b>")
+    assert error(problem, "zh").message == "没有文件或文件夹 &lt;b&gt;x&lt;/b&gt;"
+    assert error(problem).message == "there is no file or folder &lt;b&gt;x&lt;/b&gt;"
+
+
+def test_a_page_error_is_a_sentence_of_the_catalogues():
+    problem = PageError("shapes.error.rotary", width=6, heads=2, size=3)
+    assert str(problem) == localize_error(problem, "en") != localize_error(problem, "zh")
+    with pytest.raises(KeyError):
+        PageError("context.full", limit=8)
+
+
+def test_what_nobody_has_translated_stays_as_it_is():
+    assert localize_error(OSError("disk full"), "zh") == "disk full"
+    assert localize_error("上下文已满", "zh") == "上下文已满"
