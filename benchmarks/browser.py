@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from playwright.sync_api import Page, sync_playwright
 
+from components import text_views as views
 from components.page import build_app, launch_options
-from components.tabs.playground import views
 
 SETTLES = 4_000  # ms
 WATCH = """() => {

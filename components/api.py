@@ -7,13 +7,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from functools import wraps
-from html import escape
 from typing import Any, TypeVar
 
 import gradio as gr
 
-from components.errors import PageError, localize_error
-from components.i18n import Language, t
+from components.errors import PageError
+from components.events import SLOTS, error
 from components.labels import token_text
 from components.state.settings import number, sampling_params
 from components.updates import update_gap
@@ -21,14 +20,7 @@ from gpt import Generation, LoadedModel, distribution, generate, get_model, list
 from gpt.errors import GPTError
 
 F = TypeVar("F", bound=Callable[..., Any])
-SLOTS = 96  # visitors who may want something of a model at once; who writes has a seat, see `gpt.inference.admission`
 MAX_CHARACTERS = 100_000
-
-
-def error(message: object, language: Language = "en") -> gr.Error:
-    """A sentence for the person: no traceback in the log, nothing in it that runs as HTML."""
-    title = t("error.title", language)
-    return gr.Error(escape(localize_error(message, language), quote=False), title=title, print_exception=False)
 
 
 def find_model(name: object) -> LoadedModel:

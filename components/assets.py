@@ -46,7 +46,7 @@ _STYLE = f"<style>{''.join(part.CSS for part in _STYLED)}</style>"
 _FOLDER = Path(__file__).parent
 _MODULES = {  # by their path, as they import each other
     path.relative_to(_FOLDER).as_posix(): path.read_bytes()
-    for path in (_FOLDER / "page.js", *sorted(_FOLDER.glob("widgets/**/*.js")))
+    for path in (_FOLDER / "page.js", _FOLDER / "arrival.js", *sorted(_FOLDER.glob("widgets/**/*.js")))
     if b"export " in path.read_bytes() or b"import " in path.read_bytes()
 }
 _VERSION = hashlib.sha256(b"".join(name.encode() + script for name, script in _MODULES.items())).hexdigest()[:12]
@@ -58,6 +58,7 @@ _CALLS = f"""window.glassbox = {{
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   opened() {{ this.waiting.push(() => window.glassbox.opened()); }},
+  arrive(values) {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.arrive(values)))); }},
 }};"""
 _SCRIPTS = (
     f"<script>{_CALLS}</script>"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import gradio as gr
 
-from components.i18n import Language, has_text, t
+from components.i18n import LANGUAGES, Language, has_text, t
 from components.localized import Words
 from components.precision import build_precision
+from components.render import Control
 from components.share.menu import link_menu
+from components.widgets.frame import frame_widget
 from components.widgets.sentence import sentence
 from gpt import Generation, list_models
 from gpt.models.registry import title
 
-LANGUAGES = [("EN", "en"), ("中文", "zh")]
 # Gradio marks the dark theme by a class on the body; the choice is kept by the browser.
 _TOGGLE_THEME = """() => {
   const dark = document.body.classList.toggle("dark");
@@ -25,14 +27,17 @@ _TOGGLE_THEME = """() => {
 
 @dataclass(frozen=True)
 class Frame:
-    """What every tab reads: the model and the language.
+    """What every tab shares.
 
-    example: a finished text on the default model. own: names of the models that this visitor has trained. language:
-    the one that the page speaks; it follows `switch` as soon as the first screen speaks it. precision: what that of
-    the weights costs, None where they are exact.
+    example: a finished text on the default model. client: the id of the browser tab. updates: takes the frames of
+    `components.render`. language, own, state: what tabs without views read, the language, the names of the models that
+    this visitor has trained, and the session. precision: what that of the weights costs, None where they are exact.
     """
 
     example: Generation
+    client: gr.Textbox
+    saved: gr.Textbox
+    updates: gr.HTML
     own: gr.State
     model: gr.Dropdown
     switch: gr.Radio
@@ -41,9 +46,28 @@ class Frame:
     link: gr.HTML
     precision: gr.HTML | None
 
+    @property
+    def controls(self) -> list[Control]:
+        """What the server may change: the models to choose from, and the one that is chosen."""
+        return self._controls
+
+    @cached_property
+    def _controls(self) -> list[Control]:
+        return [
+            Control(
+                self.model,
+                lambda s: (s.language, s.own_models, tuple(list_models())),
+                lambda s: {"label": t("model", s.language), "choices": model_choices(s.language, s.own_models)},
+            ),
+            Control(self.model, lambda s: s.model, lambda s: {"value": s.model}),
+        ]
+
 
 def build_frame(words: Words, example: Generation) -> Frame:
     """One row: the name, the model, and two switches."""
+    client = gr.Textbox(visible="hidden", elem_id="client")
+    saved = gr.Textbox(visible="hidden", elem_id="saved")
+    updates = frame_widget()
     with gr.Row(elem_classes="gb-frame"):
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
@@ -54,22 +78,23 @@ def build_frame(words: Words, example: Generation) -> Frame:
             label=t("model", "en"),
             choices=model_choices("en"),
             value=example.loaded.name,
+            allow_custom_value=True,
             elem_id="model",
             container=False,
         )
         switch = words.build(
             gr.Radio,
             {"label": "language"},
-            choices=LANGUAGES,
+            choices=[(name, language) for language, name in LANGUAGES.items()],
             value="en",
             elem_id="language",
             elem_classes="gb-segments",
             container=False,
         )
-        link = link_menu(words)
+        link = link_menu()
         theme = words.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     theme.click(None, js=_TOGGLE_THEME)
-    return Frame(example, own, model, switch, gr.State("en"), theme, link, precision)
+    return Frame(example, client, saved, updates, own, model, switch, gr.State("en"), theme, link, precision)
 
 
 def short_name(model: str, language: Language) -> str:
@@ -86,11 +111,6 @@ def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str
         f"{label} ({named[: i + 1].count(label)})" if named.count(label) > 1 else label for i, label in enumerate(named)
     ]
     return [*listed, *zip(told, own, strict=True)]
-
-
-def model_picker(language: Language, own: Sequence[str]) -> dict[str, object]:
-    """An update of the picker in that language."""
-    return gr.update(label=t("model", language), choices=model_choices(language, own))
 
 
 def _own_name(model: str, language: Language) -> str:

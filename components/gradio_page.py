@@ -20,7 +20,7 @@ from typing import Any, get_args
 import gradio as gr
 from gradio.state_holder import SessionState, StateHolder
 
-from components.api import error
+from components.events import error
 from components.i18n import Language, t
 
 CLOSED = timedelta(minutes=30)  # after the last event of a page that was closed: a telephone may only have slept

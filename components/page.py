@@ -7,14 +7,19 @@ from typing import Any
 
 import gradio as gr
 
-from components.api import SLOTS, Endpoints
+from components.api import Endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
-from components.frame import Frame, build_frame, model_picker
+from components.events import SLOTS, Events
+from components.frame import Frame, build_frame
 from components.gradio_page import Page
+from components.legacy import LOOKING, Playground
 from components.localized import Words
 from components.precision import note as precision_note
-from components.share.panel import wire_share
-from components.state.session import example
+from components.render import Control, Renderer
+from components.session_events import wire_session
+from components.share.handlers import wire_share
+from components.state.example import example, opening
+from components.state.store import SessionStore
 from components.tabs.activations.tab import build_activations
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
@@ -22,7 +27,7 @@ from components.tabs.inside.record import MEMORY
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.tab import build_text_loss
-from components.tabs.playground.tab import LOOKING, build_playground
+from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.tab import build_shape_lab
 from components.tabs.train.tab import build_train
 from components.tabs.why.tab import build_why
@@ -37,7 +42,7 @@ STYLES = (
     "tabs/compare/compare.css",
     "tabs/lessons/lessons.css",
     "tabs/playground/playground.css",
-    "share/menu.css",
+    "widgets/menu/menu.css",
     "tabs/train/train.css",
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
@@ -56,15 +61,18 @@ def build_app(
     Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
     """
     name = add_model(model, n_head, name=None if uploads else public_name(model))
-    loaded = get_model(name)
-    words = Words()
+    words, renderer, store = Words(), Renderer(), SessionStore()
+    first = opening(example(get_model(name)))
     with Page(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
         app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)  # first: it sets up anew all that is there
-        frame = build_frame(words, example(loaded))
+        frame = build_frame(words, first.document)
+        events = Events(store, renderer, frame.client, frame.updates)
+        controls: dict[str, list[Control]] = {}
+        session = gr.State(first)
         with gr.Tabs(elem_id="tabs") as tabs:
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
-                playground = build_playground(words, frame, uploads=uploads)
-            words.end_first_screen()
+                parts, controls["playground"] = build_playground(words, events, frame, first, uploads=uploads)
+            playground = Playground(frame, session, parts, events, controls["playground"])
             with words.build(gr.Tab, {"label": "tab.inside"}, id="inside") as tab:
                 build_inside(words, tabs, tab, playground, visitor_memory)
             with words.build(gr.Tab, {"label": "tab.why"}, id="why") as tab:
@@ -83,8 +91,13 @@ def build_app(
                 build_train(words, app, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
                 build_lessons(words, app, frame, tabs, playground, shapes)
-        wire_share(_language_events(app, words, frame), tabs, playground)
+        wire_share(events, frame.link, parts.files, controls["playground"])
+        for tab in tabs.children:
+            controls.setdefault(tab.id, [])
+        wire_session(app, events, frame, tabs, controls, words.controls, lambda opened: opened, [session])
+        _language_events(frame)
         Endpoints(name).register()
+        frame.updates.value = renderer.build(first)
     return app
 
 
@@ -94,24 +107,13 @@ def public_name(model: str) -> str:
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
 
 
-def _language_events(app: gr.Blocks, words: Words, frame: Frame) -> Any:
-    """The switch changes every word; a new visitor gets the language of the link, of last time, or of the browser:
-    the event that is returned."""
-    words.wire(frame.switch, frame.language, **LOOKING)
-    frame.language.change(model_picker, [frame.language, frame.own], frame.model, **LOOKING)
+def _language_events(frame: Frame) -> None:
+    """What follows the language outside the views."""
+    frame.switch.change(lambda language: language, frame.switch, frame.language, **LOOKING)
     if frame.precision is not None:
         changes = [frame.model.change, frame.language.change]
         gr.on(changes, precision_note, [frame.model, frame.language], frame.precision, **LOOKING)
     frame.switch.input(None, frame.switch, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
-    frame.switch.change(None, frame.switch, None, js="(lang) => { document.documentElement.lang = lang; }")
-    return app.load(None, None, frame.switch, js=_FIRST_LANGUAGE, api_visibility="private")
-
-
-_FIRST_LANGUAGE = """() => {
-  const asked = new URLSearchParams(location.search).getAll("lang").at(-1) || localStorage.getItem("glassbox-lang");
-  const language = asked || (navigator.language.startsWith("zh") ? "zh" : "en");
-  return language === "zh" ? "zh" : "en";
-}"""
 
 
 def launch_options() -> dict[str, Any]:

@@ -14,10 +14,10 @@ from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal, percent, quoted
+from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import Panel, Values, document_of, make_panel
 from components.panels.panel_figures import grid
-from components.tabs.playground.tab import Playground
 from components.tabs.shapes.figures import part_bars
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
@@ -92,7 +92,7 @@ def draw(ui: FeedForwardPanel, values: Values, entering: bool) -> Values:
     if document is None:
         raise PageError("error.no_text")
     config, last = document.loaded.model.config, document.n_read - 1
-    look = values[ui.playground.session].look
+    look = values[ui.playground.session].selection
     layer, position = (look.layer, look.at(document)) if entering else (values[ui.layer], int(values[ui.position]))
     layer, position = min(layer, config.n_layer - 1), min(position, last)
     before, after = hidden(document.loaded.model, document.ids[: position + 1], layer)

@@ -13,11 +13,11 @@ import numpy as np
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import percent
+from components.legacy import Playground
 from components.localized import Words
 from components.panels import curve_figures
 from components.panels.panel import Panel, Values, document_of, make_panel
 from components.panels.panel_figures import lines
-from components.tabs.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import GPTConfig

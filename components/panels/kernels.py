@@ -14,6 +14,7 @@ import numpy as np
 from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
+from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import (
     Experiment,
@@ -25,7 +26,6 @@ from components.panels.panel import (
     wire_experiment,
 )
 from components.panels.panel_figures import lines
-from components.tabs.playground.tab import Playground
 from components.tabs.shapes.views import memory
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence

@@ -13,10 +13,10 @@ from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import decimal, quoted
+from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import Panel, Values, document_of, make_panel
 from components.panels.panel_figures import row_bars
-from components.tabs.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
@@ -158,7 +158,7 @@ def draw(ui: LayerNormPanel, values: Values, entering: bool) -> Values:
         layer, position = 0, 0
     else:
         config, last = document.loaded.model.config, document.n_read - 1
-        look = values[ui.playground.session].look
+        look = values[ui.playground.session].selection
         layer, position = (look.layer, look.at(document)) if entering else (values[ui.layer], int(values[ui.position]))
         layer, position = min(layer, config.n_layer - 1), min(position, last)
         has_layer = from_model and values[ui.norm] != "ln_f"

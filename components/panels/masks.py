@@ -16,6 +16,7 @@ from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
+from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import (
     Experiment,
@@ -27,7 +28,6 @@ from components.panels.panel import (
     wire_experiment,
 )
 from components.panels.panel_figures import lines
-from components.tabs.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import Generation
@@ -117,7 +117,7 @@ def draw(ui: MasksPanel, values: Values, entering: bool) -> Values:
     ids = [] if document is None else document.ids[: min(document.n_read, MOST_TOKENS)]
     if len(ids) < 2:
         raise PageError("masks.error.short")
-    look = values[ui.playground.session].look
+    look = values[ui.playground.session].selection
     position = look.at(document) if entering else int(values[ui.position])
     if entering and position >= len(ids) - 1:
         position = len(ids) // 2  # at the end nothing would stand behind it

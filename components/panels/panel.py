@@ -12,8 +12,8 @@ from torch import Tensor
 
 from components.errors import localize_error
 from components.frame import Frame
+from components.legacy import LOOKING, RUNNING, Playground
 from components.localized import Words
-from components.tabs.playground.tab import LOOKING, RUNNING, Playground
 from gpt import Generation
 from gpt.inference.threads import threads_for
 

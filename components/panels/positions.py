@@ -15,11 +15,11 @@ import torch
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import percent
+from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import Experiment, Panel, Values, build_experiment, make_panel, wire_experiment
 from components.panels.panel_figures import lines
 from components.panels.position_figures import Hands, circles
-from components.tabs.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt.experiments import Extrapolation, extrapolation_steps, rotary_closeness

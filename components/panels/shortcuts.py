@@ -13,10 +13,10 @@ from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
+from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import Panel, Values, make_panel
 from components.panels.panel_figures import pair_bars
-from components.tabs.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value

@@ -14,9 +14,9 @@ from components.figures import charts as figures
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
+from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import Panel, Values, best_of_both, document_of, make_panel
-from components.tabs.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
@@ -84,7 +84,7 @@ def draw(ui: SkeletonPanel, values: Values, entering: bool) -> Values:
     document = document_of(values, ui.playground)
     if document is None:
         raise PageError("error.no_text")
-    position = values[ui.playground.session].look.at(document)
+    position = values[ui.playground.session].selection.at(document)
     tokenizer, ids = document.loaded.tokenizer, document.ids[: position + 1]
     full, bare = with_and_without_blocks(document.loaded.model, ids)
     shares = torch.stack((full, bare)).float().softmax(-1).cpu()  # (2, vocab_size)

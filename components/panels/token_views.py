@@ -24,7 +24,7 @@ def says(steps: list[MergeStep], word: str, language: Language) -> str:
         bytes=counted("bytes", len(b"".join(parts)), language),
         merges=counted("merges", len(steps) - 1, language),
         parts=counted("parts", len(parts), language),
-        tokens=" | ".join(spelled(part) for part in parts),
+        tokens=" | ".join(encodable_text(part) for part in parts),
     )
 
 
@@ -38,7 +38,7 @@ def shown(word: str) -> str:
     return f"“{visible(word)}”"
 
 
-def spelled(data: bytes) -> str:
+def encodable_text(data: bytes) -> str:
     """The characters of some bytes, spaces as marks; in hexadecimal where they are no whole characters."""
     try:
         return visible(data.decode())
@@ -54,7 +54,7 @@ def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> str:
         ranks = "" if before is None or before.rank is None else t("bpe.rank", language, rank=f"{before.rank:,}")
         rows.append(
             [
-                Cell(spelled(part), len(part), at == new, ranks if at == new else "")
+                Cell(encodable_text(part), len(part), at == new, ranks if at == new else "")
                 for at, part in enumerate(step.parts)
             ]
         )

@@ -9,15 +9,16 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components import legacy
+from components import text_views as views
 from components.errors import PageError
 from components.frame import Frame
 from components.i18n import Language, t
+from components.legacy import Playground
 from components.localized import Words
 from components.panels import token_views
 from components.panels.panel import Panel, Values, make_panel
 from components.panels.panel_figures import pair_bars
-from components.tabs.playground import views
-from components.tabs.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
@@ -126,7 +127,7 @@ def draw(ui: TokenizerPanel, values: Values, entering: bool) -> Values:
         told = t("bpe.picture", language) if side == "own" else token_views.says(steps, word, language)
         update |= {
             name: names[side],
-            strip: strip_update(views.prompt_strip(tokenizer, tokenizer.encode(text)), language),
+            strip: strip_update(legacy.prompt_strip(tokenizer, tokenizer.encode(text)), language),
             ladder: token_views.ladder(steps, told, language),
         }
     return update

@@ -11,9 +11,9 @@ import gradio as gr
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import decimal, percent, quoted, token_text, visible
+from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import Panel, Values, document_of, make_panel
-from components.tabs.playground.tab import Playground
 from components.tabs.shapes import views as shape_views
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
@@ -128,7 +128,7 @@ def draw(ui: TyingPanel, values: Values, entering: bool) -> Values:
 
 def nearest(document: Generation, values: Values, ui: TyingPanel, language: Language) -> tuple[str, str]:
     """The rows nearest to that of the selected token: a sentence and a table."""
-    position = values[ui.playground.session].look.at(document)
+    position = values[ui.playground.session].selection.at(document)
     tokenizer, token_id = document.loaded.tokenizer, document.ids[position]
     lines = [[t(f"tying.near.{key}", language) for key in ("token", "similarity")]]
     for neighbour in nearest_tokens(document.loaded.model, token_id, NEIGHBOURS):

@@ -8,20 +8,14 @@ is left on the server.
 
 from __future__ import annotations
 
-import json
-import secrets
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from components.i18n import Language, t
-from components.localized import Words
 from components.share.files import File
-from components.widgets.script import widget
+from components.widgets.widget import widget
 
-_FOLDER = Path(__file__).parent
-_SCRIPT = (_FOLDER / "menu.js").read_text(encoding="utf-8")
 LARGEST = 4_000_000  # bytes of a document that is opened
 
 _TEMPLATE = """<div class="gb-share" role="group">
@@ -34,48 +28,44 @@ _TEMPLATE = """<div class="gb-share" role="group">
 </div>"""
 
 
-def link_menu(words: Words) -> gr.HTML:
+def link_menu() -> gr.HTML:
     """The one of the frame: the page as a link."""
-    return words.build(menu, {"labels": _link_labels}, elem_id="share-link")
+    return menu(elem_id="share-link")
 
 
-def files_menu(words: Words) -> gr.HTML:
+def files_menu() -> gr.HTML:
     """The one under the text: programs and files."""
-    return words.build(menu, {"labels": _file_labels}, elem_id="share-files", largest=LARGEST)
+    return menu(elem_id="share-files", largest=LARGEST)
 
 
-def menu(*, elem_id: str, labels: dict[str, Any], largest: int = 0) -> gr.HTML:
-    """labels: "name" for screen readers, "close", and "items", each a dict of "what", "label" and perhaps "title";
-    one with "items" of its own is folded."""
-    return widget("", _TEMPLATE, _SCRIPT, elem_id, labels=labels, largest=largest)
+def menu(*, elem_id: str, largest: int = 0) -> gr.HTML:
+    """The buttons of a menu. Data of its view: labels ("name" for screen readers, "close", and "items", each a dict of
+    "what", "label" and perhaps "title"; one with "items" of its own is folded), and answer: one of `copied`, `saved`
+    and `told`, with a number "n" of its own."""
+    return widget("menu", elem_id, template=_TEMPLATE, view=elem_id, options={"largest": largest})
 
 
-def copied(content: str, says: str, manual: str, *, query: bool = False) -> str:
+def copied(content: str, says: str, manual: str, *, query: bool = False) -> dict[str, Any]:
     """Put this on the clipboard and show it. manual: what is said where the browser allows no copying. query: it
     becomes the query of the page's own address."""
-    return _value(how="copy", content=content, says=says, manual=manual, query=query)
+    return {"how": "copy", "content": content, "says": says, "manual": manual, "query": query}
 
 
-def saved(file: File, says: str) -> str:
+def saved(file: File, says: str) -> dict[str, Any]:
     """Save a file."""
-    return _value(how="save", name=file.name, mime=file.mime, content=file.content, says=says)
+    return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": says}
 
 
-def told(says: str) -> str:
+def told(says: str) -> dict[str, Any]:
     """A sentence, and nothing else."""
-    return _value(how="tell", says=says)
+    return {"how": "tell", "says": says}
 
 
-def _value(**content: Any) -> str:
-    """Never the same twice: the browser takes no notice of a value that equals the last."""
-    return json.dumps({"n": secrets.token_hex(4), **content}, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _link_labels(language: Language) -> dict[str, Any]:
+def link_labels(language: Language) -> dict[str, Any]:
     return _labels(language, [_item("link", language)])
 
 
-def _file_labels(language: Language) -> dict[str, Any]:
+def file_labels(language: Language) -> dict[str, Any]:
     kept = [{"what": what, "label": t(f"share.{what}", language)} for what in ("text", "document", "csv")]
     folded = {"label": t("share.save", language), "items": kept}
     return _labels(language, [_item("python", language), folded, _item("open", language)])

@@ -3,114 +3,103 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
-
-import gradio as gr
+from typing import Any, get_args
 
 from components.errors import localize_error
-from components.i18n import Language, t
+from components.i18n import LANGUAGES, t
+from components.share.document_link import prompt_text, replay
 from components.share.link import VIEW, decode
-from components.share.telling import prompt_text, replay
-from components.state.session import Session, first_prompt
-from components.state.settings import LIMITS, sampling_params
-from components.tabs.playground import looking, starting, views, writing
-from components.tabs.playground.panels import LONGEST
-from components.widgets.tokens import selection
-from gpt import Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
+from components.state.admission import admitted
+from components.state.example import first_prompt
+from components.state.loading import load_with_progress
+from components.state.selection import NEWEST, Shading
+from components.state.session import Message, Session
+from components.state.settings import LIMITS, MAX_LENGTH, Settings, sampling_params, sampling_values
+from components.state.throughput import Throughput, measured
+from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
 from gpt.documents.edit_text import parse_edits
 
-if TYPE_CHECKING:
-    from components.tabs.playground.tab import Playground
-
-Values = dict[Any, Any]
-UPDATE_SECONDS = 0.1  # between two updates while the text is written again
+UPDATE_SECONDS = 0.1  # between two frames while the text is written again
 
 
 @dataclass
-class Asked:
-    """What a link asks for. given: its sound values, taken out of it where they turn out not to fit.
+class LinkRequest:
+    """What a link asks for. given: its valid values, taken out of it where they turn out not to fit.
 
-    refused: the names of those that could not be followed. problem: a sentence about them, where there is one.
+    refused: the names of those that could not be followed. problem: an error about them, where there is one.
     """
 
     given: dict[str, Any]
     refused: list[str] = field(default_factory=list)
-    problem: str = ""
+    problem: Exception | None = None
 
     def refuse(self, *names: str) -> None:
-        """Go on as if these had not been asked for."""
+        """Drop parameters that do not fit, and report them."""
         self.refused += [name for name in names if self.given.pop(name, None) is not None]
 
-    def note(self, language: Language) -> str:
-        """What a person should know; nothing where all went as asked."""
-        said = t("share.refused", language, names=", ".join(self.refused)) if self.refused else ""
-        return " ".join(filter(None, (said, localize_error(self.problem, language))))
+    def note(self, session: Session) -> None:
+        """Tell what was refused, and why."""
+        language = session.language
+        told = [t("share.refused", language, names=", ".join(self.refused))] if self.refused else []
+        if self.problem is not None:
+            told.append(localize_error(self.problem, language))
+        if told:
+            session.notice = Message("share.note", {"note": " ".join(told)})
 
 
-def open_link(ui: Playground, tabs: gr.Tabs, values: Values, request: gr.Request) -> Iterator[Values]:
-    """Follow the query of the page's address; a page without one stays as it is."""
-    asked = Asked(*decode(str(request.query_params)))
-    language: Language = asked.given.get("lang", values[ui.frame.language])
-    session: Session = values[ui.session]
-    if asked.given.keys() - VIEW:
-        yield from _write(ui, values, session, asked, language)
-        yield writing.finish(ui, values)
-    look = asked.given.keys() & VIEW
-    if session.document is None or not (look or asked.refused):
-        yield {ui.notice: gr.skip()}
-        return
-    yield _view(ui, tabs, values, session, asked) | {ui.notice: asked.note(language) or gr.skip()}
+def open_link(session: Session, query: str, tabs: Sequence[str]) -> Iterator[None]:
+    """Follow the query of the page's address; a page without one stays as it is. tabs: ids of those that exist."""
+    link = LinkRequest(*decode(query))
+    if (language := link.given.get("lang")) in LANGUAGES:
+        session.language = language
+    if link.given.keys() - VIEW:
+        yield from _write(session, link)
+    if session.document is not None:
+        _look(session, link, tabs)
+    link.note(session)
 
 
-def _write(
-    ui: Playground, values: Values, session: Session, asked: Asked, language: Language
-) -> Generator[Values, None, None]:
+def _write(session: Session, link: LinkRequest) -> Generator[None, None, None]:
     """The settings on the screen, and the text from its first token."""
-    given = asked.given
+    given = link.given
     params = _settings(given)
-    loaded = yield from _model(ui, values, asked, language)
-    prompt, ids = _prompt(loaded, asked)
+    loaded = yield from _model(session, link)
+    prompt, ids = _prompt(loaded, link)
     document = Generation(loaded, ids)
-    length = min(given.get("length", values[ui.length]), LONGEST)
-    params, turn = with_seed(params), session.turns.begin()
+    length = min(given.get("length", session.settings.length), MAX_LENGTH)
+    typed_seed = str(params.seed) if "seed" in given else ""
+    params = with_seed(params)
+    session.settings = Settings(**sampling_values(params), length=length, seed=typed_seed, pace=session.settings.pace)
+    turn = session.lock.begin()
+    with session.lock.beginning(turn):
+        session.document, session.prompt, session.typed, session.finish_reason = document, prompt, prompt, None
+        session.model, session.loaded = loaded.name, loaded
+        session.selection = session.selection.fitting(loaded.model.config, position=NEWEST)
+        session.throughput = Throughput(params.seed)
+    session.progress = Message("status.reading")
+    yield
+    session.progress = None
     written = replay(document, given["text"], params) if "text" in given else document.steps(params, length)
-    session.document, session.prompt, session.finish_reason = document, prompt, None
-    session.look = session.look.fitting(loaded.model.config, position=views.NEWEST)
-    meter = session.meter = views.Meter(document, params.seed)
-    sliders = sampling_values(params) | {"seed": str(params.seed) if "seed" in given else "", "prompt": prompt}
-    values |= {getattr(ui, name): value for name, value in sliders.items()}
-    values[ui.frame.model], values[ui.length] = loaded.name, length
-    yield {
-        **{getattr(ui, name): value for name, value in sliders.items()},
-        **looking.fit(ui, session, loaded, values),
-        ui.frame.model: loaded.name,
-        ui.length: length,
-        ui.status: t("status.reading", language),
-        ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade=""),
-    }
     shown = time.perf_counter()
     try:
-        for made in session.turns.steps(turn, meter.timed(written, shown)):
-            session.finish_reason = made.finish_reason or "max_new_tokens"
-            if time.perf_counter() - shown > UPDATE_SECONDS:
-                shown = time.perf_counter()
-                yield {ui.strip: views.strip(document), ui.status: meter.sentence(language)}
+        with admitted(session, loaded) as waiting:
+            yield from waiting
+            for made in session.lock.steps(turn, measured(written, params.seed, shown, session.set_throughput)):
+                session.finish_reason = made.finish_reason or "max_new_tokens"
+                if time.perf_counter() - shown > UPDATE_SECONDS:
+                    shown = time.perf_counter()
+                    yield
     except ValueError as problem:  # ids that do not exist, or more than the context holds
-        asked.refuse("text")
-        asked.problem = str(problem)
+        link.refuse("text")
+        link.problem = problem
     finally:
-        session.turns.end(turn)
-    with session.turns.settling():
+        session.lock.end(turn)
+    with session.lock.settling():
         document.read()
-    yield {ui.strip: gr.update(value=views.strip(document), selected=selection(views.NEWEST), shade="")}
-
-
-def sampling_values(params: SamplingParams) -> dict[str, float]:
-    """Settings as the sliders show them: those that are off stand at the end that means so."""
-    off = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-    return {name: off[name] if (value := getattr(params, name)) is None else value for name in LIMITS}
+        session.finish_reason = session.finish_reason or "stopped"
+    yield
 
 
 def _settings(given: dict[str, Any]) -> SamplingParams:
@@ -118,76 +107,68 @@ def _settings(given: dict[str, Any]) -> SamplingParams:
     return sampling_params(**values, seed=given.get("seed"))
 
 
-def _model(ui: Playground, values: Values, asked: Asked, language: Language) -> Generator[Values, None, LoadedModel]:
+def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedModel]:
     """The model that was asked for, or the one that the page has anyway."""
-    name = asked.given.get("model", values[ui.frame.model])
+    name = link.given.get("model", session.model)
     if name in list_models():
         try:
-            return (yield from starting.loading(ui.status, name, language))
+            return (yield from load_with_progress(session, name))
         except ValueError as problem:
-            asked.problem = str(problem)
-    asked.refuse("model", "text")
-    return ui.frame.example.loaded
+            link.problem = problem
+    link.refuse("model", "text")
+    if session.loaded is not None:
+        return session.loaded
+    return (yield from load_with_progress(session, DEFAULT_MODEL))
 
 
-def _prompt(loaded: LoadedModel, asked: Asked) -> tuple[str, str | list[int]]:
+def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int]]:
     """The prompt as the box shows it, and as the document takes it; the example's where it does not fit."""
     for name in ("prompt", "prompt_ids"):
-        if name in asked.given:
-            prompt = asked.given[name]
+        if name in link.given:
+            prompt = link.given[name]
             try:
                 document = Generation(loaded, prompt)
             except ValueError as problem:
-                asked.problem = str(problem)
-                asked.refuse(name, "text")
+                link.problem = problem
+                link.refuse(name, "text")
             else:
                 return prompt_text(document), prompt
     return (prompt := first_prompt(loaded)), prompt
 
 
-def _edits(asked: Asked, loaded: LoadedModel) -> tuple[Edits, tuple[int, ...]]:
+def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ...]]:
     """What is changed in the model, and the prompt to try it on; nothing where the model has no such parts."""
-    edits, ids = Edits(), asked.given.get("edits_on", ())
+    edits, ids = Edits(), link.given.get("edits_on", ())
     try:
-        edits = parse_edits(asked.given.get("edits", ""), loaded.model)
+        edits = parse_edits(link.given.get("edits", ""), loaded.model)
         edits.check(loaded.model.config)
     except ValueError:
-        asked.refuse("edits", "edits_on")
+        link.refuse("edits", "edits_on")
         return Edits(), ()
     try:
         return edits, tuple(encode_prompt(loaded, list(ids))) if ids else ()
     except ValueError:
-        asked.refuse("edits_on")
+        link.refuse("edits_on")
         return edits, ()
 
 
-def _view(ui: Playground, tabs: gr.Tabs, values: Values, session: Session, asked: Asked) -> Values:
+def _look(session: Session, link: LinkRequest, tabs: Sequence[str]) -> None:
     """Look at the same place, in the same tab."""
-    document, given = session.document, asked.given
+    document, given = session.document, link.given
     config = document.loaded.model.config
     limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}
-    asked.refuse(*(name for name, limit in limits.items() if given.get(name, 0) >= limit))
-    known = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
-    if given.get("tab") not in known:
-        asked.refuse("tab")
-    if given.get("shading") not in get_args(views.Shading):
-        asked.refuse("shading")
-    session.edits, session.edits_on = _edits(asked, document.loaded)
-    look = session.look
-    session.look = replace(
-        look,
-        position=given.get("position", views.NEWEST),
-        layer=given.get("layer", look.layer),
-        head=given.get("head", None if "layer" in given else look.head),
-        shading=given.get("shading", look.shading),
+    link.refuse(*(name for name, limit in limits.items() if given.get(name, 0) >= limit))
+    if given.get("tab") not in tabs:
+        link.refuse("tab")
+    if given.get("shading") not in get_args(Shading):
+        link.refuse("shading")
+    session.edits, session.edits_on = _edits(link, document.loaded)
+    selection = session.selection
+    session.selection = replace(
+        selection,
+        position=given.get("position", NEWEST),
+        layer=given.get("layer", selection.layer),
+        head=given.get("head", None if "layer" in given else selection.head),
+        shading=given.get("shading", selection.shading),
     )
-    language = given.get("lang", values[ui.frame.language])
-    shade = views.shading(document, session.look)
-    return {
-        **looking.look(ui, session, looking.params_of(ui, values), language),
-        ui.strip: gr.update(selected=selection(session.look.position), shade=shade, by=session.look.shading),
-        ui.shading: session.look.shading,
-        ui.layer: session.look.layer,
-        ui.head: looking.AVERAGE if session.look.head is None else session.look.head,
-        tabs: gr.Tabs(selected=given["tab"]) if "tab" in given else gr.skip(),
-    }
+    session.tab = given.get("tab", session.tab)

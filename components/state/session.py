@@ -1,28 +1,30 @@
-"""What one visitor has open: the document and what is selected in it. Never shared with another visitor."""
+"""What one browser tab has open. Handlers change a Session; views are drawn from a Snapshot of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from components.state.document_lock import Turns
-from components.state.settings import LIMITS, sampling_params
-from components.state.token_statistics import Known
-from components.tabs.playground.views import Deed, Look, Meter, sharpest_head
-from gpt import Edits, FinishReason, Generation, LoadedModel, SamplingParams
+from components.i18n import Language
+from components.state.document_lock import DocumentLock
+from components.state.selection import NEWEST, Selection
+from components.state.settings import Settings
+from components.state.throughput import Throughput
+from components.state.token_statistics import TokenStatisticsCache
+from gpt import Edits, FinishReason, Generation, GPTConfig, LoadedModel, SamplingParams, Tokenizer
 from gpt.documents.branches import History
 
-EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
-EXAMPLE_LENGTH = 40
-EXAMPLE_SEED = 10
-KEPT = 8  # texts that made room for another, and can be had back
-FEW = 3  # tokens, where nothing of a text can be spelled
+S = TypeVar("S")
+MAX_ARCHIVED_DOCUMENTS = 8  # texts that another took the place of, for undo
 
 
 @dataclass(frozen=True)
-class Left:
-    """A text that made room for another one. prompt: what it started from; file: the document, as JSON."""
+class ArchivedDocument:
+    """A text that another one took the place of. prompt: what it started from; file: the document, as JSON."""
 
     prompt: str
     file: str
@@ -30,10 +32,10 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Begun:
+class PendingGeneration:
     """A text that one event has made ready and the next one writes.
 
-    length: new tokens, at most. pace: tokens a second, 0 for full speed. when: by time.perf_counter().
+    length: new tokens, at most. pace: tokens a second, 0 for full speed. began: by time.perf_counter().
     """
 
     document: Generation
@@ -41,40 +43,223 @@ class Begun:
     length: int
     pace: float
     turn: int
-    when: float
+    began: float
+
+
+@dataclass(frozen=True)
+class Message:
+    """A sentence of the page: a key of the catalogue and its values."""
+
+    key: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+LastAction = Message  # what a person did to the text since the last run
+
+
+@dataclass(frozen=True)
+class Text:
+    """The document of a session at one moment. Texts are equal while they show the same tokens, read as far.
+
+    A document only grows while it is being read (`DocumentLock.reading`), so whatever is asked of a position below
+    n_read stays as it was.
+    """
+
+    document: Generation = field(compare=False, repr=False)
+    ids: tuple[int, ...] = field(compare=False, repr=False)
+    n_read: int
+    version: tuple[int, int]  # the document's key, and the node of its tree that the text ends at
+
+    @classmethod
+    def of(cls, document: Generation) -> Text:
+        n_read = document.n_read  # first: the ids only grow meanwhile
+        ids = tuple(document.ids)
+        return cls(document, ids, min(n_read, len(ids)), (document.key, document.path[len(ids) - 1]))
+
+    @property
+    def loaded(self) -> LoadedModel:
+        return self.document.loaded
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.document.loaded.tokenizer
+
+    @property
+    def config(self) -> GPTConfig:
+        return self.document.loaded.model.config
+
+    def at(self, selection: Selection) -> int:
+        """The selected position, at most the last one that the model has read."""
+        last = self.n_read - 1
+        return last if selection.position == NEWEST else min(selection.position, last)
+
+    def framed(self, selection: Selection) -> int:
+        """The position that is framed: unlike `at` also the last token of a full context, which is never read."""
+        last = len(self.ids) - 1
+        return last if selection.position == NEWEST else min(selection.position, last)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A session at one moment: all that views are drawn from."""
+
+    language: Language
+    tab: str
+    model: str
+    own_models: tuple[str, ...]
+    text: Text | None
+    prompt: str
+    typed: str
+    settings: Settings
+    selection: Selection
+    generating: bool
+    can_undo: bool
+    can_redo: bool
+    throughput: Throughput | None
+    finish_reason: FinishReason | None
+    last_action: LastAction | None
+    progress: Message | None
+    notice: Message | Exception | None
+    query: str
+    edits: Edits
+    loaded: LoadedModel | None = field(compare=False)
+    token_statistics: TokenStatisticsCache = field(compare=False)
+    states: dict[type, object] = field(compare=False)
+    _made: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def state(self, cls: type[S]) -> S:
+        """The state of one tab or panel, by its dataclass."""
+        found = self.states.get(cls)
+        return cls() if found is None else found  # type: ignore[return-value]
+
+    def once(self, make: Callable[[Snapshot], S]) -> S:
+        """make(self), computed once for all views that are drawn from this snapshot."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]  # type: ignore[no-any-return]
+
+    @property
+    def position(self) -> int | None:
+        """The selected position; None where there is no text."""
+        return None if self.text is None else self.text.at(self.selection)
 
 
 class Session:
-    """Mutable on purpose: a running stream sees a new selection at its next token.
+    """The document, the selection and the settings of one visitor, and the state of each tab.
 
-    prompt: the text that the document started from. begun: what waits to be written. meter: of the last run. deed:
-    what a person did since then. query: what is searched for in the vocabulary. edits: what the Change tab does to the
-    model, for a text of its own; the document knows nothing of them. edits_on: the prompt that they are tried on, where
-    it is not the document's. picking: the model that was picked and is on its way. earlier, later: texts that another
-    took the place of, the newest last. Whoever changes the document holds a turn.
+    prompt: the text that the document started from; typed: what stands in the prompt box. model: the one that is
+    picked, and loaded: the one that is there
+    already, which is another while that one comes. query: what is searched for in the vocabulary. edits: what the Change tab does to the model, for a text of
+    its own; edits_on: the prompt that they are tried on, where it is not the document's. progress: what is being waited
+    for. notice: what a person should know, or what went wrong. earlier, later: texts that another took the place of, the newest last. resources: what is freed when the
+    session is closed.
 
-    No dataclass: gradio copies all that one holds which stands in a gr.State, at every start and for every visitor.
+    The state of a tab is a frozen dataclass of its own, see `state` and `change`. Whoever changes the document holds
+    `lock`; everything else is replaced as a whole and may be read at any time.
     """
 
     def __init__(
         self,
         document: Generation | None,
-        prompt: str = EXAMPLE_PROMPT,
-        look: Look | None = None,
+        prompt: str = "",
+        selection: Selection | None = None,
         edits: Edits | None = None,
+        *,
+        language: Language = "en",
+        id: str = "",
     ) -> None:
-        self.document, self.prompt, self.look = document, prompt, look or Look()
-        self.begun: Begun | None = None
+        self.id, self.language, self.tab = id, language, "playground"
+        self.document, self.prompt, self.typed = document, prompt, prompt
+        self.loaded = None if document is None else document.loaded
+        self.model = "" if document is None else document.loaded.name
+        self.own_models: tuple[str, ...] = ()
+        self.settings, self.selection = Settings(), selection or Selection()
+        self.pending: PendingGeneration | None = None
         self.picking = ""
-        self.meter: Meter | None = None
+        self.throughput: Throughput | None = None
         self.finish_reason: FinishReason | None = None
-        self.deed: Deed | None = None
+        self.last_action: LastAction | None = None
+        self.progress: Message | None = None
+        self.notice: Message | Exception | None = None
         self.query = ""
         self.edits = edits or Edits()
         self.edits_on: tuple[int, ...] = ()
-        self.known, self.turns = Known(), Turns()
-        self.earlier: list[Left] = []
-        self.later: list[Left] = []
+        self.token_statistics, self.lock = TokenStatisticsCache(), DocumentLock()
+        self.earlier: list[ArchivedDocument] = []
+        self.later: list[ArchivedDocument] = []
+        self.resources = ExitStack()
+        self.sent: dict[str, Any] = {}  # what the browser was given, see `components.render`
+        self.frame_number, self.missed_frame = 0, False
+        self.render_lock = threading.Lock()
+        self._states: dict[type, object] = {}
+        self._states_lock = threading.Lock()
+
+    def state(self, cls: type[S]) -> S:
+        """The state of one tab or panel, by its dataclass; its defaults at first."""
+        with self._states_lock:
+            return self._states.setdefault(cls, cls())  # type: ignore[return-value]
+
+    def change(self, cls: type[S], **changes: Any) -> S:
+        """Replace fields of the state of one tab or panel; the new state."""
+        with self._states_lock:
+            changed = replace(self._states.get(cls) or cls(), **changes)  # type: ignore[type-var]
+            self._states[cls] = changed
+            return changed  # type: ignore[return-value]
+
+    def snapshot(self) -> Snapshot:
+        """The session as it is now; for whoever holds `lock.reading()`."""
+        document = self.document
+        with self._states_lock:
+            states = dict(self._states)
+        return Snapshot(
+            language=self.language,
+            tab=self.tab,
+            model=self.model,
+            own_models=self.own_models,
+            text=None if document is None else Text.of(document),
+            prompt=self.prompt,
+            typed=self.typed,
+            settings=self.settings,
+            selection=self.selection,
+            generating=self.lock.streaming,
+            can_undo=self.can_undo,
+            can_redo=self.can_redo,
+            throughput=self.throughput,
+            finish_reason=self.finish_reason,
+            last_action=self.last_action,
+            progress=self.progress,
+            notice=self.notice,
+            query=self.query,
+            edits=self.edits,
+            loaded=self.loaded,
+            token_statistics=self.token_statistics,
+            states=states,
+        )
+
+    def select(self, *, position: object = None, layer: object = None, head: object = None) -> bool:
+        """Select what exists in the text and its model; False, and nothing changed, where one of them does not."""
+        document = self.document
+        if document is None:
+            return False
+        config = document.loaded.model.config
+        limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}
+        chosen = {"position": position, "layer": layer, "head": head}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        if not all(type(value) is int and 0 <= value < limits[name] for name, value in chosen.items()):
+            return False
+        self.selection = replace(self.selection, **chosen)
+        return True
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs that must not be cut off: a text that is written, or work that a tab has begun."""
+        return self.lock.streaming or any(getattr(state, "busy", False) for state in list(self._states.values()))
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the document and of what the tabs keep, as far as they say it."""
+        held = [getattr(state, "n_bytes", 0) for state in list(self._states.values())]
+        return sum(held) + (0 if self.document is None else getattr(self.document, "n_bytes", 0))
 
     @property
     def can_undo(self) -> bool:
@@ -86,81 +271,42 @@ class Session:
         """Whether something was taken back last."""
         return bool(self.later) or (self.document is not None and self.document.can_redo)
 
+    def set_throughput(self, throughput: Throughput) -> None:
+        self.throughput = throughput
+
     def drop(self) -> None:
-        """What was made ready will not be written."""
-        begun, self.begun = self.begun, None
-        if begun is not None:
-            self.turns.end(begun.turn)
+        """Forget the generation that was made ready: it will not be written."""
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            self.lock.end(pending.turn)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """For a change by hand, as `Turns.changing`."""
+        """For a change of the document by hand, as `DocumentLock.changing`."""
         self.drop()
-        with self.turns.changing():
+        with self.lock.changing():
             yield
 
     def leave(self) -> None:
-        """Before another document takes the place of this one: keep it, so that it can be had back."""
+        """Archive the document before another takes its place."""
         self.later.clear()
         if self.document is not None:
-            self.earlier = [*self.earlier, self.left()][-KEPT:]
+            self.earlier = [*self.earlier, self.left()][-MAX_ARCHIVED_DOCUMENTS:]
 
-    def left(self) -> Left:
-        """The document as it is kept."""
-        return Left(self.prompt, self.document.to_json(), self.document.history)
+    def left(self) -> ArchivedDocument:
+        """The document as it is archived."""
+        return ArchivedDocument(self.prompt, self.document.to_json(), self.document.history)
 
+    def close(self) -> None:
+        """Stop what is being written and free everything that the session holds."""
+        self.drop()
+        self.lock.take()
+        self.resources.close()
+        self.document, self.loaded, self._states, self.sent = None, None, {}, {}
 
-def opening(document: Generation) -> Session:
-    """The session that every visitor starts with: the example, seen through a head that shows something."""
-    layer, head = sharpest_head(document)
-    session = Session(document, given(document), look=Look(layer=layer, head=head))
-    session.known.of(document)
-    return session
-
-
-def given(document: Generation) -> str:
-    """The text that the document started from."""
-    return document.loaded.tokenizer.decode(document.ids[: document.n_prompt])
-
-
-def spelled(loaded: LoadedModel, text: str) -> str:
-    """A text that the model's vocabulary can spell: this one, or those of its words; else a few of its tokens."""
-    tokenizer = loaded.tokenizer
-
-    def known(part: str) -> bool:
-        try:
-            return bool(tokenizer.encode(part))
-        except ValueError:
-            return False
-
-    if known(text) or (not text and tokenizer.eot_id is not None):
-        return text
-    words = " ".join(word for word in text.split() if known(word))
-    return words if known(words) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FEW)])
-
-
-def first_prompt(loaded: LoadedModel, text: str = EXAMPLE_PROMPT, *, most: int | None = None) -> str:
-    """An example as far as this model can spell it and has room for it, and for no more than `most` tokens."""
-    prompt, block_size = spelled(loaded, text), loaded.model.config.block_size
-    room = block_size if most is None else min(block_size, most)
-    ids = loaded.tokenizer.encode(prompt)
-    return prompt if len(ids) <= room else loaded.tokenizer.decode(ids[: max(1, room // 2)])
-
-
-def text_state(document: Generation | None) -> tuple[int, int, int]:
-    """Differs where another text is shown, or the model has read more of it; (0, 0, 0) for none."""
-    if document is None:
-        return 0, 0, 0
-    n = document.n_read
-    return document.key, n, document.path[n - 1] if n else -1
-
-
-def example(loaded: LoadedModel) -> Generation:
-    """A finished text, made once at start-up, so that nobody meets an empty page. Never changed afterwards."""
-    document = Generation(loaded, first_prompt(loaded))
-    params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
-    for _ in document.steps(params, EXAMPLE_LENGTH):
-        pass
-    document.read()
-    document.history = History(document.path[-1])  # no visitor did anything yet
-    return document
+    def __deepcopy__(self, memo: dict[int, object]) -> Session:
+        """Another visitor starts with the same text."""
+        document = None if self.document is None else self.document.copy()
+        if document is not None:
+            document.key = self.document.key
+        return Session(document, self.prompt, self.selection, id=secrets.token_hex(8))

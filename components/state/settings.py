@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpt import SamplingParams
+from components.errors import PageError
+from gpt import SamplingParams, with_seed
 from gpt.errors import GPTError, Verbatim
 
 
@@ -26,6 +27,8 @@ LIMITS = {
     "min_p": Limit(0.0, 1.0, 0.01, 0.0),
     "repetition_penalty": Limit(1.0, 2.0, 0.05, 1.0),
 }
+MAX_LENGTH = 1024  # new tokens, whatever the model
+PACES = (5, 20, 50, 0)  # tokens a second; 0: as fast as the model writes
 WHOLE = ("top_k", "seed", "max_new_tokens", "k", "layer", "head")
 
 
@@ -97,3 +100,51 @@ def sampling_params(
         repetition_penalty=None if checked["repetition_penalty"] == 1 else checked["repetition_penalty"],
         seed=None if seed is None else number("seed", seed, 0),
     )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The controls beside the prompt. length: new tokens; seed: as typed, "" for a fresh one each time; pace: tokens a
+    second, 0 for full speed. Whatever `with_value` takes is within its limits."""
+
+    temperature: float = LIMITS["temperature"].default
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    length: int = 100
+    seed: str = ""
+    pace: int = 50
+
+    def with_value(self, name: str, value: object) -> Settings:
+        """The settings with another value of one of them, moved to the nearest allowed one. Raises ValueError for what
+        is no number."""
+        if name == "seed":
+            return replace(self, seed=value.strip()[:18] if isinstance(value, str) else "")
+        if name == "pace":
+            return replace(self, pace=value if value in PACES else self.pace)
+        if name == "length":
+            value = min(new_tokens(value), MAX_LENGTH)
+        else:
+            value = number(name, nearest(name, value), LIMITS[name].low, LIMITS[name].high)
+        return replace(self, **{name: value})
+
+    def sampling(self) -> SamplingParams:
+        """The settings that a distribution depends on: no seed."""
+        return sampling_params(**{name: getattr(self, name) for name in LIMITS})
+
+    def typed_seed(self) -> int | None:
+        """The seed that was typed; None where there is none. Raises ValueError for one that is no whole number."""
+        if self.seed and not (self.seed.isascii() and self.seed.isdecimal()):
+            raise PageError("error.seed")
+        return int(self.seed) if self.seed else None
+
+    def seeded(self) -> SamplingParams:
+        """The settings of a run, with a fresh seed where none was typed. Raises as `typed_seed`."""
+        return with_seed(replace(self.sampling(), seed=self.typed_seed()))
+
+
+def sampling_values(params: SamplingParams) -> dict[str, float]:
+    """Sampling parameters as the sliders show them: what is off stands at the end of its range that means so."""
+    off = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+    return {name: off[name] if (value := getattr(params, name)) is None else value for name in LIMITS}

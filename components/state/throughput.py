@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from components.i18n import Language, t
-from gpt import Generation, Step
+from gpt import Step
 
 
-class Meter:
-    """Counts the tokens of one run and the time that the model took for them, waiting left out."""
+@dataclass(frozen=True)
+class Throughput:
+    """Tokens of one run, the seconds that the model took for them (waiting left out), and those to the first one."""
 
-    def __init__(self, document: Generation, seed: int) -> None:
-        self.document, self.seed = document, seed
-        self.count, self.seconds, self.first = 0, 0.0, 0.0
+    seed: int
+    count: int = 0
+    seconds: float = 0.0
+    first_seconds: float = 0.0
 
-    def timed(self, steps: Iterator[Step], began: float) -> Iterator[Step]:
-        """The same steps; began: when the person asked, by time.perf_counter()."""
-        while True:
-            asked = time.perf_counter()
-            step = next(steps, None)
-            now = time.perf_counter()
-            if step is None:
-                return
-            self.first = self.first or now - began
-            self.count, self.seconds = self.count + 1, self.seconds + now - asked
-            yield step
+    @property
+    def tokens_per_second(self) -> float | None:
+        return self.count / self.seconds if self.seconds else None
 
-    def sentence(self, language: Language) -> str:
-        """Tokens, tokens a second, time to the first, position and context, seed."""
-        return t(
-            "status.one" if self.count == 1 else "status.running",
-            language,
-            n=self.count,
-            rate=f"{self.count / self.seconds:.0f}" if self.seconds else "–",
-            first=f"{1000 * self.first:.0f}",
-            position=min(len(self.document.ids), self.document.block_size),
-            limit=self.document.block_size,
-            seed=self.seed,
-        )
+
+def measured(steps: Iterator[Step], seed: int, began: float, report: Callable[[Throughput], None]) -> Iterator[Step]:
+    """The same steps; `report` gets the throughput so far before each is passed on.
+
+    began: when the person asked, by time.perf_counter().
+    """
+    count, seconds, first = 0, 0.0, 0.0
+    while True:
+        asked = time.perf_counter()
+        step = next(steps, None)
+        now = time.perf_counter()
+        if step is None:
+            return
+        first = first or now - began
+        count, seconds = count + 1, seconds + now - asked
+        report(Throughput(seed, count, seconds, first))
+        yield step

@@ -8,8 +8,9 @@ from gpt import Generation, Step
 from gpt.documents.text_statistics import TokenStatistics
 
 
-class Known:
-    """A token of the tree has the same text before it on every path, so what is known of it never changes."""
+class TokenStatisticsCache:
+    """Statistics by node of one document's tree: a node has the same text before it on every path, so they never
+    change."""
 
     def __init__(self) -> None:
         self._document: Generation | None = None
@@ -26,15 +27,8 @@ class Known:
             self._tokens |= zip(path[start : start + len(tokens)], tokens, strict=True)
         return [self._tokens.get(node) for node in path]
 
-    def add(self, document: Generation, step: Step) -> TokenStatistics:
+    def add(self, document: Generation, step: Step) -> None:
         """The token that was just written, without measuring it again."""
-        found = statistics_of(step)
         if document is self._document:
-            self._tokens[document.path[-1]] = found
-        return found
-
-
-def statistics_of(step: Step) -> TokenStatistics:
-    """What a step says of its token."""
-    surprisal = -math.log2(step.probability) if step.probability else math.inf
-    return TokenStatistics(step.probability, step.rank, step.entropy, surprisal)
+            surprisal = -math.log2(step.probability) if step.probability else math.inf
+            self._tokens[document.path[-1]] = TokenStatistics(step.probability, step.rank, step.entropy, surprisal)

@@ -141,6 +141,7 @@ function unmount(self) {
 function receive(trigger, watch, props) {
   const take = () => props.value && store.apply(JSON.parse(props.value));
   store.onGap = () => trigger("retry", {});
+  store.on("wanted", (tab) => tab && trigger("tick", { payload: { tab } }));
   watch("value", take);
   take();
 }
@@ -202,10 +203,10 @@ function watchPixelRatio() {
 }
 
 /** Begins: makes up for the calls that came before this module. @param {() => void} opened called once gradio has drawn the page */
-export function start(opened) {
+export function start(opened, calls = {}) {
   sizes = new ResizeObserver(onSizes);
   watchPage();
   const { waiting, options } = window.glassbox;
-  window.glassbox = { mount, opened, options, waiting: [] };
+  window.glassbox = { ...calls, mount, opened, options, waiting: [] };
   for (const call of waiting) call();
 }

@@ -40,7 +40,7 @@ const reached = new ResizeObserver(() => { // wider than its place, it is scroll
 _CALL = sent_once("table", _SCRIPT)
 
 
-def table(value: str = "", *, elem_id: str, words_from: int | None = None) -> gr.HTML:
+def table(value: str = "", *, elem_id: str, view: str | None = None, words_from: int | None = None) -> gr.HTML:
     """A table whose value is a `table_value` string. words_from: the first of the columns that hold words."""
     return widget(value, '<table class="gb-table"></table>', given(_CALL, words_from), elem_id)
 

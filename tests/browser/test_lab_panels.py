@@ -10,7 +10,8 @@ from playwright.sync_api import expect
 from components.frame import build_frame
 from components.localized import Words
 from components.page import launch_options
-from components.state.session import Session, example
+from components.state.example import example
+from components.state.session import Session
 from gpt import get_model
 
 PANELS = {

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 from playwright.sync_api import expect
 
-from components.state.document_lock import Turns
+from components.state.document_lock import DocumentLock
 from tests.browser.playground_page import (
     CHIPS,
     ONE_MORE,
@@ -195,7 +195,7 @@ def test_the_untrained_model_writes_at_once_and_says_what_it_is(opened):
 
 def test_a_model_picked_while_the_page_still_tells_of_another_text_gives_the_buttons_back(opened, monkeypatch):
     """The browser says twice that a model was picked, so there are two streams, of which one is empty."""
-    settling, first = Turns.settling, count()
+    settling, first = DocumentLock.settling, count()
 
     @contextmanager
     def slow(turns):
@@ -207,7 +207,7 @@ def test_a_model_picked_while_the_page_still_tells_of_another_text_gives_the_but
     trained = opened.locator("#model input").input_value()
     set_slider(opened, "length", 10)
     pick(opened, "pace", "20")
-    monkeypatch.setattr(Turns, "settling", slow)
+    monkeypatch.setattr(DocumentLock, "settling", slow)
     forget_status(opened)
     pick(opened, "model", re.compile("Untrained"))
     written(opened)

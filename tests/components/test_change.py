@@ -12,10 +12,10 @@ import gradio as gr
 import numpy as np
 import pytest
 import torch
+from components.share.panel import page_values
 
 from components.share.link import decode, encode
 from components.share.opening import Asked, _edits
-from components.share.panel import page_values
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.tabs.change import answers, patching

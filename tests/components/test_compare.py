@@ -151,7 +151,7 @@ def test_both_strips_grow_in_step_and_only_by_new_lines(sides):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"prompt": "word " * 300}, "Left: The prompt has"),
+        ({"prompt": "word " * 300}, "ArchivedDocument: The prompt has"),
         ({"prompt": None, "right seed": "-1"}, "seed must be a whole number"),
         ({"left temperature": math.nan}, "temperature must be"),
         ({"right model": "no such model"}, "there is no model"),

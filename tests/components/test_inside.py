@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+from components.state.selection import Selection
 from components.tabs.inside import views as inside_views
 from components.tabs.inside.overview import Overview, overview
 from components.tabs.inside.record import BINS, KEPT, WIDE, Record, pooled, strongest
 from components.tabs.inside.tab import Memory, chosen_look, too_long
-from components.tabs.playground.views import Look
 from components.widgets.flow import PARTS, packed
 from components.widgets.heads import BUDGET, max_pooled, thumbnail_side
 from gpt import Generation, Trace
@@ -28,7 +28,7 @@ from gpt.tokenizer import Tokenizer
 from tests.conftest import make_twins, randomized
 
 TEXT = "the <b>cat</b> sat there, on the\nmat"
-LOOK = Look(position=11, layer=1, head=2)
+LOOK = Selection(position=11, layer=1, head=2)
 
 
 def document_of(model: GPT, tokenizer: Tokenizer, text: str) -> Generation:
@@ -59,7 +59,7 @@ def trace_of(document: Generation) -> Trace:
     return trace
 
 
-def shown(record: Record, look: Look = LOOK) -> dict[str, Any]:
+def shown(record: Record, look: Selection = LOOK) -> dict[str, Any]:
     return json.loads(inside_views.flow(record, look, "en"))
 
 
@@ -159,7 +159,7 @@ def test_a_record_that_grew_with_the_text_equals_one_made_at_the_end(document: G
 
 def test_another_selection_runs_no_model(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GPT, "hidden_states", lambda *_, **__: pytest.fail("the model ran"))
-    for look in (Look(), Look(position=0), replace(LOOK, layer=2), replace(LOOK, head=0)):
+    for look in (Selection(), Selection(position=0), replace(LOOK, layer=2), replace(LOOK, head=0)):
         assert shown(record, look)["layer"] == look.layer
         overview(record, look, "zh", {})
 
@@ -194,7 +194,7 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
     document.read()
     record = Record(document)
     record.extend()
-    content = shown(record, Look(layer=1, head=0))
+    content = shown(record, Selection(layer=1, head=0))
     row = trace_of(document).layers[1].attn_weights[0, 0, -1].numpy()
     assert len(content["tokens"]) == inside_views.ROWS
     assert f"Shown: positions {content['start']} to {record.length - 1}" in content["text"]
@@ -245,7 +245,7 @@ def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(doc
     record = Record(document, memory)
     record.extend()
     assert record.length == 10 < document.n_read
-    content = shown(record, Look(layer=1, head=0))
+    content = shown(record, Selection(layer=1, head=0))
     assert (content["selected"], content["total"]) == (9, 10)
     np.testing.assert_allclose(content["row"], trace_of(document).layers[1].attn_weights[0, 0, 9, :10], atol=1e-4)
     assert f"first 10 of {document.n_read} tokens" in too_long(record, "en")

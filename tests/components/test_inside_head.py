@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from components.state.selection import Selection
 from components.tabs.inside.looks import OF_HEADS, VIEWS, looks, shares
 from components.tabs.inside.part import Scene
 from components.tabs.inside.record import Record
 from components.tabs.inside.rollout import Rollout
 from components.tabs.inside.stages import SIDE, stages, starts
-from components.tabs.playground.views import Look
 from components.widgets.lines import FULL, seen_cells
 from gpt import Generation, Trace
 from gpt.analysis.heads import rollout
@@ -39,7 +39,7 @@ def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def scene_of(document: Generation, *, position: int = POSITION, key: int | None = None) -> Scene:
     record = Record(document)
     record.extend()
-    return Scene(record, Look(position, LAYER, HEAD), position, key, "en", {}, {})
+    return Scene(record, Selection(position, LAYER, HEAD), position, key, "en", {}, {})
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from components.state.selection import Selection
 from components.tabs.inside.overview import BLOCK, Overview, closer, overview
 from components.tabs.inside.record import Record
-from components.tabs.playground.views import Look
 from components.widgets.heads import NEAR
 from gpt import Generation
 from gpt.config import GPTConfig
@@ -23,7 +23,7 @@ from gpt.tokenizer import Tokenizer
 from tests.components.test_inside import trace_of
 from tests.conftest import randomized
 
-LOOK = Look(layer=1, head=2)
+LOOK = Selection(layer=1, head=2)
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +133,7 @@ def test_a_new_token_costs_a_row_and_a_selection_less(document: Generation) -> N
     row = overview(record, LOOK, "en", kept)
     browser.pictures(row)
     assert len(row) < len(whole) / 4
-    browser.pictures(overview(record, Look(layer=0, head=1), "en", kept))
+    browser.pictures(overview(record, Selection(layer=0, head=1), "en", kept))
     kept.pop("sent")
     Browser().pictures(overview(record, LOOK, "en", kept))  # a page that holds nothing gets everything
 

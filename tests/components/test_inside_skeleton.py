@@ -11,12 +11,12 @@ import torch
 from torch.nn import functional as F
 
 from components.labels import token_text, visible
+from components.state.selection import Selection
 from components.tabs.inside.machine import MODELS, shows_skeleton
 from components.tabs.inside.part import Scene
 from components.tabs.inside.record import BINS, Record, pooled
 from components.tabs.inside.skeleton import STREAM, skeleton_flow, skeleton_pass
 from components.tabs.inside.views import flow
-from components.tabs.playground.views import Look
 from gpt import Generation, LoadedModel
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -25,7 +25,7 @@ from tests.components.test_inside import document_of, unpacked
 from tests.conftest import randomized
 
 TEXT = "the <b>cat</b> sat there"
-LOOK = Look(position=7, layer=1, head=2)
+LOOK = Selection(position=7, layer=1, head=2)
 
 
 @pytest.fixture(params=[("learned", True), ("learned", False), ("rotary", True)])
@@ -83,7 +83,7 @@ def test_what_stands_before_the_last_token_changes_nothing(document: Generation)
     for each in (document, other):
         record = Record(each)
         record.extend()
-        bars.append([json.loads(draw(record, Look(), "en"))["next"] for draw in (skeleton_flow, flow)])
+        bars.append([json.loads(draw(record, Selection(), "en"))["next"] for draw in (skeleton_flow, flow)])
     assert bars[0][0] == bars[1][0]
     assert bars[0][1] != bars[1][1]
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from components.state.selection import Selection
 from components.tabs.inside import stream, trace_file
 from components.tabs.inside.embeddings import nearest_value, positions_value
 from components.tabs.inside.part import Scene
 from components.tabs.inside.record import Record
 from components.tabs.inside.stream_figures import closeness_bars, share_bars, similarity_heatmap
-from components.tabs.playground.views import Look
 from gpt import GPT, Edits, Generation, GPTConfig, Trace, get_model
 from gpt.analysis.residual import stream_lengths, strongest_neurons
 from gpt.models.checkpoints.vocabularies import PlainIds
@@ -28,7 +28,7 @@ def scene(request):
     document.read()
     record = Record(document)
     record.extend()
-    return Scene(record, Look(layer=2), 4, None, "en", {}, {})
+    return Scene(record, Selection(layer=2), 4, None, "en", {}, {})
 
 
 def whole(scene: Scene) -> Trace:
@@ -66,7 +66,7 @@ def test_the_pictures_say_what_the_model_computed(scene):
 
 def test_another_layer_needs_no_other_pass_and_another_token_does(scene):
     first = stream.trace_of(scene)
-    assert stream.trace_of(replace(scene, look=Look(layer=5))) is first
+    assert stream.trace_of(replace(scene, look=Selection(layer=5))) is first
     other = stream.trace_of(replace(scene, position=3))
     assert torch.equal(other.layers[0].resid_pre, scene.record.trace_at(3).layers[0].resid_pre)
     assert not torch.equal(other.layers[0].resid_pre, first.layers[0].resid_pre)

@@ -20,7 +20,8 @@ from components.localized import Words
 from components.panels.feed_forward import hidden
 from components.panels.panel import Panel
 from components.panels.skeleton import TEXT, small_pair
-from components.state.session import Session, example
+from components.state.example import example
+from components.state.session import Session
 from components.tabs.activations.tab import exact_value, swap_value
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.experiments import extrapolation, extrapolation_steps, pre_activations

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from components.i18n import t
-from components.state.session import first_prompt
+from components.state.example import first_prompt
 from components.tabs.lessons import code_view, figures, shape_pictures, text_pictures
 from components.tabs.lessons.code_view import Code, excerpt
 from components.tabs.lessons.course import LESSONS

@@ -9,9 +9,9 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from components.state.session import Session, example
+from components.state.example import example
+from components.state.session import Session
 from components.state.settings import LIMITS
-from components.tabs.playground import starting
 from components.tabs.shapes import tab as shapes
 from components.tabs.shapes.settings import values_of
 from gpt import GPT, Generation, GPTConfig, get_model
@@ -69,7 +69,7 @@ def test_a_list_that_is_left_again_changes_nothing(values: dict[str, Any]) -> No
     document = session.document
     assert picked(values).keys() == {"status"}
     assert session.document is document
-    assert session.begun is None
+    assert session.pending is None
 
 
 def test_a_model_picked_twice_begins_once(values: dict[str, Any]) -> None:

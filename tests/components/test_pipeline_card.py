@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from components.tabs.playground.pipeline import PRESETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from components.state.settings import LIMITS, sampling_params
 from components.tabs.playground import pipeline_views as views
-from components.tabs.playground.pipeline import PRESETS
 from components.tabs.playground.pipeline_figures import spread, stage_lines
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import N_VOCAB, tiny_model

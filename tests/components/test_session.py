@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.state.session import EXAMPLE_PROMPT, example, first_prompt, given, opening, spelled
+from components.state.example import EXAMPLE_PROMPT, encodable_text, example, first_prompt, opening
 from gpt import GPT, GPTConfig, LoadedModel, load_model
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
 
@@ -34,23 +34,23 @@ def test_every_model_has_an_example_to_open_with(vocabulary: Vocabulary, block_s
 
 def test_a_model_that_knows_the_example_opens_with_it_and_a_short_one_with_its_beginning() -> None:
     stories = load_model("stories", device="cpu")
-    assert first_prompt(stories) == spelled(stories, EXAMPLE_PROMPT) == EXAMPLE_PROMPT
+    assert first_prompt(stories) == encodable_text(stories, EXAMPLE_PROMPT) == EXAMPLE_PROMPT
     assert first_prompt(tiny(VOCABULARIES["letters"], 8)) == EXAMPLE_PROMPT[:4]
 
 
 def test_of_a_text_the_words_stay_that_can_be_spelled() -> None:
-    assert spelled(tiny(VOCABULARIES["some-letters"]), "Once upon a time, Tom hid") == "upon a"
-    assert spelled(tiny(VOCABULARIES["ids"]), "give 3 or 60, no 7 99") == "3 7"
+    assert encodable_text(tiny(VOCABULARIES["some-letters"]), "Once upon a time, Tom hid") == "upon a"
+    assert encodable_text(tiny(VOCABULARIES["ids"]), "give 3 or 60, no 7 99") == "3 7"
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES.values(), ids=VOCABULARIES)
 @pytest.mark.parametrize("text", ["", "日本", "x", "5 5"])
 def test_what_is_spelled_can_be_read_and_is_left_as_it_is_then(vocabulary: Vocabulary, text: str) -> None:
     loaded = tiny(vocabulary)
-    known = spelled(loaded, text)
+    known = encodable_text(loaded, text)
     assert vocabulary.encode(known)
-    assert spelled(loaded, known) == known
+    assert encodable_text(loaded, known) == known
 
 
 def test_no_text_is_one_where_there_is_an_end_of_text_to_start_from() -> None:
-    assert spelled(load_model("stories", device="cpu"), "") == ""
+    assert encodable_text(load_model("stories", device="cpu"), "") == ""

@@ -6,11 +6,11 @@ from urllib.parse import quote, urlencode
 
 import pytest
 import torch
+from components.share.telling import prompt_text, replay, told
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from components.share.link import MAX_LINK, PARAMETERS, Run, decode, encode
-from components.share.telling import prompt_text, replay, told
 from components.state.settings import LIMITS, sampling_params
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import EOT, N_VOCAB, tiny_model

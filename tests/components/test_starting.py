@@ -1,8 +1,7 @@
 import torch
+from components.tabs.playground.panels import EXAMPLES
 
 from components.state.session import Session
-from components.tabs.playground import starting
-from components.tabs.playground.panels import EXAMPLES
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.vocabularies import Characters
 from tests.components.test_undo import UI

@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from components.tabs.playground.steering import remark
 
+from components.state.selection import Selection
 from components.state.session import Session
-from components.state.token_statistics import Known
+from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.inside.record import Record
 from components.tabs.playground import steer_views, views
-from components.tabs.playground.steering import remark
-from components.tabs.playground.views import Look
 from gpt import Generation, SamplingParams, distribution
 from tests.gpt.fake_models import tiny_model
 
@@ -54,7 +54,7 @@ def afresh(document: Generation) -> Generation:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_known_of_a_token_is_what_a_fresh_reading_says(seed: int) -> None:
-    chance, known, document = random.Random(seed), Known(), wandered(seed)
+    chance, known, document = random.Random(seed), TokenStatisticsCache(), wandered(seed)
     for _ in range(8):
         found = known.of(document)
         expected = [None, *afresh(document).statistics().tokens]
@@ -69,11 +69,11 @@ def test_what_is_known_of_a_token_is_what_a_fresh_reading_says(seed: int) -> Non
 
 
 def test_a_step_is_known_as_a_reading_would_measure_it() -> None:
-    document, known = Generation(tiny_model(), "the cat"), Known()
+    document, known = Generation(tiny_model(), "the cat"), TokenStatisticsCache()
     known.of(document)
     for step in document.steps(SamplingParams(seed=5), 6):
         known.add(document, step)
-    for mine, theirs in zip(known.of(document)[2:], Known().of(document)[2:], strict=True):
+    for mine, theirs in zip(known.of(document)[2:], TokenStatisticsCache().of(document)[2:], strict=True):
         assert mine.rank == theirs.rank
         assert (mine.probability, mine.surprisal) == pytest.approx((theirs.probability, theirs.surprisal), rel=1e-4)
 
@@ -153,7 +153,7 @@ def test_the_number_falls_on_the_piece_of_the_token_that_was_drawn(params: Sampl
     list(document.steps(params, 12))
     document.read()
     for position in range(document.n_prompt, len(document.ids)):
-        value = json.loads(steer_views.draw(document, Look(position=position), "en"))
+        value = json.loads(steer_views.draw(document, Selection(position=position), "en"))
         ends = [0.0, *(end for end, _ in value["pieces"])]
         assert ends == sorted(ends)
         assert ends[-1] == pytest.approx(1)
@@ -172,8 +172,8 @@ def test_what_was_not_drawn_says_so_and_shows_no_number() -> None:
     list(document.steps(SamplingParams(temperature=0.0), 1))
     document.read()
     n = document.n_prompt
-    assert steer_views.draw(document, Look(position=0), "en") == ""
-    said = [json.loads(steer_views.draw(document, Look(position=n + i), "en")) for i in range(3)]
+    assert steer_views.draw(document, Selection(position=0), "en") == ""
+    said = [json.loads(steer_views.draw(document, Selection(position=n + i), "en")) for i in range(3)]
     assert [value["pieces"] for value in said] == [[], [], []]
     for value, words in zip(said, ("you chose it", "you typed it", "temperature 0"), strict=True):
         assert words in value["text"]
@@ -195,7 +195,7 @@ def test_a_search_tells_rank_and_probability_over_the_whole_vocabulary() -> None
     document = Generation(tiny_model(), "the cat")
     document.read()
     p = document.logits(2).softmax(dim=0)
-    shown = json.loads(steer_views.found(document, Look(position=2), "th", "en"))["lines"]
+    shown = json.loads(steer_views.found(document, Selection(position=2), "th", "en"))["lines"]
     assert shown[0]["sent"]["text"] == "th"
     for line in shown[1:]:
         token_id = line["sent"]["token"]

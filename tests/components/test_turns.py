@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from components.state.document_lock import Turns
+from components.state.document_lock import DocumentLock
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import tiny_model
 
@@ -27,7 +27,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 
 def test_a_stream_that_lost_its_turn_makes_no_further_step() -> None:
-    turns, made = Turns(), []
+    turns, made = DocumentLock(), []
     steps = turns.steps(turns.begin(), (made.append(n) or n for n in itertools.count()))
     assert [next(steps), next(steps)] == [0, 1]
     turns.take()
@@ -36,7 +36,7 @@ def test_a_stream_that_lost_its_turn_makes_no_further_step() -> None:
 
 
 def test_the_newest_stream_is_the_one_that_writes() -> None:
-    turns = Turns()
+    turns = DocumentLock()
     first = turns.steps(turns.begin(), iter("ab"))
     assert next(first) == "a"
     second = turns.steps(turns.begin(), iter("xy"))
@@ -45,7 +45,7 @@ def test_the_newest_stream_is_the_one_that_writes() -> None:
 
 
 def test_a_stream_runs_until_it_ends_or_somebody_else_asks() -> None:
-    turns = Turns()
+    turns = DocumentLock()
     assert not turns.streaming
     first = turns.begin()
     assert turns.streaming
@@ -61,7 +61,7 @@ def test_a_stream_runs_until_it_ends_or_somebody_else_asks() -> None:
 
 
 def test_a_change_waits_for_the_step_that_is_being_made_and_looking_does_not() -> None:
-    turns, order = Turns(), []
+    turns, order = DocumentLock(), []
     within, go_on = threading.Event(), threading.Event()
 
     def step() -> Iterator[None]:
@@ -95,8 +95,8 @@ def test_a_change_waits_for_the_step_that_is_being_made_and_looking_does_not() -
 
 
 def test_what_a_change_shows_comes_after_the_last_words_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.state.document_lock.LAST_WORDS_SECONDS", SECONDS)
-    turns, order = Turns(), []
+    monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", SECONDS)
+    turns, order = DocumentLock(), []
 
     def change() -> None:
         with turns.changing():
@@ -113,7 +113,7 @@ def test_what_a_change_shows_comes_after_the_last_words_of_the_stream(monkeypatc
 
 
 def test_a_change_that_waited_also_stops_a_stream_that_began_meanwhile() -> None:
-    turns = Turns()
+    turns = DocumentLock()
     with turns.settling():
         change = threading.Thread(target=lambda: turns.changing().__enter__())
         before = turns._number
@@ -126,14 +126,14 @@ def test_a_change_that_waited_also_stops_a_stream_that_began_meanwhile() -> None
 
 
 def test_visitors_have_turns_of_their_own() -> None:
-    turns = Turns()
+    turns = DocumentLock()
     turns.begin()
     assert not copy.deepcopy(turns).streaming
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_changes_while_a_stream_writes_leave_a_document_that_equals_its_ids(seed: int) -> None:
-    loaded, turns, random_ = tiny_model(block_size=64), Turns(), random.Random(seed)
+    loaded, turns, random_ = tiny_model(block_size=64), DocumentLock(), random.Random(seed)
     document = Generation(loaded, "the cat")
     seen: list[list[int]] = []
     begun = threading.Event()
@@ -162,7 +162,7 @@ def test_changes_while_a_stream_writes_leave_a_document_that_equals_its_ids(seed
 
 
 def test_a_stream_that_rests_ends_its_rest_when_its_turn_is_over() -> None:
-    turns = Turns()
+    turns = DocumentLock()
     turn = turns.begin()
     turns.rest(turn, 0.01)  # with its turn, as long as it was asked to
     resting = threading.Thread(target=turns.rest, args=(turn, 3600))

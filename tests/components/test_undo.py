@@ -8,7 +8,8 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from components.state.session import KEPT, Session, example, opening
+from components.state.example import example, opening
+from components.state.session import Session
 from components.state.settings import LIMITS
 from components.tabs.playground import starting, steering, writing
 from gpt import get_model
@@ -129,15 +130,15 @@ def test_what_was_made_ready_and_stopped_before_it_was_written_is_not_waited_for
     values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = values["session"]
-    monkeypatch.setattr("components.state.document_lock.LAST_WORDS_SECONDS", 3600)
+    monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
     for change in (writing.stop, starting.clear, steering.undo):
         list(starting.begin(UI, values))
-        assert session.turns.streaming
+        assert session.lock.streaming
         change(UI, values)
-        assert not session.turns.streaming
-        assert session.turns._stream is None
+        assert not session.lock.streaming
+        assert session.lock._stream is None
         list(writing.write(UI, values))  # the event may be on its way
-        assert session.begun is None
+        assert session.pending is None
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

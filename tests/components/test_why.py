@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from components.i18n import has_text
-from components.tabs.playground.views import Look
+from components.state.selection import Selection
 from components.tabs.why import part_views as why_part_views
 from components.tabs.why import reading as why_reading
 from components.tabs.why import views as why_views
@@ -184,9 +184,11 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     document = Generation(get_model(), "Lily saw")
     document.read()
     roles, n = why_reading.roles_of_text(why_reading.read(document, 0))
-    assert why_part_views.roles_map(roles, n, "induction", Look(), "en") == ""
+    assert why_part_views.roles_map(roles, n, "induction", Selection(), "en") == ""
     assert "has a place to measure this" in why_part_views.role_says(roles, "induction", "en")
-    assert content(why_part_views.roles_map(roles, n, "previous_token", Look(), "en"))["text"].startswith("Strongest")
+    assert content(why_part_views.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith(
+        "Strongest"
+    )
 
 
 def test_every_view_speaks_both_languages(document, last):
@@ -199,7 +201,7 @@ def test_every_view_speaks_both_languages(document, last):
             content(why_views.lens_map(reading, asked, lens, STAGES[0], 3, language))["text"],
             content(why_views.path(reading, asked, lens, language))["text"],
             content(why_views.influence_bars(reading, asked, influence, language))["text"],
-            content(why_part_views.head_bars(reading, asked, Look(layer=2, head=1), language))["text"],
+            content(why_part_views.head_bars(reading, asked, Selection(layer=2, head=1), language))["text"],
         ]
         for text in texts:
             assert "{" not in text

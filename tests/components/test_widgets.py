@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from plotly.graph_objects import Figure
 
-from components.tabs.playground.views import token_lines
+from components.legacy import token_lines
 from components.widgets.chart import chart, chart_value
 from components.widgets.tokens import header, selection, shade_value, token_line, tokens
 

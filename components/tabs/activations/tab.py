@@ -14,11 +14,11 @@ from components.figures import charts as figures
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
+from components.legacy import Playground
 from components.localized import Words
 from components.panels import curve_figures
 from components.panels.panel import Values, best_of_both, document_of, make_panel
 from components.panels.panel_figures import lines
-from components.tabs.playground.tab import Playground
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import Edits, Generation
@@ -130,7 +130,7 @@ def draw_swap(ui: Activations, values: Values, entering: bool) -> Values:
     document = document_of(values, ui.playground)
     if document is None:
         return {ui.swapped: ""}
-    position = values[ui.playground.session].look.at(document)
+    position = values[ui.playground.session].selection.at(document)
     return {ui.swapped: swap_value(document, position, values[ui.activation], values[ui.frame.language])}
 
 

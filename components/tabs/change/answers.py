@@ -59,13 +59,13 @@ def follow(ui: Change, values: Values, *, only_changed: bool = False, only_opene
         if session.edits_on:
             prompts = _try_on(ui, memory, session)
     elif not memory.own:
-        memory.position = session.look.position
+        memory.position = session.selection.position
     session.edits = memory.edits
     return everything(ui, memory, language) | {ui.notice: notice, **prompts}
 
 
 def _try_on(ui: Change, memory: Memory, session: Session) -> Values:
-    """Look at the prompt of a link instead of the document; it is prompt B where a patch is from another text."""
+    """Selection at the prompt of a link instead of the document; it is prompt B where a patch is from another text."""
     loaded = memory.text.loaded
     try:
         ids = encode_prompt(loaded, list(session.edits_on))
@@ -88,11 +88,11 @@ def _grows(session: Session) -> bool:
     document = session.document
     if document is None:
         return False
-    return document.n_read == 0 or (session.meter is not None and session.finish_reason is None)
+    return document.n_read == 0 or (session.throughput is not None and session.finish_reason is None)
 
 
 def _take(memory: Memory, document: Generation, session: Session, language: Language) -> str:
-    """Look at the Playground's text; what is said where changes do not fit its model."""
+    """Selection at the Playground's text; what is said where changes do not fit its model."""
     said, text = "", text_of(document)
     kept, before, old = memory.edits.fitting(text.config), memory.edits, memory.text
     patches = tuple(patch for patch in kept.patches if is_from(text.loaded.model, patch))
@@ -109,7 +109,7 @@ def _take(memory: Memory, document: Generation, session: Session, language: Lang
     if dropped != Edits():
         said = t("change.dropped", language, changes=summary(dropped, (old or text).config, language))
         memory.edits = kept
-    memory.look_at(text, own=False, position=session.look.position)
+    memory.look_at(text, own=False, position=session.selection.position)
     memory.written = None
     return said
 
@@ -252,13 +252,13 @@ def reset(ui: Change, values: Values) -> Values:
 
 
 def select(ui: Change, values: Values, index: object) -> Values:
-    """Look from another position; where the text is the Playground's, in every tab. index may be anything."""
+    """Selection from another position; where the text is the Playground's, in every tab. index may be anything."""
     memory, session = values[ui.memory], values[ui.playground.session]
     if memory.text is None or type(index) is not int or not 0 <= index < memory.text.n_read:
         return gr.skip()
     memory.position = index
     if not memory.own:
-        session.look = replace(session.look, position=index)
+        session.selection = replace(session.selection, position=index)
     update = effects(ui, memory, values[ui.playground.frame.language])
     return update | {ui.original: gr.update(selected=selection(index))}
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import gradio as gr
 
+from components import legacy
 from components.i18n import LANGUAGES, t
+from components.legacy import LOOKING, RUNNING, Playground
 from components.localized import Words
 from components.tabs.change import answers as change_answers
 from components.tabs.change import panels as change_panels
@@ -17,8 +19,6 @@ from components.tabs.change import patching as change_patching
 from components.tabs.change import writing as change_writing
 from components.tabs.change.experiments import EXPERIMENTS
 from components.tabs.change.memory import Memory
-from components.tabs.playground.tab import LOOKING, RUNNING, Playground
-from components.tabs.why import clicks as why_clicks
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 
@@ -133,7 +133,7 @@ def _wire(ui: Change, tabs: gr.Tabs, tab: gr.Tab) -> None:
 
     for widget, select in ((ui.original, answers.select_token), (ui.divergence, answers.select_bar)):
         chosen = widget.select(_with_event(ui, select), everything, shown, **run)
-        agree, shared = partial(_agree, ui), why_clicks.shared(ui.playground)
+        agree, shared = partial(_agree, ui), legacy.shared(ui.playground)
         chosen.then(agree, everything, shared, **{**LOOKING, "trigger_mode": "always_last"})
 
     buttons = [ui.both, ui.stop]
@@ -169,7 +169,7 @@ def _named(function: Callable[..., Values], name: str, ui: Change, values: Value
 
 def _agree(ui: Change, values: Values) -> Values:
     """Let the Playground show what was selected here, unless this is another text."""
-    return gr.skip() if values[ui.memory].own else why_clicks.agree(ui, values)
+    return gr.skip() if values[ui.memory].own else legacy.agree(ui, values)
 
 
 def _only_while_open(event: gr.SelectData) -> gr.Timer:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from components import legacy
+from components import text_views as views
 from components.figures import charts as figures
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
@@ -11,7 +13,6 @@ from components.tabs.change import figures as change_figures
 from components.tabs.change.effect import Effect, Text, measured_tokens
 from components.tabs.change.experiments import summary
 from components.tabs.change.memory import Memory, Written
-from components.tabs.playground import views
 from components.widgets.chart import chart_value
 from components.widgets.switches import LABELS, switches_value
 from components.widgets.tokens import header
@@ -52,7 +53,7 @@ def changed(memory: Memory, language: Language) -> str:
 def strip(text: Text) -> str:
     """A text as chips, each tinted by the probability that the original gave it."""
     known = _known(text)
-    lines = views.token_lines(text.loaded.tokenizer, text.ids, known, text.n_prompt)
+    lines = legacy.token_lines(text.loaded.tokenizer, text.ids, known, text.n_prompt)
     return header(doc=f"{id(text):x}") + lines
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from components import legacy
 from components.api import error
 from components.i18n import t
+from components.legacy import params_of
 from components.state.settings import number
 from components.tabs.change.answers import NOWHERE, everything
 from components.tabs.change.effect import text_of
 from components.tabs.change.memory import Memory, Running, Written
-from components.tabs.playground import views
-from components.tabs.playground.looking import params_of
 from gpt import Generation, with_seed
 from gpt.documents.comparison import in_step, parting
 
@@ -46,7 +46,7 @@ def write(ui: Change, values: Values) -> Iterator[Values]:
         raise error(problem, language) from None
     memory.running = Running(*pair, params, length, memory.edits)
     strips, pace, began, shown = (
-        [views.strip(document) for document in pair],
+        [legacy.strip(document) for document in pair],
         values[playground.pace],
         time.perf_counter(),
         0.0,
@@ -55,7 +55,7 @@ def write(ui: Change, values: Values) -> Iterator[Values]:
     yield {ui.parted: ""} | {w: gr.update(value=s, parted=str(NOWHERE)) for w, s in zip(widgets, strips, strict=True)}
     for count, steps in enumerate(in_step(*pair, params, params, length), start=1):
         for side, (document, step) in enumerate(zip(pair, steps, strict=True)):
-            strips[side] += "" if step is None else views.strip_step(document, step)
+            strips[side] += "" if step is None else legacy.strip_step(document, step)
         now = time.perf_counter()
         if not pace and now - shown < UPDATE_SECONDS:
             continue
@@ -81,7 +81,7 @@ def finish(ui: Change, values: Values) -> Values:
     memory.look_at(text_of(running.original), own=True, position=-1 if at is None else at - 1)
     memory.written = Written(*ids, running.params, running.length, running.edits)
     place = str(NOWHERE if at is None else at)
-    edited = gr.update(value=views.strip(running.edited), parted=place)
+    edited = gr.update(value=legacy.strip(running.edited), parted=place)
     return update | everything(ui, memory, language) | {ui.edited: edited}
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import gradio as gr
 
 from components.frame import Frame
+from components.legacy import LOOKING, RUNNING, Playground
 from components.localized import Words
 from components.tabs.compare import searching as compare_searching
 from components.tabs.compare.beam_views import tree_words
 from components.tabs.compare.searching import WIDEST
-from components.tabs.playground.tab import LOOKING, RUNNING, Playground
 from components.widgets.beams import beams
 from components.widgets.sentence import sentence
 from components.widgets.table import table
@@ -125,5 +125,5 @@ def _wire(ui: Beams, tabs: gr.Tabs, playground: Playground) -> None:
     ui.tree.select(clicked, everything, [ui.chosen, ui.adopt], trigger_mode="always_last", **LOOKING)
 
     adopt = partial(compare_searching.adopt, ui, playground, tabs)
-    put = [*playground.outputs(), playground.prompt, tabs]
+    put = [*playground.outputs(), tabs]
     ui.adopt.click(adopt, everything | playground.inputs(), put, **LOOKING)

@@ -11,19 +11,18 @@ import gradio as gr
 from components.api import checked_text
 from components.errors import localize_error
 from components.i18n import Language, t
-from components.state.session import Session
+from components.legacy import loading
+from components.state.adoption import adopt as adopt_document
+from components.state.session import LastAction, Session
 from components.tabs.compare import beam_views
 from components.tabs.compare.memory import Memory
-from components.tabs.playground import steering
-from components.tabs.playground.starting import loading
-from components.tabs.playground.views import Deed
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
 from gpt.errors import GPTError
 
 if TYPE_CHECKING:
+    from components.legacy import Playground
     from components.tabs.compare.beams import Beams
-    from components.tabs.playground.tab import Playground
 
 Values = dict[Any, Any]
 STEP_SECONDS = 0.2  # for one step of the search, so that one sees the tree grow
@@ -117,7 +116,8 @@ def adopt(ui: Beams, playground: Playground, tabs: gr.Tabs, values: Values) -> V
     document = _document(memory.search.document, session)
     document.append(*memory.search.ids(number), after=len(memory.search.document.ids) - 1)
     prompt = document.tokenizer.decode([each for each in document.prompt_ids if each != document.tokenizer.eot_id])
-    update = steering.adopt(playground, session, document, prompt, Deed("beams.adopted", {}), values)
+    adopt_document(session, document, prompt, LastAction("beams.adopted", {}))
+    update = playground.shown(session)
     return update | {tabs: gr.Tabs(selected="playground")}
 
 

@@ -11,11 +11,11 @@ import gradio as gr
 
 from components.frame import Frame, model_choices
 from components.i18n import Language
+from components.legacy import LOOKING, RUNNING
 from components.localized import Words
 from components.state.settings import LIMITS
 from components.tabs.compare import writing as compare_writing
 from components.tabs.compare.views import SIDES, strip_words
-from components.tabs.playground.tab import LOOKING, RUNNING
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens

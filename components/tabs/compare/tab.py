@@ -8,11 +8,11 @@ import gradio as gr
 
 from components.frame import model_choices
 from components.i18n import Language
+from components.legacy import LOOKING, Playground
 from components.localized import Words
 from components.tabs.compare.beams import build_beams
 from components.tabs.compare.memory import Memory
 from components.tabs.compare.sides import Sides, build_sides
-from components.tabs.playground.tab import LOOKING, Playground
 from components.widgets.sentence import sentence
 
 

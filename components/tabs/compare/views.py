@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
+from components import text_views as views
 from components.figures.next_tokens import next_tokens
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.tabs.compare import figures as compare_figures
 from components.tabs.compare.pair import Pair
-from components.tabs.playground import views
 from components.widgets.chart import chart_value
 from gpt.documents.comparison import Divergence
 

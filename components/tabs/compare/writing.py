@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from components import legacy
+from components import text_views as views
 from components.api import checked_text
 from components.errors import PageError, localize_error
 from components.i18n import Language, t
+from components.legacy import loading
 from components.state.settings import LIMITS, nearest, new_tokens, sampling_params
 from components.tabs.compare import views as compare_views
 from components.tabs.compare.memory import Memory
 from components.tabs.compare.pair import Pair
 from components.tabs.compare.views import SIDES
-from components.tabs.playground import views
-from components.tabs.playground.starting import loading
 from components.widgets.tokens import selection
 from gpt import DEFAULT_MODEL, LoadedModel, SamplingParams, with_seed
 from gpt.errors import GPTError
@@ -99,7 +100,7 @@ def _check_fits(prompt: str, models: list[LoadedModel]) -> None:
 
 def _write(ui: Sides, pair: Pair, length: int, language: Language) -> Iterator[Values]:
     pair.read()
-    strips = [views.strip(document) for document in pair.documents]
+    strips = [legacy.strip(document) for document in pair.documents]
     newest = {"selected": selection(views.NEWEST), "parted": "-1"}
     yield {
         ui.notice: "" if pair.prompt else t("prompt.started_empty", language),
@@ -122,7 +123,7 @@ def _write(ui: Sides, pair: Pair, length: int, language: Language) -> Iterator[V
     for count, steps in enumerate(pair.steps(length), start=1):
         for side, step in enumerate(steps):
             if step is not None:
-                strips[side] += views.strip_step(pair.documents[side], step)
+                strips[side] += legacy.strip_step(pair.documents[side], step)
         now = time.perf_counter()
         if now - shown < UPDATE_SECONDS:
             continue
@@ -155,7 +156,7 @@ def finish(ui: Sides, values: Values) -> Values:
     pair.comparison.measure()
     strips = {
         column.strip: gr.update(
-            value=views.strip(pair.documents[side]), parted=_parted(pair), selected=selection(pair.at(side))
+            value=legacy.strip(pair.documents[side]), parted=_parted(pair), selected=selection(pair.at(side))
         )
         for side, column in enumerate(ui.columns)
     }
@@ -174,12 +175,12 @@ def _seen(ui: Sides, pair: Pair, language: Language) -> Values:
 
 
 def select_token(ui: Sides, side: int, values: Values, sent: Values) -> Values:
-    """Look at the token that was clicked in one strip; in both, where they have one vocabulary."""
+    """Selection at the token that was clicked in one strip; in both, where they have one vocabulary."""
     return _select(ui, values, sent.get("index"), side)
 
 
 def select_column(ui: Sides, values: Values, sent: Values) -> Values:
-    """Look at the position whose bar was clicked."""
+    """Selection at the position whose bar was clicked."""
     return _select(ui, values, sent.get("x"), None)
 
 

@@ -6,12 +6,12 @@ import gradio as gr
 
 from components.i18n import Language, t
 from components.localized import Words
+from components.state.selection import Selection
 from components.tabs.inside import views as inside_views
 from components.tabs.inside.overview import closer, overview
 from components.tabs.inside.part import Part, Scene, Values
 from components.tabs.inside.skeleton import skeleton_flow
 from components.tabs.inside.views import shown_head
-from components.tabs.playground.views import Look
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.sentence import sentence
@@ -52,7 +52,7 @@ def build_machine(words: Words) -> Part:
             grid: gr.update(value=grown, labels=heads_labels(language)),
         }
 
-    def answer(kept: Values, look: Look) -> Values:
+    def answer(kept: Values, look: Selection) -> Values:
         return gr.update(near=closer(kept, look.layer, shown_head(look)))
 
     pictures = (lead, picture, whose, grid)

@@ -11,9 +11,9 @@ import torch
 
 from components.i18n import Language, t
 from components.labels import percent
+from components.state.selection import Selection
 from components.tabs.inside.record import Record
 from components.tabs.inside.views import shown_head
-from components.tabs.playground.views import Look
 from components.widgets.heads import growing_value, largest_side, near_value
 
 SECONDS = 0.2  # for new positions, at each look; the rest comes with the next
@@ -96,7 +96,7 @@ class Overview:
         self.rows = halved
 
 
-def overview(record: Record, look: Look, language: Language, kept: dict[str, Any]) -> str:
+def overview(record: Record, look: Selection, language: Language, kept: dict[str, Any]) -> str:
     """What the widget shows of all heads; kept: what is remembered of this visitor between two calls.
 
     The rows that the browser holds already are not sent again; kept["sent"] says which. Without it, all of them are.

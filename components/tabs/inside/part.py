@@ -9,8 +9,8 @@ from typing import Any
 import gradio as gr
 
 from components.i18n import Language
+from components.state.selection import Selection
 from components.tabs.inside.record import Record
-from components.tabs.playground.views import Look
 
 Values = dict[Any, Any]
 
@@ -23,7 +23,7 @@ class Scene:
     control that was just changed, or None."""
 
     record: Record
-    look: Look
+    look: Selection
     position: int
     key: int | None
     language: Language
@@ -48,7 +48,7 @@ class Part:
     controls: tuple[Any, ...] = ()
     clickable: tuple[gr.HTML, ...] = ()
     meaning: Mapping[gr.HTML, Mapping[str, str]] = field(default_factory=dict)
-    answers: Mapping[gr.HTML, Callable[[dict[str, Any], Look], Any]] = field(default_factory=dict)
+    answers: Mapping[gr.HTML, Callable[[dict[str, Any], Selection], Any]] = field(default_factory=dict)
 
     @property
     def outputs(self) -> tuple[Any, ...]:

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from components.i18n import Language, t
 from components.labels import percent, quoted
+from components.state.selection import Selection
 from components.tabs.inside.record import Record, Strip
 from components.tabs.inside.views import THIN, chosen_bars, next_tokens, shown_head, shown_rows, strip_content
 from components.tabs.inside.words import next_words, number
-from components.tabs.playground.views import Look
 from components.widgets.flow import flow_value
 from gpt import Trace
 from gpt.experiments.workshop import skeleton_of
@@ -19,7 +19,7 @@ from gpt.experiments.workshop import skeleton_of
 STREAM = ("pre", "mid", "post", "fin")  # columns of one vector: nothing is added to it
 
 
-def skeleton_flow(record: Record, look: Look, language: Language) -> str:
+def skeleton_flow(record: Record, look: Selection, language: Language) -> str:
     """What the flow draws and says of the skeleton's pass over the recorded text."""
     config, document = record.config, record.document
     position = min(look.at(document), record.length - 1)

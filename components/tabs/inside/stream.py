@@ -7,12 +7,12 @@ import numpy as np
 
 from components.i18n import Language, t
 from components.labels import decimal, quoted, token_text, visible
+from components.legacy import token_lines
 from components.localized import Words
 from components.panels.panel_figures import lines, pair_bars
 from components.tabs.inside.part import Part, Scene, Values
 from components.tabs.inside.stream_figures import share_bars_content
 from components.tabs.inside.words import ACTIVATIONS
-from components.tabs.playground.views import token_lines
 from components.widgets.chart import chart, chart_value
 from components.widgets.layers import layers, layers_value
 from components.widgets.sentence import sentence

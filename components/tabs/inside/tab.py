@@ -11,7 +11,9 @@ from typing import Any
 import gradio as gr
 
 from components.i18n import LANGUAGES, Language, t
+from components.legacy import LOOKING, Playground, agree, shared
 from components.localized import Words
+from components.state.selection import Selection
 from components.state.session import Session
 from components.tabs.inside.embeddings import build_embeddings
 from components.tabs.inside.machine import build_machine
@@ -21,11 +23,7 @@ from components.tabs.inside.part import Part, Scene, Values
 from components.tabs.inside.record import MEMORY, Record
 from components.tabs.inside.stream import build_stream
 from components.tabs.inside.trace_file import build_trace_file
-from components.tabs.playground import looking
-from components.tabs.playground.tab import LOOKING, Playground
-from components.tabs.playground.views import Look, shading
 from components.widgets.sentence import sentence
-from components.widgets.tokens import selection
 from gpt import Generation
 from gpt.inference.products import matrix_numbers
 from gpt.inference.threads import threads_for
@@ -82,7 +80,7 @@ def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
         for widget in part.clickable:
             select = _with_event(ui, number, part.meaning.get(widget, {}))
             chosen = widget.select(select, everything, [ui.notice, *part.outputs], **latest)
-            chosen.then(partial(agree, ui), everything, _shared(ui.playground), **latest)
+            chosen.then(partial(agree, ui), everything, shared(ui.playground), **latest)
         for widget, answer in part.answers.items():
             widget.input(_asked(ui, part, answer), {ui.memory, ui.playground.session}, widget, **latest)
 
@@ -90,10 +88,6 @@ def _wire(ui: Inside, tabs: gr.Tabs, tab: gr.Tab) -> None:
 def _only_while_open(event: gr.SelectData) -> gr.Timer:
     """The timer runs while this tab is the one that is open."""
     return gr.Timer(active=event.value in {t("tab.inside", language) for language in LANGUAGES})
-
-
-def _shared(playground: Playground) -> list[Any]:
-    return [*playground.seen(), playground.layer, playground.head]
 
 
 def open_part(ui: Inside, number: int, values: Values) -> Iterator[Values]:
@@ -131,7 +125,7 @@ def _show(ui: Inside, values: Values, moved: object) -> Values:
         return {**part.empty(), ui.notice: t("error.no_text", language) if document is None else ""}
     began, read = time.perf_counter(), document.n_read
     record = memory.read(document)
-    look = session.look = session.look.fitting(record.config, position=session.look.position)
+    look = session.selection = session.selection.fitting(record.config, position=session.selection.position)
     position = min(look.at(document), record.length - 1)
     key = None if memory.key is None or memory.key > position else memory.key
     controls = {control: values[control] for control in part.controls}
@@ -174,7 +168,7 @@ def follow(ui: Inside, values: Values) -> Iterator[Values]:
         yield from read_and_show(ui, values)
 
 
-def chosen_look(look: Look, document: Generation, sent: Values) -> Look:
+def chosen_look(look: Selection, document: Generation, sent: Values) -> Selection:
     """The look with what was clicked; what the browser sent may be anything, and what does not exist is left out."""
     config = document.loaded.model.config
     limits = {"position": document.n_read, "layer": config.n_layer, "head": config.n_head}
@@ -196,7 +190,7 @@ def _with_event(ui: Inside, number: int, meaning: Mapping[str, str]) -> Callable
             return gr.skip()
         sent = event._data if isinstance(event._data, dict) else {}
         sent = {meaning.get(key, key): value for key, value in sent.items()}
-        session.look = chosen_look(session.look, session.document, sent)
+        session.selection = chosen_look(session.selection, session.document, sent)
         memory: Memory = values[ui.memory]
         memory.choose(sent.get("key"), moved="position" in sent)
         if sent.get("whole"):
@@ -206,7 +200,7 @@ def _with_event(ui: Inside, number: int, meaning: Mapping[str, str]) -> Callable
     return handle
 
 
-def _asked(ui: Inside, part: Part, answer: Callable[[dict[str, Any], Look], Any]) -> Callable[..., Any]:
+def _asked(ui: Inside, part: Part, answer: Callable[[dict[str, Any], Selection], Any]) -> Callable[..., Any]:
     def handle(values: Values, event: gr.EventData) -> Any:
         memory: Memory = values[ui.memory]
         document = values[ui.playground.session].document
@@ -214,22 +208,6 @@ def _asked(ui: Inside, part: Part, answer: Callable[[dict[str, Any], Look], Any]
             if document is None or memory.record is None or memory.record.document is not document:
                 return gr.skip()
             sent = event._data if isinstance(event._data, dict) else {}
-            return answer(memory.kept.get(part.name, {}), chosen_look(Look(), document, sent))
+            return answer(memory.kept.get(part.name, {}), chosen_look(Selection(), document, sent))
 
     return handle
-
-
-def agree(ui: Inside, values: Values) -> Values:
-    """Let the Playground show what was selected here."""
-    playground, session = ui.playground, values[ui.playground.session]
-    document, look = session.document, session.look
-    if document is None:
-        return gr.skip()
-    head = looking.AVERAGE if look.head is None else look.head
-    params = looking.params_of(playground, values)
-    return {
-        **looking.look(playground, session, params, values[playground.frame.language]),
-        playground.strip: gr.update(selected=selection(look.position), shade=shading(document, look)),
-        playground.layer: look.layer,
-        playground.head: head,
-    }

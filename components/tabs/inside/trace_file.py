@@ -10,8 +10,8 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 
 from components.i18n import Language, t
+from components.legacy import LOOKING, Playground
 from components.localized import Words
-from components.tabs.playground.tab import LOOKING, Playground
 from components.tabs.why.reading import trace_window
 from components.widgets.sentence import sentence
 from gpt import Generation

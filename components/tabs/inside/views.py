@@ -9,9 +9,9 @@ import torch
 
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible
+from components.state.selection import Selection
 from components.tabs.inside.record import HeadVectors, Record, Strip, pooled
 from components.tabs.inside.words import number, part_words
-from components.tabs.playground.views import Look
 from components.widgets.flow import flow_value, packed
 
 ROWS = 64  # tokens that the flow shows at once
@@ -22,7 +22,7 @@ TOP = 8  # next tokens
 FULL = 98  # the percentile of |value| that gets the full colour, so that one outlier does not pale the rest
 
 
-def shown_head(look: Look) -> int:
+def shown_head(look: Selection) -> int:
     """The flow follows one head: the selected one, the first where the average of all is selected."""
     return look.head or 0
 
@@ -33,7 +33,7 @@ def window(length: int, position: int) -> tuple[int, int]:
     return max(0, end - ROWS), end
 
 
-def flow(record: Record, look: Look, language: Language) -> str:
+def flow(record: Record, look: Selection, language: Language) -> str:
     """Everything that the flow draws and says for the selected position, layer and head."""
     config, document = record.config, record.document
     position, layer, head = min(look.at(document), record.length - 1), look.layer, shown_head(look)

@@ -9,13 +9,13 @@ import gradio as gr
 
 from components.errors import localize_error
 from components.i18n import Language, t
-from components.state.session import first_prompt
+from components.state.example import first_prompt
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.picture import MOST_TOKENS, Drawn, Knob, Picture, Scene
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.places import Rooms, select_head, set_place
 from components.tabs.lessons.screen import body_value, head_value
-from components.tabs.playground.views import strip_words
+from components.text_views import strip_words
 
 if TYPE_CHECKING:
     from components.tabs.lessons.tab import Lessons

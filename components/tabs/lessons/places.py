@@ -7,9 +7,8 @@ from typing import Any
 
 import gradio as gr
 
+from components.legacy import Playground
 from components.tabs.lessons.course import Place
-from components.tabs.playground import looking
-from components.tabs.playground.tab import Playground
 from components.tabs.shapes import tab as shapes
 from components.tabs.shapes.settings import RANGES, SWITCHES, values_of
 
@@ -31,28 +30,25 @@ class Rooms:
     def outputs(self) -> list[Any]:
         """Everything that setting a place may change."""
         ui, lab = self.playground, self.shapes
-        controls = [ui.layer, ui.head, ui.temperature, ui.top_k]
-        return [*ui.seen(), *controls, *(getattr(lab, name) for name in (*RANGES, *SWITCHES)), *lab.numbers()]
+        return [*ui.outputs(), *(getattr(lab, name) for name in (*RANGES, *SWITCHES)), *lab.numbers()]
 
 
 def select_head(rooms: Rooms, place: Place, layer: int, head: int, values: Values) -> None:
-    """Look at the lesson's layer and head, where the place wants it and the visitor's model has them."""
+    """Selection at the lesson's layer and head, where the place wants it and the visitor's model has them."""
     session = values[rooms.playground.session]
     if place.look and session.document is not None:
-        look = replace(session.look, layer=layer, head=head)
-        session.look = look.fitting(session.document.loaded.model.config, position=look.position)
+        look = replace(session.selection, layer=layer, head=head)
+        session.selection = look.fitting(session.document.loaded.model.config, position=look.position)
 
 
 def set_place(rooms: Rooms, place: Place, values: Values) -> Values:
     """The controls and pictures of a place, as its lesson wants them."""
     update: Values = {}
     ui, lab = rooms.playground, rooms.shapes
-    for name, value in place.settings.items():
-        update[getattr(ui, name)] = value
     session = values[ui.session]
-    if place.look and session.document is not None:
-        update |= looking.look(ui, session, looking.params_of(ui, values), values[ui.frame.language])
-        update |= {ui.layer: session.look.layer, ui.head: session.look.head}
+    for name, value in place.settings.items():
+        session.settings = session.settings.with_value(name, value)
+    update |= ui.shown(session)
     if place.shape is not None:
         given = values_of(place.shape) | {"skeleton": place.skeleton}
         for name in SWITCHES:

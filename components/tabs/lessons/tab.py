@@ -15,6 +15,7 @@ from typing import Any
 import gradio as gr
 
 from components.frame import Frame
+from components.legacy import LOOKING, RUNNING, Playground
 from components.localized import Words
 from components.panels.feed_forward import build_feed_forward
 from components.panels.initialisation import build_initialisation
@@ -31,9 +32,8 @@ from components.tabs.lessons import handlers
 from components.tabs.lessons.picture import MOST_CHARACTERS
 from components.tabs.lessons.places import Rooms
 from components.tabs.lessons.screen import lesson_body, lesson_head
-from components.tabs.playground.tab import LOOKING, RUNNING, Playground
-from components.tabs.playground.views import strip_words
 from components.tabs.shapes.tab import ShapeLab
+from components.text_views import strip_words
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table

@@ -10,10 +10,11 @@ from functools import lru_cache
 import numpy as np
 import torch
 
+from components import legacy
+from components import text_views as views
 from components.labels import percent, quoted, token_text, visible
 from components.tabs.lessons import figures
 from components.tabs.lessons.picture import EXAMPLE, Drawn, Knob, Picture, Scene
-from components.tabs.playground import views
 from components.widgets.chart import chart_value
 from gpt import DEFAULT_MODEL, GPT, Generation, SamplingParams, get_model
 from gpt.experiments.text_loss import score_text
@@ -69,7 +70,7 @@ def greedy(scene: Scene) -> Drawn:
     steps = list(document.steps(SamplingParams(temperature=0, seed=0), int(scene.a)))
     document.read()
     share = percent(math.prod(step.probability for step in steps))
-    return Drawn(scene.t("greedy", n=len(steps), share=share), strip=views.strip(document))
+    return Drawn(scene.t("greedy", n=len(steps), share=share), strip=legacy.strip(document))
 
 
 def sampling(scene: Scene) -> Drawn:
@@ -77,7 +78,7 @@ def sampling(scene: Scene) -> Drawn:
     document = Generation(scene.loaded, scene.ids())
     document.read()
     params = SamplingParams(temperature=scene.a, top_k=int(scene.b) or None)
-    return Drawn(chart=views.bars(document, views.Look(), params, scene.language))
+    return Drawn(chart=legacy.bars(document, views.Selection(), params, scene.language))
 
 
 def untrained(scene: Scene) -> Drawn:
@@ -87,8 +88,8 @@ def untrained(scene: Scene) -> Drawn:
     list(document.steps(SamplingParams(temperature=0.8, seed=int(scene.a)), 30))
     document.read()
     place = document.n_prompt - 1
-    chart = views.bars(document, views.Look(position=place), SamplingParams(), scene.language)
-    return Drawn(scene.t(f"untrained.{scene.choice}"), chart, strip=views.strip(document))
+    chart = legacy.bars(document, views.Selection(position=place), SamplingParams(), scene.language)
+    return Drawn(scene.t(f"untrained.{scene.choice}"), chart, strip=legacy.strip(document))
 
 
 _alone = threading.Lock()

@@ -10,16 +10,16 @@ from typing import Any
 
 import gradio as gr
 
+from components import text_views as views
 from components.api import MAX_CHARACTERS, find_model
 from components.errors import PageError, localize_error
 from components.frame import Frame
 from components.i18n import Language, t
+from components.legacy import LOOKING, RUNNING
 from components.localized import Words
-from components.state.session import spelled
+from components.state.example import encodable_text
 from components.tabs.loss import views as loss_views
 from components.tabs.loss.views import Reading
-from components.tabs.playground import views
-from components.tabs.playground.tab import LOOKING, RUNNING
 from components.widgets.sentence import sentence
 from components.widgets.tokens import selection, tokens
 from gpt import LoadedModel
@@ -71,7 +71,7 @@ class TextLoss:
 
 def build_text_loss(words: Words, frame: Frame, tab: gr.Tab) -> TextLoss:
     """Lay the tab out and wire it; when it is first opened the page's model reads the text that stands there."""
-    example = spelled(frame.example.loaded, next(iter(EXAMPLES.values())))
+    example = encodable_text(frame.example.loaded, next(iter(EXAMPLES.values())))
     parts: dict[str, Any] = {"frame": frame, "session": gr.State(None)}
     with gr.Column(elem_classes="gb-card gb-loss"):
         words.build(sentence, {"value": "loss.question"}, kind="question")
@@ -197,7 +197,7 @@ def finish(ui: TextLoss, values: Values) -> Values:
 
 
 def select(ui: TextLoss, values: Values, event: gr.EventData) -> Values:
-    """Look at the token that was clicked; what the browser sends may be anything."""
+    """Selection at the token that was clicked; what the browser sends may be anything."""
     reading: Reading | None = values[ui.session]
     index = event._data.get("index") if isinstance(event._data, dict) else None
     if reading is None or type(index) is not int or not 0 <= index < len(reading.result.ids):

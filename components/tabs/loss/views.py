@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from components import legacy
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted
-from components.tabs.playground import views
 from components.widgets.tokens import header, shade_value
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore
@@ -38,7 +38,7 @@ def strip(reading: Reading) -> str:
     result = reading.result
     known = [(None, None), *((math.exp(-surprise.nats), surprise.rank) for surprise in result.surprises)]
     doc = header(doc=f"{id(result):x}")
-    return doc + views.token_lines(reading.loaded.tokenizer, result.ids, known, n_prompt=1)
+    return doc + legacy.token_lines(reading.loaded.tokenizer, result.ids, known, n_prompt=1)
 
 
 def shading(reading: Reading) -> str:

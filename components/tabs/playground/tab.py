@@ -1,188 +1,197 @@
-"""The Playground: type a prompt, watch the model write, see what it expected and where it looked."""
+"""The Playground: type a prompt, watch the model write, see what it expected and where it attended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+import json
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from components.api import SLOTS
+from components.events import Events
 from components.frame import Frame
+from components.i18n import t
 from components.localized import Words
-from components.state.session import opening
-from components.state.settings import LIMITS
-from components.tabs.playground import looking, panels, starting, steering, writing
-from components.tabs.playground.panels import EXAMPLES
-from components.tabs.playground.pipeline import build_pipeline, wire_pipeline
-from components.tabs.playground.upload import Upload, build_upload, open_upload
+from components.render import Control
+from components.state.session import Session, Snapshot
+from components.state.settings import LIMITS, MAX_LENGTH
+from components.tabs.playground import layout
+from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
+from components.tabs.playground.handlers import editing, generation, looking
+from components.tabs.playground.upload import VIEWS as UPLOAD_VIEWS
+from components.tabs.playground.upload import build_upload, wire_upload
+from components.tabs.playground.views import VIEWS
+from components.tabs.playground.views.pipeline import follow_picker, pipeline_inputs
+from components.text_views import AVERAGE, head_choices
 
-# Looking must not wait behind writing: two queues.
-# Progress is shown on nothing: else the browser copies the state of every output, and of all in it, at every message.
-_QUIET = {"show_progress": "hidden", "show_progress_on": [], "concurrency_limit": SLOTS, "api_visibility": "private"}
-LOOKING = {**_QUIET, "concurrency_id": "look"}
-RUNNING = {**_QUIET, "concurrency_id": "model"}
-
-
-@dataclass(frozen=True)
-class Playground:
-    """The components of the tab, and the visitor's session."""
-
-    frame: Frame
-    session: gr.State
-    prompt: gr.Textbox
-    prompt_strip: gr.HTML
-    prompt_count: gr.HTML
-    examples: tuple[gr.Button, ...]
-    generate: gr.Button
-    step: gr.Button
-    stop: gr.Button
-    clear: gr.Button
-    temperature: gr.Slider
-    top_k: gr.Slider
-    top_p: gr.Slider
-    min_p: gr.Slider
-    repetition_penalty: gr.Slider
-    length: gr.Slider
-    seed: gr.Textbox
-    pace: gr.Dropdown
-    notice: gr.HTML
-    use_tail: gr.Button
-    strip: gr.HTML
-    hint: gr.HTML
-    shading: gr.Radio
-    status: gr.HTML
-    bars: gr.HTML
-    layer: gr.Dropdown
-    head: gr.Dropdown
-    heatmap: gr.HTML
-    files: gr.HTML
-    undo: gr.Button
-    redo: gr.Button
-    back: gr.Button
-    go_on: gr.Button
-    draw: gr.HTML
-    tree: gr.HTML
-    box: gr.Textbox
-    hits: gr.HTML
-
-    def inputs(self) -> set[Any]:
-        """Everything that a handler reads; it gets {component: value}."""
-        names = (*LIMITS, "session", "prompt", "length", "seed", "pace", "layer", "head", "shading", "box")
-        return {*(getattr(self, name) for name in names), self.frame.model, self.frame.language}
-
-    def seen(self) -> list[Any]:
-        """Everything that shows what is selected."""
-        return [getattr(self, name) for name in ("strip", "hint", "bars", "heatmap", "draw", "hits", "back", "go_on")]
-
-    def live(self) -> list[Any]:
-        """Everything that changes while a text is written."""
-        return [getattr(self, name) for name in ("strip", "hint", "bars", "heatmap", "draw", "hits", "status")]
-
-    def outputs(self) -> list[Any]:
-        """Everything that a run of the model changes."""
-        others = ("status", "notice", "use_tail", "tree", "prompt_strip", "prompt_count", "layer", "head", "length")
-        return [*self.seen(), *self.buttons(), *(getattr(self, name) for name in others), self.frame.model]
-
-    def buttons(self) -> list[Any]:
-        """Those that can be pressed at times, and at others not; `seen` has the rest of them."""
-        return [getattr(self, name) for name in ("generate", "step", "stop", "undo", "redo")]
+NAME = "playground"
 
 
-def build_playground(words: Words, frame: Frame, *, uploads: bool = False) -> Playground:
-    """Lay the tab out; the first screen shows a finished example. uploads: with the panel for own checkpoints."""
-    session = opening(frame.example)
-    parts: dict[str, Any] = {"frame": frame, "session": gr.State(session)}
+def build_playground(
+    words: Words, events: Events, frame: Frame, session: Session, *, uploads: bool = False
+) -> tuple[PlaygroundComponents, list[Control]]:
+    """Lay the tab out and wire it. session: the one that every visitor starts with. uploads: with the panel for own
+    checkpoints."""
+    parts: dict[str, Any] = {}
     with gr.Row(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
-            parts |= panels.prompt(words, frame.example)
-            parts |= panels.settings(words, frame.example)
+            parts |= layout.prompt(words, session.typed)
+            parts |= layout.settings(words)
             upload = build_upload(words) if uploads else None
         with gr.Column(elem_classes="gb-stage", min_width=320):
-            parts |= panels.text(words, session)
+            parts |= layout.text(words)
             with gr.Row(elem_classes="gb-cards"):
                 with gr.Column(elem_classes="gb-card", min_width=300):
-                    parts |= panels.bars(words, session)
+                    parts |= layout.bars(words)
                 with gr.Column(elem_classes="gb-card", min_width=300):
-                    parts |= panels.attention(words, session)
-            pipeline = build_pipeline(words)
-    ui = Playground(**{field.name: parts[field.name] for field in fields(Playground)})
-    _wire(ui, upload)
-    wire_pipeline(ui, pipeline, parts["preset"])
-    return ui
-
-
-def _wire(ui: Playground, upload: Upload | None) -> None:
-    """Every event of the tab; each handler gets the panel and {component: value}."""
-    everything, outputs = ui.inputs(), ui.outputs()
-
-    def handler(function: Callable[..., Any]) -> Callable[..., Any]:
-        return partial(function, ui)
-
-    typed = [ui.prompt_strip, ui.prompt_count]
-    ui.prompt.change(handler(looking.show_prompt), everything, typed, trigger_mode="always_last", **LOOKING)
-
-    begin = {"fn": handler(starting.begin), "inputs": everything, "outputs": [*outputs, ui.prompt], **RUNNING}
-    begun = [gr.on([ui.generate.click, ui.prompt.submit], **begin)]
-    for button, key in zip(ui.examples, EXAMPLES, strict=True):
-        filled = button.click(partial(starting.fill, ui, EXAMPLES[key]), everything, ui.prompt, **LOOKING)
-        begun.append(filled.then(**begin))
-    shortened = ui.use_tail.click(handler(starting.use_tail), everything, ui.prompt, **LOOKING)
-    begun.append(shortened.then(**begin))
-    begun.append(ui.frame.model.input(**begin | {"fn": handler(starting.pick)}))
-    begun.append(ui.go_on.click(**begin | {"fn": handler(starting.go_on)}))
+                    parts |= layout.attention(words, session)
+            parts |= layout.pipeline(words)
+    ui = PlaygroundComponents(**{field.name: parts[field.name] for field in fields(PlaygroundComponents)})
+    controls = [*frame.controls, *_controls(ui)]
+    events.renderer.add(NAME, VIEWS)
+    begun = _wire(ui, events, frame, controls)
     if upload is not None:
-        given = [upload.files, upload.n_head, ui.frame.language, ui.frame.own]
-        changed = [upload.n_head, upload.message, ui.frame.model]
-        opened = upload.open.click(partial(open_upload, upload, ui.frame), given, changed, **RUNNING)
-        begun.append(opened.success(**begin))
-    written = [follow(ui, event) for event in begun]
-
-    ui.step.click(handler(starting.step), everything, outputs, **RUNNING)
-    stopping = {"inputs": everything, "outputs": outputs, "cancels": [*begun, *written]}
-    ui.stop.click(handler(writing.stop), **stopping, **LOOKING)
-    ui.clear.click(handler(starting.clear), **stopping | {"outputs": [*outputs, ui.prompt]}, **LOOKING)
-    changing = {**stopping, **RUNNING}
-    for button, change in ((ui.undo, steering.undo), (ui.redo, steering.redo), (ui.back, steering.go_back)):
-        button.click(handler(change), trigger_mode="multiple", **changing | {"outputs": [*outputs, ui.prompt]})
-    ui.bars.select(_with_event(ui, steering.choose), trigger_mode="multiple", **changing)
-    ui.tree.select(_with_event(ui, steering.switch), **changing)
-    for put in (
-        ui.hits.select(_with_event(ui, steering.choose), **changing),
-        ui.box.submit(handler(steering.type_text), **changing),
-    ):
-        put.success(str, None, ui.box, **LOOKING)
-    ui.box.change(handler(steering.search), everything, ui.hits, trigger_mode="always_last", **LOOKING)
-
-    seen = ui.seen()
-    for widget, select in ((ui.strip, looking.select_token), (ui.heatmap, looking.select_row)):
-        widget.select(_with_event(ui, select), everything, seen, **LOOKING)
-    latest = {"trigger_mode": "always_last", **LOOKING}
-    pickers = [ui.layer.input, ui.head.input, ui.shading.input]
-    aside = [ui.strip, ui.hint, ui.heatmap, ui.layer, ui.head]
-    gr.on(pickers, handler(looking.select_head), everything, aside, **latest)
-    sliders = [getattr(ui, name).change for name in LIMITS]
-    gr.on(sliders, handler(looking.show_bars), everything, ui.bars, **latest)
-    retold = [*seen, *typed, ui.head, ui.status, ui.tree]
-    ui.frame.language.change(handler(looking.retell), everything, retold, **LOOKING)
+        events.renderer.add(NAME, UPLOAD_VIEWS)
+        begun.append(wire_upload(upload, events, frame))
+    _wire_writing(ui, events, controls, begun)
+    return ui, controls
 
 
-def follow(ui: Playground, begun: Any) -> Any:
+def _controls(ui: PlaygroundComponents) -> list[Control]:
+    """What the server may change besides the pictures."""
+
+    def able(button: gr.Button, test: Any) -> Control:
+        return Control(button, test, lambda s: {"interactive": test(s)})
+
+    def value(component: Any, name: str) -> Control:
+        return Control(component, lambda s: getattr(s.settings, name), lambda s: {"value": getattr(s.settings, name)})
+
+    return [
+        able(ui.generate, lambda s: not s.generating),
+        able(ui.step, lambda s: not s.generating),
+        able(ui.stop, lambda s: s.generating),
+        able(ui.undo, lambda s: s.can_undo),
+        able(ui.redo, lambda s: s.can_redo and not s.generating),
+        able(ui.back, _is_earlier),
+        able(ui.go_on, lambda s: s.text is not None and not s.generating),
+        *(value(getattr(ui, name), name) for name in (*LIMITS, "length", "seed", "pace")),
+        Control(ui.preset, lambda s: looking.preset_of(s.settings), lambda s: {"value": looking.preset_of(s.settings)}),
+        Control(ui.prompt, lambda s: s.typed, lambda s: {"value": s.typed}),
+        Control(ui.box, lambda s: s.query, lambda s: {"value": s.query}),
+        Control(ui.shading, lambda s: s.selection.shading, lambda s: {"value": s.selection.shading}),
+        Control(ui.use_tail, _tail_inputs, _tail_button),
+        Control(ui.layer, _layers, lambda s: {"choices": list(range(_layers(s)))}),
+        Control(ui.layer, lambda s: s.selection.layer, lambda s: {"value": s.selection.layer}),
+        Control(ui.head, lambda s: (_heads(s), s.language), lambda s: {"choices": head_choices(_heads(s), s.language)}),
+        Control(ui.head, lambda s: s.selection.head, lambda s: {"value": _head_value(s)}),
+        Control(ui.follow, pipeline_inputs, follow_picker),
+    ]
+
+
+def _is_earlier(s: Snapshot) -> bool:
+    return s.text is not None and s.text.framed(s.selection) < len(s.text.ids) - 1
+
+
+def _tail_inputs(s: Snapshot) -> Any:
+    return s.state(PlaygroundState).too_long > 0, s.loaded, s.language
+
+
+def _tail_button(s: Snapshot) -> dict[str, Any]:
+    if not s.state(PlaygroundState).too_long or s.loaded is None:
+        return {"visible": False}
+    n = tail_length(s.loaded.model.config.block_size)
+    return {"visible": True, "value": t("prompt.use_tail", s.language, n=n)}
+
+
+def _layers(s: Snapshot) -> int:
+    return 0 if s.text is None else s.text.config.n_layer
+
+
+def _heads(s: Snapshot) -> int:
+    return 0 if s.text is None else s.text.config.n_head
+
+
+def _head_value(s: Snapshot) -> int:
+    return AVERAGE if s.selection.head is None else s.selection.head
+
+
+def _wire(ui: PlaygroundComponents, events: Events, frame: Frame, controls: list[Control]) -> list[Any]:
+    """Every event but those of writing; returns those after which a text is ready to be written."""
+
+    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
+        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
+
+    on(ui.prompt.input, looking.type_prompt, [ui.prompt], controls=(), trigger_mode="always_last")
+    latest = {"trigger_mode": "always_last"}
+    for name, limit in {**LIMITS, "length": None}.items():
+        low, high = (1, MAX_LENGTH) if limit is None else (limit.low, limit.high)
+        slider = getattr(ui, name)
+        on(slider.input, partial(_set, name), [slider], js=_clamped(low, high), **latest)
+    for name in ("seed", "pace"):
+        on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], controls=(), **latest)
+    on(ui.preset.input, looking.choose_preset, [ui.preset])
+
+    on(ui.strip.select, looking.select_token, payload=True)
+    on(ui.heatmap.select, looking.select_row, payload=True)
+    on(ui.layer.input, looking.choose_layer, [ui.layer], **latest)
+    on(ui.head.input, looking.choose_head, [ui.head], **latest)
+    on(ui.shading.input, looking.choose_shading, [ui.shading], **latest)
+
+    run = {"queue": "model"}
+    on(ui.bars.select, editing.choose, payload=True, **run)
+    on(ui.hits.select, editing.choose, payload=True, **run)
+    on(ui.tree.select, editing.switch_branch, payload=True, **run)
+    on(ui.box.submit, editing.type_text, [ui.box], sets=[ui.box], **run)
+    on(ui.box.input, editing.search, [ui.box], controls=(), **latest)
+
+    on(ui.pipeline.expand, looking.unfold_pipeline)
+    on(ui.pipeline.collapse, looking.fold_pipeline)
+    on(ui.unit.input, looking.choose_unit, [ui.unit], **latest)
+    on(ui.follow.input, looking.follow_token, [ui.follow], sets=[ui.follow], **latest)
+    on(ui.lines.select, looking.follow_line, payload=True)
+
+    typed = [ui.prompt, ui.seed]
+    on(ui.step.click, generation.step, typed, **run)
+    begun = [on([ui.generate.click, ui.prompt.submit], generation.begin, typed, **run)]
+    for button, key in zip(ui.examples, EXAMPLES, strict=True):
+        filled = on(button.click, partial(_fill, key))
+        begun.append(on(filled.then, generation.begin_typed, **run))
+    shortened = on(ui.use_tail.click, generation.use_tail)
+    begun.append(on(shortened.then, generation.begin_typed, **run))
+    begun.append(on(frame.model.input, generation.pick_model, [frame.model], **run))
+    begun.append(on(ui.go_on.click, generation.go_on, **run))
+    return begun
+
+
+def _wire_writing(ui: PlaygroundComponents, events: Events, controls: list[Control], begun: list[Any]) -> None:
+    """Each event of `begun` is followed by the writing, whatever stops it ends both."""
+    written = [follow(events, event, controls) for event in begun]
+    stopping = {"controls": controls, "cancels": [*begun, *written]}
+    events.on(ui.stop.click, generation.stop, **stopping)
+    events.on(ui.clear.click, generation.clear, **stopping)
+    for button, handler in ((ui.undo, editing.undo), (ui.redo, editing.redo), (ui.back, editing.go_back)):
+        events.on(button.click, handler, queue="model", **stopping)
+
+
+def follow(events: Events, begun: Any, controls: list[Control]) -> Any:
     """Let the text be written once the event `begun` has made it ready; the event that writes it."""
-    live = {ui.session, ui.frame.language}
     # A new text may be ready before the last one has seen that its turn is over: that event must not be dropped.
-    written = begun.success(partial(writing.write, ui), live, ui.live(), trigger_mode="multiple", **RUNNING)
+    written = events.on(begun.success, generation.write, queue="model")
     for ended in (begun.failure, written.then, written.failure):
-        ended(partial(writing.finish, ui), ui.inputs(), ui.outputs(), trigger_mode="multiple", **LOOKING)
+        events.on(ended, generation.finish, controls=controls)
     return written
 
 
-def _with_event(ui: Playground, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A handler that also gets what the browser sent with the event: a dict of anything."""
+def _set(name: str, session: Session, value: object) -> None:
+    looking.set_value(session, name, value)
 
-    def handle(values: looking.Values, event: gr.EventData) -> looking.Values:
-        return function(ui, values, event._data if isinstance(event._data, dict) else {})
 
-    return handle
+def _fill(key: str, session: Session) -> None:
+    generation.fill(session, EXAMPLES[key])
+
+
+def _clamped(low: float, high: float) -> str:
+    """What was typed beside a slider, as the slider shows it: gradio refuses a number outside the range."""
+    low, high = json.dumps(low), json.dumps(high)
+    return f"(id, value) => [id, Math.min(Math.max(value ?? {low}, {low}), {high})]"

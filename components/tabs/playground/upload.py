@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
-from components.api import error
-from components.errors import localize_error
-from components.frame import Frame, model_choices
+from components.errors import PageError, localize_error
+from components.events import Events
+from components.frame import Frame
 from components.i18n import Language, t
 from components.localized import Words
+from components.render import Control, View
+from components.state.session import Message, Session, Snapshot
+from components.tabs.playground.handlers.generation import begin_typed
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, add_upload, get_model
 from gpt.models.checkpoints.layouts import HeadsUnknown
@@ -21,13 +25,21 @@ VOCABULARIES = {Characters: "upload.characters", PlainIds: "upload.ids"}
 
 
 @dataclass(frozen=True)
+class UploadState:
+    """heads: the numbers of heads that the files allow, where they do not say it. opened: the model, once it is."""
+
+    heads: tuple[int, ...] = ()
+    message: Message | Exception | None = None
+    opened: LoadedModel | None = None
+
+
+@dataclass(frozen=True)
 class Upload:
     """The components of the panel."""
 
     files: gr.File
     n_head: gr.Dropdown
     open: gr.Button
-    message: gr.HTML
 
 
 def build_upload(words: Words) -> Upload:
@@ -47,32 +59,56 @@ def build_upload(words: Words) -> Upload:
                 elem_id="upload-heads",
             )
         button = words.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
-        message = sentence(kind="notice", elem_id="upload-message")
-    return Upload(files, n_head, button, message)
+        sentence(kind="notice", elem_id="upload-message", view="upload-message")
+    return Upload(files, n_head, button)
 
 
-def open_upload(
-    ui: Upload, frame: Frame, files: list[str] | None, n_head: int | None, language: Language, own: list[str]
-) -> Any:
+def wire_upload(ui: Upload, events: Events, frame: Frame) -> Any:
+    """The event that opens the files and makes a text ready with their model."""
+    controls = [
+        Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker),
+        *frame.controls,
+    ]
+    opened = events.on(
+        ui.open.click, open_upload, [ui.files, ui.n_head], controls=controls, sets=[ui.n_head], queue="model"
+    )
+    return events.on(opened.success, begin_typed, queue="model")
+
+
+def open_upload(session: Session, files: list[str] | None, n_head: int | None) -> Iterator[None]:
     """Add the model in the files to the list and choose it; ask for its heads where the files do not say them."""
     if not files:
-        raise error(t("upload.none", language))
+        raise PageError("upload.none")
     try:
         name = add_upload(files, n_head)
     except HeadsUnknown as unknown:
-        yield {
-            ui.n_head: gr.update(visible=True, choices=unknown.choices),
-            ui.message: t("upload.ask", language),
-        }
-        raise error(unknown, language) from None
+        session.change(UploadState, heads=tuple(unknown.choices), message=Message("upload.ask"))
+        yield
+        raise
     except ValueError as problem:
-        yield {ui.message: localize_error(problem, language)}
-        raise error(problem, language) from None
-    yield {
-        ui.n_head: gr.update(visible=False, value=None),
-        ui.message: opened_sentence(get_model(name), language),
-        frame.model: gr.update(choices=model_choices(language, own), value=name),
-    }
+        session.change(UploadState, message=problem)
+        yield
+        raise
+    session.model, session.loaded = name, get_model(name)
+    session.change(UploadState, heads=(), message=None, opened=session.loaded)
+
+
+def message(s: Snapshot) -> dict[str, Any]:
+    """What was recognised, what must be known, or what went wrong."""
+    state = s.state(UploadState)
+    if isinstance(state.message, Message):
+        return {"text": t(state.message.key, s.language, **state.message.values)}
+    if state.message is not None:
+        return {"text": localize_error(state.message, s.language)}
+    return {"text": "" if state.opened is None else opened_sentence(state.opened, s.language)}
+
+
+def _head_picker(s: Snapshot) -> dict[str, Any]:
+    heads = s.state(UploadState).heads
+    return {"visible": bool(heads), "choices": list(heads), "value": None}
+
+
+VIEWS = (View("upload-message", lambda s: (s.state(UploadState), s.language), message),)
 
 
 def opened_sentence(loaded: LoadedModel, language: Language) -> str:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from components import legacy
 from components.api import checked_text, find_model
 from components.errors import PageError, localize_error
 from components.i18n import Language, t
-from components.state.session import EXAMPLE_LENGTH, EXAMPLE_SEED
+from components.legacy import params_of
+from components.state.example import EXAMPLE_LENGTH, EXAMPLE_SEED
 from components.state.settings import LIMITS, sampling_params
-from components.tabs.playground import views
-from components.tabs.playground.looking import params_of
 from components.tabs.shapes import views as shape_views
 from components.tabs.shapes.settings import RANGES, SWITCHES, shape_of
 from components.tabs.shapes.views import Facts
@@ -58,7 +58,7 @@ def example(workshop: Workshop, written: Generation) -> Built | None:
         for _ in document.steps_here(params, EXAMPLE_LENGTH):
             pass
         facts = replace(facts, n_tokens=len(document.ids) - document.n_prompt, example=True)
-        return Built(facts, views.strip(document), views.strip(written))
+        return Built(facts, legacy.strip(document), legacy.strip(written))
 
 
 def compare(ui: ShapeLab, values: Values) -> Iterator[Values]:
@@ -113,13 +113,13 @@ def _write(ui: ShapeLab, documents: tuple[Generation, Generation], params: Sampl
     """Both strips as they grow."""
     for document in documents:
         document.read()
-    strips = [views.strip(document) for document in documents]
+    strips = [legacy.strip(document) for document in documents]
     shown = 0.0
     random, trained = documents  # the random model is known to this process alone
     for pair in zip_longest(random.steps_here(params, LENGTH), trained.steps(params, LENGTH)):
         for i, step in enumerate(pair):
             if step is not None:
-                strips[i] += views.strip_step(documents[i], step)
+                strips[i] += legacy.strip_step(documents[i], step)
         if time.perf_counter() - shown >= UPDATE_SECONDS:
             shown = time.perf_counter()
             yield {ui.random_strip: strips[0], ui.trained_strip: strips[1]}

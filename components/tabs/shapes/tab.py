@@ -9,12 +9,12 @@ from typing import Any
 
 import gradio as gr
 
+from components import text_views as views
 from components.errors import localize_error
 from components.frame import Frame
 from components.i18n import Language, t
+from components.legacy import LOOKING, RUNNING, Playground
 from components.localized import Words
-from components.tabs.playground import views
-from components.tabs.playground.tab import LOOKING, RUNNING, Playground
 from components.tabs.shapes import building as shape_building
 from components.tabs.shapes import views as shape_views
 from components.tabs.shapes.settings import LABELS, RANGES, SWITCHES, shape_of, values_of

@@ -8,8 +8,8 @@ import gradio as gr
 
 from components.api import error
 from components.errors import PageError, localize_error
-from components.frame import model_choices
 from components.i18n import Language, t
+from components.state.session import Session
 from components.tabs.train import choices, views
 from components.tabs.train.views import Moment
 from gpt.training.live_run import LOOKS, LiveRun, Look, Progress
@@ -228,10 +228,12 @@ def open_model(ui: Train, values: Values, request: gr.Request) -> Values:
     except ValueError as problem:
         raise error(problem, language) from None
     tested = getattr(run.material, "tested", None)
+    session: Session = values[ui.playground.session]
+    session.own_models, session.model = tuple(names), names[-1]
+    session.typed = tested[0].prompt if tested else run.material.start
     return {
         ui.frame.own: names,
-        ui.frame.model: gr.update(choices=model_choices(language, names), value=names[-1]),
-        ui.playground.prompt: tested[0].prompt if tested else run.material.start,
+        **ui.playground.shown(session),
         ui.notice: t("train.opened", language),
         ui.tabs: gr.Tabs(selected="playground"),
     }

@@ -13,8 +13,8 @@ import numpy as np
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import power
+from components.legacy import LOOKING
 from components.localized import Words
-from components.tabs.playground.tab import LOOKING
 from components.tabs.train.figures import ScalingLine, scaling_curves
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence

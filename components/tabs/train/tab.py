@@ -10,9 +10,8 @@ from typing import Any
 import gradio as gr
 
 from components.frame import Frame
+from components.legacy import LOOKING, Playground
 from components.localized import Words
-from components.tabs.playground import starting
-from components.tabs.playground.tab import LOOKING, RUNNING, Playground, follow
 from components.tabs.train import cards, handlers
 from components.tabs.train.desk import Desk
 from components.tabs.train.scaling import build_scaling
@@ -125,11 +124,9 @@ def _wire(ui: Train, app: gr.Blocks, tab: gr.Tab) -> None:
         widget.select(_with_event(ui, choose), ui.of(), ui.shown(), trigger_mode="always_last", **LOOKING)
     on(ui.frame.language.change, handlers.retell, ui.of("task", "given"), [ui.about, ui.source, *ui.shown()])
 
-    model = [ui.frame.own, ui.frame.model, ui.playground.prompt, ui.tabs, ui.notice]
-    opened = on(ui.open.click, handlers.open_model, {*ui.of(), ui.frame.model}, model)
-    everything, outputs = ui.playground.inputs(), ui.playground.outputs()
-    begin = partial(starting.begin, ui.playground)
-    follow(ui.playground, opened.success(begin, everything, outputs, **RUNNING))
+    model = [ui.frame.own, *ui.playground.outputs(), ui.tabs, ui.notice]
+    opened = on(ui.open.click, handlers.open_model, {*ui.of(), ui.frame.model, ui.playground.session}, model)
+    ui.playground.begin_after(opened.success)
     app.unload(_leaving(ui.desk))
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gradio as gr
 
 from components.i18n import Language, t
-from components.state.session import Session, text_state
+from components.state.example import text_state
+from components.state.session import Session
 from components.tabs.why import part_views as why_part_views
 from components.tabs.why import reading as why_reading
 from components.tabs.why import views as why_views
@@ -101,8 +102,8 @@ def answer(
         memory.reading, memory.shown = None, now
         yield _nothing(ui, cards, language)
         return
-    session.look = session.look.fitting(document.loaded.model.config, position=session.look.position)
-    position = session.look.at(document)
+    session.selection = session.selection.fitting(document.loaded.model.config, position=session.selection.position)
+    position = session.selection.at(document)
     kept = not fresh and memory.shown == now
     prediction = why_reading.predict(document, position, _token(values[ui.token], document) if kept else None)
     before = memory.reading if memory.reading is None or memory.reading.document is document else None
@@ -122,7 +123,7 @@ def _grows(session: Session) -> bool:
     document = session.document
     if document is None:
         return False
-    return document.n_read == 0 or session.turns.streaming
+    return document.n_read == 0 or session.lock.streaming
 
 
 def _token(choice: object, document: Generation) -> int | None:
@@ -211,12 +212,12 @@ def _parts(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
     yield {
         ui.against: gr.update(choices=[none, *others], value=NOTHING if against is None else against),
         ui.parts: why_part_views.parts(reading, prediction, found, against, by_layer, language),
-        ui.heads: why_part_views.head_map(found, asked.session.look, language),
+        ui.heads: why_part_views.head_map(found, asked.session.selection, language),
     }
 
 
 def _roles(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
-    reading, language, look = asked.reading, asked.language, asked.session.look
+    reading, language, look = asked.reading, asked.language, asked.session.selection
     role, sample, known = values[ui.role], values[ui.sample], asked.memory.roles
     if sample not in known:
         measure = why_reading.roles_of_noise if sample == "noise" else why_reading.roles_of_text
@@ -230,7 +231,7 @@ def _roles(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
 
 
 def _head(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
-    reading, look = asked.reading, asked.session.look
+    reading, look = asked.reading, asked.session.selection
     yield {ui.head: why_part_views.head_bars(reading, asked.prediction, look, asked.language)}
 
 

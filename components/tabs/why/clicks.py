@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import gradio as gr
+from typing import TYPE_CHECKING
 
 from components.state.session import Session
-from components.tabs.playground import looking, views
 from components.tabs.why.answers import Memory, Values
-from components.widgets.tokens import selection
 from gpt import Generation
 
 if TYPE_CHECKING:
-    from components.tabs.playground.tab import Playground
     from components.tabs.why.tab import Why
 
 
@@ -53,24 +48,4 @@ def _select(session: Session, **chosen: object) -> None:
     config = document.loaded.model.config
     limits = {"position": document.n_read, "layer": config.n_layer, "head": config.n_head}
     if all(type(value) is int and 0 <= value < limits[name] for name, value in chosen.items()):
-        session.look = replace(session.look, **chosen)
-
-
-def shared(playground: Playground) -> list[Any]:
-    """What the Playground shows of the selection."""
-    return [*playground.seen(), playground.layer, playground.head]
-
-
-def agree(ui: Why, values: Values) -> Values:
-    """Let the Playground show what was selected here."""
-    playground, session = ui.playground, values[ui.playground.session]
-    document, look = session.document, session.look
-    if document is None:
-        return gr.skip()
-    params = looking.params_of(playground, values)
-    return {
-        **looking.look(playground, session, params, values[playground.frame.language]),
-        playground.strip: gr.update(selected=selection(look.at(document)), shade=views.shading(document, look)),
-        playground.layer: look.layer,
-        playground.head: looking.AVERAGE if look.head is None else look.head,
-    }
+        session.selection = replace(session.selection, **chosen)

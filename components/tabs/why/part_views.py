@@ -9,12 +9,13 @@ from plotly.graph_objects import Figure
 
 from components.i18n import Language, t
 from components.labels import decimal, percent, quoted, signed
-from components.tabs.playground.views import Look, head_name
+from components.state.selection import Selection
 from components.tabs.why.figures import part_bars
 from components.tabs.why.part_figures import head_map as heads_figure
 from components.tabs.why.part_figures import layer_bars
 from components.tabs.why.reading import Prediction, Reading
 from components.tabs.why.views import BARS, short
+from components.text_views import head_name
 from components.widgets.chart import chart_value
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.heads import HeadRoles
@@ -75,7 +76,7 @@ def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndar
     return part_bars(names, np.array(values), [signed(value) for value in values], heads=places)
 
 
-def head_map(found: Attribution, look: Look, language: Language) -> str:
+def head_map(found: Attribution, look: Selection, language: Language) -> str:
     """What each head adds."""
     heads = found.heads.cpu().numpy()
     order = np.argsort(-heads, axis=None, kind="stable")
@@ -84,7 +85,7 @@ def head_map(found: Attribution, look: Look, language: Language) -> str:
     return _map(heads, True, look, t("why.parts.logit", language), said, language)
 
 
-def roles_map(roles: HeadRoles, n: int, role: str, look: Look, language: Language) -> str:
+def roles_map(roles: HeadRoles, n: int, role: str, look: Selection, language: Language) -> str:
     """How much each head plays one role; a sentence alone where the text has nothing to measure it at."""
     scores = getattr(roles, role).cpu().numpy()
     if np.isnan(scores).all():
@@ -100,7 +101,7 @@ def role_says(roles: HeadRoles, role: str, language: Language) -> str:
     return t("why.roles.none" if missing else f"why.role.{role}.is", language)
 
 
-def head_bars(reading: Reading, asked: Prediction, look: Look, language: Language) -> str:
+def head_bars(reading: Reading, asked: Prediction, look: Selection, language: Language) -> str:
     """Where the selected head looks from the position; the average of the layer's heads where none is selected."""
     tokenizer, ids = reading.loaded.tokenizer, reading.ids
     weights = reading.trace.layers[look.layer].attn_weights[0, :, asked.position - reading.first].float()  # (nh, S)
@@ -119,7 +120,7 @@ def head_bars(reading: Reading, asked: Prediction, look: Look, language: Languag
     return chart_value(figure, said)
 
 
-def _map(values: np.ndarray, diverging: bool, look: Look, title: str, said: str, language: Language) -> str:
+def _map(values: np.ndarray, diverging: bool, look: Selection, title: str, said: str, language: Language) -> str:
     figure = heads_figure(
         values,
         diverging=diverging,

@@ -9,9 +9,10 @@ from typing import Any
 
 import gradio as gr
 
+from components import legacy
 from components.i18n import LANGUAGES, Language, t
+from components.legacy import LOOKING, RUNNING, Playground
 from components.localized import Words
-from components.tabs.playground.tab import LOOKING, RUNNING, Playground
 from components.tabs.why import answers as why_answers
 from components.tabs.why import clicks as why_clicks
 from components.tabs.why import views as why_views
@@ -211,8 +212,8 @@ def _wire(ui: Why, tabs: gr.Tabs, tab: gr.Tab) -> None:
         fresh = cards is about_position
         fn = _with_event(partial(why_answers.answer, ui, cards=cards, fresh=fresh), partial(choose, ui))
         chosen = widget.select(fn, ui.inputs(), ui.of(*cards), **run)
-        agree = partial(why_clicks.agree, ui)
-        chosen.then(agree, ui.inputs(), why_clicks.shared(ui.playground), trigger_mode="always_last", **LOOKING)
+        agree = partial(legacy.agree, ui)
+        chosen.then(agree, ui.inputs(), legacy.shared(ui.playground), trigger_mode="always_last", **LOOKING)
 
 
 def _only_while_open(event: gr.SelectData) -> gr.Timer:

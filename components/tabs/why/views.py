@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from components import legacy
+from components import text_views as views
 from components.i18n import Language, t
 from components.labels import decimals, percent, quoted, signed, token_text, visible
-from components.tabs.playground import views
 from components.tabs.why import figures as why_figures
 from components.tabs.why.reading import Influence, Method, Prediction, Reading, longest_gradient
 from components.widgets.chart import chart_value
@@ -59,7 +60,7 @@ def choices(document: Generation, asked: Prediction) -> list[tuple[str, int]]:
 def strip(document: Generation) -> str:
     """The text as chips; its tint is the influence, so no probabilities are needed."""
     ids = list(document.ids)  # the document may be growing
-    lines = views.token_lines(document.loaded.tokenizer, ids, [(None, None)] * len(ids), document.n_prompt)
+    lines = legacy.token_lines(document.loaded.tokenizer, ids, [(None, None)] * len(ids), document.n_prompt)
     return header(doc=str(document.key)) + lines
 
 

@@ -26,7 +26,7 @@ class Choice(NamedTuple):
     sent: dict[str, object]
 
 
-def choices(value: str = "", *, elem_id: str) -> gr.HTML:
+def choices(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
     """The list of a `choices_value`; any other string takes no room. A click or Enter raises `.select` with what the
     line sends as `evt._data`; the arrow keys go from line to line."""
     return widget(value, _TEMPLATE, _CALL, elem_id)

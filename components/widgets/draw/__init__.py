@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     says: str
 
 
-def draw(value: str = "", *, elem_id: str) -> gr.HTML:
+def draw(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
     """The strip of a `draw_value`; any other string takes no room. Pointer and arrow keys tell what each piece is."""
     return widget(value, _TEMPLATE, _CALL, elem_id)
 

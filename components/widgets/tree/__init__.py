@@ -41,7 +41,7 @@ class Lane:
     sent: dict[str, Any]
 
 
-def tree(value: str = "", *, elem_id: str) -> gr.HTML:
+def tree(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
     """The picture of a `tree_value`; any other string takes no room. A click, Enter or Space on a line raises `.select`
     with what it sends as `evt._data`; the arrow keys go from line to line."""
     return widget(value, _TEMPLATE, _CALL, elem_id)

@@ -1,4 +1,4 @@
-"""A document told in the terms of a link: its prompt, and how each token after it came about; and told back."""
+"""A document as the values of a link: its prompt, and how each token after it came about; and written again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpt import Generation, SamplingParams, Step
 from gpt.errors import GPTError
 
 
-def told(document: Generation, params: SamplingParams) -> dict[str, Any]:
+def document_values(document: Generation, params: SamplingParams) -> dict[str, Any]:
     """The current text as values of a link whose settings are `params`, as the sliders stand.
 
     The seed is that of `params`, else that of the last draw, so that opening the link and writing on repeats it.

@@ -1,4 +1,4 @@
-"""What the pipeline card shows of one position: values for its widgets, exact over the whole vocabulary."""
+"""The pipeline card: from logits to the draw, stage by stage, at the selected token; exact over the whole vocabulary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -14,20 +14,21 @@ from torch import Tensor
 from components.figures.style import escape
 from components.i18n import Language, has_text, t
 from components.labels import decimal, percent, quoted, token_text, visible
+from components.render import View
+from components.state.session import Snapshot
+from components.tabs.playground.components import PlaygroundState, Unit
 from components.tabs.playground.pipeline_figures import stage_lines
-from components.widgets.chart import chart_value
-from components.widgets.table import table_value
+from components.widgets.chart import chart_data
 from gpt import Generation, SamplingParams
 from gpt.documents.pipeline import Row, Stage, follow, pipeline
 from gpt.sampling import best
 
-Unit = Literal["probability", "log_probability", "logit"]
-LINES = 8  # tokens in the picture, the followed one apart
-CHOICES = 12  # tokens that the picker offers unasked
+MAX_LINES = 8  # tokens in the picture, the followed one apart
+MAX_CHOICES = 12  # tokens that the picker offers unasked
 
 
 @dataclass(frozen=True)
-class Way:
+class PipelineView:
     """The stages at one position. followed: the id of the token that is followed through them."""
 
     document: Generation
@@ -54,7 +55,7 @@ class Way:
     def likeliest(self) -> list[int]:
         """Ids: those that can be drawn first, the most likely first, then the others."""
         last, raw = self.stages[-1].logits.numpy(), self.logits.float().cpu().numpy()
-        count = min(CHOICES, len(raw))
+        count = min(MAX_CHOICES, len(raw))
         drawn = [i for i in best(last, count) if math.isfinite(last[i])]
         return [int(i) for i in dict.fromkeys([*drawn, *best(raw, count)])]
 
@@ -66,39 +67,39 @@ def natural(document: Generation, position: int) -> int:
     return int(document.logits(position).argmax())
 
 
-def lead(way: Way, language: Language) -> str:
+def lead_sentence(view: PipelineView, language: Language) -> str:
     """What is shown, and after which token."""
-    token = quoted(way.document.tokenizer, way.document.ids[way.position])
-    return t("pipeline.lead", language, token=token, total=f"{len(way.logits):,}")
+    token = quoted(view.document.tokenizer, view.document.ids[view.position])
+    return t("pipeline.lead", language, token=token, total=f"{len(view.logits):,}")
 
 
-def stage_table(way: Way, language: Language) -> str:
+def stage_table(view: PipelineView, language: Language) -> list[list[str]]:
     """A row per stage: what it removed, entropy and perplexity before and after it."""
     head = [t(f"pipeline.{key}", language) for key in ("stage", "removed", "entropy", "perplexity")]
-    return table_value([head, *(_stage_row(way, stage, language) for stage in way.stages)])
+    return [head, *(_stage_row(view, stage, language) for stage in view.stages)]
 
 
-def _stage_row(way: Way, stage: Stage, language: Language) -> list[str]:
+def _stage_row(view: PipelineView, stage: Stage, language: Language) -> list[str]:
     removed = f"{stage.n_removed:,} ({percent(stage.removed_mass)})" if stage.n_removed else "–"
     entropy = _change(f"{stage.entropy_before:.2f}", f"{stage.entropy_after:.2f}")
     perplexity = _change(_number(stage.perplexity_before), _number(stage.perplexity_after))
-    return [_stage_name(way, stage, language), removed, entropy, perplexity]
+    return [_stage_name(view, stage, language), removed, entropy, perplexity]
 
 
-def _stage_name(way: Way, stage: Stage, language: Language) -> str:
+def _stage_name(view: PipelineView, stage: Stage, language: Language) -> str:
     """The stage with its setting."""
     name = _name(stage.name, language)
     if stage.name == "final":
         return name
-    value = getattr(way.params, stage.name)
+    value = getattr(view.params, stage.name)
     return f"{name} {t('pipeline.off', language) if value is None else f'{value:g}'}"
 
 
-def token_table(way: Way, language: Language) -> str:
+def token_table(view: PipelineView, language: Language) -> list[list[str]]:
     """The followed token after each stage: logit, log-probability in nats, probability, rank."""
     keys = ("stage", "logit", "log_probability.short", "probability", "rank")
     head = [t(f"pipeline.{key}", language) for key in keys]
-    return table_value([head, *([_name(row.stage, language), *_cells(row)] for row in way.rows[:-1])])
+    return [head, *([_name(row.stage, language), *_cells(row)] for row in view.rows[:-1])]
 
 
 def _cells(row: Row) -> list[str]:
@@ -107,28 +108,28 @@ def _cells(row: Row) -> list[str]:
     return [decimal(row.logit, 2), decimal(row.log_probability, 2), percent(row.probability), f"{row.rank:,}"]
 
 
-def lines(way: Way, unit: Unit, language: Language) -> str:
+def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str, Any]:
     """The picture: the likeliest tokens and the followed one, from stage to stage."""
-    tokenizer, ids = way.document.tokenizer, way.likeliest[:LINES]
-    ids = ids if way.followed in ids else [*ids, way.followed]
-    values = np.array([_values(way, i, unit) for i in ids])
-    names = ("raw", *(stage.name for stage in way.stages[:-1]))
+    tokenizer, ids = view.document.tokenizer, view.likeliest[:MAX_LINES]
+    ids = ids if view.followed in ids else [*ids, view.followed]
+    values = np.array([_values(view, i, unit) for i in ids])
+    names = ("raw", *(stage.name for stage in view.stages[:-1]))
     figure = stage_lines(
         [token_text(tokenizer, i) for i in ids],
         ids,
         values,
         [_end(value, unit) for value in values[:, -1]],
         stages=[_name(name, language, short=True) for name in names],
-        followed=ids.index(way.followed),
+        followed=ids.index(view.followed),
         title=t(f"pipeline.{unit}", language),
         percent=unit == "probability",
     )
-    return chart_value(figure, sentence(way, language), t("pipeline.note", language))
+    return chart_data(figure, sentence(view, language), t("pipeline.note", language))
 
 
-def _values(way: Way, token_id: int, unit: Unit) -> list[float]:
+def _values(view: PipelineView, token_id: int, unit: Unit) -> list[float]:
     """One token before all stages and after each of the five, NaN where it is removed."""
-    rows = follow(way.logits, way.stages, token_id)[:-1]
+    rows = follow(view.logits, view.stages, token_id)[:-1]
     return [math.nan if row.rank is None else getattr(row, unit) for row in rows]
 
 
@@ -138,21 +139,21 @@ def _end(value: float, unit: Unit) -> str:
     return escape(percent(value)) if unit == "probability" else decimal(value, 2)
 
 
-def sentence(way: Way, language: Language) -> str:
+def sentence(view: PipelineView, language: Language) -> str:
     """The result in words, and what became of the followed token."""
-    whole, first, last = way.stages[-1], way.rows[0], way.rows[-1]
+    whole, first, last = view.stages[-1], view.rows[0], view.rows[-1]
     said = t(
         "pipeline.says" if whole.n_removed else "pipeline.says.all",
         language,
         kept=f"{whole.n_kept:,}",
-        total=f"{len(way.logits):,}",
+        total=f"{len(view.logits):,}",
         mass=percent(whole.removed_mass),
         before=_number(whole.perplexity_before),
         after=_number(whole.perplexity_after),
     )
-    token, before = quoted(way.document.tokenizer, way.followed), percent(first.probability)
+    token, before = quoted(view.document.tokenizer, view.followed), percent(first.probability)
     if last.rank is None and first.rank is not None:
-        cut = next(row.stage for row in way.rows if row.rank is None)
+        cut = next(row.stage for row in view.rows if row.rank is None)
         stage = _name(cut, language)
         return said + t(
             "pipeline.followed.cut", language, token=token, before=before, rank=f"{first.rank:,}", stage=stage
@@ -161,10 +162,10 @@ def sentence(way: Way, language: Language) -> str:
     return said + t("pipeline.followed", language, token=token, change=change)
 
 
-def choices(way: Way, found: Sequence[int] = ()) -> list[tuple[str, int]]:
+def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:
     """(what the picker says, id): the tokens that a search found, else the likeliest; the followed one among them."""
-    ids = list(dict.fromkeys([*(found or way.likeliest[:CHOICES]), way.followed]))
-    return [(f"{visible(token_text(way.document.tokenizer, i))}  {i}", i) for i in ids]
+    ids = list(dict.fromkeys([*(found or view.likeliest[:MAX_CHOICES]), view.followed]))
+    return [(f"{visible(token_text(view.document.tokenizer, i))}  {i}", i) for i in ids]
 
 
 def _name(stage: str, language: Language, *, short: bool = False) -> str:
@@ -179,3 +180,59 @@ def _change(before: str, after: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def pipeline_of(s: Snapshot) -> PipelineView | None:
+    """The stages at the selected position; None while the card is folded or there is no text."""
+    state = s.state(PlaygroundState)
+    if not state.pipeline_open or s.text is None or s.text.n_read == 0:
+        return None
+    position, followed = s.text.at(s.selection), state.followed
+    if followed is None or followed >= s.text.config.vocab_size:
+        followed = natural(s.text.document, position)
+    return PipelineView(s.text.document, position, s.settings.sampling(), followed)
+
+
+def lead(s: Snapshot) -> dict[str, Any]:
+    view = s.once(pipeline_of)
+    if view is None:
+        return {"text": t("error.no_text", s.language) if s.text is None else ""}
+    return {"text": lead_sentence(view, s.language)}
+
+
+def stages(s: Snapshot) -> dict[str, Any]:
+    view = s.once(pipeline_of)
+    return {"rows": [] if view is None else stage_table(view, s.language)}
+
+
+def token(s: Snapshot) -> dict[str, Any]:
+    view = s.once(pipeline_of)
+    return {"rows": [] if view is None else token_table(view, s.language)}
+
+
+def lines(s: Snapshot) -> dict[str, Any]:
+    view = s.once(pipeline_of)
+    return chart_data(None, "") if view is None else stage_chart(view, s.state(PlaygroundState).unit, s.language)
+
+
+def follow_picker(s: Snapshot) -> dict[str, Any]:
+    """The choices of the token picker."""
+    view = s.once(pipeline_of)
+    if view is None:
+        return {"choices": [], "value": None}
+    return {"choices": choices(view, s.state(PlaygroundState).found), "value": view.followed}
+
+
+def pipeline_inputs(s: Snapshot) -> tuple[Any, ...] | None:
+    """What the card depends on; the same while it is folded."""
+    if not s.state(PlaygroundState).pipeline_open:
+        return None
+    return s.state(PlaygroundState), s.text, s.selection.position, s.settings.sampling(), s.language
+
+
+VIEWS = (
+    View("pipeline-lead", pipeline_inputs, lead),
+    View("pipeline-stages", pipeline_inputs, stages),
+    View("pipeline-token", pipeline_inputs, token),
+    View("pipeline-lines", pipeline_inputs, lines),
+)

@@ -1,0 +1,130 @@
+"""How events are wired: the handler changes the session, and what changed on the page follows from that.
+
+A handler is called with the session and the values of its inputs. It returns nothing, or yields whenever something is
+worth showing; it holds no lock of the session then. Its ValueError becomes a message on the page.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from html import escape
+from typing import Any, Literal
+
+import gradio as gr
+from gradio.blocks import Block
+
+from components.errors import localize_error
+from components.i18n import LANGUAGES, Language, t
+from components.render import Control, Renderer, components_of
+from components.state.session import Session
+from components.state.store import SessionStore, is_session_id
+
+SLOTS = 96  # events of all visitors that run at once in each queue; who may write is up to the engine's admission
+Queue = Literal["look", "model", "experiment"]
+# Looking must not wait behind writing. What takes seconds of computing runs one at a time, for all visitors together.
+QUEUES: dict[Queue, dict[str, Any]] = {
+    "look": {"concurrency_id": "look", "concurrency_limit": SLOTS},
+    "model": {"concurrency_id": "model", "concurrency_limit": SLOTS},
+    "experiment": {"concurrency_id": "experiment", "concurrency_limit": 1},
+}
+# Progress is shown by views: gradio would copy the state of every output at every message.
+QUIET = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
+RESTORE = '{"n":0,"base":null,"restore":true}'  # the page loads anew, with the text that it kept
+
+Handler = Callable[..., Iterator[None] | None]
+
+
+class Events:
+    """Wires the events of one page. client: holds the browser tab's id; frame: takes the frames."""
+
+    def __init__(self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML) -> None:
+        self.store, self.renderer, self.client, self.frame = store, renderer, client, frame
+
+    def on(
+        self,
+        trigger: Any,
+        handler: Handler,
+        inputs: Sequence[Block] = (),
+        *,
+        controls: Sequence[Control] = (),
+        sets: Sequence[Block] = (),
+        payload: bool = False,
+        queue: Queue = "look",
+        trigger_mode: Literal["once", "multiple", "always_last"] = "multiple",
+        js: str | None = None,
+        cancels: Sequence[Any] = (),
+    ) -> Any:
+        """Call `handler(session, *values of inputs)` at an event, and show what it changed.
+
+        trigger: an event of a component, such as `button.click`, what follows another (`event.then`), or a list of
+        events. controls: those that it may change; of its own inputs only those in `sets`, as a person is editing the
+        others. payload: the handler also gets what a widget sent, a dict of anything. js: run in the browser before, on
+        the id and the inputs, of which it returns a list.
+        """
+        outputs = components_of(controls)
+        edited = [component for component in inputs if component not in sets]
+        streams = inspect.isgeneratorfunction(getattr(handler, "func", handler))
+
+        def respond(event: gr.EventData, session_id: object, values: tuple[Any, ...]) -> Iterator[Any]:
+            session = self.find(session_id)
+            if session is None:
+                yield [RESTORE, *(gr.skip() for _ in outputs)] if outputs else RESTORE
+                return
+            arguments = (*values, payload_of(event)) if payload else values
+            try:
+                with closing(handler(session, *arguments) if streams else _once(handler, session, arguments)) as steps:
+                    for _ in steps:
+                        yield shown(session)
+            except ValueError as problem:
+                raise error(problem, session.language) from None
+            yield shown(session)
+
+        def shown(session: Session) -> Any:
+            frame = self.renderer.frame(session)
+            updates = self.renderer.updates(session, controls, edited)
+            return [gr.skip() if frame is None else frame, *updates] if outputs else frame or gr.skip()
+
+        def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
+            yield from respond(event, session_id, values)
+
+        def answer(event: gr.EventData, session_id: str, *values: Any) -> Any:
+            return [*respond(event, session_id, values)][-1]
+
+        options = {
+            "fn": stream if streams else answer,
+            "inputs": [self.client, *inputs],
+            "outputs": [self.frame, *outputs],
+            "trigger_mode": trigger_mode,
+            "js": js,
+            "cancels": list(cancels) or None,
+            **QUIET,
+            **QUEUES[queue],
+        }
+        return gr.on(list(trigger), **options) if isinstance(trigger, list | tuple) else trigger(**options)
+
+    def find(self, session_id: object) -> Session | None:
+        """The session of a browser tab; None where the server has let go of it. Raises gr.Error before there is an
+        id."""
+        if not is_session_id(session_id):
+            raise error(" ".join(t("error.not_ready", language) for language in LANGUAGES))
+        return self.store.get(str(session_id))
+
+
+def _once(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Iterator[None]:
+    """A handler that yields nothing, as one that does."""
+    handler(session, *arguments)
+    yield from ()
+
+
+def payload_of(event: gr.EventData) -> dict[str, Any]:
+    """What a widget sent with its event: anything that a browser may send."""
+    sent = getattr(event, "payload", None)
+    return sent if isinstance(sent, dict) else {}
+
+
+def error(problem: object, language: Language = "en") -> gr.Error:
+    """A message for the person: no traceback in the log, nothing in it that runs as HTML."""
+    title = t("error.title", language)
+    return gr.Error(escape(localize_error(problem, language), quote=False), title=title, print_exception=False)

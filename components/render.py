@@ -1,0 +1,172 @@
+"""From a session to the browser: every view whose inputs changed is drawn again, and one frame holds them all.
+
+A View shows something in a browser widget; a Control is a gradio component that the server changes. Both are pure
+functions of a Snapshot, with inputs that say when they must be drawn again. So a tab that is opened, another language,
+a selection made elsewhere, a slider and one more token are the same operation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+from gradio.blocks import Block
+from plotly.utils import PlotlyJSONEncoder
+
+from components.state.session import Session, Snapshot
+
+
+class Lines(list[str]):
+    """A field that grows at its end, such as the tokens of a text: only what is new is sent."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a widget shows. name: the one that its widget has; inputs: whatever `draw` depends on, compared by ==;
+    draw: the fields of the widget's data, as JSON can hold them. Neither runs the model."""
+
+    name: str
+    inputs: Callable[[Snapshot], Hashable]
+    draw: Callable[[Snapshot], dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Control:
+    """A gradio component that the server changes. draw: its new properties, as for `gr.update`."""
+
+    component: Block
+    inputs: Callable[[Snapshot], Hashable]
+    draw: Callable[[Snapshot], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the browser has of a view: the inputs that it was drawn from, a digest of each field, and growing fields."""
+
+    inputs: Hashable
+    digests: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, Lines] = field(default_factory=dict)
+
+
+class Renderer:
+    """The views of the page by the tab that shows them, those of every tab under "", and signals: what a frame tells
+    the page's own script, drawn as views are."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, list[View]] = {}
+        self.signals: list[View] = []
+        self._initial: dict[str | Control, Sent] = {}
+
+    def add(self, tab: str, views: Iterable[View]) -> None:
+        """Let a tab show these views."""
+        self.views.setdefault(tab, []).extend(views)
+
+    def build(self, session: Session) -> str:
+        """The frame that the page is built with, of the session that every visitor starts with."""
+        session.sent, session.frame_number = {}, 0
+        frame = self.frame(session)
+        self._initial = dict(session.sent)
+        return frame or ""
+
+    def start(self, session: Session) -> None:
+        """The browser has loaded the page anew: it shows what `build` gave it."""
+        session.sent, session.frame_number = dict(self._initial), 1
+
+    def frame(self, session: Session) -> str | None:
+        """The views of the open tab that changed since the last frame, as JSON; None where none did. All of them after
+        `session.missed_frame`."""
+        with session.render_lock, session.lock.reading():
+            whole, session.missed_frame = session.missed_frame, False
+            if whole:
+                session.sent = {key: sent for key, sent in session.sent.items() if isinstance(key, Control)}
+            snapshot, changed = session.snapshot(), {}
+            for view in (*self.views.get("", ()), *self.views.get(snapshot.tab, ())):
+                inputs, before = view.inputs(snapshot), session.sent.get(view.name)
+                if before is not None and before.inputs == inputs:
+                    continue
+                fields, session.sent[view.name] = _changes(view.draw(snapshot), inputs, before)
+                if fields:
+                    changed[view.name] = fields
+            signals = {view.name: value for view in self.signals if (value := _signal(view, snapshot, session.sent))}
+            if not changed and not signals and not whole:
+                return None
+            base = None if whole else session.frame_number
+            session.frame_number += 1
+            return _encode(session.frame_number, base, changed, signals)
+
+    def updates(self, session: Session, controls: Sequence[Control], edited: Iterable[Block] = ()) -> list[Any]:
+        """An update for each different component of the controls, in order; `gr.skip()` where nothing changed.
+
+        edited: components that the person is editing, which are never set.
+        """
+        with session.render_lock, session.lock.reading():
+            snapshot = session.snapshot()
+            changes: dict[Block, dict[str, Any]] = {}
+            for control in controls:
+                properties = changes.setdefault(control.component, {})
+                inputs, before = control.inputs(snapshot), session.sent.get(control)
+                if before is not None and before.inputs == inputs:
+                    continue
+                session.sent[control] = Sent(inputs)
+                if control.component not in edited:
+                    properties.update(control.draw(snapshot))
+        return [gr.update(**properties) if properties else gr.skip() for properties in changes.values()]
+
+
+def components_of(controls: Iterable[Control]) -> list[Block]:
+    """The different components of the controls, in the order of `Renderer.updates`."""
+    return list(dict.fromkeys(control.component for control in controls))
+
+
+def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> tuple[dict[str, str], Sent]:
+    """The fields that differ from what was sent, as JSON, and what is sent with them."""
+    fields, sent = {}, Sent(inputs)
+    for name, value in data.items():
+        if isinstance(value, Lines):
+            known = before.lines.get(name) if before else None
+            sent.lines[name] = value
+            kept = _common(known, value)
+            if known is None or kept < len(value) or len(known) > kept:
+                fields[name] = _json(value if known is None else {"$lines": kept, "add": value[kept:]})
+            continue
+        text = _json(value)
+        sent.digests[name] = hash(text)
+        if before is None or before.digests.get(name) != sent.digests[name]:
+            fields[name] = text
+    return fields, sent
+
+
+def _signal(view: View, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | None:
+    """The value of a signal as JSON; None where it was sent already."""
+    inputs, before = view.inputs(snapshot), sent.get(view.name)
+    if before is not None and before.inputs == inputs:
+        return None
+    sent[view.name] = Sent(inputs)
+    return _json(view.draw(snapshot))
+
+
+def _common(before: Lines | None, after: Lines) -> int:
+    """How many of the first lines are the same."""
+    if before is None:
+        return 0
+    return next(
+        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
+    )
+
+
+def _json(value: Any) -> str:
+    """Compact JSON, in which `<` starts no tag."""
+    return json.dumps(value, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _encode(number: int, base: int | None, views: Mapping[str, Mapping[str, str]], signals: Mapping[str, str]) -> str:
+    shown = ",".join(f"{_json(name)}:{_object(fields)}" for name, fields in views.items())
+    return _object({"n": _json(number), "base": _json(base), "views": f"{{{shown}}}", **signals})
+
+
+def _object(fields: Mapping[str, str]) -> str:
+    """A JSON object of values that are JSON already."""
+    return f"{{{','.join(f'{_json(name)}:{text}' for name, text in fields.items())}}}"

@@ -1,0 +1,106 @@
+"""The events of a session as a whole: a page that opens, another language, another tab, a frame that was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from components.events import QUEUES, QUIET, Events, error
+from components.frame import Frame
+from components.i18n import LANGUAGES, t
+from components.render import Control, Snapshot, View, components_of
+from components.share.opening import open_link
+from components.state.saved import restore_session, saved_session
+from components.state.session import Session
+from components.state.store import is_session_id
+
+
+def saved_inputs(s: Snapshot) -> Any:
+    """What the page keeps changes with these; not while a text is written."""
+    return "generating" if s.generating else (s.text, s.typed, s.settings, s.selection, s.tab)
+
+
+SIGNALS = (
+    View("saved", saved_inputs, lambda s: None if s.generating else saved_session(s)),
+    View("language", lambda s: s.language, lambda s: s.language),
+)
+
+
+def wire_session(
+    app: gr.Blocks,
+    events: Events,
+    frame: Frame,
+    tabs: gr.Tabs,
+    controls: dict[str, Sequence[Control]],
+    words: Sequence[Control],
+    open_session: Callable[..., Session],
+    also: Sequence[Any] = (),
+) -> Any:
+    """Wire them; returns the event after which the page shows what its link asks for.
+
+    controls: by the tab that they belong to; words: everything that the language changes. open_session: makes the
+    session that every visitor starts with, of the values of `also`.
+    """
+    events.renderer.signals.extend(SIGNALS)
+    opening = Control(tabs, lambda s: s.tab, lambda s: {"selected": s.tab})
+    switching = Control(frame.switch, lambda s: s.language, lambda s: {"value": s.language})
+    first = [opening, switching, *controls["playground"]]
+    outputs = [events.client, events.frame, *components_of([*first, *words])]
+
+    def arrive(session_id: str, kept: str, language: str, *values: Any) -> list[Any]:
+        """The page has loaded: its session; a new one, with the text that the page kept, where there is none."""
+        if not is_session_id(session_id):
+            raise error(t("error.not_ready", "en"))
+        session = events.store.get(session_id)
+        if session is None:
+            session = open_session(*values)
+            if kept:
+                restore_session(session, kept)
+            events.store.put(session_id, session)
+        choose_language(session, language)
+        events.renderer.start(session)
+        updates = events.renderer.updates(session, [*first, *words])
+        return [session_id, events.renderer.frame(session) or gr.skip(), *updates]
+
+    arrived = app.load(
+        arrive,
+        [events.client, frame.saved, frame.switch, *also],
+        outputs,
+        js="(...values) => glassbox.arrive(values)",
+        **QUIET,
+        **QUEUES["look"],
+    )
+
+    def follow_link(session: Session, query: str) -> Iterator[None]:
+        yield from open_link(session, query, list(controls))
+
+    opened = events.on(arrived.success, follow_link, [frame.saved], controls=first, queue="model", js=_QUERY)
+    events.on(frame.switch.input, choose_language, [frame.switch], controls=[*first, *words])
+    events.on(events.frame.retry, miss_frame)
+    for tab in tabs.children:
+        if isinstance(tab, gr.Tab):
+            own = controls.get(tab.id, ())
+            events.on(tab.select, partial(open_tab, tab.id), controls=own, trigger_mode="always_last")
+    return opened
+
+
+_QUERY = "(id) => [id, glassbox.query()]"  # of the page's address, once: not when it is loaded anew
+
+
+def choose_language(session: Session, language: object) -> None:
+    """Speak another language; what the browser sends may be anything."""
+    if isinstance(language, str) and language in LANGUAGES:
+        session.language = language
+
+
+def open_tab(tab: str, session: Session) -> None:
+    """Show another tab."""
+    session.tab = tab
+
+
+def miss_frame(session: Session) -> None:
+    """The browser missed a frame: the next one is whole."""
+    session.missed_frame = True

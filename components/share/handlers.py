@@ -1,0 +1,161 @@
+"""The two share menus: the page as a link; the text as a file or a program; a file as the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import gradio as gr
+
+from components.errors import PageError, localize_error
+from components.events import Events
+from components.i18n import t
+from components.labels import visible
+from components.render import Control, View
+from components.share import files, menu
+from components.share.document_link import document_values, prompt_text
+from components.share.link import MAX_LINK, encode
+from components.state.adoption import adopt
+from components.state.loading import load_with_progress
+from components.state.selection import NEWEST, Selection
+from components.state.session import Message, Session, Snapshot
+from gpt import Generation, list_models
+from gpt.documents.edit_text import format_edits
+from gpt.documents.saved_document import SavedDocument
+from gpt.documents.snippets import python_snippet
+
+MAX_PROBLEM_CHARS = 300  # what a file says about itself may be long
+MAX_NAME_CHARS = 80
+_numbers = count(1)  # no two answers are the same: the browser acts on each once
+
+
+@dataclass(frozen=True)
+class ShareState:
+    """The last answer of each menu, for the browser to act on."""
+
+    link: dict[str, Any] | None = None
+    file: dict[str, Any] | None = None
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+VIEWS = (
+    View("share-link", lambda s: (s.state(ShareState).link, s.language), lambda s: _menu(s, menu.link_labels, "link")),
+    View("share-files", lambda s: (s.state(ShareState).file, s.language), lambda s: _menu(s, menu.file_labels, "file")),
+)
+
+
+def _menu(s: Snapshot, labels: Any, name: str) -> dict[str, Any]:
+    return {"labels": labels(s.language), "answer": getattr(s.state(ShareState), name)}
+
+
+def wire_share(events: Events, link: gr.HTML, menu_files: gr.HTML, controls: list[Control]) -> None:
+    """Every event of both menus."""
+    events.renderer.add("", VIEWS[:1])
+    events.renderer.add("playground", VIEWS[1:])
+    events.on(link.select, answer_link, payload=True)
+    events.on(menu_files.select, answer_files, payload=True, controls=controls, queue="model")
+
+
+def answer_link(session: Session, sent: dict[str, Any]) -> None:
+    """The address of what the page shows; where it would be too long, what to do instead."""
+    language = session.language
+
+    def answer(content: dict[str, Any]) -> None:
+        session.change(ShareState, link={"n": next(_numbers), **content})
+
+    if session.document is None:
+        answer(menu.told(t("error.no_text", language)))
+        return
+    try:
+        with session.lock.reading():
+            query = encode(page_values(session))
+    except ValueError as problem:  # a seed that is no number
+        answer(menu.told(localize_error(problem, language)))
+        return
+    if len(query) > MAX_LINK:
+        answer(menu.told(t("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
+        return
+    answer(menu.copied(query, t("share.link.copied", language), t("share.manual", language), query=True))
+
+
+def page_values(session: Session) -> dict[str, Any]:
+    """The text and the view, as values of a link."""
+    selection, settings, document = session.selection, session.settings, session.document
+    params = replace(settings.sampling(), seed=settings.typed_seed())
+    values = document_values(document, params)
+    values |= {"length": settings.length, "layer": selection.layer, "lang": session.language}
+    if edits := format_edits(session.edits):
+        values["edits"] = edits
+        if session.edits_on:
+            values["edits_on"] = session.edits_on
+    if session.tab != "playground":
+        values["tab"] = session.tab
+    if selection.position != NEWEST:
+        values["position"] = selection.at(document)
+    if selection.head is not None:
+        values["head"] = selection.head
+    if selection.shading != Selection.shading:
+        values["shading"] = selection.shading
+    return values
+
+
+def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
+    """A file or a program of the text; or the text of a file, which takes its place."""
+    language = session.language
+    try:
+        if sent.get("what") == "open":
+            answer = menu.told((yield from _open(session, sent)))
+        elif session.document is None:
+            answer = menu.told(t("error.no_text", language))
+        else:
+            with session.lock.reading():
+                answer = _saved(session, sent.get("what"))
+    except ValueError as problem:
+        answer = menu.told(_short(localize_error(problem, language)))
+    session.change(ShareState, file={"n": next(_numbers), **answer})
+
+
+def _saved(session: Session, what: object) -> dict[str, Any]:
+    """Raises ValueError for a name that no button has."""
+    document, language = session.document, session.language
+    if what == "python":
+        program = python_snippet(document, session.edits, session.edits_on)
+        return menu.copied(program, t("share.python.copied", language), t("share.manual", language))
+    if what == "text":
+        file = files.text_file(document)
+    elif what == "document":
+        file = files.json_file(document)
+    elif what == "csv":
+        file = files.csv_file(document, session.selection.at(document), session.settings.sampling())
+    else:
+        raise PageError("share.no_file", name=str(what))
+    return menu.saved(file, t("share.saved", language, name=file.name))
+
+
+def _open(session: Session, sent: dict[str, Any]) -> Any:
+    """The document of a file, for the model that wrote it; where that was edited, the edits go to the Change tab, and
+    the page shows the text as the model itself reads it. Raises ValueError for a bad file."""
+    language = session.language
+    name, text, size = (sent.get(key) for key in ("name", "text", "size"))
+    if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:
+        megabytes = f"{size / 1e6:.1f}" if type(size) is int else "?"
+        raise PageError("share.file_too_large", n=megabytes, limit=menu.LARGEST // 10**6)
+    saved = SavedDocument.from_json(text)
+    if saved.model not in list_models():
+        raise PageError("share.unknown_model", model=_short(visible(saved.model), MAX_NAME_CHARS))
+    loaded = yield from load_with_progress(session, saved.model)
+    edits = saved.edits_for(loaded)
+    document = Generation.from_json(replace(saved, edits="").to_json(), loaded)
+    said = t("share.opened", language, name=_short(visible(str(name)), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
+    adopt(session, document, prompt_text(document), Message("status.ready"))
+    if edits is not None:
+        session.edits, session.edits_on = edits, ()
+        said += t("share.opened.edits", language)
+    return said
+
+
+def _short(text: str, most: int = MAX_PROBLEM_CHARS) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,83 @@
+"""The text that every visitor meets first, and prompts that a model's vocabulary can spell."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from components.state.selection import Selection
+from components.state.session import Session
+from components.state.settings import LIMITS, sampling_params
+from gpt import Generation, LoadedModel
+from gpt.documents.branches import History
+
+EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
+EXAMPLE_LENGTH = 40
+EXAMPLE_SEED = 10
+FALLBACK_TOKENS = 3  # where nothing of a text can be spelled
+
+
+def example(loaded: LoadedModel) -> Generation:
+    """A finished text, made once at start-up, so that nobody meets an empty page. Never changed afterwards."""
+    document = Generation(loaded, first_prompt(loaded))
+    params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
+    for _ in document.steps(params, EXAMPLE_LENGTH):
+        pass
+    document.read()
+    document.history = History(document.path[-1])  # no visitor did anything yet
+    return document
+
+
+def opening(document: Generation) -> Session:
+    """The session that every visitor starts with: the example, seen through a head that shows something."""
+    layer, head = sharpest_head(document)
+    session = Session(document, initial_prompt(document), Selection(layer=layer, head=head))
+    session.token_statistics.of(document)
+    return session
+
+
+def sharpest_head(document: Generation) -> tuple[int, int]:
+    """(layer, head): in the middle layer, the head that attends most to one earlier token other than the first."""
+    config = document.loaded.model.config
+    layer = (config.n_layer - 1) // 2
+    sharpness = []
+    for head in range(config.n_head):
+        weights = document.attn_weights(layer, head).float().tril(-1)[1:, 1:]  # (n_read - 1, n_read - 1)
+        sharpness.append(float(weights.max(dim=1).values.mean()) if len(weights) else 0.0)
+    return layer, int(np.argmax(sharpness))
+
+
+def initial_prompt(document: Generation) -> str:
+    """The text that the document started from."""
+    return document.loaded.tokenizer.decode(document.ids[: document.n_prompt])
+
+
+def encodable_text(loaded: LoadedModel, text: str) -> str:
+    """A text that the model's vocabulary can spell: this one, or those of its words; else a few of its tokens."""
+    tokenizer = loaded.tokenizer
+
+    def known(part: str) -> bool:
+        try:
+            return bool(tokenizer.encode(part))
+        except ValueError:
+            return False
+
+    if known(text) or (not text and tokenizer.eot_id is not None):
+        return text
+    words = " ".join(word for word in text.split() if known(word))
+    return words if known(words) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FALLBACK_TOKENS)])
+
+
+def first_prompt(loaded: LoadedModel, text: str = EXAMPLE_PROMPT, *, most: int | None = None) -> str:
+    """An example as far as this model can spell it and has room for it, and for no more than `most` tokens."""
+    prompt, block_size = encodable_text(loaded, text), loaded.model.config.block_size
+    room = block_size if most is None else min(block_size, most)
+    ids = loaded.tokenizer.encode(prompt)
+    return prompt if len(ids) <= room else loaded.tokenizer.decode(ids[: max(1, room // 2)])
+
+
+def text_state(document: Generation | None) -> tuple[int, int, int]:
+    """Differs where another text is shown, or the model has read more of it; (0, 0, 0) for none."""
+    if document is None:
+        return 0, 0, 0
+    n = document.n_read
+    return document.key, n, document.path[n - 1] if n else -1

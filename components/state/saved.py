@@ -1,0 +1,63 @@
+"""What the page keeps of a session, in the browser, and the session that is made of it again: after a restart of the
+server, and after the session was closed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from components.i18n import LANGUAGES
+from components.state.selection import Selection
+from components.state.session import Message, Session, Snapshot
+from components.state.settings import Settings
+from gpt import Generation
+
+MAX_SAVED_CHARS = 2_000_000
+
+
+def saved_session(s: Snapshot) -> dict[str, Any]:
+    """The text with its branches, what is typed, the settings and the selection, as JSON can hold them."""
+    try:
+        document = None if s.text is None else s.text.document.to_json()
+    except ValueError:  # edits that have no text
+        document = None
+    return {
+        "document": document,
+        "prompt": s.prompt,
+        "typed": s.typed,
+        "model": s.model,
+        "tab": s.tab,
+        "settings": vars(s.settings),
+        "selection": vars(s.selection),
+    }
+
+
+def restore_session(session: Session, saved: str) -> bool:
+    """Put what the page kept into a new session, and read the text again; False where it cannot be used.
+
+    saved: JSON from a browser, so it may be anything. What is not usable is left as it was.
+    """
+    try:
+        kept = json.loads(saved[:MAX_SAVED_CHARS])
+        document = Generation.from_json(kept["document"]) if kept["document"] else None
+        prompt, typed, _model, tab = (str(kept[name]) for name in ("prompt", "typed", "model", "tab"))
+        settings = Settings()
+        for name, value in kept["settings"].items():
+            settings = settings.with_value(name, value)
+        selection = Selection(**kept["selection"])
+        if document is not None:
+            document.read()
+            selection = selection.fitting(document.loaded.model.config, position=selection.position)
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+        return False
+    session.document, session.prompt, session.typed = document, prompt, typed
+    session.settings, session.selection = settings, selection
+    session.last_action = Message("status.restored")
+    if document is not None:
+        session.model, session.loaded = document.loaded.name, document.loaded
+    session.tab = tab if tab.isidentifier() else session.tab
+    return True
+
+
+def is_language(value: object) -> bool:
+    return isinstance(value, str) and value in LANGUAGES

@@ -1,0 +1,84 @@
+"""What the Playground consists of: its gradio components, and what it remembers of one visitor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import gradio as gr
+
+from components.state.example import EXAMPLE_PROMPT
+from components.state.settings import LIMITS
+
+Unit = Literal["probability", "log_probability", "logit"]
+EXAMPLES = {
+    "example.story": EXAMPLE_PROMPT,
+    "example.dialogue": 'Tom saw a big dog in the park. "Hello, dog!" Tom said. The dog',
+    "example.who": "Lily and Tom went to the zoo. Tom was scared of the lion, so Lily held his",
+    "example.repeat": "The cat sat. The dog ran. The cat sat. The dog ran. The cat",
+    "example.surprise": "The stock market fell by 3% because the central bank",
+}
+_DEFAULTS = {name: limit.default for name, limit in LIMITS.items()}
+PRESETS: dict[str, dict[str, float]] = {
+    "greedy": _DEFAULTS | {"temperature": 0.0},
+    "careful": _DEFAULTS | {"temperature": 0.5, "top_p": 0.9},
+    "balanced": _DEFAULTS,
+    "wild": _DEFAULTS | {"temperature": 1.5},
+}
+
+
+@dataclass(frozen=True)
+class PlaygroundState:
+    """too_long: tokens of a prompt that does not fit, 0 for none. unit: of the pipeline card; followed: the token that
+    is followed through its stages, None for the one that came next; found: what a search for one found."""
+
+    too_long: int = 0
+    pipeline_open: bool = False
+    unit: Unit = "probability"
+    followed: int | None = None
+    found: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlaygroundComponents:
+    """The gradio components of the tab."""
+
+    prompt: gr.Textbox
+    examples: tuple[gr.Button, ...]
+    generate: gr.Button
+    step: gr.Button
+    stop: gr.Button
+    clear: gr.Button
+    preset: gr.Radio
+    temperature: gr.Slider
+    top_k: gr.Slider
+    top_p: gr.Slider
+    min_p: gr.Slider
+    repetition_penalty: gr.Slider
+    length: gr.Slider
+    seed: gr.Textbox
+    pace: gr.Dropdown
+    use_tail: gr.Button
+    strip: gr.HTML
+    undo: gr.Button
+    redo: gr.Button
+    back: gr.Button
+    go_on: gr.Button
+    shading: gr.Radio
+    tree: gr.HTML
+    files: gr.HTML
+    bars: gr.HTML
+    box: gr.Textbox
+    hits: gr.HTML
+    layer: gr.Dropdown
+    head: gr.Dropdown
+    heatmap: gr.HTML
+    pipeline: gr.Accordion
+    unit: gr.Radio
+    follow: gr.Dropdown
+    lines: gr.HTML
+
+
+def tail_length(block_size: int) -> int:
+    """Tokens that are left of a prompt that was too long."""
+    return max(1, block_size // 2)

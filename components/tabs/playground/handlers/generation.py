@@ -1,0 +1,242 @@
+"""Writing: make a text ready, write it token by token, stop it; one token; an empty page."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from components.api import checked_text
+from components.state.admission import admitted
+from components.state.adoption import remark
+from components.state.example import encodable_text
+from components.state.loading import load_with_progress
+from components.state.selection import NEWEST
+from components.state.session import Message, PendingGeneration, Session
+from components.state.throughput import Throughput, measured
+from components.tabs.playground.components import PlaygroundState, tail_length
+from components.updates import update_gap
+from gpt import Generation, LoadedModel, get_model
+
+UPDATE_SECONDS = 0.02  # between two frames at full speed
+
+
+def begin(session: Session, typed: str, seed: str) -> Iterator[None]:
+    """Make a new text ready, of the prompt and the model that are chosen; `write` goes on with it."""
+    session.typed, session.settings = typed, session.settings.with_value("seed", seed)
+    yield from _begin(session, adapt_prompt=False)
+
+
+def begin_typed(session: Session) -> Iterator[None]:
+    """`begin` with what stands in the prompt box already."""
+    yield from _begin(session, adapt_prompt=False)
+
+
+def pick_model(session: Session, name: str) -> Iterator[None]:
+    """Begin with another model. The browser says twice that one was picked, and also that the list was left again."""
+    if name == session.picking or (session.document is not None and name == session.document.loaded.name):
+        return
+    session.picking = session.model = name
+    try:
+        yield from _begin(session, adapt_prompt=True)
+    finally:
+        session.picking = ""
+
+
+def fill(session: Session, text: str) -> None:
+    """An example as the prompt, as far as the model on the screen can spell it."""
+    document = session.document
+    if document is not None and document.loaded.name == session.model:
+        text = encodable_text(document.loaded, text)
+    session.typed = text
+
+
+def _begin(session: Session, *, adapt_prompt: bool) -> Iterator[None]:
+    turn, began = session.lock.begin(), time.perf_counter()
+    _reset(session)
+    try:
+        session.progress = Message("status.reading")
+        yield
+        params = session.settings.seeded()
+        loaded = yield from load_with_progress(session, session.model)
+        if adapt_prompt:
+            session.typed = encodable_text(loaded, session.typed)
+        with session.lock.beginning(turn) as mine:
+            if mine and (document := _start(session, loaded)) is not None:
+                settings = session.settings
+                session.pending = PendingGeneration(document, params, settings.length, settings.pace, turn, began)
+    except ValueError as problem:
+        session.notice = problem
+        if session.document is not None:
+            session.model = session.document.loaded.name
+    finally:
+        session.progress = None
+        _end_unless_pending(session, turn)
+
+
+def go_on(session: Session) -> Iterator[None]:
+    """Make ready to write on behind the selected token; what stood there stays as a branch."""
+    document = session.document
+    if document is None:
+        session.notice = Message("error.no_text")
+        return
+    turn, began = session.lock.begin(), time.perf_counter()
+    _reset(session)
+    try:
+        yield
+        params, settings = session.settings.seeded(), session.settings
+        with session.lock.beginning(turn) as mine:
+            if not mine or session.document is not document:
+                return
+            if 0 <= session.selection.position < len(document.ids) - 1:
+                document.go_back(session.selection.position)
+            session.selection = replace(session.selection, position=NEWEST)
+            session.later.clear()
+            if document.full:
+                session.notice = Message("error.full", {"limit": document.block_size})
+            else:
+                session.pending = PendingGeneration(document, params, settings.length, settings.pace, turn, began)
+    except ValueError as problem:
+        session.notice = problem
+    finally:
+        _end_unless_pending(session, turn)
+
+
+def write(session: Session) -> Iterator[None]:
+    """Write what was made ready, as soon as there is a place: a frame for each token, fewer while many write."""
+    pending, session.pending = session.pending, None
+    if pending is None:
+        return
+    try:
+        with admitted(session, pending.document.loaded) as waiting:
+            for _ in waiting:
+                yield
+                with session.lock.writing(pending.turn) as mine:
+                    if not mine:
+                        return
+            yield from _write_steps(session, pending)
+    finally:
+        session.lock.end(pending.turn)
+
+
+def _write_steps(session: Session, pending: PendingGeneration) -> Iterator[None]:
+    document, lock = pending.document, session.lock
+    with lock.writing(pending.turn) as mine:
+        if not mine:
+            return
+        document.read()
+        session.throughput = Throughput(pending.params.seed)
+    yield
+
+    steps = measured(
+        document.steps(pending.params, pending.length), pending.params.seed, pending.began, session.set_throughput
+    )
+    began, shown, count = time.perf_counter(), -math.inf, 0
+    while True:
+        with lock.writing(pending.turn) as mine:
+            step = next(steps, None) if mine else None
+            if step is None:
+                return
+            session.token_statistics.add(document, step)
+            session.finish_reason = step.finish_reason
+            if step.finish_reason is not None:
+                document.read()  # so that the bars say at once what could come next
+        count, now = count + 1, time.perf_counter()
+        gap = max(update_gap(document.loaded), 0.0 if pending.pace else UPDATE_SECONDS)
+        if now - shown >= gap or step.finish_reason is not None:
+            shown = now
+            yield
+        if pending.pace:
+            lock.rest(pending.turn, began + count / pending.pace - time.perf_counter())
+
+
+def stop(session: Session) -> None:
+    """Let whatever writes stop before its next token."""
+    session.drop()
+    session.lock.take()
+    finish(session)
+
+
+def finish(session: Session) -> None:
+    """After a stream, however it ended: what could come next."""
+    with session.lock.settling():
+        if session.lock.streaming:  # another one has begun, or what stopped this one will show all of it
+            return
+        document = session.document
+        if document is None or session.throughput is None:
+            return
+        document.read()
+        session.finish_reason = session.finish_reason or "stopped"
+
+
+def step(session: Session, typed: str, seed: str) -> Iterator[None]:
+    """One token more: of the document on the screen, or of a new one where prompt or model have changed."""
+    session.typed, session.settings = typed, session.settings.with_value("seed", seed)
+    params, loaded = session.settings.seeded(), get_model(session.model)
+    with admitted(session, loaded) as waiting:
+        yield from waiting
+        with session.changing():
+            session.notice = None
+            session.change(PlaygroundState, too_long=0)
+            document = session.document
+            if document is None or (session.prompt, document.loaded.name) != (session.typed, loaded.name):
+                document = _start(session, loaded)
+            if document is None:
+                return
+            if document.full:
+                session.notice = Message("error.full", {"limit": document.block_size})
+                return
+            session.later.clear()
+            steps = document.steps(params, 1)
+            for made in measured(steps, params.seed, time.perf_counter(), session.set_throughput):
+                document.read()
+                session.finish_reason = None if made.finish_reason == "max_new_tokens" else made.finish_reason
+            session.selection = replace(session.selection, position=NEWEST)
+            session.notice = remark(session)
+
+
+def clear(session: Session) -> None:
+    """An empty page."""
+    with session.changing():
+        session.leave()
+        session.document = session.throughput = session.last_action = session.finish_reason = session.notice = None
+        session.prompt = session.typed = ""
+        session.selection = replace(session.selection, position=NEWEST)
+        session.change(PlaygroundState, too_long=0)
+
+
+def use_tail(session: Session) -> None:
+    """Shorten a prompt that was too long to its last part: half a context, so that there is room to go on."""
+    loaded = get_model(session.model)
+    ids = loaded.tokenizer.encode(session.typed)
+    session.typed = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :]).lstrip("\ufffd")
+    session.change(PlaygroundState, too_long=0)
+
+
+def _reset(session: Session) -> None:
+    """At once, before anything is known of a new run."""
+    session.finish_reason = session.throughput = session.pending = session.notice = None
+    session.last_action = Message("status.ready")
+    session.change(PlaygroundState, too_long=0)
+
+
+def _start(session: Session, loaded: LoadedModel) -> Generation | None:
+    """A new document from the prompt, in the session; None, and the reason, if the prompt is too long."""
+    prompt = checked_text("prompt", session.typed)
+    count, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
+    if count > limit:
+        session.change(PlaygroundState, too_long=count)
+        return None
+    document = Generation(loaded, prompt)
+    session.leave()
+    session.document, session.prompt, session.model = document, prompt, loaded.name
+    session.selection = session.selection.fitting(loaded.model.config, position=NEWEST)
+    session.notice = remark(session)
+    return document
+
+
+def _end_unless_pending(session: Session, turn: int) -> None:
+    """A stream that will not be written has ended."""
+    if session.pending is None or session.pending.turn != turn:
+        session.lock.end(turn)

@@ -1,0 +1,119 @@
+"""Looking: what is selected, the settings, the language of what is typed, the pipeline card. The model never runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+from components.errors import PageError
+from components.labels import visible
+from components.state.selection import Shading
+from components.state.session import Session, Text
+from components.state.settings import LIMITS, Settings
+from components.tabs.playground.components import PRESETS, PlaygroundState, Unit
+from components.text_views import AVERAGE, heatmap_window
+from gpt.documents.pipeline import search_vocabulary
+
+MAX_SEARCH_CHARS = 80
+MAX_CHOICES = 12  # tokens that a search finds
+
+
+def type_prompt(session: Session, typed: str) -> None:
+    """While one types the prompt: its tokens and their number follow."""
+    session.typed = typed
+
+
+def set_value(session: Session, name: str, value: object) -> None:
+    """A slider, the seed or the pace."""
+    session.settings = session.settings.with_value(name, value)
+
+
+def choose_preset(session: Session, name: object) -> None:
+    """All sampling settings at once."""
+    if name in PRESETS:
+        session.settings = replace(session.settings, **PRESETS[name])
+
+
+def select_token(session: Session, sent: dict[str, Any]) -> None:
+    """Look from the token that was clicked in the strip."""
+    session.select(position=sent.get("index"))
+
+
+def select_row(session: Session, sent: dict[str, Any]) -> None:
+    """Look from the token whose row was clicked in the heatmap."""
+    row, document = sent.get("y"), session.document
+    if document is not None and type(row) is int:
+        text = Text.of(document)
+        session.select(position=heatmap_window(text, text.at(session.selection))[0] + row)
+
+
+def choose_layer(session: Session, layer: object) -> None:
+    """Look through another layer."""
+    session.select(layer=_whole_number(layer))
+
+
+def choose_head(session: Session, head: object) -> None:
+    """Look through another head, or the average of all."""
+    number = _whole_number(head)
+    if number == AVERAGE:
+        session.selection = replace(session.selection, head=None)
+    else:
+        session.select(head=number)
+
+
+def choose_shading(session: Session, shading: object) -> None:
+    """Let the tint of the strip stand for something else."""
+    if shading in get_args(Shading):
+        session.selection = replace(session.selection, shading=shading)
+
+
+def unfold_pipeline(session: Session) -> None:
+    """The pipeline card is computed only while it is open."""
+    session.change(PlaygroundState, pipeline_open=True)
+
+
+def fold_pipeline(session: Session) -> None:
+    session.change(PlaygroundState, pipeline_open=False)
+
+
+def choose_unit(session: Session, unit: object) -> None:
+    """What the lines of the pipeline card show."""
+    if unit in get_args(Unit):
+        session.change(PlaygroundState, unit=unit)
+
+
+def follow_token(session: Session, wanted: object) -> None:
+    """Follow the token that was picked, or the first that a search finds, through the stages of the pipeline."""
+    document = session.document
+    if document is None or document.n_read == 0:
+        return
+    found: tuple[int, ...] = ()
+    if isinstance(wanted, str):
+        query = wanted[:MAX_SEARCH_CHARS]
+        logits = document.logits(session.selection.at(document))
+        hits = search_vocabulary(document.tokenizer, logits, query, limit=MAX_CHOICES)
+        found = tuple(hit.token_id for hit in hits)
+        if not found:
+            raise PageError("pipeline.unknown", query=visible(query))
+        wanted = found[0]
+    if type(wanted) is int and 0 <= wanted < document.loaded.model.config.vocab_size:
+        session.change(PlaygroundState, followed=wanted, found=found)
+
+
+def follow_line(session: Session, sent: dict[str, Any]) -> None:
+    """Follow the token whose line was clicked."""
+    if type(sent.get("customdata")) is int:
+        follow_token(session, sent["customdata"])
+
+
+def preset_of(settings: Settings) -> str | None:
+    """The name of the preset that the sliders stand at, if any."""
+    now = {name: getattr(settings, name) for name in LIMITS}
+    return next((name for name, values in PRESETS.items() if values == now), None)
+
+
+def _whole_number(choice: object) -> int | None:
+    """A choice of a picker, or what was typed into it; None for what is no number."""
+    if isinstance(choice, str) and choice.isascii() and choice.isdecimal():
+        return int(choice[:9])
+    return choice if type(choice) is int else None

@@ -1,0 +1,5 @@
+"""What the Playground shows of a session."""
+
+from components.tabs.playground.views import next_token, pipeline, text
+
+VIEWS = (*text.VIEWS, *next_token.VIEWS, *pipeline.VIEWS)

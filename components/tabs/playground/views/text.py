@@ -1,0 +1,293 @@
+"""The prompt, the token strip and what is said around it, how a token was drawn, the branches, what a search found."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from components.api import MAX_CHARACTERS
+from components.errors import localize_error
+from components.i18n import Language, t
+from components.labels import percent, quoted, token_text, visible
+from components.render import Lines, View
+from components.state.selection import NEWEST
+from components.state.session import Message, Snapshot, Text
+from components.tabs.playground.components import PlaygroundState
+from components.text_views import (
+    attention_shade,
+    count_sentence,
+    document_lines,
+    place_after,
+    prompt_lines,
+    strip_words,
+)
+from components.widgets.choices import Choice
+from components.widgets.draw import Piece
+from components.widgets.tree import Lane
+from gpt import Generation, distribution
+from gpt.documents.branches import Branches
+from gpt.documents.pipeline import draw_strip, search_vocabulary
+
+MAX_PROMPT_TOKENS = 600  # of a long prompt, as many are shown while one types
+MAX_PIECES = 48  # of the draw that have a place of their own
+MIN_PIECE_SHARE = 0.004  # of the draw
+MAX_LANES = 60
+LABEL_TOKENS = 16  # of a branch
+MAX_HITS = 8
+
+
+def strip(s: Snapshot) -> dict[str, Any]:
+    """The text, a chip per token."""
+    more = ("curve", "entropy", "surprise", "unit", "here", "totals")
+    labels = strip_words(s.language, t("strip.empty", s.language)) | {
+        key: t(f"strip.{key}", s.language) for key in more
+    }
+    if s.text is None:
+        return {
+            "lines": Lines(),
+            "doc": "",
+            "selected": NEWEST,
+            "shade": "",
+            "by": s.selection.shading,
+            "labels": labels,
+        }
+    return {
+        "lines": document_lines(s.text.document, s.token_statistics),
+        "doc": str(s.text.document.key),
+        "selected": s.selection.position,
+        "shade": attention_shade(s.text, s.selection),
+        "by": s.selection.shading,
+        "labels": labels,
+    }
+
+
+def prompt_strip(s: Snapshot) -> dict[str, Any]:
+    """The tokens of the prompt, as one types, and their number."""
+    lines = Lines()
+    if s.loaded is not None:
+        with suppress(ValueError):  # a character that the vocabulary does not have, which the count says
+            ids = s.loaded.tokenizer.encode(s.typed[:MAX_CHARACTERS])
+            lines = prompt_lines(s.loaded.tokenizer, ids[:MAX_PROMPT_TOKENS])
+    return {"lines": lines, "doc": "prompt", "labels": strip_words(s.language)}
+
+
+def prompt_count(s: Snapshot) -> dict[str, Any]:
+    """How long the prompt is, or why it cannot be read."""
+    if s.loaded is None:
+        return {"text": ""}
+    try:
+        ids = s.loaded.tokenizer.encode(s.typed[:MAX_CHARACTERS])
+    except ValueError as problem:
+        return {"text": localize_error(problem, s.language)}
+    return {"text": count_sentence(len(ids), s.loaded.model.config.block_size, s.language)}
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    """The line above the text: what is being waited for, the run, or what was done since."""
+    return {"text": status_text(s)}
+
+
+def status_text(s: Snapshot) -> str:
+    if s.progress is not None:
+        return t(s.progress.key, s.language, **s.progress.values)
+    if s.text is None:
+        return t("status.ready", s.language)
+    limit = s.text.config.block_size
+    position = min(len(s.text.ids), limit)
+    if s.throughput is not None:
+        rate = s.throughput.tokens_per_second
+        text = t(
+            "status.one" if s.throughput.count == 1 else "status.running",
+            s.language,
+            n=s.throughput.count,
+            rate="–" if rate is None else f"{rate:.0f}",
+            first=f"{1000 * s.throughput.first_seconds:.0f}",
+            position=position,
+            limit=limit,
+            seed=s.throughput.seed,
+        )
+        if s.finish_reason is None:
+            return text
+        return f"{text} · {t(f'finish.{s.finish_reason}', s.language, limit=limit)}"
+    if s.last_action is None:
+        return t("status.example", s.language)
+    where = t("status.position", s.language, position=position, limit=limit)
+    return f"{t(s.last_action.key, s.language, **s.last_action.values)} · {where}"
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    """What a person should know of this text, or what went wrong."""
+    too_long = s.state(PlaygroundState).too_long
+    if too_long and s.loaded is not None:
+        return {"text": count_sentence(too_long, s.loaded.model.config.block_size, s.language)}
+    if isinstance(s.notice, Message):
+        return {"text": t(s.notice.key, s.language, **s.notice.values)}
+    return {"text": "" if s.notice is None else localize_error(s.notice, s.language)}
+
+
+def hint(s: Snapshot) -> dict[str, Any]:
+    """What the tint of the strip means."""
+    shading = s.selection.shading
+    if s.text is None:
+        return {"text": ""}
+    if shading != "attention" or s.text.n_read == 0:
+        return {"text": t(f"strip.hint.{shading}", s.language) if shading != "attention" else ""}
+    token = quoted(s.text.tokenizer, s.text.ids[s.text.at(s.selection)])
+    return {"text": t("strip.hint.attention", s.language, token=token)}
+
+
+def draw(s: Snapshot) -> dict[str, Any]:
+    """How the selected token came about; nothing for a token of the prompt."""
+    if s.text is None:
+        return _draw("")
+    document, language, tokenizer = s.text.document, s.language, s.text.tokenizer
+    position = s.text.framed(s.selection)
+    if position < document.n_prompt:
+        return _draw("")
+    origin, token = document.origin(position), quoted(tokenizer, document.ids[position])
+    number = document.draw(position)
+    if origin.params is None or number is None:
+        return _draw(t(f"draw.{origin.how}", language, token=token))
+    if position > s.text.n_read:
+        return _draw("")
+    stages = distribution(document.logits(position - 1), origin.params, previous_ids=document.ids[:position])
+    if origin.params.temperature == 0:
+        return _draw(t("draw.greedy", language, token=token))
+    drawn_strip = draw_strip(stages.final, number)
+    start, end = drawn_strip.bounds
+    text = t(
+        "draw.says", language, token=token, number=f"{number:.4f}", start=f"{start:.4f}", end=f"{end:.4f}",
+        seed=origin.params.seed, position=position, temperature=f"{origin.params.temperature:g}",
+    )  # fmt: skip
+    pieces, drawn = _pieces(s.text, drawn_strip.ids, drawn_strip.ends, drawn_strip.place, language)
+    return _draw(text, pieces, number=number, place=drawn, mark=t("draw.mark", language, number=f"{number:.2f}"))
+
+
+def _draw(
+    text: str, pieces: list[Piece] | None = None, *, number: float = 0.0, place: int = 0, mark: str = ""
+) -> dict[str, Any]:
+    return {"text": text, "pieces": pieces or [], "number": number, "place": place, "mark": mark}
+
+
+def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language: Language) -> tuple[list[Piece], int]:
+    """The broad pieces one by one, the others together, but for the one that was drawn; and which that is."""
+    starts = np.concatenate(([0.0], ends[:-1]))
+    broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
+    cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})
+    pieces, number = [], 0
+    for first, after in pairwise(cuts):
+        if first == drawn:
+            number = len(pieces)
+        span = f"{starts[first]:.4f} – {ends[after - 1]:.4f}"
+        if after - first == 1:
+            name = quoted(text.tokenizer, int(ids[first]))
+        else:
+            name = t("draw.others", language, n=f"{after - first:,}")
+        pieces.append(Piece(float(ends[after - 1]), f"{name} {span} ({percent(ends[after - 1] - starts[first])})"))
+    return pieces, number
+
+
+class _Line(NamedTuple):
+    """A branch: its tokens of the tree that are no other's, the number of the line it parts from, and how deep."""
+
+    nodes: list[int]
+    parent: int | None
+    start: int
+
+
+def tree(s: Snapshot) -> dict[str, Any]:
+    """The branches of the text; nothing while there is only one, and the text goes to its end."""
+    if s.text is None:
+        return {"text": "", "lanes": []}
+    document, branches, path = s.text.document, s.text.document.tree, s.text.document.path
+    if not branches.children(path[-1]) and len(branches.leaves()) == 1:
+        return {"text": "", "lanes": []}
+    lines = _lines(branches)
+    current, depths = set(path), branches.depths
+    lanes = []
+    for line in lines[:MAX_LANES]:
+        mine = [node for node in line.nodes if node in current]
+        lanes.append(
+            Lane(
+                parent=line.parent,
+                start=line.start,
+                end=depths[line.nodes[-1]],
+                reached=depths[mine[-1]] if mine else -1,
+                here=bool(mine) and mine[-1] == path[-1],
+                label=_label(document, line),
+                sent={"document": str(document.key), "node": line.nodes[-1]},
+            )
+        )
+    more = len(lines) - len(lanes)
+    key = "tree.says" if len(lines) > 1 else "tree.says.one"
+    text = t(key, s.language, n=len(lines)) + (t("tree.more", s.language, n=more) if more else "")
+    return {"text": text, "lanes": [asdict(lane) for lane in lanes]}
+
+
+def _lines(branches: Branches) -> list[_Line]:
+    """Every branch after the one it parts from; of two that part from the same one, the later fork stands first, so
+    that no line crosses another."""
+    lines: list[_Line] = []
+    waiting: list[tuple[int, int | None]] = [(0, None)]
+    while waiting:
+        node, parent = waiting.pop()
+        number, nodes = len(lines), [node]
+        while children := branches.children(node):
+            waiting += [(child, number) for child in reversed(children[1:])]
+            node = children[0]
+            nodes.append(node)
+        lines.append(_Line(nodes, parent, max(0, branches.depths[nodes[0]] - 1)))
+    return lines
+
+
+def _label(document: Generation, line: _Line) -> str:
+    """The first words of a branch that are no other's; of the first branch those after its first fork."""
+    nodes, tree = line.nodes, document.tree
+    if line.parent is None:
+        fork = next((i for i, node in enumerate(nodes) if len(tree.children(node)) > 1), -1)
+        nodes = nodes[fork + 1 :] if fork >= 0 else nodes[-LABEL_TOKENS:]
+    ids = [tree.tokens[node].token_id for node in nodes[:LABEL_TOKENS]]
+    more = "…" if len(nodes) > LABEL_TOKENS else ""
+    return "…" + document.loaded.tokenizer.decode(ids).replace("\n", "⏎") + more
+
+
+def hits(s: Snapshot) -> dict[str, Any]:
+    """What a person may put behind the selected token: the query as it stands, and the tokens that hold it."""
+    nothing = {"name": "", "head": [], "lines": []}
+    if not s.query or s.text is None or s.text.n_read == 0:
+        return nothing
+    query, language, document = s.query, s.language, s.text.document
+    position, tokenizer = s.text.at(s.selection), s.text.tokenizer
+    here = place_after(document, position)
+    lines = []
+    try:
+        n = len(tokenizer.encode(query))
+    except ValueError:  # a character that this vocabulary does not have
+        n = 0
+    if n:
+        key = "box.text.one" if n == 1 else "box.text"
+        lines.append(Choice((t(key, language, text=visible(query), n=n),), here | {"text": query}))
+    for hit in search_vocabulary(tokenizer, document.logits(position), query, limit=MAX_HITS):
+        name = f"{visible(token_text(tokenizer, hit.token_id))}  {hit.token_id}"
+        lines.append(Choice((name, f"{hit.rank:,}", percent(hit.probability)), here | {"token": hit.token_id}))
+    if not lines:
+        return nothing
+    head = (t("box.token", language), t("strip.rank", language), t("strip.probability", language))
+    return {"name": t("box.name", language), "head": head, "lines": [line._asdict() for line in lines]}
+
+
+VIEWS = (
+    View("strip", lambda s: (s.text, s.selection, s.language), strip),
+    View("prompt-strip", lambda s: (s.typed, s.loaded, s.language), prompt_strip),
+    View("prompt-count", lambda s: (s.typed, s.loaded, s.language), prompt_count),
+    View("status", lambda s: (s.text, s.progress, s.throughput, s.finish_reason, s.last_action, s.language), status),
+    View("notice", lambda s: (s.notice, s.state(PlaygroundState).too_long, s.loaded, s.language), notice),
+    View("hint", lambda s: (s.text, s.selection, s.language), hint),
+    View("draw", lambda s: (s.text, s.selection, s.language), draw),
+    View("tree", lambda s: (None if s.generating else s.text, s.language), tree),
+    View("hits", lambda s: (s.query, s.query and s.text, s.selection, s.language), hits),
+)

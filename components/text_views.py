@@ -1,0 +1,206 @@
+"""What several tabs show of a text: token strips, the bars of the next token, the attention of a head."""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from components.figures import charts
+from components.figures.next_tokens import next_tokens
+from components.i18n import Language, t
+from components.labels import percent, quoted, token_text
+from components.render import Lines
+from components.state.selection import Selection
+from components.state.session import Text
+from components.state.token_statistics import TokenStatisticsCache
+from components.widgets.chart import Rows, chart_data
+from components.widgets.tokens import Kind, shade_value, token_line
+from gpt import Generation, SamplingParams, Tokenizer, distribution
+from gpt.documents.text_statistics import TokenStatistics
+from gpt.tokenizer import IncrementalDecoder
+
+AVERAGE = -1  # the choice of a head picker that stands for all heads
+MAX_BARS = 20
+HEATMAP_WINDOW = 128  # positions that a heatmap shows at once
+STRIP_WORDS = ("name", "token", "id", "probability", "rank", "attention", "marks")
+
+
+def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
+    """The whole text for the token strip: each token with what the model gave it."""
+    tokenizer, n_prompt = document.loaded.tokenizer, document.n_prompt
+    decoder, lines = IncrementalDecoder(), Lines()
+    for position, measured in enumerate((statistics or TokenStatisticsCache()).of(document)):
+        token_id = document.ids[position]
+        text = decoder.feed(tokenizer.token_bytes(token_id))
+        by_hand = document.origin(position).how != "sampled"
+        kind: Kind = "p" if position < n_prompt else "h" if by_hand else "g"
+        lines.append(_measured_line(tokenizer, token_id, text, measured, kind))
+    return lines
+
+
+def token_lines(
+    tokenizer: Tokenizer, ids: Sequence[int], known: Sequence[tuple[float | None, int | None]], n_prompt: int
+) -> Lines:
+    """The lines of a text: each token by the characters that it completes, with its (probability, rank) where known;
+    the first n_prompt were given, not predicted."""
+    decoder, lines = IncrementalDecoder(), Lines()
+    for position, (token_id, statistics) in enumerate(zip(ids, known, strict=True)):
+        text = decoder.feed(tokenizer.token_bytes(token_id))
+        lines.append(_line(tokenizer, token_id, text, *statistics, "p" if position < n_prompt else "g"))
+    return lines
+
+
+def prompt_lines(tokenizer: Tokenizer, ids: Sequence[int]) -> Lines:
+    """The tokens of a prompt that is being typed: nothing is known of them."""
+    return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
+
+
+def strip_words(language: Language, empty: str = "") -> dict[str, str]:
+    """The words of a token strip. empty: what stands there before the first token."""
+    return {key: t(f"strip.{key}", language) for key in STRIP_WORDS} | {"empty": empty}
+
+
+def _measured_line(tokenizer: Tokenizer, token_id: int, text: str, measured: TokenStatistics | None, kind: Kind) -> str:
+    if measured is None:
+        return _line(tokenizer, token_id, text, None, None, kind)
+    return _line(tokenizer, token_id, text, measured.probability, measured.rank, kind, measured.entropy)
+
+
+def _line(
+    tokenizer: Tokenizer,
+    token_id: int,
+    text: str,
+    probability: float | None,
+    rank: int | None,
+    kind: Kind,
+    entropy: float | None = None,
+) -> str:
+    """A token by the characters that it completes, and by the bytes with which it begins another."""
+    data = tokenizer.token_bytes(token_id)
+    if token_id == tokenizer.eot_id:
+        text = token_text(tokenizer, token_id)
+    if "\ufffd" in text:  # what stood before it stays a fragment: this token may be whole all the same
+        text = data.decode("utf-8", "ignore") if _whole(data) else ""
+    return token_line(token_id, text, probability, rank, kind, unfinished_character(data) if text else data, entropy)
+
+
+def unfinished_character(data: bytes) -> bytes:
+    """The bytes of a character that the end of the data cuts off; b"" where it ends with a whole one."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data)
+    return decoder.getstate()[0]
+
+
+def _whole(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def attention_shade(text: Text, selection: Selection) -> str:
+    """The tint of the strip: how strongly the selected position attends to each token; "" where the tint means
+    something else."""
+    if selection.shading != "attention" or text.n_read == 0:
+        return ""
+    position = text.at(selection)
+    weights = text.document.attn_weights(selection.layer, selection.head)
+    return shade_value(weights[position, : position + 1].cpu().numpy())
+
+
+def next_token_bars(document: Generation, position: int, params: SamplingParams, language: Language) -> dict[str, Any]:
+    """The distribution of what follows a position, from its stored state: no run of the model."""
+    tokenizer = document.loaded.tokenizer
+    stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
+    raw, final, kept = stages.raw.cpu().numpy(), stages.final.cpu().numpy(), stages.kept.cpu().numpy()
+    ids, chosen, figure = next_tokens(document, position, raw, final, MAX_BARS, language)
+    entropy_raw = float(-(raw[raw > 0] * np.log2(raw[raw > 0])).sum())
+    best = int(ids[0])
+    sentence = t(
+        "bars.says",
+        language,
+        token=quoted(tokenizer, document.ids[position]),
+        best=quoted(tokenizer, best),
+        before=percent(raw[best]),
+        after=percent(final[best]),
+        removed=f"{int((~kept).sum()):,}",
+        total=f"{len(raw):,}",
+        mass=percent(raw[~kept].sum()),
+        raw=f"{entropy_raw:.2f}",
+        final=f"{stages.entropy:.2f}",
+    )
+    if chosen is not None:
+        sentence += t("bars.says.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
+    names = [
+        t("bars.row", language, token=quoted(tokenizer, i), before=percent(raw[i]), after=percent(final[i]))
+        for i in ids.tolist()
+    ]
+    rows = Rows(
+        t("bars.question", language), names, [{"token": i} for i in ids.tolist()], place_after(document, position)
+    )
+    return chart_data(figure, sentence, rows=rows)
+
+
+def place_after(document: Generation, position: int) -> dict[str, Any]:
+    """Where something chosen is to stand: behind this token of this document, whatever is selected by then."""
+    return {"document": str(document.key), "behind": document.path[position]}
+
+
+def heatmap_window(text: Text, position: int) -> tuple[int, int]:
+    """The first position of the heatmap and the one after its last: all of a short text, else what is around."""
+    end = min(text.n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
+    return max(0, end - HEATMAP_WINDOW), end
+
+
+def attention_heatmap(text: Text, selection: Selection, language: Language) -> dict[str, Any]:
+    """The attention weights of the selected head around the selected position."""
+    tokenizer, position = text.tokenizer, text.at(selection)
+    start, end = heatmap_window(text, position)
+    weights = text.document.attn_weights(selection.layer, selection.head)[:end, :end].float().cpu().numpy()
+    labels = [token_text(tokenizer, i) for i in text.ids[start:end]]
+    figure = charts.attention_heatmap_content(
+        weights[start:end, start:end],
+        labels,
+        labels,
+        selected=position - start,
+        first=start,
+        query_title=t("attention.query", language),
+        key_title=t("attention.key", language),
+        weight_title=t("attention.weight", language),
+    )
+    row = weights[position, : position + 1]
+    most = np.argsort(-row, kind="stable")[:2]
+    sentence = t(
+        "attention.says",
+        language,
+        layer=selection.layer,
+        head=head_name(selection.head, language),
+        token=quoted(tokenizer, text.ids[position]),
+        targets=", ".join(f"{quoted(tokenizer, text.ids[i])} ({percent(row[i])})" for i in most),
+    )
+    if start > 0 or end < text.n_read:
+        sentence += t("attention.window", language, start=start, end=end - 1)
+    return chart_data(figure, sentence)
+
+
+def head_name(head: int | None, language: Language) -> str:
+    """A head inside a sentence; None is the average."""
+    return t("attention.average", language) if head is None else t("attention.head.n", language, n=head)
+
+
+def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
+    """(what a head picker says, its value)."""
+    return [(t("attention.all", language), AVERAGE), *((str(head), head) for head in range(n_head))]
+
+
+def count_sentence(n: int, limit: int, language: Language) -> str:
+    """How long the prompt is; what an empty one means; what is wrong with one too long."""
+    if n == 0:
+        return t("prompt.empty", language)
+    if n > limit:
+        return t("prompt.too_long", language, n=f"{n:,}", excess=f"{n - limit:,}", limit=f"{limit:,}")
+    return t("prompt.count.one" if n == 1 else "prompt.count", language, n=n, limit=f"{limit:,}")

@@ -1,0 +1,17 @@
+"""The hidden gr.HTML whose value is the newest frame of `components.render`."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+
+def frame_widget() -> gr.HTML:
+    """Raises `.retry` when the browser has missed a frame, and `.tick` when the open tab lacks an analysis."""
+    return gr.HTML(
+        "",
+        html_template="<div></div>",
+        js_on_load='glassbox.mount(element, trigger, watch, props, {"widget": "frame"})',
+        apply_default_css=False,
+        visible="hidden",
+        elem_id="frame",
+    )

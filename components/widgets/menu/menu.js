@@ -1,0 +1,145 @@
+/**
+ * Quiet buttons whose answers stay in the browser: copied to the clipboard, or saved as a file that is made here.
+ * @typedef {object} Item
+ * @property {string} label
+ * @property {string} [what]  what the server is told when it is pressed
+ * @property {string} [title]
+ * @property {Item[]} [items]  a folded list of more
+ *
+ * @typedef {object} Answer
+ * @property {number} n  no two have the same
+ * @property {"copy" | "save" | "tell"} how
+ * @property {string} says
+ * @property {string} [content]
+ * @property {string} [manual]  what is said where the browser allows no copying
+ * @property {boolean} [query]  the content becomes the query of the page's address
+ * @property {string} [name]
+ * @property {string} [mime]
+ *
+ * @typedef {object} Menu
+ * @property {{ name: string, close: string, items: Item[] }} labels
+ * @property {Answer | null} answer  of the button that was pressed last
+ *
+ * options: largest: bytes of a file that may be opened
+ */
+
+import { find } from "../dom.js";
+import { defineWidget } from "../runtime.js";
+
+const REVOKE_MS = 10_000;
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const [row, out, says, close] = [".gb-share-row", ".gb-share-out", ".gb-share-says", ".gb-share-close"].map((name) => find(root, name));
+  const field = /** @type {HTMLTextAreaElement} */ (find(root, "textarea"));
+  const picker = /** @type {HTMLInputElement} */ (find(root, "input[type=file]"));
+  /** @type {string | undefined} */ let labelled;
+  let answered = 0; // the number of the last answer that was acted on
+
+  /** @param {Item} item @returns {HTMLElement} */
+  function make(item) {
+    if (item.items) {
+      const folded = document.createElement("details");
+      const name = document.createElement("summary");
+      const list = document.createElement("div");
+      name.textContent = item.label;
+      list.append(...item.items.map(make));
+      list.addEventListener("click", () => (folded.open = false));
+      folded.append(name, list);
+      return folded;
+    }
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = item.label;
+    if (item.title) button.title = item.title;
+    button.dataset.what = item.what;
+    button.addEventListener("click", () => (item.what === "open" ? picker.click() : host.send({ what: item.what })));
+    return button;
+  }
+
+  /** @param {string} sentence @param {string} [content] */
+  function tell(sentence, content) {
+    says.textContent = sentence;
+    field.hidden = content === undefined;
+    field.value = content ?? "";
+    field.rows = Math.min(12, (content ?? "").split("\n").length + 1);
+    out.hidden = !sentence;
+  }
+
+  /** @param {string} text */
+  async function copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      field.select(); // no clipboard here, as on a plain http address: the older way
+      return document.execCommand("copy");
+    }
+  }
+
+  /** @param {Answer} answer */
+  function save({ name = "", mime, content = "" }) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([content], { type: `${mime};charset=utf-8` }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_MS);
+  }
+
+  /** @param {Answer} answer */
+  async function act(answer) {
+    if (answer.how === "save") save(answer);
+    if (answer.how !== "copy") return tell(answer.says);
+    const text = answer.query ? `${location.origin}${location.pathname}?${answer.content}` : answer.content ?? "";
+    tell(answer.manual ?? "", text);
+    if (await copy(text)) says.textContent = answer.says;
+  }
+
+  picker.addEventListener("change", async () => {
+    const file = picker.files?.[0];
+    picker.value = ""; // the same file may be picked again
+    if (!file) return;
+    const text = file.size > host.options.largest ? "" : await file.text();
+    host.send({ what: "open", name: file.name, size: file.size, text });
+  });
+  /** @param {Event} event */
+  function dismiss(event) {
+    out.hidden = true;
+    /** @type {HTMLElement | null} */ (row.querySelector("button, summary"))?.focus({ preventScroll: true });
+    event.stopPropagation();
+  }
+
+  /** @param {Event} event */
+  function clickedElsewhere({ target }) {
+    if (!(target instanceof Node)) return;
+    for (const folded of row.querySelectorAll("details")) folded.open = folded.open && folded.contains(target);
+    if (!root.contains(target)) out.hidden = true;
+  }
+
+  close.addEventListener("click", dismiss);
+  root.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const folded of row.querySelectorAll("details")) folded.open = false;
+    if (!out.hidden) dismiss(event);
+  });
+  document.addEventListener("click", clickedElsewhere);
+
+  return {
+    destroy: () => document.removeEventListener("click", clickedElsewhere),
+    draw({ labels, answer }) {
+      const words = JSON.stringify(labels);
+      if (labels && words !== labelled) {
+        labelled = words;
+        root.setAttribute("aria-label", labels.name);
+        close.setAttribute("aria-label", labels.close);
+        row.replaceChildren(...labels.items.map(make));
+      }
+      if (answer && answer.n !== answered) {
+        answered = answer.n;
+        act(answer);
+      }
+    },
+  };
+}
+
+defineWidget("menu", mount);
