@@ -8,7 +8,7 @@ a selection made elsewhere, a slider and one more token are the same operation.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,15 @@ class Control:
 
 
 @dataclass(frozen=True)
+class Analysis:
+    """What a tab must compute with the model before its views can be drawn. wanted: names what is missing now, None
+    for nothing; run: computes it and changes the session, yielding whenever something is worth showing."""
+
+    wanted: Callable[[Snapshot], Hashable]
+    run: Callable[[Session], Iterator[None]]
+
+
+@dataclass(frozen=True)
 class Sent:
     """What the browser has of a view: the inputs that it was drawn from, a digest of each field, and growing fields."""
 
@@ -57,12 +66,22 @@ class Renderer:
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
-        self.signals: list[View] = []
+        self.signals: list[View] = [
+            View("wanted", self.wanted, lambda s: s.tab if self.wanted(s)[1] is not None else None)
+        ]
+        self.analyses: dict[str, Analysis] = {}
         self._initial: dict[str | Control, Sent] = {}
 
-    def add(self, tab: str, views: Iterable[View]) -> None:
-        """Let a tab show these views."""
+    def add(self, tab: str, views: Iterable[View], analysis: Analysis | None = None) -> None:
+        """Let a tab show these views, of what the analysis finds."""
         self.views.setdefault(tab, []).extend(views)
+        if analysis is not None:
+            self.analyses[tab] = analysis
+
+    def wanted(self, s: Snapshot) -> tuple[str, Hashable]:
+        """The open tab, and what it lacks. The page asks for it with the event `tick` of the frame."""
+        analysis = self.analyses.get(s.tab)
+        return s.tab, None if analysis is None else analysis.wanted(s)
 
     def build(self, session: Session) -> str:
         """The frame that the page is built with, of the session that every visitor starts with."""

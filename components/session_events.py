@@ -11,10 +11,10 @@ import gradio as gr
 from components.events import QUEUES, QUIET, Events, error
 from components.frame import Frame
 from components.i18n import LANGUAGES, t
-from components.render import Control, Snapshot, View, components_of
+from components.render import Control, Renderer, View, components_of
 from components.share.opening import open_link
 from components.state.saved import restore_session, saved_session
-from components.state.session import Session
+from components.state.session import Session, Snapshot
 from components.state.store import is_session_id
 
 
@@ -80,6 +80,8 @@ def wire_session(
     opened = events.on(arrived.success, follow_link, [frame.saved], controls=first, queue="model", js=_QUERY)
     events.on(frame.switch.input, choose_language, [frame.switch], controls=[*first, *words])
     events.on(events.frame.retry, miss_frame)
+    everything = [control for own in controls.values() for control in own]
+    events.on(events.frame.tick, partial(analyse, events.renderer), controls=everything, queue="model")
     for tab in tabs.children:
         if isinstance(tab, gr.Tab):
             own = controls.get(tab.id, ())
@@ -99,6 +101,19 @@ def choose_language(session: Session, language: object) -> None:
 def open_tab(tab: str, session: Session) -> None:
     """Show another tab."""
     session.tab = tab
+
+
+def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
+    """Compute what the open tab lacks, until it lacks nothing more."""
+    with session.analysing:
+        done: object = None
+        while True:
+            tab, wanted = renderer.wanted(session.snapshot())
+            if wanted is None or (tab, wanted) == done:
+                return
+            done = tab, wanted
+            yield from renderer.analyses[tab].run(session)
+            yield
 
 
 def miss_frame(session: Session) -> None:

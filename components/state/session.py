@@ -190,7 +190,7 @@ class Session:
         self.resources = ExitStack()
         self.sent: dict[str, Any] = {}  # what the browser was given, see `components.render`
         self.frame_number, self.missed_frame = 0, False
-        self.render_lock = threading.Lock()
+        self.render_lock, self.analysing = threading.Lock(), threading.Lock()
         self._states: dict[type, object] = {}
         self._states_lock = threading.Lock()
 
