@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +17,7 @@ from gpt.models.checkpoints.bpe_files import (
     specials,
     write_gpt2_files,
 )
-from gpt.models.checkpoints.untrusted import check_pickle, read_bytes, read_json
+from gpt.models.checkpoints.untrusted import read_json, read_pickle
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
 
 BPE, CHARACTERS, NANOGPT = "vocab.tiktoken", "characters.json", "meta.pkl"
@@ -141,21 +140,12 @@ def fit(found: Vocabulary, n_vocab: int) -> Vocabulary:
 
 
 def read_nanogpt_meta(path: Path) -> Characters:
-    """nanoGPT's meta.pkl: a pickled {"itos": {id: character}, ...}, checked before it is opened."""
-    data = read_bytes(path)
-    check_pickle(path.name, data)
+    """nanoGPT's meta.pkl: a pickled {"itos": {id: character}, ...}."""
+    meta = read_pickle(path)
     try:
-        itos = pickle.loads(data)["itos"]
+        itos = meta["itos"]  # type: ignore[index]
         return Characters([itos[i] for i in range(len(itos))])
-    except (
-        pickle.UnpicklingError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        EOFError,
-        OverflowError,
-    ) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise GPTError("vocabulary.nanogpt", file=path.name, reason=error) from None
 
 
