@@ -1,4 +1,4 @@
-"""What one pass should do differently. An argument of the call: the shared model never changes."""
+"""Interventions for one forward pass, given as an argument: the shared model never changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import get_args
+from typing import Any, get_args
 
 from torch import Tensor
 
@@ -18,10 +18,10 @@ PATCHABLE = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 @dataclass(frozen=True)
 class Patch:
-    """Put `value` in place of the named activation of one layer at one absolute position.
+    """Replaces the named activation of one layer at one absolute position.
 
-    name is one of PATCHABLE; the names are those of `LayerTrace`. value: (C,) for every text of the batch, or
-    (B, C), one for each. ids: the text in whose pass the value stood in the same place; None: it is from elsewhere.
+    name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts of the batch, or (B, C).
+    ids: the text whose pass has this value at the same place; None for another source.
     """
 
     name: str
@@ -44,16 +44,15 @@ def check_patchable(name: str) -> None:
 
 @dataclass(frozen=True)
 class Edits:
-    """The changes of one pass; the empty Edits() changes nothing.
+    """All interventions of one pass; Edits() changes nothing.
 
-    head_scale: {(layer, head): factor}; 0 switches a head off: its slice of what c_proj reads is zero.
-    attn_scale, mlp_scale: {layer: factor} on what a branch adds to the residual stream; 0 skips it.
+    head_scale: {(layer, head): factor} of a head's output before c_proj; 0 switches it off.
+    attn_scale, mlp_scale: {layer: factor} of what attention or feed-forward adds to the residual stream.
     activation: replaces the feed-forward activation of every layer.
-    drop_positions: leaves out the learned position embedding, or the rotation.
-    patches: values to put in, see `Patch`.
+    drop_positions: omits the position embedding or the rotary rotation.
+    patches: activations to replace.
 
-    Raises ValueError for an activation that `GPTConfig` does not know, a factor that is no finite number, and what
-    names no layer or head.
+    Raises ValueError for an unknown activation, a factor that is not a finite number, and keys of another form.
     """
 
     head_scale: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -81,7 +80,7 @@ class Edits:
                 raise GPTError("edits.factor", value=factor)
 
     def check(self, config: GPTConfig) -> None:
-        """Raise ValueError for a layer, head or position that the model does not have, or a patch of another width."""
+        """Raise ValueError for a layer, head or position that the model does not have, and a patch of another width."""
         heads = list(self.head_scale)
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
         for layer in layers:
@@ -99,27 +98,25 @@ class Edits:
                 raise GPTError("patch.shape", shape=shape, n=config.n_embd)
 
     def fitting(self, config: GPTConfig) -> Edits:
-        """Those of the edits that `check` lets pass for this model."""
-        layers, width = range(config.n_layer), config.n_embd
+        """The edits without those that `check` refuses for this model."""
+
+        def fits(**edit: Any) -> bool:
+            try:
+                Edits(**edit).check(config)
+            except ValueError:
+                return False
+            return True
+
         return replace(
             self,
-            head_scale={
-                at: x for at, x in self.head_scale.items() if at[0] in layers and at[1] in range(config.n_head)
-            },
-            attn_scale={layer: x for layer, x in self.attn_scale.items() if layer in layers},
-            mlp_scale={layer: x for layer, x in self.mlp_scale.items() if layer in layers},
-            patches=tuple(
-                patch
-                for patch in self.patches
-                if patch.layer in layers
-                and patch.position in range(config.block_size)
-                and patch.value.dim() in (1, 2)
-                and patch.value.shape[-1] == width
-            ),
+            head_scale={head: x for head, x in self.head_scale.items() if fits(head_scale={head: x})},
+            attn_scale={layer: x for layer, x in self.attn_scale.items() if fits(attn_scale={layer: x})},
+            mlp_scale={layer: x for layer, x in self.mlp_scale.items() if fits(mlp_scale={layer: x})},
+            patches=tuple(patch for patch in self.patches if fits(patches=(patch,))),
         )
 
-    def heads(self, layer: int, y: Tensor) -> Tensor:
-        """Scale the heads of one layer; y is (B, nh, T, hs), before they are joined."""
+    def scale_heads(self, layer: int, y: Tensor) -> Tensor:
+        """Scale the outputs y (B, nh, T, hs) of the heads of one layer."""
         scales = {head: factor for (where, head), factor in self.head_scale.items() if where == layer}
         if scales:
             y = y.clone()
@@ -127,8 +124,8 @@ class Edits:
                 y[:, head] *= factor
         return y
 
-    def value(self, layer: int | None, name: str, value: Tensor, start: int) -> Tensor:
-        """Scale and patch one named value, (B, T, C), whose first row is the absolute position `start`."""
+    def apply(self, layer: int | None, name: str, value: Tensor, start: int) -> Tensor:
+        """Scale and patch a named activation (B, T, C) of one layer. start: absolute position of its first row."""
         scale = {"attn_out": self.attn_scale, "mlp_out": self.mlp_scale}.get(name, {}).get(layer, 1.0)
         if scale != 1.0:
             value = value * scale

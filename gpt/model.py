@@ -114,7 +114,7 @@ class ForwardContext:
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
         """Apply the edits to a named activation, record it in the trace, and return it."""
         if self.edits is not None:
-            value = self.edits.value(layer, name, value, self.start)
+            value = self.edits.apply(layer, name, value, self.start)
         if self.trace is not None:
             self.trace.record(layer, name, value)
         return value
@@ -141,7 +141,7 @@ class CausalSelfAttention(nn.Module):
         attention = self.eager_attention if ctx.trace is not None and ctx.trace.attention else self.sdpa_attention
         y = attention(q, k, v, ctx)  # (B, nh, T, hs)
         if ctx.edits is not None:
-            y = ctx.edits.heads(self.layer, y)
+            y = ctx.edits.scale_heads(self.layer, y)
         y = y.transpose(1, 2).reshape(B, T, C)  # concatenate the heads
         return self.resid_dropout(self.c_proj(y))
 

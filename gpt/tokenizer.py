@@ -1,4 +1,4 @@
-"""Text to token ids and back: byte-level BPE, run by tiktoken."""
+"""Text to token ids and back: byte-level BPE by tiktoken."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ import base64
 import codecs
 from operator import index
 from pathlib import Path
+from typing import Protocol
 
 import tiktoken
 
 from gpt.errors import GPTError
 
 END_OF_TEXT = "<|endoftext|>"
-# How GPT-2 cuts text into words before merging bytes (its released encoder.py, in tiktoken's spelling).
+# Pre-tokenisation: words within which bytes are merged (GPT-2's encoder.py, in tiktoken's syntax).
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
 
-class Tokenizer:
-    """One vocabulary. Text is plain text: a typed "<|endoftext|>" is characters, never the control token.
+class Vocabulary(Protocol):
+    """The interface of every model's tokenizer. eot_id: id of the end-of-text token, None without one."""
 
-    eot_id is the id of the end-of-text token, None if the vocabulary has none.
-    """
+    n_vocab: int
+    eot_id: int | None
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, ids: list[int]) -> str: ...
+
+    def token_bytes(self, token_id: int) -> bytes: ...
+
+
+class Tokenizer:
+    """A byte-level BPE vocabulary. "<|endoftext|>" in a text is encoded as characters, never as the control token."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self.encoding = encoding
@@ -28,28 +39,28 @@ class Tokenizer:
         self.eot_id = encoding._special_tokens.get(END_OF_TEXT)
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text; half a surrogate pair, which is no character, becomes U+FFFD."""
+        """Token ids of a text; unpaired surrogates become U+FFFD."""
         return self.encoding.encode_ordinary(text.encode("utf-8", "replace_surrogate").decode())
 
     def decode(self, ids: list[int]) -> str:
-        """The text of some ids; bytes that form no character become U+FFFD."""
+        """Text of some ids; undecodable bytes become U+FFFD."""
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes that one token stands for, often not a whole character."""
+        """Bytes of one token, not necessarily whole characters. Raises ValueError for an id that does not exist."""
         if not 0 <= token_id < self.n_vocab:
             raise GPTError("token.unknown", token=token_id, last=self.n_vocab - 1)
         return self.encoding.decode_single_token_bytes(token_id)
 
 
 class IncrementalDecoder:
-    """Bytes in, characters out as soon as they are whole: what streaming text needs."""
+    """UTF-8 decoder for a stream of bytes: returns each character once it is complete."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, data: bytes, final: bool = False) -> str:
-        """The characters completed by these bytes; `final` also gives up on an unfinished one (U+FFFD)."""
+        """The characters completed by these bytes; final: an incomplete one at the end becomes U+FFFD."""
         return self._decoder.decode(data, final)
 
 
@@ -62,8 +73,8 @@ def _replace_surrogate(error: UnicodeError) -> tuple[bytes, int]:
 codecs.register_error("replace_surrogate", _replace_surrogate)
 
 
-def whole_ids(ids: object) -> list[int]:
-    """Token ids as whole numbers of Python, from a list, an array or a tensor. Raises ValueError for anything else."""
+def as_token_ids(ids: object) -> list[int]:
+    """Token ids as Python integers, from a list, an array or a tensor. Raises ValueError for anything else."""
     try:
         given = list(ids)
         if isinstance(ids, bytes | bytearray) or any(isinstance(token_id, bool) for token_id in given):
@@ -74,9 +85,9 @@ def whole_ids(ids: object) -> list[int]:
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
-    """Read a vocabulary in tiktoken's format: a line per token, its bytes in base64 and its id.
+    """Read a vocabulary file in tiktoken's format: a line per token, its bytes in base64 and its id.
 
-    The end-of-text token gets the id after the last. Raises ValueError for a file that is not one.
+    The end-of-text token gets the id after the last. Raises ValueError for any other file.
     """
     path = Path(path)
     try:
@@ -96,7 +107,7 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
 
 
 def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
-    """Write a vocabulary in tiktoken's format."""
+    """Write a vocabulary file in tiktoken's format."""
     lines = (
         f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in sorted(ranks.items(), key=lambda t: t[1])
     )
@@ -104,5 +115,5 @@ def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
 
 
 def gpt2_tokenizer() -> Tokenizer:
-    """GPT-2's own vocabulary of 50,257 tokens, from tiktoken's copy (TIKTOKEN_CACHE_DIR) or the network."""
+    """GPT-2's vocabulary of 50,257 tokens, from tiktoken's cache (TIKTOKEN_CACHE_DIR) or the network."""
     return Tokenizer(tiktoken.get_encoding("gpt2"))

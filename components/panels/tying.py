@@ -19,7 +19,8 @@ from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
 from gpt import PRESETS, Generation, GPTConfig, get_model
-from gpt.experiments import nearest_tokens, shared_matrix, tying
+from gpt.analysis.embeddings import nearest_tokens
+from gpt.experiments import shared_matrix, tying
 from gpt.experiments.shapes import UNTIED_124M
 
 PICKED, UNTIED = "picked", "untied"
@@ -131,6 +132,7 @@ def nearest(document: Generation, values: Values, ui: TyingPanel, language: Lang
     position = values[ui.playground.session].selection.at(document)
     tokenizer, token_id = document.loaded.tokenizer, document.ids[position]
     lines = [[t(f"tying.near.{key}", language) for key in ("token", "similarity")]]
-    for neighbour in nearest_tokens(document.loaded.model, token_id, NEIGHBOURS):
-        lines.append([visible(token_text(tokenizer, neighbour.token_id)), decimal(neighbour.similarity, 3)])
+    found = nearest_tokens(document.loaded.model, token_id, NEIGHBOURS)
+    for near, cosine in zip(found.token.tolist(), found.cosine.tolist(), strict=True):
+        lines.append([visible(token_text(tokenizer, near)), decimal(cosine, 3)])
     return t("tying.near", language, token=quoted(tokenizer, token_id)), table_value(lines)

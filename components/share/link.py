@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from components.errors import PageError
 from components.state.settings import LIMITS, number
 from gpt import SamplingParams
-from gpt.documents.branches import How
+from gpt.documents.token_tree import How
 
 MAX_LINK = 4000  # characters of a query: what browsers, proxies and messages carry
 _MAX_READ = 4 * MAX_LINK  # a longer one was not made here

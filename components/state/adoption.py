@@ -44,8 +44,8 @@ def remark(session: Session) -> Message | None:
     document = session.document
     if document is None:
         return None
-    if document.forgotten:
-        return Message("tree.forgotten", {"n": f"{len(document.forgotten):,}"})
+    if document.evicted:
+        return Message("tree.forgotten", {"n": f"{len(document.evicted):,}"})
     if document.loaded.name == "untrained":
         return Message("untrained.note")
     return None if session.prompt else Message("prompt.started_empty")

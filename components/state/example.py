@@ -8,7 +8,7 @@ from components.state.selection import Selection
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
 from gpt import Generation, LoadedModel
-from gpt.documents.branches import History
+from gpt.documents.token_tree import History
 
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
 EXAMPLE_LENGTH = 40

@@ -16,7 +16,7 @@ from components.state.settings import Settings
 from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
 from gpt import Edits, FinishReason, Generation, GPTConfig, LoadedModel, SamplingParams, Tokenizer
-from gpt.documents.branches import History
+from gpt.documents.token_tree import History
 
 S = TypeVar("S")
 MAX_ARCHIVED_DOCUMENTS = 8  # texts that another took the place of, for undo

@@ -1,4 +1,4 @@
-"""What the heads look at: views of the attention weights, and the part that each head plays."""
+"""Views of the attention weights, and the roles of heads measured on a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpt.analysis import check_layer, only_text, widened
+from gpt.analysis.tracing import check_layer, single_sequence, to_float32
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -17,68 +17,48 @@ from gpt.trace import Trace
 
 @torch.inference_mode()
 def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
-    """(T, S): attention weights averaged over the heads of one layer, or of all layers for None; rows sum to 1."""
+    """(T, S): attention weights averaged over the heads of one layer, or of all layers for None. Rows sum to 1."""
     if layer is not None:
         check_layer(trace, layer)
     layers = trace.layers if layer is None else [trace.layers[layer]]
-    return sum(only_text(each.attn_weights).mean(dim=0) for each in layers) / len(layers)
+    return torch.stack([single_sequence(each.attn_weights).mean(dim=0) for each in layers]).mean(dim=0)
 
 
 @torch.inference_mode()
 def value_weighted(model: GPT, trace: Trace, layer: int) -> Tensor:
-    """(nh, T, S): the length of what each token sends to each other, |w_ts v_s W_h|, in units of the stream.
+    """(nh, T, S): norm of the vector that a head moves from each key to each query, |w_ts v_s W_h|.
 
-    W_h is the head's slice of c_proj: a large weight on a value of almost no length moves nothing. `rows_to_one`
-    makes shares of it. Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.
+    W_h is the head's slice of c_proj. Unlike the weight, it is 0 where the value vector is 0.
+    Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.
     """
     check_layer(trace, layer)
-    weights, v = only_text(trace.layers[layer].attn_weights), only_text(trace.layers[layer].attn_v)
-    w = widened(model.h[layer].attn.c_proj.weight).T.unflatten(0, (model.config.n_head, -1))  # (nh, hs, C)
+    weights, v = single_sequence(trace.layers[layer].attn_weights), single_sequence(trace.layers[layer].attn_v)
+    w = to_float32(model.h[layer].attn.c_proj.weight).T.unflatten(0, (model.config.n_head, -1))  # (nh, hs, C)
     return weights * (v @ w).norm(dim=-1)[:, None]  # (nh, T, S) x (nh, 1, S)
 
 
-def without_first(weights: Tensor) -> Tensor:
-    """(..., T, S) weights without the first token, where heads with nothing to do rest; rows sum to 1 again.
+def without_first_token(weights: Tensor) -> Tensor:
+    """(..., T, S): weights without the first token, the attention sink; rows sum to 1 again.
 
-    The row of the first token itself has nothing left and becomes 0, as does any that looked nowhere else.
+    Rows with no weight elsewhere, as that of the first token itself, are 0.
     Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (2023), arXiv 2309.17453.
     """
     rest = weights.clone()
     rest[..., 0] = 0
-    return rows_to_one(rest)
+    return normalize_rows(rest)
 
 
-def rows_to_one(weights: Tensor) -> Tensor:
-    """(..., T, S), each row divided by its sum; a row of zeros stays one."""
+def normalize_rows(weights: Tensor) -> Tensor:
+    """(..., T, S): each row divided by its sum; rows of 0 stay 0."""
     total = weights.sum(dim=-1, keepdim=True)
     return weights / total.where(total > 0, 1)
 
 
-@torch.inference_mode()
-def rollout(trace: Trace, layer: int | None = None) -> Tensor:
-    """(T, T): how much of each input token is in each position after a layer, the last for None; rows sum to 1.
-
-    The product of (W + I) / 2 from the first layer up, W the mean of a layer's heads and I the shortcut around it.
-    Abnar and Zuidema, "Quantifying Attention Flow in Transformers" (2020), arXiv 2005.00928.
-    Raises ValueError for the trace of a pass that had earlier tokens in a cache.
-    """
-    last = len(trace.layers) - 1 if layer is None else layer
-    check_layer(trace, last)
-    T, S = trace.layers[0].attn_weights.shape[-2:]
-    if T != S:
-        raise GPTError("analysis.rollout_trace", traced=T, total=S)
-    flow = shortcut = torch.eye(T, device=trace.final_norm.device)
-    for index in range(last + 1):
-        weights = mean_weights(trace, index)
-        flow = (weights + shortcut) / 2 @ flow.to(weights)
-    return flow
-
-
 @dataclass(frozen=True)
 class HeadRoles:
-    """Scores of every head, each (n_layer, n_head), 0 to 1: the weight that goes where the role says, on average.
+    """Scores of every head, each (n_layer, n_head), 0 to 1: mean weight on the positions that define the role.
 
-    previous_token: weight on the token just before; mean over all positions but the first.
+    previous_token: weight on the token before; mean over all positions but the first.
     first_token: weight on the first token of the text; mean over all positions but the first.
     same_token: weight on earlier tokens with the same id ("duplicate token heads"; Wang et al. 2022, arXiv
         2211.00593); mean over the positions whose token occurred before.
@@ -96,7 +76,7 @@ class HeadRoles:
 
 @torch.inference_mode()
 def head_roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
-    """Measure the roles of all heads on one text. Raises ValueError where ids are not the ids of the trace."""
+    """Scores of all heads on one text. Raises ValueError where ids are not as many as the positions of the trace."""
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if not T == S == len(ids):
         raise GPTError("analysis.ids_trace", n=len(ids), traced=T, total=S)
@@ -105,29 +85,29 @@ def head_roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
     earlier = place < place[:, None]  # (T, T), [query, key]
     same = (text == text[:, None]) & earlier
     after = same.roll(1, dims=1) & earlier  # no earlier token is the last: what wraps around is False
-    roles = {
+    targets = {
         "previous_token": place == place[:, None] - 1,
         "first_token": earlier & (place == 0),
         "same_token": same,
         "induction": after,
     }
-    scores: dict[str, list[Tensor]] = {name: [] for name in roles}
+    scores: dict[str, list[Tensor]] = {name: [] for name in targets}
     for layer in trace.layers:
-        weights = only_text(layer.attn_weights)  # (nh, T, T)
-        for name, there in roles.items():
-            on_target = (weights * there).sum(dim=-1)  # (nh, T)
-            scores[name].append(on_target[:, there.any(dim=-1)].mean(dim=-1))
+        weights = single_sequence(layer.attn_weights)  # (nh, T, T)
+        for name, target in targets.items():
+            on_target = (weights * target).sum(dim=-1)  # (nh, T)
+            scores[name].append(on_target[:, target.any(dim=-1)].mean(dim=-1))
     return HeadRoles(**{name: torch.stack(rows) for name, rows in scores.items()})
 
 
 def repeated_random_ids(
     config: GPTConfig, generator: torch.Generator, *, length: int = 50, start: int | None = None
 ) -> list[int]:
-    """Random different ids, then the same again: nothing but the repetition tells what comes next.
+    """A sequence of different random ids, twice: only the repetition predicts the next token.
 
-    length: of one half, less where the context or the vocabulary is too small. start: an id to put in front once,
-    such as end-of-text, which the model is used to seeing first. `head_roles(...).induction` on a trace of this text
-    is the prefix-matching score of Olsson et al. (2022), arXiv 2209.11895, with two copies.
+    length: of one copy; less where the context or the vocabulary is too small. start: an id put in front once,
+    such as end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of
+    Olsson et al. (2022), arXiv 2209.11895, with two copies.
     """
     front = [] if start is None else [start]
     length = min(length, (config.block_size - len(front)) // 2, config.vocab_size - len(front))

@@ -1,4 +1,4 @@
-"""Activation patching: put one activation of a clean run into a corrupted run and see how much of the answer returns.
+"""Activation patching: activations of a clean run put into a corrupted run, one at a time.
 
 Sources: Meng et al., "Locating and Editing Factual Associations in GPT" (2022), arXiv 2202.05262; Wang et al.,
 "Interpretability in the Wild" (2022), arXiv 2211.00593.
@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpt.analysis import BATCH_TOKENS, Progress, check_token, only_text, states_from, trace_text, widened
+from gpt.analysis.tracing import (
+    MAX_BATCH_TOKENS,
+    check_token,
+    hidden_states_from,
+    single_sequence,
+    to_float32,
+    trace_text,
+)
+from gpt.background import Progress
 from gpt.edits import Edits, Patch, check_patchable
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -21,9 +29,9 @@ from gpt.trace import Trace
 
 @dataclass(frozen=True)
 class PatchSweep:
-    """recovered: (n_layer, T), the logit difference with one layer and position patched, 0 as corrupted, 1 as clean.
+    """recovered: (n_layer, T), the logit difference with one layer and position patched; 0 as corrupted, 1 as clean.
 
-    clean, corrupted: logit of the answer less logit of the other token after the last position of either text.
+    clean, corrupted: logit of the answer minus logit of the other token, after the last position of each text.
     """
 
     recovered: Tensor
@@ -32,7 +40,7 @@ class PatchSweep:
 
 
 def patch_from(model: GPT, ids: Sequence[int], name: str, layer: int, position: int) -> Patch:
-    """What stands at one place in a pass over another text, to be put into the same place of this one.
+    """The activation of one name, layer and position in a pass over `ids`, as a patch for the same place.
 
     Raises ValueError for a name, token, layer or position that does not exist.
     """
@@ -45,14 +53,14 @@ def patch_from(model: GPT, ids: Sequence[int], name: str, layer: int, position: 
         raise GPTError("layer.unknown", layer=layer, last=model.config.n_layer - 1)
     for token in ids:
         check_token(model, token)
-    trace = _One(layer, name)
+    trace = _ActivationTrace(layer, name)
     with torch.inference_mode():
         model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
     return Patch(name, layer, position, trace.value[0, position].clone(), tuple(ids))
 
 
-class _One(Trace):
-    """A trace that keeps one value, so that a long text needs no memory."""
+class _ActivationTrace(Trace):
+    """A trace that keeps one activation only, to save memory."""
 
     def __init__(self, layer: int, name: str) -> None:
         super().__init__(attention=False)
@@ -63,8 +71,8 @@ class _One(Trace):
             self.value = value.detach()
 
 
-def is_from(model: GPT, patch: Patch) -> bool:
-    """Whether the patch is what `patch_from` makes of its text in this model."""
+def is_patch_of_model(model: GPT, patch: Patch) -> bool:
+    """Whether `patch_from` with the patch's ids and this model gives the same value, within 1e-3."""
     try:
         value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position).value
     except ValueError:
@@ -83,11 +91,11 @@ def patch_sweep(
     name: str = "resid_pre",
     progress: Progress | None = None,
 ) -> PatchSweep:
-    """Patch the named activation, one of PATCHABLE, at each layer and position in turn; read the last position.
+    """Patch the named activation, one of PATCHABLE, at each layer and position in turn.
 
-    clean, corrupted: ids of two texts of one length. answer: what follows the clean text; other: what follows the
-    corrupted one. Several positions run as one batch; those before the texts differ recover nothing, and do not run.
-    progress: called with (passes done, passes in all).
+    clean, corrupted: ids of two texts of the same length. answer: the token that follows the clean text; other: the
+    one that follows the corrupted text. Positions before the first difference recover nothing and are skipped.
+    progress: called with (passes done, passes in total).
     Raises ValueError where the lengths differ, or both texts give the same logit difference.
     """
     check_patchable(name)
@@ -96,34 +104,34 @@ def patch_sweep(
         raise GPTError("patch.lengths_differ", clean=T, corrupted=len(corrupted))
     for token in (answer, other):
         check_token(model, token)
-    direction = widened(model.lm_head.weight[answer]) - widened(model.lm_head.weight[other])  # (C,)
-    runs = [trace_text(model, ids) for ids in (clean, corrupted)]
-    best, worst = (only_text(run.final_norm)[-1] @ direction for run in runs)
+    direction = to_float32(model.lm_head.weight[answer]) - to_float32(model.lm_head.weight[other])  # (C,)
+    traces = [trace_text(model, ids) for ids in (clean, corrupted)]
+    best, worst = (single_sequence(trace.final_norm)[-1] @ direction for trace in traces)
     if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
-        raise GPTError("patch.no_difference", difference=best)
+        raise GPTError("patch.no_difference", difference=best.item())
 
-    size = max(1, BATCH_TOKENS // T)
-    first = next(place for place in range(T) if clean[place] != corrupted[place])  # before it both runs are the same
+    size = max(1, MAX_BATCH_TOKENS // T)
+    first = next(position for position in range(T) if clean[position] != corrupted[position])
     starts = range(first, T, size)
     recovered = worst.expand(model.config.n_layer, T).clone()
     for layer in range(model.config.n_layer):
-        good, bad = (getattr(run.layers[layer], name)[0] for run in runs)  # each (T, C)
+        good, bad = (getattr(trace.layers[layer], name)[0] for trace in traces)  # each (T, C)
         for number, start in enumerate(starts):
-            places = range(start, min(start + size, T))
-            edits = Edits(patches=tuple(one_row_each(name, layer, places, good, bad)))
-            stream = runs[1].layers[layer].resid_pre.expand(len(places), -1, -1)
-            states = states_from(model, stream, layer, edits)[:, -1]  # (n, C)
-            recovered[layer, places.start : places.stop] = widened(states) @ direction
+            positions = range(start, min(start + size, T))
+            edits = Edits(patches=tuple(batched_patches(name, layer, positions, good, bad)))
+            resid_pre = traces[1].layers[layer].resid_pre.expand(len(positions), -1, -1)
+            states = hidden_states_from(model, resid_pre, layer, edits)[:, -1]  # (n, C)
+            recovered[layer, positions.start : positions.stop] = to_float32(states) @ direction
             if progress is not None:
                 progress(layer * len(starts) + number + 1, model.config.n_layer * len(starts))
     return PatchSweep((recovered - worst) / (best - worst), best.item(), worst.item())
 
 
-def one_row_each(name: str, layer: int, places: range, good: Tensor, bad: Tensor) -> list[Patch]:
-    """Patches for a batch in which the n-th text gets the good value at the n-th place and keeps the bad elsewhere."""
+def batched_patches(name: str, layer: int, positions: range, good: Tensor, bad: Tensor) -> list[Patch]:
+    """Patches of a batch whose n-th text takes the good value at the n-th position, the bad values elsewhere."""
     patches = []
-    for row, place in enumerate(places):
-        value = bad[place].repeat(len(places), 1)  # (n, C)
-        value[row] = good[place]
-        patches.append(Patch(name, layer, place, value))
+    for row, position in enumerate(positions):
+        value = bad[position].repeat(len(positions), 1)  # (n, C)
+        value[row] = good[position]
+        patches.append(Patch(name, layer, position, value))
     return patches

@@ -1,4 +1,4 @@
-"""Along the residual stream: lengths and shares, the neurons that write into it, the embeddings it starts from."""
+"""Norms along the residual stream, and the feed-forward neurons that write most into it."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis import check_layer, check_position, check_token, only_text, widened
-from gpt.analysis.attribution import frozen_scale
-from gpt.errors import GPTError
+from gpt.analysis.attribution import final_norm_scale
+from gpt.analysis.tracing import check_layer, check_position, single_sequence, to_float32
 from gpt.model import GPT
 from gpt.trace import Trace
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamNorms:
     """The residual stream and what is added to it, layer by layer; each tensor is (n_layer, T).
 
-    resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean lengths of the activations of that name.
-    added: length of what the layer adds, attn_out and mlp_out together.
-    kept_share, attn_share, mlp_share: of resid_post, what comes from resid_pre, attention and feed-forward: a part's
-        component along resid_post over the length of resid_post. They sum to 1 (patches aside); one that works
-        against the others is negative.
+    resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of the activations of that name.
+    added: norm of attn_out + mlp_out.
+    kept_share, attn_share, mlp_share: fractions of resid_post from resid_pre, attention and feed-forward: the part's
+        component along resid_post over the norm of resid_post. They sum to 1 unless patched, and can be negative.
     """
 
     resid_pre: Tensor
@@ -38,36 +36,36 @@ class Stream:
 
 
 @torch.inference_mode()
-def stream_lengths(trace: Trace) -> Stream:
-    """How long the stream and its additions are at every layer and position, and who makes up the stream."""
+def stream_norms(trace: Trace) -> StreamNorms:
+    """Norms and shares at every layer and position of a trace."""
     rows: dict[str, list[Tensor]] = {}
     for layer in trace.layers:
         names = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
-        vectors = {name: only_text(getattr(layer, name)) for name in names}  # each (T, C)
-        whole = vectors["resid_post"]
+        vectors = {name: single_sequence(getattr(layer, name)) for name in names}  # each (T, C)
+        total = vectors["resid_post"]
         for name, vector in vectors.items():
             rows.setdefault(name, []).append(vector.norm(dim=-1))
         rows.setdefault("added", []).append((vectors["attn_out"] + vectors["mlp_out"]).norm(dim=-1))
         for name, part in (("kept_share", "resid_pre"), ("attn_share", "attn_out"), ("mlp_share", "mlp_out")):
-            share = (vectors[part] * whole).sum(dim=-1) / whole.square().sum(dim=-1)
+            share = (vectors[part] * total).sum(dim=-1) / total.square().sum(dim=-1)
             rows.setdefault(name, []).append(share)
-    return Stream(**{name: torch.stack(values) for name, values in rows.items()})
+    return StreamNorms(**{name: torch.stack(values) for name, values in rows.items()})
 
 
 @dataclass(frozen=True)
 class Neurons:
-    """The k neurons of a layer that write most into the stream at a position, the strongest first.
+    """The k neurons of a layer that write most into the stream at a position, strongest first.
 
-    index, pre, post, length: (k,), which neuron; its activation before and after the activation function; the
-        length of what it adds to the stream, |post| x |its column of c_proj|.
-    up, down: (k, n) token ids whose logits it raises and lowers most. up_logit, down_logit: (k, n), by how much, on
-        its direct way through the last LayerNorm with its scale frozen.
+    index: (k,) of the neuron. pre, post: (k,) its activation before and after the activation function.
+    norm: (k,) of the vector that it adds to the stream, |post| x |its column of c_proj|.
+    up, down: (k, n) ids of the tokens whose logits it raises and lowers most, directly through the final LayerNorm
+        with a constant scale. up_logit, down_logit: (k, n) the changes of these logits.
     """
 
     index: Tensor
     pre: Tensor
     post: Tensor
-    length: Tensor
+    norm: Tensor
     up: Tensor
     up_logit: Tensor
     down: Tensor
@@ -78,57 +76,29 @@ class Neurons:
 def strongest_neurons(
     model: GPT, trace: Trace, layer: int, position: int, *, k: int = 10, n_tokens: int = 8
 ) -> Neurons:
-    """What the feed-forward part of a layer writes at a position, neuron by neuron (before edits scale the branch).
+    """The neurons of a feed-forward part at a position, before edits scale its output.
 
     Geva et al., "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary Space"
     (2022), arXiv 2203.14680. Raises ValueError for a layer or position that was not traced.
     """
     check_layer(trace, layer)
     check_position(trace, position)
-    columns = widened(model.h[layer].mlp.c_proj.weight)  # (C, n_ff)
-    pre, post = (only_text(values)[position] for values in (trace.layers[layer].mlp_pre, trace.layers[layer].mlp_post))
-    best = (post.abs() * columns.norm(dim=0)).topk(min(k, len(post)))
-    written = post[best.indices, None] * columns.T[best.indices]  # (k, C)
-    normed = (written - written.mean(dim=-1, keepdim=True)) / frozen_scale(model, trace, position)
-    logits = F.linear(normed * widened(model.ln_f.weight), widened(model.lm_head.weight))  # (k, vocab_size)
+    c_proj = to_float32(model.h[layer].mlp.c_proj.weight)  # (C, n_ff)
+    traced = trace.layers[layer]
+    pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)
+    top = (post.abs() * c_proj.norm(dim=0)).topk(min(k, len(post)))
+    written = post[top.indices, None] * c_proj.T[top.indices]  # (k, C)
+    normed = (written - written.mean(dim=-1, keepdim=True)) / final_norm_scale(model, trace, position)
+    logits = F.linear(normed * to_float32(model.ln_f.weight), to_float32(model.lm_head.weight))  # (k, vocab_size)
     n_tokens = min(n_tokens, model.config.vocab_size)
     up, down = logits.topk(n_tokens), logits.topk(n_tokens, largest=False)
     return Neurons(
-        best.indices,
-        pre[best.indices],
-        post[best.indices],
-        best.values,
-        up.indices,
-        up.values,
-        down.indices,
-        down.values,
+        index=top.indices,
+        pre=pre[top.indices],
+        post=post[top.indices],
+        norm=top.values,
+        up=up.indices,
+        up_logit=up.values,
+        down=down.indices,
+        down_logit=down.values,
     )
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Tokens in order of closeness: ids and cosines, each (k,)."""
-
-    token: Tensor
-    cosine: Tensor
-
-
-@torch.inference_mode()
-def nearest_tokens(model: GPT, token: int, k: int = 10) -> Neighbours:
-    """The k tokens whose embeddings point most nearly the same way as that of `token`, which is left out."""
-    check_token(model, token)
-    wte = widened(model.wte.weight)  # (vocab_size, C)
-    lengths = wte.norm(dim=-1)
-    cosine = wte @ wte[token] / (lengths * lengths[token]).clamp(min=1e-12)
-    cosine[token] = -torch.inf
-    best = cosine.topk(min(k, len(wte) - 1))
-    return Neighbours(best.indices, best.values)
-
-
-@torch.inference_mode()
-def position_similarity(model: GPT) -> Tensor:
-    """(block_size, block_size): cosines between the learned position embeddings. Raises ValueError without them."""
-    if model.wpe is None:
-        raise GPTError("analysis.no_position_embeddings")
-    unit = F.normalize(widened(model.wpe.weight), dim=-1)
-    return unit @ unit.T

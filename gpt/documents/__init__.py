@@ -1,1 +1,1 @@
-"""The text a person steers: its branches, what the model made of each, and what can be told of it."""
+"""Documents: a text with branches, the model's activations for it, and everything computed from both."""

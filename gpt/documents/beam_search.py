@@ -1,8 +1,7 @@
-"""Beam search, with everything that it looked at: the beams, and the candidates that were dropped.
+"""Beam search that records every candidate, pruned ones included.
 
-The best few texts are carried on side by side, by the sum of their tokens' log-probabilities. Order, ends and the
-rule for stopping are those of transformers (`generation/utils.py`, early_stopping=False). Length penalty: Wu et al.,
-"Google's Neural Machine Translation System" (2016), arXiv 1609.08144, in the simpler form that transformers uses.
+Order, ends and the stopping rule are those of transformers (`generation/utils.py`, early_stopping=False). Length
+penalty: Wu et al., "Google's Neural Machine Translation System" (2016), arXiv 1609.08144, as simplified there.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from torch import Tensor
 from gpt.cache import KVCache
 from gpt.documents.generation import Generation
 from gpt.errors import GPTError
-from gpt.sampling import is_number, is_whole
+from gpt.sampling import is_integer, is_number
 
 MAX_WIDTH = 32
 Fate = Literal["kept", "pruned", "finished"]
@@ -26,12 +25,12 @@ Fate = Literal["kept", "pruned", "finished"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """One token that a beam could have gone on with.
+    """One possible continuation of a beam by one token.
 
-    number: its place in `BeamSearch.candidates`. parent: the number of the candidate before it, None right after
-    the document. depth: 1 for the first new token. log_probability: of this token, nats; total: of all new tokens.
+    number: index in `BeamSearch.candidates`. parent: number of the candidate before it, None right after the
+    document. depth: 1 for the first new token. log_probability: of this token, nats; total: of all new tokens.
     score: total / depth^length_penalty, by which finished texts are compared.
-    fate: "kept" goes on, "finished" is a whole text, "pruned" is dropped.
+    fate: "kept" is continued, "finished" is a complete text, "pruned" is dropped.
     """
 
     number: int
@@ -46,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Beam:
-    """A finished text: its new tokens, end-of-text included, its score, and the candidate that it ends with."""
+    """A finished text. ids: its new tokens, end-of-text included. candidate: number of the last one."""
 
     ids: tuple[int, ...]
     score: float
@@ -54,18 +53,18 @@ class Beam:
 
 
 class BeamSearch:
-    """The search from the end of a document, which stays as it is; each step carries every beam on by one token.
+    """A search from the end of a document, which it does not change; each step extends every beam by one token.
 
-    width: beams, 1..32. length_penalty: above 0 favours longer texts, below 0 shorter ones.
-    candidates: all that were looked at, twice the width a step, each after its parent: the tree as data.
-    finished: the best whole texts so far, at most `width`, the best first.
-    Raises ValueError for other numbers and for a full document.
+    width: number of beams, 1 to MAX_WIDTH. length_penalty: above 0 favours longer texts, below 0 shorter ones.
+    candidates: of all steps, 2 x width per step, each after its parent.
+    finished: the best finished texts so far, at most `width`, best first. done: whether the search has ended.
+    Raises ValueError for arguments out of range and for a full document.
     """
 
     def __init__(self, document: Generation, width: int, max_new_tokens: int, *, length_penalty: float = 1.0) -> None:
-        if not is_whole(width) or not 1 <= width <= MAX_WIDTH:
+        if not is_integer(width) or not 1 <= width <= MAX_WIDTH:
             raise GPTError("argument.whole_number_range", name="width", low=1, high=MAX_WIDTH, value=width)
-        if not is_whole(max_new_tokens) or max_new_tokens < 1:
+        if not is_integer(max_new_tokens) or max_new_tokens < 1:
             raise GPTError("argument.whole_number_min", name="max_new_tokens", low=1, value=max_new_tokens)
         if not is_number(length_penalty) or not -10 <= length_penalty <= 10:
             raise GPTError("argument.number_range", name="length_penalty", low=-10, high=10, value=length_penalty)
@@ -78,40 +77,43 @@ class BeamSearch:
         self.finished: list[Beam] = []
         self.done = False
         self._depth = 0
-        self._beams: list[int] = []  # candidates that go on
+        self._beams: list[int] = []  # numbers of the candidates that are continued
         self._totals = torch.zeros(1)  # (beams,)
         self._cache: KVCache | None = None
 
     @property
     def best(self) -> Beam:
-        """The best whole text. Raises ValueError while there is none."""
+        """The best finished text. Raises ValueError while there is none."""
         if not self.finished:
             raise GPTError("beam.none_finished")
         return self.finished[0]
 
     def run(self) -> Beam:
-        """Search to the end."""
+        """Run all steps."""
         for _ in self.steps():
             pass
         return self.best
 
     def steps(self) -> Iterator[list[Candidate]]:
-        """The candidates of each step, the likeliest first, until the search is done."""
+        """Yield the candidates of each step until the search is done."""
         while not self.done:
             yield self.step()
 
     @torch.inference_mode()
     def step(self) -> list[Candidate]:
-        """Carry every beam on by one token. Raises ValueError when the search is done."""
+        """Extend every beam by one token; returns the candidates, by descending total.
+
+        Raises ValueError when the search is done.
+        """
         if self.done:
             raise GPTError("beam.search_finished")
         log_p = self._logits().log_softmax(dim=1).cpu()  # (beams, vocab_size)
         totals = log_p + self._totals[:, None]
         count = min(2 * self.width, totals.numel())
-        values, places = totals.flatten().topk(count)
+        values, indices = totals.flatten().topk(count)
         possible = values > -math.inf
-        values, places = values[possible], places[possible]
-        rows, ids = places // totals.shape[1], places % totals.shape[1]
+        values, indices = values[possible], indices[possible]
+        rows, ids = indices // totals.shape[1], indices % totals.shape[1]  # of beams, of tokens
         self._depth += 1
         last, kept, new = self._depth == self.max_depth, [], []
         for order, (row, token_id, total) in enumerate(zip(rows.tolist(), ids.tolist(), values.tolist(), strict=True)):
@@ -136,11 +138,11 @@ class BeamSearch:
             new.append(candidate)
         ended = [Beam(self.ids(c.number), c.score, c.number) for c in new if c.fate == "finished"]
         self.finished = sorted([*self.finished, *ended], key=lambda beam: -beam.score)[: self.width]
-        self._go_on([new[order] for order in kept], rows[kept])
+        self._continue([new[order] for order in kept], rows[kept])
         return new
 
     def ids(self, number: int) -> tuple[int, ...]:
-        """The new tokens up to a candidate."""
+        """The new tokens up to and including a candidate."""
         ids, step = [], number
         while step is not None:
             ids.append(self.candidates[step].token_id)
@@ -148,7 +150,7 @@ class BeamSearch:
         return tuple(ids[::-1])
 
     def _logits(self) -> Tensor:
-        """(beams, vocab_size): one row after the document, then one a beam."""
+        """(beams, vocab_size); in the first step a single row, after the document."""
         document = self.document
         if self._depth == 0:
             document.read()
@@ -158,8 +160,8 @@ class BeamSearch:
         hidden = model.hidden_states(idx, cache=self._cache, edits=document.edits)  # (beams, 1, C)
         return model.lm_head(hidden[:, 0]).float()
 
-    def _go_on(self, kept: list[Candidate], rows: Tensor) -> None:
-        """Go on with these candidates, whose parents are the beams in `rows`; or see that no better text can come."""
+    def _continue(self, kept: list[Candidate], rows: Tensor) -> None:
+        """Make these candidates the beams, unless no better text can follow. rows: (n,) the beams they extend."""
         self._beams = [candidate.number for candidate in kept]
         self._totals = torch.tensor([candidate.total for candidate in kept])
         full = len(self.finished) == self.width

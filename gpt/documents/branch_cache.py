@@ -1,4 +1,4 @@
-"""What the model made of texts that are not being read now: kept for a return, up to a limit of memory."""
+"""Cached activations of the branches that are not current, up to a limit of memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpt.errors import GPTError
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A run of tokens, each following the one before. rows: their keys, values, queries and states, (..., n, width)."""
+class CachedSpan:
+    """Activations of consecutive nodes of a branch. rows: tensors (..., n, width), one row for each of the n nodes."""
 
     nodes: tuple[int, ...]
     rows: tuple[Tensor, ...]
@@ -22,64 +22,64 @@ class Piece:
     def n_bytes(self) -> int:
         return sum(row.numel() * row.element_size() for row in self.rows)
 
-    def from_(self, start: int) -> Piece:
-        """The same without its first tokens, in memory of its own."""
-        return Piece(self.nodes[start:], tuple(row[..., start:, :].clone() for row in self.rows))
+    def without_first(self, count: int) -> CachedSpan:
+        """The span without its first nodes, in memory of its own."""
+        return CachedSpan(self.nodes[count:], tuple(row[..., count:, :].clone() for row in self.rows))
 
 
-class Shelf:
-    """Rows of tokens that left the current path, each kept once: what a return takes back is not kept here as well.
+class BranchCache:
+    """Activations of nodes that left the current path, each stored once.
 
-    memory: bytes; beyond it the pieces that lie here longest are forgotten. forgotten: the tokens whose rows that
-    cost, until the model has read them again.
+    max_bytes: beyond it, the spans stored earliest are evicted. evicted: nodes whose activations were lost that way
+    and have not been computed again.
     """
 
-    def __init__(self, memory: int) -> None:
-        if memory < 0:
-            raise GPTError("argument.minimum", name="branch_memory", low=0, value=memory)
-        self.memory = memory
-        self.forgotten: set[int] = set()
-        self._pieces: OrderedDict[int, Piece] = OrderedDict()  # by first token, the oldest first
+    def __init__(self, max_bytes: int) -> None:
+        if max_bytes < 0:
+            raise GPTError("argument.minimum", name="max_branch_bytes", low=0, value=max_bytes)
+        self.max_bytes = max_bytes
+        self.evicted: set[int] = set()
+        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # by first node, in the order of storing
 
     @property
     def n_bytes(self) -> int:
-        """What it holds."""
-        return sum(piece.n_bytes for piece in self._pieces.values())
+        """Bytes of all spans."""
+        return sum(span.n_bytes for span in self._spans.values())
 
-    def copy(self) -> Shelf:
-        """Another one with the same pieces, which nobody changes."""
-        other = Shelf(self.memory)
-        other.forgotten, other._pieces = set(self.forgotten), self._pieces.copy()
+    def copy(self) -> BranchCache:
+        """An independent cache that shares the spans, which never change."""
+        other = BranchCache(self.max_bytes)
+        other.evicted, other._spans = set(self.evicted), self._spans.copy()
         return other
 
     def put(self, nodes: Sequence[int], rows: Sequence[Tensor], start: int) -> None:
-        """Keep the rows of some tokens; theirs are those from `start` on."""
+        """Copy the rows of consecutive nodes, which begin at `start` in each tensor."""
         end = start + len(nodes)
-        self._keep(Piece(tuple(nodes), tuple(row[..., start:end, :].clone() for row in rows)))
+        self._store(CachedSpan(tuple(nodes), tuple(row[..., start:end, :].clone() for row in rows)))
 
     def take(self, nodes: Sequence[int], rows: Sequence[Tensor], start: int) -> int:
-        """Put back the rows of tokens that follow each other, from `start` on; returns how many there were.
+        """Move the rows of the first nodes that are cached back into `rows` from `start` on; returns their number.
 
-        There are no gaps: a token comes here no later than those it follows, and so is forgotten no later.
+        Cached nodes form a prefix of `nodes`: a node is never stored later, nor evicted later, than its ancestors.
         """
         found = 0
-        while found < len(nodes) and nodes[found] in self._pieces:
-            piece = self._pieces.pop(nodes[found])
-            n = common_length(piece.nodes, nodes[found:])
-            for target, kept in zip(rows, piece.rows, strict=True):
-                target[..., start + found : start + found + n, :] = kept[..., :n, :]
-            if n < len(piece.nodes):
-                self._keep(piece.from_(n))
+        while found < len(nodes) and nodes[found] in self._spans:
+            span = self._spans.pop(nodes[found])
+            n = common_prefix_length(span.nodes, nodes[found:])
+            for target, cached in zip(rows, span.rows, strict=True):
+                target[..., start + found : start + found + n, :] = cached[..., :n, :]
+            if n < len(span.nodes):
+                self._store(span.without_first(n))
             found += n
         return found
 
-    def _keep(self, piece: Piece) -> None:
-        self._pieces[piece.nodes[0]] = piece
-        while self.n_bytes > self.memory:
-            self.forgotten.update(self._pieces.popitem(last=False)[1].nodes)
+    def _store(self, span: CachedSpan) -> None:
+        self._spans[span.nodes[0]] = span
+        while self.n_bytes > self.max_bytes:
+            self.evicted.update(self._spans.popitem(last=False)[1].nodes)
 
 
-def common_length(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many numbers two rows have in common from their beginning on."""
+def common_prefix_length(left: Sequence[int], right: Sequence[int]) -> int:
+    """Number of equal items at the beginning of both sequences."""
     shorter = min(len(left), len(right))
     return next((n for n in range(shorter) if left[n] != right[n]), shorter)

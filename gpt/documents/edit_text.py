@@ -1,12 +1,12 @@
-"""Edits as a short text, such as "h3.2=0,a1=0,act=relu,nopos", for a link or a command line, and back again.
+"""Edits as a short text, such as "h3.2=0,a1=0,act=relu,nopos", for links and the command line.
 
-h3.2=0     layer 3, head 2, times 0: off
-a1=0.5     what the attention of layer 1 adds, times 0.5
-f4=0       what the feed-forward part of layer 4 adds, times 0: skipped
-act=relu   another activation in every layer
-nopos      no positions
+h3.2=0     head_scale of layer 3, head 2
+a1=0.5     attn_scale of layer 1
+f4=0       mlp_scale of layer 4
+act=relu   activation
+nopos      drop_positions
 resid_pre2.5=17-4-99-4-21-7
-           a patch: what goes into layer 2 at position 5 is taken from a pass over the tokens 17, 4, 99 ...
+           patch of resid_pre in layer 2 at position 5 from a pass over the tokens 17, 4, 99 ...
 """
 
 from __future__ import annotations
@@ -22,19 +22,18 @@ from gpt.edits import PATCHABLE, Edits, Patch
 from gpt.errors import GPTError
 from gpt.model import GPT
 
-LARGEST = 10.0  # factor, either way: what a text from anywhere may ask for
-LONGEST = 40_000  # characters: every head of the largest GPT-2 scaled fits
+MAX_FACTOR = 10.0  # absolute value
+MAX_TEXT_CHARS = 40_000  # enough for a factor of every head of the largest GPT-2
 _SCALE = re.compile(r"(?:h(\d{1,4})\.(\d{1,4})|([af])(\d{1,4}))=(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)", re.ASCII)
 _PATCH = re.compile(rf"({'|'.join(PATCHABLE)})(\d{{1,4}})\.(\d{{1,7}})=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
 MAX_QUOTED_CHARS = 40  # of a part that an error names
-MOST_PATCHES = 16  # each is a pass over its text
+MAX_PATCHES = 16  # each costs a forward pass
 
 
 def format_edits(edits: Edits) -> str:
-    """The text, "" for no edits; heads first, then attention, feed-forward, activation, positions, patches.
+    """The text of some edits, "" for none: heads, attention, feed-forward, activation, positions, patches.
 
-    Raises ValueError for what `parse_edits` would refuse: patches that are from no text, which are nothing but numbers,
-    and factors beyond LARGEST.
+    Raises ValueError for a patch without ids and a factor beyond MAX_FACTOR.
     """
     parts = [f"h{layer}.{head}={_number(x)}" for (layer, head), x in sorted(edits.head_scale.items())]
     parts += [f"a{layer}={_number(x)}" for layer, x in sorted(edits.attn_scale.items())]
@@ -46,15 +45,15 @@ def format_edits(edits: Edits) -> str:
 
 
 def parse_edits(text: str, model: GPT | None = None) -> Edits:
-    """The edits of a text that anybody may have written, in any order.
+    """The edits of an untrusted text, in any order.
 
-    model: computes the values of patches; without one there may be none.
-    Raises ValueError, naming the part, for what is no edit, a factor beyond LARGEST, the same part twice, more than
-    MOST_PATCHES, or a patch that the model does not have.
-    Whether a model has the other layers and heads is for `Edits.check` or `Edits.fitting` to say.
+    model: computes the values of patches; without one, patches are refused.
+    Raises ValueError, naming the part, for anything but an edit, a factor beyond MAX_FACTOR, the same part twice, more
+    than MAX_PATCHES, and a patch whose place or tokens the model does not have. Other layers and heads are not
+    checked: see `Edits.check` and `Edits.fitting`.
     """
-    if len(text) > LONGEST:
-        raise GPTError("edit_text.too_long", limit=LONGEST, n=len(text))
+    if len(text) > MAX_TEXT_CHARS:
+        raise GPTError("edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
     heads: dict[tuple[int, int], float] = {}
     branches: dict[str, dict[int, float]] = {"a": {}, "f": {}}
     activation: Activation | None = None
@@ -69,14 +68,14 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
             if key in place:
                 raise GPTError("edit_text.duplicate", part=quoted)
             place[key] = float(factor)
-            if abs(place[key]) > LARGEST:
-                raise GPTError("edit_text.factor", part=quoted, limit=LARGEST)
+            if abs(place[key]) > MAX_FACTOR:
+                raise GPTError("edit_text.factor", part=quoted, limit=MAX_FACTOR)
         elif model is not None and (patch := _PATCH.fullmatch(part)) is not None:
             place = patch[1], int(patch[2]), int(patch[3])
             if place in patches:
                 raise GPTError("edit_text.duplicate", part=quoted)
-            if len(patches) == MOST_PATCHES:
-                raise GPTError("edit_text.too_many_patches", part=quoted, limit=MOST_PATCHES)
+            if len(patches) == MAX_PATCHES:
+                raise GPTError("edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
             patches[place] = patch_from(model, [int(token) for token in patch[4].split("-")], *place)
         elif part == "nopos" and not drop_positions:
             drop_positions = True
@@ -91,8 +90,10 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
 
 
 def edits_as_python(edits: Edits) -> str:
-    """The call that makes these edits, such as `Edits(head_scale={(3, 2): 0.0})`; patches by `patch_from`, from the
-    model of `loaded`. Raises ValueError for patches that are from no text."""
+    """Python code of the edits, such as `Edits(head_scale={(3, 2): 0.0})`.
+
+    Patches call `patch_from(loaded.model, ...)`. Raises ValueError for a patch without ids.
+    """
     scales: dict[str, Mapping[object, float]] = {
         "head_scale": edits.head_scale,
         "attn_scale": edits.attn_scale,
@@ -110,14 +111,14 @@ def edits_as_python(edits: Edits) -> str:
 
 
 def _source(patch: Patch) -> tuple[int, ...]:
-    """The text that a patch is from."""
+    """Token ids of the text that a patch is from."""
     if not patch.ids:
         raise GPTError("edit_text.patch_without_text")
     return patch.ids
 
 
 def _number(factor: float) -> str:
-    """The shortest text that is this number again; 0, not 0.0."""
-    if not math.isfinite(factor) or abs(factor) > LARGEST:
-        raise GPTError("edit_text.number", factor=factor, limit=LARGEST)
+    """The shortest text that parses to this number; 0, not 0.0."""
+    if not math.isfinite(factor) or abs(factor) > MAX_FACTOR:
+        raise GPTError("edit_text.number", factor=factor, limit=MAX_FACTOR)
     return repr(float(factor)).removesuffix(".0")

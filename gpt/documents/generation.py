@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpt.analysis.text_statistics import TextStatistics, text_statistics
 from gpt.cache import KVCache
-from gpt.documents.branches import Branches, Origin
 from gpt.documents.document import Document
+from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache
 from gpt.documents.edit_text import format_edits
-from gpt.documents.reading import BRANCH_MEMORY, Reading
 from gpt.documents.saved_document import SavedDocument
-from gpt.documents.text_statistics import TextStatistics, text_statistics
+from gpt.documents.token_tree import Origin, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.threads import threads_for
@@ -25,8 +25,8 @@ from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
 from gpt.models.gpu_twin import gpu_twin
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import get_model
-from gpt.sampling import SamplingParams, choose, uniform, with_seed
-from gpt.tokenizer import whole_ids
+from gpt.sampling import SamplingParams, sample_token, uniform_draw, with_seed
+from gpt.tokenizer import as_token_ids
 
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
 
@@ -35,9 +35,9 @@ FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped
 class Step:
     """One generated token.
 
-    text: the characters that it completed, "" where it only adds bytes to one, or ends the text.
-    probability, rank (1 = best), entropy (bits): of the raw softmax it was chosen from.
-    position: its index in the document, prompt included. draw: the uniform number that chose it.
+    text: the characters that it completes; "" for a part of a character and for end-of-text.
+    probability, rank (1 = best), entropy (bits): of the raw softmax before sampling.
+    position: index in the text, prompt included. draw: the uniform number that selected it.
     finish_reason: None until the last step.
     """
 
@@ -52,14 +52,18 @@ class Step:
 
 
 class Generation(Document):
-    """A document that a person steers, and what the model made of it.
+    """A document and the activations that the model computed for it.
 
-    A hidden state is n_embd numbers; the logits over the whole vocabulary are one product with the head away.
-    The cache keeps queries as well, so the attention of any head at any position needs no further pass.
-    What the model made of other branches is kept too, each token once, so that a return costs no pass.
+    For each position that was read, queries, keys and values of every layer and the final-norm state are kept, so
+    `logits`, `attn_weights` and `statistics` run no forward pass. Activations of other branches are kept as well, up
+    to max_branch_bytes; beyond it the oldest are evicted, and computed again when their branch becomes current.
 
-    prompt: text, or ids; an empty one starts from the end-of-text token. branch_memory: bytes for the branches
-    that are not current; beyond it those left the longest ago are forgotten, and read again on return.
+    Reading while another thread extends the text: nodes of `tree` are only appended, `ids` and `path` only grow at
+    their ends, and everything kept of positions below n_read stays as it is. So whoever takes n_read first, and uses
+    positions below it only, sees one consistent text. This does not hold while the text is shortened or switched to
+    another branch (`go_back`, `switch`, `undo`, `redo`, appending with `after`): callers exclude readers then.
+
+    prompt: text or token ids; an empty one starts from the end-of-text token.
     Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt
     where the vocabulary has no end-of-text token.
     """
@@ -70,22 +74,23 @@ class Generation(Document):
         prompt: str | Sequence[int],
         *,
         edits: Edits | None = None,
-        branch_memory: int = BRANCH_MEMORY,
+        max_branch_bytes: int = MAX_BRANCH_BYTES,
     ) -> None:
         self.loaded, self.edits = loaded, edits
-        self._reading = Reading(loaded.engine, edits, branch_memory)
+        self._cache = DocumentCache(loaded.engine, edits, max_branch_bytes)
         ids = encode_prompt(loaded, prompt)
-        super().__init__(loaded.tokenizer, loaded.model.config.block_size, Branches.line(ids), len(ids), len(ids) - 1)
+        tree = TokenTree.from_ids(ids)
+        super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1)
 
     def copy(self) -> Generation:
-        """The same document, to go on with on its own."""
+        """An independent document with the same content; the model is shared."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits)
-        other._plant(Branches(self.tree.tokens), self._n_given, self.path[-1])
-        other.history, other._reading = self.history, self._reading.copy()
+        other._set_tree(TokenTree(self.tree.tokens), self._n_given, self.path[-1])
+        other.history, other._cache = self.history, self._cache.copy()
         return other
 
     def __deepcopy__(self, memo: dict[int, object]) -> Generation:
-        """The model stays shared, also when a copy is made of something that holds a document; it is the same one."""
+        """A copy with the same key."""
         other = self.copy()
         other.key = self.key
         return other
@@ -99,94 +104,93 @@ class Generation(Document):
 
     @classmethod
     def from_json(
-        cls, text: str, loaded: LoadedModel | None = None, *, branch_memory: int = BRANCH_MEMORY
+        cls, text: str, loaded: LoadedModel | None = None, *, max_branch_bytes: int = MAX_BRANCH_BYTES
     ) -> Generation:
-        """The document of a file, for the model it names, or for another one with as many tokens in its vocabulary.
+        """The document of a file, with an empty history and nothing read.
 
-        Nothing is read yet, and undo begins anew. Raises ValueError, with a sentence for a person, for a file that
-        is damaged or does not fit the model.
+        loaded: None loads the model that the file names. Raises ValueError for a damaged file, and where the
+        vocabulary or the context of the model does not fit it.
         """
         saved = SavedDocument.from_json(text)
         loaded = get_model(saved.model) if loaded is None else loaded
         saved.check(loaded)
         prompt = [token.token_id for token in saved.tokens[: saved.n_prompt]]
-        document = cls(loaded, prompt, edits=saved.edits_for(loaded), branch_memory=branch_memory)
-        document._plant(Branches(saved.tokens), saved.n_prompt, saved.current)
+        document = cls(loaded, prompt, edits=saved.edits_for(loaded), max_branch_bytes=max_branch_bytes)
+        document._set_tree(TokenTree(saved.tokens), saved.n_prompt, saved.current)
         return document
 
     @property
     def n_read(self) -> int:
-        """How many of the ids the model has read: only these positions have a state."""
-        return self._reading.length
+        """Number of positions that the model has read: only these have activations."""
+        return self._cache.length
 
     @property
-    def forgotten(self) -> frozenset[int]:
-        """The tokens of the tree whose states went when branch_memory ran out, until they are read again."""
-        return frozenset(self._reading.shelf.forgotten)
+    def n_bytes(self) -> int:
+        """Bytes of the activations kept, of the current text and of the other branches; the model is not counted."""
+        return self._cache.n_bytes
+
+    @property
+    def version(self) -> tuple[int, int, int, int]:
+        """Two equal versions mean equal tree, text and activations, also across documents: (key, nodes in the tree,
+        last node of the text, n_read)."""
+        return self.key, len(self.tree), self.path[-1], self.n_read
+
+    @property
+    def evicted(self) -> frozenset[int]:
+        """Nodes whose activations were lost to max_branch_bytes and have not been computed again."""
+        return frozenset(self._cache.branches.evicted)
 
     def read(self) -> None:
-        """Let the model read the ids that it has not read yet, as far as the context goes: one forward pass."""
-        self._reading.read(self.ids, self.path)
+        """Run one forward pass over the ids that were not read, up to block_size."""
+        self._cache.read(self.ids, self.path)
 
     def states(self) -> Tensor:
-        """(n_read, n_embd): what the last norm made of each position; not to be changed."""
-        return self._reading.states[: self.n_read]
+        """(n_read, n_embd): final-norm states; a view that must not be changed."""
+        return self._cache.states[: self.n_read]
 
     def logits(self, position: int) -> Tensor:
-        """(vocab_size,) float32: the scores of what may follow the token at this position."""
-        return self._reading.logits(position)
+        """(vocab_size,) float32: logits of the token after a position."""
+        return self._cache.logits(position)
 
     def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
-        """(n_read, n_read): who looked at whom, in one head, or averaged over the heads for None."""
-        return self._reading.attn_weights(layer, head)
+        """(n_read, n_read): attention weights of one head, or their mean over the heads for None."""
+        return self._cache.attn_weights(layer, head)
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
-        """A cache for a batch of texts that all go on from what was read."""
-        return self._reading.fork(batch_size, max_length)
+        """A key-value cache for a batch of continuations of what was read."""
+        return self._cache.fork(batch_size, max_length)
+
+    def rows(self, start: int) -> tuple[Tensor, ...]:
+        """Copies of all activations from position `start` on."""
+        return self._cache.rows(start)
 
     def statistics(self, start: int = 1) -> TextStatistics:
-        """Probability, rank, entropy and surprisal of each token from position `start` on, as far as was read.
+        """Statistics of each token from position `start` on, as far as the positions before them were read.
 
-        Raises ValueError for a start below 1: nothing stands before the first token.
+        Raises ValueError for a start below 1: nothing predicts the first token.
         """
         if start < 1:
             raise GPTError("generation.first_position", start=start)
         end = max(start, min(self.n_read + 1, len(self.ids)))
         return text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
 
-    def token_statistics(self, start: int = 1) -> list[tuple[float, int]]:
-        """(probability, rank) of each token from position `start` >= 1 on, in the raw softmax before it."""
-        return [(token.probability, token.rank) for token in self.statistics(start).tokens]
-
     def step(self, params: SamplingParams) -> Step:
-        """Read what is unread, then choose and append one token.
+        """Read what is unread, then sample and append one token, with a draw that depends on seed and position only.
 
-        The draw depends on the seed and the position alone, so it can be repeated.
+        Raises ValueError where the context is full.
         """
         return self._step(with_seed(params), joined=False)
 
-    def rows(self, start: int) -> tuple[Tensor, ...]:
-        """All that is kept of the positions from `start` on."""
-        return self._reading.rows(start)
-
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
-        """Go on for up to max_new_tokens, one action for `undo`; the last step carries its finish_reason.
+        """Up to max_new_tokens steps as one action for `undo`; the last carries its finish_reason.
 
-        On ZeroGPU all of them are one call to the GPU that is lent.
+        On ZeroGPU all of them run in one call on the GPU.
         """
         params = with_seed(params)
-        return (self._zero_gpu_steps if on_zero_gpu() else self.steps_here)(params, max_new_tokens)
+        return (self._zero_gpu_steps if on_zero_gpu() else self.local_steps)(params, max_new_tokens)
 
-    def _zero_gpu_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
-        last = None
-        for step, start, rows in zero_gpu_steps(self.loaded, self.ids, self.edits, params, max_new_tokens):
-            self._reading.take(start, [torch.from_numpy(part) for part in rows])
-            self._add([step.token_id], Origin("sampled", params), joined=self.path[-1] == last)
-            last = self.path[-1]
-            yield step
-
-    def steps_here(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
-        """`steps` in this process, wherever the model is. params with a seed."""
+    def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
+        """`steps` in this process, on the model's own device. params: with a seed."""
         last = None
         for count in range(1, max_new_tokens + 1):
             step = self._step(params, joined=self.path[-1] == last)
@@ -195,25 +199,33 @@ class Generation(Document):
                 step = replace(step, finish_reason="max_new_tokens")
             if step.finish_reason in ("max_new_tokens", "context_full"):
                 step = replace(step, text=step.text + self._decoder.feed(b"", final=True))
-                self._restart_decoder()  # the character may be finished yet
+                self._restart_decoder()  # a later token may complete the character
             yield step
             if step.finish_reason is not None:
                 return
+
+    def _zero_gpu_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
+        last = None
+        for step, start, rows in zero_gpu_steps(self.loaded, self.ids, self.edits, params, max_new_tokens):
+            self._cache.put_rows(start, [torch.from_numpy(part) for part in rows])
+            self._add([step.token_id], Origin("sampled", params), joined=self.path[-1] == last)
+            last = self.path[-1]
+            yield step
 
     @torch.inference_mode()
     def _step(self, params: SamplingParams, *, joined: bool) -> Step:
         """joined: one action with the step before."""
         if self.full:
             raise GPTError("context.full", limit=self.block_size)
-        return self._reading.read(self.ids, self.path, lambda: self._chosen(params, joined))
+        return self._cache.read(self.ids, self.path, lambda: self._sample(params, joined))
 
-    def _chosen(self, params: SamplingParams, joined: bool) -> Step:
+    def _sample(self, params: SamplingParams, joined: bool) -> Step:
         position = len(self.ids)
-        outlook = self._reading.outlook(position - 1)
+        outlook = self._cache.outlook(position - 1)
         logits = outlook.logits.cpu()
-        draw = uniform(params.seed, position)
+        draw = uniform_draw(params.seed, position)
         with threads_for(len(logits)):
-            token_id = choose(logits, params, draw, previous_ids=self.ids)
+            token_id = sample_token(logits, params, draw, previous_ids=self.ids)
         scores = logits.numpy()
         score = scores[token_id]
         return Step(
@@ -224,34 +236,33 @@ class Generation(Document):
             entropy=outlook.entropy,
             position=position,
             draw=draw,
-            finish_reason=self._finished(token_id),
+            finish_reason=self._finish_reason(token_id),
         )
 
-    def _go(self, tip: int) -> str:
-        self._reading.leave(self.path, self.tree.shared(tip, self.path))
-        completed = super()._go(tip)
-        self._reading.resume(self.path)
+    def _go_to(self, node: int) -> str:
+        self._cache.leave(self.path, self.tree.shared_length(node, self.path))
+        completed = super()._go_to(node)
+        self._cache.restore(self.path)
         return completed
 
-    def _finished(self, token_id: int) -> FinishReason | None:
+    def _finish_reason(self, token_id: int) -> FinishReason | None:
         if token_id == self.loaded.tokenizer.eot_id:
             return "end_of_text"
         return "context_full" if self.full else None
 
 
 def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:
-    """The ids that a prompt starts from; see `Generation` for what is refused."""
+    """Token ids of a prompt, checked; see `Generation`."""
     tokenizer, block_size = loaded.tokenizer, loaded.model.config.block_size
-    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else whole_ids(prompt)
+    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else as_token_ids(prompt)
     if not ids:
         if tokenizer.eot_id is None:
             raise GPTError("prompt.empty")
         ids = [tokenizer.eot_id]
     if len(ids) > block_size:
-        excess = len(ids) - block_size
-        raise GPTError("context.prompt_too_long", n=len(ids), excess=excess, limit=block_size)
+        raise GPTError("context.prompt_too_long", n=len(ids), excess=len(ids) - block_size, limit=block_size)
     for token_id in ids:
-        tokenizer.token_bytes(token_id)
+        tokenizer.token_bytes(token_id)  # raises for an id that does not exist
     return ids
 
 
@@ -259,12 +270,12 @@ def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]
 def zero_gpu_steps(
     loaded: LoadedModel, ids: list[int], edits: Edits | None, params: SamplingParams, max_new_tokens: int
 ) -> Iterator[tuple[Step, int, tuple[Tensor, ...]]]:
-    """The steps after `ids`, written in one call on the GPU that ZeroGPU lends.
+    """The steps after `ids`, in one call on the GPU that ZeroGPU lends.
 
     Yields (step, start, rows): the document's `rows` from position start on. The first covers the prompt,
     each later one the single position that its step has read.
     """
     remote = Generation(gpu_twin(loaded), ids, edits=edits)
-    for step in remote.steps_here(params, max_new_tokens):
+    for step in remote.local_steps(params, max_new_tokens):
         start = 0 if remote.n_read <= len(ids) else remote.n_read - 1
         yield step, start, remote.rows(start)

@@ -1,4 +1,4 @@
-"""A document as a file: its tokens, how each came about, their tree. What the model made of them is computed again."""
+"""A document as a JSON file: its token tree and the origin of each token, without activations."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from gpt.documents.branches import CHOSEN, MAX_TOKENS, TYPED, Branches, Origin, Token
 from gpt.documents.edit_text import parse_edits
+from gpt.documents.token_tree import CHOSEN, MAX_TOKENS, TYPED, Origin, Token, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
-from gpt.sampling import SamplingParams, is_whole
+from gpt.sampling import SamplingParams, is_integer
 
 FORMAT, VERSION = "glassbox-gpt document", 1
-MAX_CHARACTERS = 2**24
+MAX_FILE_CHARS = 2**24
 
 
 @dataclass(frozen=True)
 class SavedDocument:
-    """All that a document is made of.
+    """The content of a document file.
 
-    model: its name. vocab_size: how many ids the model has. tokens: of the tree, as in `Branches`; the first
-    n_prompt are the prompt. current: the number of the token at which the current text ends. edits: of the model that
-    wrote it, as `gpt.documents.edit_text` has them.
+    model: its name. vocab_size: of the model. tokens: nodes of the `TokenTree`; the first n_prompt are the prompt.
+    current: the last node of the current text. edits: in the format of `gpt.documents.edit_text`.
     """
 
     model: str
@@ -35,7 +34,7 @@ class SavedDocument:
     edits: str = ""
 
     def to_json(self) -> str:
-        """The file's text; settings that many tokens share are written once."""
+        """The text of the file; equal settings are written once."""
         settings = list(dict.fromkeys(token.origin.params for token in self.tokens if token.origin.params is not None))
         numbers = {params: number for number, params in enumerate(settings)}
         tokens = []
@@ -52,44 +51,41 @@ class SavedDocument:
 
     @classmethod
     def from_json(cls, text: str) -> SavedDocument:
-        """Read a file, which anybody may have changed. Raises ValueError, with a sentence for a person, for a bad one.
-
-        Whether it fits a model is for `check` to say.
-        """
-        if len(text) > MAX_CHARACTERS:
-            raise GPTError("document_file.too_long", n=len(text), limit=MAX_CHARACTERS)
+        """Read an untrusted file. Raises ValueError for an invalid one; `check` tells whether it fits a model."""
+        if len(text) > MAX_FILE_CHARS:
+            raise GPTError("document_file.too_long", n=len(text), limit=MAX_FILE_CHARS)
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
             raise GPTError("document_file.not_json") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise GPTError("document_file.format", format=FORMAT)
-        if data.get("version") != VERSION or not is_whole(data["version"]):
+        if data.get("version") != VERSION or not is_integer(data["version"]):
             raise GPTError("document_file.version", version=data.get("version"), known=VERSION)
         if not isinstance(data.get("model"), str):
             raise GPTError("document_file.model", value=data.get("model"))
-        vocab_size = whole(data, "vocab_size", 1, 2**31)
-        entries = items(data, "tokens")
+        vocab_size = integer_of(data, "vocab_size", 1, 2**31)
+        entries = list_of(data, "tokens")
         if not 1 <= len(entries) <= MAX_TOKENS:
             raise GPTError("document_file.length", limit=MAX_TOKENS, n=len(entries))
-        settings = [read_settings(entry) for entry in items(data, "settings")]
+        settings = [read_settings(entry) for entry in list_of(data, "settings")]
         tokens = tuple(read_token(entry, settings, vocab_size) for entry in entries)
-        n_prompt = whole(data, "prompt_tokens", 1, len(tokens))
+        n_prompt = integer_of(data, "prompt_tokens", 1, len(tokens))
         if any(token.origin != TYPED or token.parent != n - 1 for n, token in enumerate(tokens[1:n_prompt], 1)):
             raise GPTError("document_file.prompt", n=n_prompt)
         if tokens[0].origin != TYPED:
             raise GPTError("document_file.first_token")
-        Branches(tokens)  # refuses what is no tree
+        TokenTree(tokens)  # raises unless they form a tree
         if not isinstance(edits := data.get("edits", ""), str):
             raise GPTError("document_file.edits", value=edits)
-        return cls(data["model"], vocab_size, n_prompt, whole(data, "current", 0, len(tokens) - 1), tokens, edits)
+        return cls(data["model"], vocab_size, n_prompt, integer_of(data, "current", 0, len(tokens) - 1), tokens, edits)
 
     def check(self, loaded: LoadedModel) -> None:
-        """Raise ValueError for a model whose vocabulary or context this document does not fit."""
+        """Raise ValueError unless the document fits the vocabulary and the context of a model."""
         config = loaded.model.config
         if self.vocab_size != config.vocab_size:
             raise GPTError("document_file.vocabulary", n=self.vocab_size, model=loaded.name, n_vocab=config.vocab_size)
-        length = 1 + max(Branches(self.tokens).depths)
+        length = 1 + max(TokenTree(self.tokens).depths)
         if length > config.block_size + 1:
             raise GPTError("document_file.text_length", n=length, limit=config.block_size)
         if self.n_prompt > config.block_size:
@@ -98,7 +94,7 @@ class SavedDocument:
             loaded.tokenizer.token_bytes(token.token_id)
 
     def edits_for(self, loaded: LoadedModel) -> Edits | None:
-        """The edits, with the values of patches computed. Raises ValueError where the model has no such parts."""
+        """The edits, None for none, with the values of patches computed. Raises ValueError where they do not fit the model."""
         if not self.edits:
             return None
         edits = parse_edits(self.edits, loaded.model)
@@ -107,24 +103,24 @@ class SavedDocument:
 
 
 def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> Token:
-    """One entry of "tokens"; that it follows an earlier one is checked with the tree."""
+    """One entry of "tokens"; `TokenTree` checks its parent."""
     if not isinstance(entry, dict):
         raise GPTError("document_file.token", value=entry)
     how, parent = entry.get("how"), entry.get("after")
-    if parent is not None and not is_whole(parent):
+    if parent is not None and not is_integer(parent):
         raise GPTError("document_file.after", value=parent)
-    token_id = whole(entry, "id", 0, vocab_size - 1)
+    token_id = integer_of(entry, "id", 0, vocab_size - 1)
     if how == "sampled":
         if not settings:
             raise GPTError("document_file.no_settings")
-        return Token(token_id, parent, Origin("sampled", settings[whole(entry, "settings", 0, len(settings) - 1)]))
+        return Token(token_id, parent, Origin("sampled", settings[integer_of(entry, "settings", 0, len(settings) - 1)]))
     if how not in ("typed", "chosen"):
         raise GPTError("document_file.how", value=how)
     return Token(token_id, parent, TYPED if how == "typed" else CHOSEN)
 
 
 def read_settings(entry: Any) -> SamplingParams:
-    """One entry of "settings", seed included."""
+    """One entry of "settings". Raises ValueError without a seed."""
     names = {field.name for field in fields(SamplingParams)}
     if not isinstance(entry, dict) or not set(entry) <= names:
         raise GPTError("document_file.settings", names=", ".join(sorted(names)), value=entry)
@@ -134,16 +130,16 @@ def read_settings(entry: Any) -> SamplingParams:
     return params
 
 
-def whole(data: Mapping[str, Any], name: str, least: int, most: int) -> int:
-    """A whole number of the file between two limits."""
+def integer_of(data: Mapping[str, Any], name: str, least: int, most: int) -> int:
+    """The integer of that name. Raises ValueError unless it lies in least..most."""
     value = data.get(name)
-    if not is_whole(value) or not least <= value <= most:
+    if not is_integer(value) or not least <= value <= most:
         raise GPTError("argument.whole_number_range", name=f'"{name}"', low=least, high=most, value=value)
     return value
 
 
-def items(data: Mapping[str, Any], name: str) -> list[Any]:
-    """A list of the file."""
+def list_of(data: Mapping[str, Any], name: str) -> list[Any]:
+    """The list of that name."""
     if not isinstance(data.get(name), list):
         raise GPTError("document_file.no_list", name=name)
     return data[name]

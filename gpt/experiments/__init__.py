@@ -27,7 +27,7 @@ from gpt.experiments.tokens import (
     text_cost,
     words,
 )
-from gpt.experiments.tying import Neighbour, SharedMatrix, Tying, nearest_tokens, shared_matrix, tying
+from gpt.experiments.tying import SharedMatrix, Tying, shared_matrix, tying
 
 __all__ = [
     "SAMPLES",
@@ -38,7 +38,6 @@ __all__ = [
     "FirstPrediction",
     "MaskEffect",
     "MergeStep",
-    "Neighbour",
     "NormInput",
     "Normalised",
     "Piece",
@@ -65,7 +64,6 @@ __all__ = [
     "measure_speed",
     "merge_steps",
     "model_norms",
-    "nearest_tokens",
     "next_token_cost",
     "norm_input",
     "normalise",

@@ -22,9 +22,9 @@ import torch
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import count_parameters, flops_per_token, parameter_parts
-from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
+from gpt.tokenizer import Vocabulary
 from gpt.training.corpus import Rows, learn_tokenizer, read_stories, split_stories
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe

@@ -13,8 +13,7 @@ from pathlib import Path
 import regex
 
 from gpt.errors import GPTError
-from gpt.models.checkpoints.vocabularies import Vocabulary
-from gpt.tokenizer import Tokenizer, gpt2_tokenizer
+from gpt.tokenizer import Tokenizer, Vocabulary, gpt2_tokenizer
 
 SAMPLES = {  # one sentence in several languages: language code -> text
     "en": "The little dog wanted to play in the garden.",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import torch
 
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.experiments.shapes import count_parameters
 from gpt.model import GPT
 
@@ -39,14 +38,6 @@ class SharedMatrix:
     rows_taught: float
 
 
-@dataclass(frozen=True)
-class Neighbour:
-    """A token whose row points almost the same way; similarity: cosine of the angle, 1 at most."""
-
-    token_id: int
-    similarity: float
-
-
 def tying(config: GPTConfig) -> Tying:
     """The parameters of one shape, tied and untied."""
     return Tying(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
@@ -62,18 +53,3 @@ def shared_matrix(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> Sh
     with torch.enable_grad():
         (gradient,) = torch.autograd.grad(model.loss(text[:, :-1], text[:, 1:]), model.wte.weight)
     return SharedMatrix(own.item(), gradient.any(dim=1).float().mean().item())
-
-
-@torch.inference_mode()
-def nearest_tokens(model: GPT, token_id: int, count: int = 10) -> list[Neighbour]:
-    """The other tokens whose rows of the embedding are closest to one token's, the closest first.
-
-    Raises ValueError for a token that the model does not have.
-    """
-    if not 0 <= token_id < model.config.vocab_size:
-        raise GPTError("token.unknown", token=token_id, last=model.config.vocab_size - 1)
-    rows = torch.nn.functional.normalize(model.wte.weight.float(), dim=1)  # (vocab_size, C)
-    similarity = rows @ rows[token_id]
-    similarity[token_id] = -torch.inf
-    best = similarity.topk(min(count, len(rows) - 1))
-    return [Neighbour(*pair) for pair in zip(best.indices.tolist(), best.values.tolist(), strict=True)]

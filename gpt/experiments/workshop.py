@@ -15,10 +15,10 @@ from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.model import GPT, ForwardContext
 from gpt.models.checkpoints.bpe_files import encoding
-from gpt.models.checkpoints.vocabularies import PlainIds, Vocabulary, check_id
+from gpt.models.checkpoints.vocabularies import PlainIds, check_id
 from gpt.models.loading import LoadedModel
 from gpt.models.memory import free_memory, gigabytes
-from gpt.tokenizer import END_OF_TEXT, Tokenizer
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
 
 BUDGET = 2**30  # bytes of all models that are being looked at at the same time
 

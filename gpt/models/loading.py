@@ -18,8 +18,8 @@ from gpt.inference.threads import let_helpers_go, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import Checkpoint
-from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.models.meta import meta_model
+from gpt.tokenizer import Vocabulary
 
 Precision = Literal["fp32", "bf16", "int8"]
 MOVING = 3.0  # seconds that a load waits for huge pages: while they come, writing is slow

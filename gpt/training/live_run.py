@@ -19,9 +19,9 @@ from gpt.background import lower_priority
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
-from gpt.models.checkpoints.vocabularies import Vocabulary
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload
+from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 from gpt.training.learner import Batch, Learner
 from gpt.training.recipe import Recipe

@@ -11,9 +11,9 @@ import torch
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import encoding
-from gpt.models.checkpoints.vocabularies import Characters, Vocabulary
+from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
-from gpt.tokenizer import END_OF_TEXT, Tokenizer
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
 from gpt.training.evaluation import sample
 from gpt.training.learner import Batch
 from gpt.training.tasks import RECIPE, Sample

@@ -65,8 +65,8 @@ def test_the_bars_are_the_divergences_and_an_infinite_one_reaches_the_top_with_i
 
 def test_what_is_said_of_the_parting_is_what_both_settings_make_of_the_same_logits():
     pair = written()
-    at = pair.comparison.parting
-    said = compare_views.parting(pair, "en")
+    at = pair.comparison.divergence_index
+    said = compare_views.divergence_index(pair, "en")
     left, right = pair.documents
     assert f"position {at}" in said
     assert left.ids[:at] == right.ids[:at]
@@ -78,14 +78,14 @@ def test_what_is_said_of_the_parting_is_what_both_settings_make_of_the_same_logi
 
 
 def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
-    assert "the same" in compare_views.parting(written(COLD, COLD), "en")
+    assert "the same" in compare_views.divergence_index(written(COLD, COLD), "en")
     pair = written(SamplingParams(1.0, seed=1), SamplingParams(1.0, seed=2))
     assert "only the draws differ" in json.loads(compare_views.divergence(pair, "en"))["text"]
 
 
 def test_at_first_the_last_common_position_is_selected_then_the_one_that_was_clicked_in_both():
     pair = written()
-    assert pair.at(0) == pair.at(1) == pair.position == pair.comparison.parting - 1
+    assert pair.at(0) == pair.at(1) == pair.position == pair.comparison.divergence_index - 1
     assert pair.select(3, side=1)
     assert (pair.at(0), pair.at(1)) == (3, 3)
     for wrong in (-1, 10_000, True, "3", None, 2.0):
@@ -95,7 +95,7 @@ def test_at_first_the_last_common_position_is_selected_then_the_one_that_was_cli
 
 def test_bars_after_the_parting_say_that_the_histories_differ():
     pair = written()
-    apart = pair.comparison.parting
+    apart = pair.comparison.divergence_index
     pair.select(apart - 1)
     assert json.loads(compare_views.bars(pair, 0, "en"))["note"] == ""
     pair.select(apart)
@@ -109,7 +109,7 @@ def test_two_vocabularies_are_shown_and_not_compared():
     for _ in pair.steps(3):
         pass
     pair.read()
-    assert "different vocabularies" in compare_views.parting(pair, "en")
+    assert "different vocabularies" in compare_views.divergence_index(pair, "en")
     assert compare_views.divergence(pair, "en") == ""
     assert pair.select(1, side=1)
     assert pair.positions == [None, 1]
@@ -145,7 +145,7 @@ def test_both_strips_grow_in_step_and_only_by_new_lines(sides):
         assert all(strip.count("\n") - strips[0].count("\n") == n for n, strip in enumerate(strips))
     update = writing.finish(sides, values)
     assert "length reached" in update["left status"]
-    assert update["left strip"]["parted"] == str(values["memory"].pair.comparison.parting)
+    assert update["left strip"]["parted"] == str(values["memory"].pair.comparison.divergence_index)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from components.tabs.inside.part import Scene
 from components.tabs.inside.record import Record
 from components.tabs.inside.stream_figures import closeness_bars, share_bars, similarity_heatmap
 from gpt import GPT, Edits, Generation, GPTConfig, Trace, get_model
-from gpt.analysis.residual import stream_lengths, strongest_neurons
+from gpt.analysis.residual import stream_norms, strongest_neurons
 from gpt.models.checkpoints.vocabularies import PlainIds
 
 TEXT = "The dog ran to the park with"
@@ -50,10 +50,10 @@ def test_a_position_traced_alone_is_the_one_of_the_whole_pass(scene):
 
 def test_the_pictures_say_what_the_model_computed(scene):
     trace = scene.record.trace_at(4)
-    lengths = json.loads(stream.lengths_value(scene, stream_lengths(trace)))
+    lengths = json.loads(stream.lengths_value(scene, stream_norms(trace)))
     right = [layer.resid_post[0, 4].norm().item() for layer in whole(scene).layers]
     assert f"{right[-1]:.2f}" in lengths["text"]
-    shares = json.loads(stream.shares_value(scene, stream_lengths(trace)))
+    shares = json.loads(stream.shares_value(scene, stream_norms(trace)))
     assert len(shares["figure"]["data"]) == 3
     found = strongest_neurons(scene.record.document.loaded.model, trace, 2, 0, k=4, n_tokens=3)
     rows = json.loads(stream.neurons_table(scene, found))

@@ -8,7 +8,8 @@ import pytest
 
 from components.tabs.playground.upload import opened_sentence
 from gpt import get_model
-from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
+from gpt.models.checkpoints.vocabularies import Characters, PlainIds
+from gpt.tokenizer import Vocabulary
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from components.tabs.why.answers import CARDS, Memory
 from components.tabs.why.reading import COLUMNS, METHODS
 from components.tabs.why.tab import ROLES, Why
 from gpt import PRESETS, Generation, GPTConfig, get_model
-from gpt.analysis import trace_text
 from gpt.analysis.attribution import direct_logit_attribution
-from gpt.analysis.lens import STAGES, logit_lens
+from gpt.analysis.lens import LENS_POINTS, logit_lens
+from gpt.analysis.tracing import trace_text
 
 TEXT = "Lily saw a dog. The dog saw Lily. Then Lily and the dog ran to the park and played. Lily saw a cat. The cat"
 
@@ -198,7 +198,7 @@ def test_every_view_speaks_both_languages(document, last):
     for language in ("en", "zh"):
         texts = [
             why_views.lead(document, asked, language),
-            content(why_views.lens_map(reading, asked, lens, STAGES[0], 3, language))["text"],
+            content(why_views.lens_map(reading, asked, lens, LENS_POINTS[0], 3, language))["text"],
             content(why_views.path(reading, asked, lens, language))["text"],
             content(why_views.influence_bars(reading, asked, influence, language))["text"],
             content(why_part_views.head_bars(reading, asked, Selection(layer=2, head=1), language))["text"],
@@ -228,7 +228,7 @@ def test_every_word_of_the_tab_is_there_and_every_choice_has_one():
     choices = {
         "role": ROLES,
         "method": METHODS,
-        "stage": STAGES,
+        "stage": LENS_POINTS,
         "order": ("size", "layer"),
         "sample": ("text", "noise"),
     }

@@ -16,7 +16,6 @@ from gpt.experiments import (
     future_leak,
     learn_chance,
     model_norms,
-    nearest_tokens,
     padding_effect,
     residual_norms,
     rotary_closeness,
@@ -117,17 +116,6 @@ def test_a_shared_matrix_knows_itself_and_learns_from_both_ends() -> None:
     assert untied.own_row_first < 0.02
     assert tied.rows_taught == 1.0
     assert untied.rows_taught == pytest.approx(len(set(TEXT[:-1])) / 500)
-
-
-def test_the_nearest_rows_by_hand() -> None:
-    model = GPT(GPTConfig(vocab_size=4, block_size=4, n_layer=1, n_head=1, n_embd=2))
-    with torch.no_grad():
-        model.wte.weight.copy_(torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 3.0], [-1.0, 0.0]]))
-    found = nearest_tokens(model, 0, 3)
-    assert [near.token_id for near in found] == [2, 1, 3]
-    assert [near.similarity for near in found] == pytest.approx([math.sqrt(0.5), 0.0, -1.0], abs=1e-6)
-    with pytest.raises(ValueError, match="token id 4 does not exist"):
-        nearest_tokens(model, 4)
 
 
 def test_learned_positions_end_where_training_ended() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.sampling import SamplingParams, Stages, choose, distribution
+from gpt.sampling import SamplingParams, Stages, distribution, sample_token
 
 STAGES = ("raw", "repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final")
 
@@ -143,10 +143,10 @@ def test_a_temperature_near_zero_is_greedy_and_a_huge_one_is_uniform():
 def test_greedy_ignores_every_number_that_is_drawn():
     logits = torch.randn(61)
     params = SamplingParams(temperature=0, top_k=3, top_p=0.5)
-    assert {choose(logits, params, u) for u in (0.0, 0.3, 1 - 2**-53)} == {int(logits.argmax())}
+    assert {sample_token(logits, params, u) for u in (0.0, 0.3, 1 - 2**-53)} == {int(logits.argmax())}
     first, second = logits.topk(2).indices.tolist()
     penalised = SamplingParams(temperature=0, repetition_penalty=50.0)
-    assert choose(logits, penalised, 0.5, previous_ids=[first]) == second
+    assert sample_token(logits, penalised, 0.5, previous_ids=[first]) == second
 
 
 def test_logits_are_left_as_they_were_and_any_float_type_will_do():
@@ -187,7 +187,7 @@ def test_settings_at_their_limits_are_taken():
 @pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=0)])
 def test_logits_that_are_no_numbers_are_refused(bad, params):
     for logits in (torch.tensor([0.0, bad, -math.inf]), torch.full((3,), -math.inf)):
-        for call in (lambda x: distribution(x, params), lambda x: choose(x, params, 0.5)):
+        for call in (lambda x: distribution(x, params), lambda x: sample_token(x, params, 0.5)):
             with pytest.raises(ValueError, match="logits must be finite or -inf"):
                 call(logits)
 

@@ -8,28 +8,28 @@ from fractions import Fraction
 import pytest
 import torch
 
-from gpt.sampling import SamplingParams, choose, distribution, invert, uniform
+from gpt.sampling import SamplingParams, distribution, inverse_cdf, sample_token, uniform_draw
 
 LAST_BELOW_ONE = 1 - 2**-53
 
 
 def test_the_numbers_of_a_seed_never_change():
-    assert [uniform(0, position) for position in range(3)] == [
+    assert [uniform_draw(0, position) for position in range(3)] == [
         0.8336885269740499,
         0.9459165357046844,
         0.8099321172140698,
     ]
-    assert uniform(10**5000, 3) == 0.1765243561573243
+    assert uniform_draw(10**5000, 3) == 0.1765243561573243
 
 
 def test_numbers_are_spread_evenly_and_differ_by_seed_and_by_position():
-    drawn = [uniform(seed, position) for seed in range(50) for position in range(200)]
+    drawn = [uniform_draw(seed, position) for seed in range(50) for position in range(200)]
     assert len(set(drawn)) == 10_000
     assert 0 <= min(drawn)
     assert max(drawn) < 1
     bins = torch.histc(torch.tensor(drawn), bins=20, min=0, max=1)
     assert ((bins - 500) ** 2 / 500).sum() < 43.8  # chi-square, 19 degrees of freedom, one in a thousand
-    assert uniform(1, 23) != uniform(12, 3)
+    assert uniform_draw(1, 23) != uniform_draw(12, 3)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_numbers_are_spread_evenly_and_differ_by_seed_and_by_position():
     [(0.0, 2), (0.49, 2), (0.5, 0), (0.74, 0), (0.75, 3), (0.87, 3), (0.875, 4), (0.999, 4), (LAST_BELOW_ONE, 4)],
 )
 def test_a_number_falls_where_the_descending_sum_passes_it(u, token):
-    assert invert(torch.tensor([0.25, 0.0, 0.5, 0.125, 0.125, 0.0]), u) == token
+    assert inverse_cdf(torch.tensor([0.25, 0.0, 0.5, 0.125, 0.125, 0.0]), u) == token
 
 
 def test_inversion_is_exact_on_a_wide_flat_distribution():
@@ -55,8 +55,8 @@ def test_inversion_is_exact_on_a_wide_flat_distribution():
     checked = list(ends)[:: max(1, len(ends) // 100)] + list(ends)[-1:]
     for token in checked:
         start, end = ends[token] - Fraction(counts[token].item(), 8192), ends[token]
-        assert invert(probs, float(start)) == token
-        assert invert(probs, math.nextafter(float(end), 0.0)) == token
+        assert inverse_cdf(probs, float(start)) == token
+        assert inverse_cdf(probs, math.nextafter(float(end), 0.0)) == token
 
 
 def test_a_token_of_probability_zero_is_never_drawn():
@@ -66,13 +66,13 @@ def test_a_token_of_probability_zero_is_never_drawn():
         for params in (SamplingParams(), SamplingParams(temperature=5.0), SamplingParams(top_p=0.9)):
             probs = distribution(logits, params).final
             for u in (0.0, 0.999999, LAST_BELOW_ONE):
-                assert probs[invert(probs, u)] > 0
+                assert probs[inverse_cdf(probs, u)] > 0
 
 
 @pytest.mark.parametrize("u", [-0.1, 1.0, math.nan])
 def test_only_numbers_from_zero_to_below_one_fall_anywhere(u):
     with pytest.raises(ValueError, match=r"u must be at least 0 and below 1"):
-        invert(torch.tensor([0.5, 0.5]), u)
+        inverse_cdf(torch.tensor([0.5, 0.5]), u)
 
 
 @pytest.mark.parametrize("vocab_size", [1, 7, 4096])
@@ -88,16 +88,16 @@ def test_choosing_equals_inverting_the_final_distribution(vocab_size):
         for position in range(40):
             logits = torch.randn(vocab_size).mul(2).round(decimals=1)  # with ties
             previous_ids = torch.randint(vocab_size, (9,)).tolist()
-            u = uniform(3, position)
+            u = uniform_draw(3, position)
             probs = distribution(logits, params, previous_ids=previous_ids).final
-            assert choose(logits, params, u, previous_ids=previous_ids) == invert(probs, u)
+            assert sample_token(logits, params, u, previous_ids=previous_ids) == inverse_cdf(probs, u)
 
 
 def test_tokens_come_as_often_as_the_distribution_says():
     logits, params = torch.tensor([0.3, 2.0, -1.0, 1.5, 0.0, -9.0]), SamplingParams(temperature=1.5, top_k=5)
     counts = torch.zeros(6)
     for position in range(4000):
-        counts[choose(logits, params, uniform(42, position))] += 1
+        counts[sample_token(logits, params, uniform_draw(42, position))] += 1
     expected = 4000 * distribution(logits, params).final
     assert counts[5] == expected[5] == 0
     assert ((counts - expected)[:5] ** 2 / expected[:5]).sum() < 18.5  # chi-square, 4 degrees, one in a thousand

@@ -95,9 +95,9 @@ def test_zero_gpu_generation_equals_local_generation_in_tokens_logits_and_attent
     monkeypatch.setattr(generation, "zero_gpu_steps", remote)
     loaded, params = get_model(), SamplingParams(temperature=1.0, seed=4)
     alone, document = Generation(loaded, "Once upon"), Generation(loaded, "Once upon")
-    expected = list(alone.steps_here(params, 6))
+    expected = list(alone.local_steps(params, 6))
     assert list(document.steps(params, 6)) == expected
-    list(alone.steps_here(params, 3)), list(document.steps(params, 3))
+    list(alone.local_steps(params, 3)), list(document.steps(params, 3))
     assert document.ids == alone.ids
     assert document.n_read == alone.n_read == len(document.ids) - 1
     alone.read(), document.read()

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from gpt.cache import KVCache
-from gpt.sampling import SamplingParams, choose, distribution
+from gpt.sampling import SamplingParams, distribution, sample_token
 from gpt.trace import Trace
 
 SMALL = {"vocab_size": 64, "n_positions": 16, "n_layer": 2, "n_head": 3, "n_embd": 12}
@@ -88,7 +88,7 @@ def test_greedy_text_with_a_cache_is_that_of_transformers(twins):
     )[0].tolist()
     ids, cache, new = prompt[0].tolist(), KVCache(ours.config), prompt
     for _ in range(20):
-        ids.append(choose(ours(new, cache=cache)[0, -1], SamplingParams(temperature=0), 0.0))
+        ids.append(sample_token(ours(new, cache=cache)[0, -1], SamplingParams(temperature=0), 0.0))
         new = torch.tensor([ids[-1:]])
     assert ids == expected
 

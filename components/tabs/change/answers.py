@@ -19,9 +19,9 @@ from components.tabs.change.program import program
 from components.tabs.change.work import watched
 from components.widgets.tokens import selection
 from gpt import Edits, Generation, encode_prompt
-from gpt.analysis.patching import is_from
+from gpt.analysis.patching import is_patch_of_model
 from gpt.config import Activation
-from gpt.documents.comparison import parting
+from gpt.documents.comparison import divergence_index
 from gpt.documents.edit_text import parse_edits
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _take(memory: Memory, document: Generation, session: Session, language: Lang
     """Selection at the Playground's text; what is said where changes do not fit its model."""
     said, text = "", text_of(document)
     kept, before, old = memory.edits.fitting(text.config), memory.edits, memory.text
-    patches = tuple(patch for patch in kept.patches if is_from(text.loaded.model, patch))
+    patches = tuple(patch for patch in kept.patches if is_patch_of_model(text.loaded.model, patch))
     kept = replace(kept, patches=patches)
     if old is None or old.loaded.model is not text.loaded.model:
         memory.pair = memory.cell = None
@@ -124,7 +124,7 @@ def nothing(ui: Change, language: Language) -> Values:
 def everything(ui: Change, memory: Memory, language: Language) -> Values:
     """All but the patching: the controls as they are, both texts, and what the edits do."""
     written = memory.written
-    at = None if written is None else parting(written.original, written.edited)
+    at = None if written is None else divergence_index(written.original, written.edited)
     place = str(NOWHERE if at is None else at)
     # The first update of a tab drops what it does not name: the words go with every value.
     labels = {side: change_views.strip_words(side, language) for side in ("original", "edited")}

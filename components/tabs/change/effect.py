@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from gpt import Edits, Generation, GPTConfig, LoadedModel
-from gpt.analysis import Progress, kl_bits, kl_bits_from, states_from, trace_text
-from gpt.documents.text_statistics import text_statistics
+from gpt.analysis.predictions import kl_bits, kl_bits_from
+from gpt.analysis.text_statistics import text_statistics
+from gpt.analysis.tracing import hidden_states_from, trace_text
+from gpt.background import Progress
 
 COST_TOKENS = 96  # of a long text, from its beginning: one pass for each head
 
@@ -108,7 +110,7 @@ def head_costs(text: Text, progress: Progress) -> np.ndarray:
     costs = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
     streams, against = trace_text(model, text.ids[:n]).layers, kl_bits_from(model, text.states[:n])
     for number, (layer, head) in enumerate(np.ndindex(costs.shape), start=1):
-        states = states_from(model, streams[layer].resid_pre, layer, Edits(head_scale={(layer, head): 0.0}))[0]
+        states = hidden_states_from(model, streams[layer].resid_pre, layer, Edits(head_scale={(layer, head): 0.0}))[0]
         costs[layer, head] = against(states).mean().item()
         progress(number, costs.size)
     return costs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.tabs.change.memory import Memory
 from gpt import SamplingParams, Tokenizer
 from gpt.documents.edit_text import edits_as_python
-from gpt.documents.snippets import loading_line, settings
+from gpt.documents.snippets import loading_line, params_as_python
 
 LENGTH = 40  # tokens, before anything was generated here
 DEFAULT = SamplingParams(temperature=0.8, seed=1)
@@ -22,11 +22,14 @@ def program(memory: Memory) -> str:
         "import torch",
         "",
         f"from gpt import Edits, Generation, SamplingParams, {load}",
-        "from gpt.analysis import kl_bits",
+        "from gpt.analysis.predictions import kl_bits",
     ]
     lines += ["from gpt.analysis.patching import patch_from"] if edits.patches else []
     lines += ["", loading]
-    lines += [f"prompt = {quoted_ids(loaded.tokenizer, text.ids[: text.n_prompt])}", f"params = {settings(params)}"]
+    lines += [
+        f"prompt = {quoted_ids(loaded.tokenizer, text.ids[: text.n_prompt])}",
+        f"params = {params_as_python(params)}",
+    ]
     lines += [
         *(f"# patched from the text {loaded.tokenizer.decode(list(patch.ids))!r}" for patch in edits.patches),
         f"edits = {edits_as_python(edits)}",

@@ -17,9 +17,9 @@ from components.widgets.chart import chart_value
 from components.widgets.switches import LABELS, switches_value
 from components.widgets.tokens import header
 from gpt import Edits
-from gpt.documents.comparison import parting
+from gpt.analysis.text_statistics import text_statistics
+from gpt.documents.comparison import divergence_index
 from gpt.documents.edit_text import format_edits
-from gpt.documents.text_statistics import text_statistics
 
 BARS = 12
 WINDOW = 128  # positions of the chart at once
@@ -153,7 +153,7 @@ def _bits(value: float) -> str:
 def parted(memory: Memory, language: Language) -> str:
     """Where both texts part, once they are written."""
     written: Written = memory.written
-    at = parting(written.original, written.edited)
+    at = divergence_index(written.original, written.edited)
     said = summary(written.edits, memory.text.config, language) or t("change.no_edit", language)
     if at is None:
         return t("change.parted.never", language, changes=said, seed=written.params.seed)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future, TimeoutError
 from typing import Any, TypeVar
 
-from gpt.analysis import Progress
+from gpt.background import Progress
 
 Values = dict[Any, Any]
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from components.tabs.change.answers import NOWHERE, everything
 from components.tabs.change.effect import text_of
 from components.tabs.change.memory import Memory, Running, Written
 from gpt import Generation, with_seed
-from gpt.documents.comparison import in_step, parting
+from gpt.documents.comparison import divergence_index, paired_steps
 
 if TYPE_CHECKING:
     from components.tabs.change.tab import Change
@@ -53,14 +53,14 @@ def write(ui: Change, values: Values) -> Iterator[Values]:
     )
     widgets = (ui.original, ui.edited)
     yield {ui.parted: ""} | {w: gr.update(value=s, parted=str(NOWHERE)) for w, s in zip(widgets, strips, strict=True)}
-    for count, steps in enumerate(in_step(*pair, params, params, length), start=1):
+    for count, steps in enumerate(paired_steps(*pair, params, params, length), start=1):
         for side, (document, step) in enumerate(zip(pair, steps, strict=True)):
             strips[side] += "" if step is None else legacy.strip_step(document, step)
         now = time.perf_counter()
         if not pace and now - shown < UPDATE_SECONDS:
             continue
         shown = now
-        at = parting(*(document.ids for document in pair))
+        at = divergence_index(*(document.ids for document in pair))
         place = str(NOWHERE if at is None else at)
         yield {w: gr.update(value=s, parted=place) for w, s in zip(widgets, strips, strict=True)}
         if pace:
@@ -77,7 +77,7 @@ def finish(ui: Change, values: Values) -> Values:
         return update
     running.original.read()
     ids = tuple(running.original.ids), tuple(running.edited.ids)
-    at = parting(*ids)
+    at = divergence_index(*ids)
     memory.look_at(text_of(running.original), own=True, position=-1 if at is None else at - 1)
     memory.written = Written(*ids, running.params, running.length, running.edits)
     place = str(NOWHERE if at is None else at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpt import FinishReason, Generation, LoadedModel, SamplingParams, Stages, Step, distribution
-from gpt.documents.comparison import Comparison, in_step
+from gpt.documents.comparison import Comparison, paired_steps
 
 CHUNK = 16  # positions that are compared before the page hears of it
 
@@ -38,7 +38,7 @@ class Pair:
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
         """Both write, one token of each at a time, until they end or are stopped."""
-        for steps in in_step(*self.documents, *self.params, max_new_tokens):
+        for steps in paired_steps(*self.documents, *self.params, max_new_tokens):
             for side, step in enumerate(steps):
                 if step is not None and step.finish_reason is not None:
                     self.finish_reasons[side] = step.finish_reason
@@ -67,7 +67,7 @@ class Pair:
         last = self.documents[side].n_read - 1
         chosen = self.positions[side]
         if chosen is None:
-            apart = self.comparison.parting
+            apart = self.comparison.divergence_index
             chosen = last if apart is None else apart - 1
         return min(chosen, last)
 

@@ -47,7 +47,7 @@ def parting(pair: Pair, language: Language) -> str:
     names = [short_name(document.loaded.name, language) for document in pair.documents]
     if not pair.comparison.comparable:
         return t("compare.vocabularies", language, left=names[0], right=names[1])
-    at = pair.comparison.parting
+    at = pair.comparison.divergence_index
     if at is None:
         lengths = {len(document.ids) for document in pair.documents}
         return t("compare.same" if len(lengths) == 1 else "compare.ended", language)
@@ -131,6 +131,6 @@ def bars(pair: Pair, side: int, language: Language) -> str:
     )
     if chosen is not None:
         said += t("compare.bars.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(float(final[chosen])))
-    apart = pair.comparison.parting
+    apart = pair.comparison.divergence_index
     note = t("compare.bars.apart", language) if apart is not None and position >= apart else ""
     return chart_value(figure, said, note)

@@ -117,7 +117,7 @@ def _write(ui: Sides, pair: Pair, length: int, language: Language) -> Iterator[V
     for n in pair.measure():
         if pair.ended:
             return
-        yield {ui.parting: t("compare.measuring", language, n=n, total=pair.comparison.measurable)}
+        yield {ui.parting: t("compare.measuring", language, n=n, total=pair.comparison.n_measurable)}
     yield {ui.parting: "", ui.divergence: compare_views.divergence(pair, language)}
     began, shown, drawn = time.perf_counter(), 0.0, 0.0
     for count, steps in enumerate(pair.steps(length), start=1):
@@ -140,7 +140,7 @@ def _write(ui: Sides, pair: Pair, length: int, language: Language) -> Iterator[V
 
 
 def _parted(pair: Pair) -> str:
-    at = pair.comparison.parting
+    at = pair.comparison.divergence_index
     return "-1" if at is None else str(at)
 
 

@@ -13,7 +13,7 @@ from components.tabs.inside.stream_figures import closeness_bars, similarity_hea
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import GPT
-from gpt.analysis.residual import nearest_tokens, position_similarity
+from gpt.analysis.embeddings import nearest_tokens, position_similarity
 
 NEAREST = 12
 PLACES = 64  # positions of the picture, at most

@@ -14,7 +14,7 @@ from components.tabs.inside.rollout import Rollout
 from components.tabs.inside.stages import SIDE, shown_windows
 from components.tabs.inside.views import shown_head
 from components.widgets.lines import lines_value
-from gpt.analysis.heads import mean_weights, rows_to_one, value_weighted, without_first
+from gpt.analysis.heads import mean_weights, normalize_rows, value_weighted, without_first_token
 
 VIEWS = ("weights", "values", "without_first", "layer_mean", "mean", "rollout")
 SECONDS = 0.3  # for a rollout, at each look
@@ -32,9 +32,9 @@ def shares(scene: Scene, view: str, start: int = 0, stop: int | None = None) -> 
     stop = record.length if stop is None else stop
     trace = record.trace(start, stop)
     if view == "values":
-        made = rows_to_one(value_weighted(record.document.loaded.model, trace, layer))
+        made = normalize_rows(value_weighted(record.document.loaded.model, trace, layer))
     elif view == "without_first":
-        made = without_first(trace.layers[layer].attn_weights[0])
+        made = without_first_token(trace.layers[layer].attn_weights[0])
     elif view == "layer_mean":
         made = mean_weights(trace, layer)[None]
     elif view == "mean":

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gpt import Generation, Trace
 from gpt.cache import KVCache
-from gpt.documents.branch_cache import common_length
+from gpt.documents.branch_cache import common_prefix_length
 from gpt.model import causal_mask
 
 BINS = 16  # pixels of a vector as wide as the model
@@ -109,7 +109,7 @@ class Record:
         """
         end = min(self.document.n_read, self.limit)
         ids, path = self.document.ids[:end], self.document.path[:end]
-        start = common_length(self._path, path)
+        start = common_prefix_length(self._path, path)
         if start == len(self._path) == len(path):
             return False
         self._cache.crop(start)

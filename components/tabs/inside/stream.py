@@ -19,7 +19,7 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
 from components.widgets.tokens import header, selection, shade_value, tokens
 from gpt import Trace
-from gpt.analysis.residual import Neurons, Stream, stream_lengths, strongest_neurons
+from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
 NEURONS, TOKENS = 10, 5
 
@@ -47,7 +47,7 @@ def build_stream(words: Words) -> Part:
 
     def show(scene: Scene) -> Values:
         trace = trace_of(scene)
-        stream = stream_lengths(trace)
+        stream = stream_norms(trace)
         model = scene.record.document.loaded.model
         found = strongest_neurons(model, trace, scene.look.layer, 0, k=NEURONS, n_tokens=TOKENS)
         # An update before the tab was ever open drops what it does not name: labels go with every value.
@@ -120,7 +120,7 @@ def _lengths(scene: Scene) -> np.ndarray:
     return scene.record.strip(scene.look.layer, "resid_post").norm
 
 
-def lengths_value(scene: Scene, stream: Stream) -> str:
+def lengths_value(scene: Scene, stream: StreamNorms) -> str:
     """Lengths of the stream and of what is added to it at the selected position."""
     language = scene.language
     parts = {"post": stream.resid_post, "attn": stream.attn_out, "mlp": stream.mlp_out}
@@ -139,7 +139,7 @@ def lengths_value(scene: Scene, stream: Stream) -> str:
     return chart_value(figure, says, t("stream.note", language))
 
 
-def shares_value(scene: Scene, stream: Stream) -> str:
+def shares_value(scene: Scene, stream: StreamNorms) -> str:
     """What the stream after each layer consists of."""
     language, layer = scene.language, scene.look.layer
     parts = {"kept": stream.kept_share[:, 0], "attn": stream.attn_share[:, 0], "mlp": stream.mlp_share[:, 0]}
@@ -188,7 +188,7 @@ def neurons_table(scene: Scene, found: Neurons) -> str:
     names = ("neuron", "pre", "post", "length", "up", "down")
     rows = [[t(f"neurons.{name}", scene.language) for name in names]]
     for i, index in enumerate(found.index.tolist()):
-        numbers = [decimal(values[i]) for values in (found.pre, found.post, found.length)]
+        numbers = [decimal(values[i]) for values in (found.pre, found.post, found.norm)]
         pushed = [_tokens(scene, ids[i].tolist()) for ids in (found.up, found.down)]
         rows.append([str(index), *numbers, *pushed])
     return table_value(rows)

@@ -67,10 +67,10 @@ LESSONS: tuple[Lesson, ...] = (
         (
             Code(
                 "gpt.documents.generation",
-                "Generation._chosen",
+                "Generation._sample",
                 ("position =", "outlook =", "logits =", "draw =", "token_id ="),
             ),
-            Code("gpt.sampling", "choose"),
+            Code("gpt.sampling", "sample_token"),
         ),
         Place("playground", settings={"temperature": 0}),
     ),
@@ -80,10 +80,10 @@ LESSONS: tuple[Lesson, ...] = (
             Code(
                 "gpt.sampling",
                 "stage_logits",
-                ("penalised =", "tempered =", "few =", "nucleus =", "return [raw, penalised, tempered, few"),
+                ("penalised =", "scaled =", "top_k =", "top_p =", "return [raw, penalised, scaled, top_k"),
             ),
             Code("gpt.sampling", "keep_top_k"),
-            Code("gpt.sampling", "invert", ("target =", "down =", "sums =", "rank =", "equal =", "return")),
+            Code("gpt.sampling", "inverse_cdf", ("target =", "descending =", "sums =", "rank =", "tied =", "return")),
         ),
         Place("playground", settings={"temperature": 0.8, "top_k": 50}),
     ),

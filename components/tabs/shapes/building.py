@@ -55,7 +55,7 @@ def example(workshop: Workshop, written: Generation) -> Built | None:
         facts = _facts(built, False, prompt, time.perf_counter() - began, loaded.name, EXAMPLE_SEED)
         document = Generation(built, prompt)
         params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
-        for _ in document.steps_here(params, EXAMPLE_LENGTH):
+        for _ in document.local_steps(params, EXAMPLE_LENGTH):
             pass
         facts = replace(facts, n_tokens=len(document.ids) - document.n_prompt, example=True)
         return Built(facts, legacy.strip(document), legacy.strip(written))
@@ -116,7 +116,7 @@ def _write(ui: ShapeLab, documents: tuple[Generation, Generation], params: Sampl
     strips = [legacy.strip(document) for document in documents]
     shown = 0.0
     random, trained = documents  # the random model is known to this process alone
-    for pair in zip_longest(random.steps_here(params, LENGTH), trained.steps(params, LENGTH)):
+    for pair in zip_longest(random.local_steps(params, LENGTH), trained.steps(params, LENGTH)):
         for i, step in enumerate(pair):
             if step is not None:
                 strips[i] += legacy.strip_step(documents[i], step)

@@ -21,7 +21,7 @@ from components.widgets.tokens import selection
 from gpt import Generation
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.heads import HeadRoles
-from gpt.analysis.lens import STAGES, lens_cell
+from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 
 if TYPE_CHECKING:
     from components.tabs.why.tab import Why
@@ -187,10 +187,10 @@ def _lens(ui: Why, values: Values, asked: Asked) -> Iterator[Values]:
     reading, prediction, language = asked.reading, asked.prediction, asked.language
     n_layer = reading.model.config.n_layer
     row = asked.memory.row if 0 <= asked.memory.row < n_layer else n_layer - 1
-    stage = values[ui.stage] if values[ui.stage] in STAGES else STAGES[-1]
+    stage = values[ui.stage] if values[ui.stage] in LENS_POINTS else LENS_POINTS[-1]
     doing = {ui.status: t("why.doing.reading", language)}
     lens = yield from patient(reading.model, doing, lambda: why_reading.lens(reading, prediction.token))
-    top = lens_cell(reading.model, reading.trace, row, stage, asked.place)
+    top = lens_top_tokens(reading.model, reading.trace, row, stage, asked.place)
     yield {
         ui.lens: why_views.lens_map(reading, prediction, lens, stage, row, language),
         ui.cell: why_views.cell_bars(reading, prediction, top, stage, row, language),

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from gpt import GPT, Edits, Generation, GPTConfig, KVCache, LoadedModel, Trace
-from gpt.analysis import trace_text
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
-from gpt.analysis.saliency import input_x_gradient, leaving_out
+from gpt.analysis.saliency import input_x_gradient, leave_one_out_batches
+from gpt.analysis.tracing import trace_text
 from gpt.inference.products import matrix_numbers
 
 COLUMNS = 16  # positions of the lens at once
@@ -154,7 +154,7 @@ def left_out(reading: Reading, prediction: Prediction) -> Generator[tuple[int, i
     count = min(len(ids), max(FEWEST, int((2 * WORK / matrix_numbers(reading.model)) ** 0.5)))
     places = range(len(ids) - count, len(ids))
     values: list[Tensor] = []
-    for several in leaving_out(reading.model, ids, prediction.token, places):
+    for several in leave_one_out_batches(reading.model, ids, prediction.token, places):
         values.append(several)
         yield sum(map(len, values)), count
     return Influence(torch.cat(values).float().cpu().numpy(), places[0])

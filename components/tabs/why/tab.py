@@ -21,7 +21,7 @@ from components.tabs.why.reading import METHODS
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
-from gpt.analysis.lens import STAGES
+from gpt.analysis.lens import LENS_POINTS
 
 TICK_SECONDS = 0.5  # between two looks for a text that has changed, while the tab is open
 ROLES = ("previous_token", "first_token", "same_token", "induction")
@@ -103,7 +103,7 @@ def _lens(words: Words) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
             words.build(sentence, {"value": "why.lens.question"}, kind="question")
-            stage = _switch(words, "stage", STAGES, value="resid_post")
+            stage = _switch(words, "stage", LENS_POINTS, value="resid_post")
         words.build(sentence, {"value": "why.lens.says"}, kind="caption")
         lens = chart(elem_id="why-lens", clickable=True)
     with gr.Row(elem_classes="gb-cards gb-why-cards"):

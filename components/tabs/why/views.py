@@ -15,7 +15,7 @@ from components.tabs.why.reading import Influence, Method, Prediction, Reading, 
 from components.widgets.chart import chart_value
 from components.widgets.tokens import header, shade_value
 from gpt import Generation, Tokenizer
-from gpt.analysis.lens import STAGES, Lens, Stage, TopTokens
+from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens
 
 LONGEST = 12  # characters of a token in a name
 BARS = 10  # tokens of the text that are named
@@ -115,9 +115,9 @@ def no_influence(reading: Reading, asked: Prediction, method: Method, language: 
     return t("why.influence.long", language, limit=f"{limit:,}", n=f"{asked.position + 1:,}")
 
 
-def lens_map(reading: Reading, asked: Prediction, lens: Lens, stage: Stage, layer: int, language: Language) -> str:
+def lens_map(reading: Reading, asked: Prediction, lens: Lens, stage: LensPoint, layer: int, language: Language) -> str:
     """What each layer would predict around the position."""
-    tokenizer, row = reading.loaded.tokenizer, STAGES.index(stage)
+    tokenizer, row = reading.loaded.tokenizer, LENS_POINTS.index(stage)
     tokens, p, entropy = (values[:, row].tolist() for values in (lens.token, lens.probability, lens.entropy))
     first, end, column = reading.first, reading.end, asked.position - reading.first
     here = [quoted(tokenizer, i) for i in reading.ids[first:end]]
@@ -156,12 +156,14 @@ def _leads(here: str, best: Sequence[int], final: int, tokenizer: Tokenizer, lan
     return t(key, language, here=here, best=quoted(tokenizer, final), layer=since)
 
 
-def stage_name(stage: Stage, layer: int, language: Language) -> str:
+def stage_name(stage: LensPoint, layer: int, language: Language) -> str:
     """A row of the lens inside a sentence."""
     return t(f"why.stage.{stage}.of", language, layer=layer)
 
 
-def cell_bars(reading: Reading, asked: Prediction, top: TopTokens, stage: Stage, layer: int, language: Language) -> str:
+def cell_bars(
+    reading: Reading, asked: Prediction, top: TopTokens, stage: LensPoint, layer: int, language: Language
+) -> str:
     """The most likely tokens of one cell of the lens."""
     tokenizer, ids, p = reading.loaded.tokenizer, top.token.tolist(), top.probability.float().cpu().numpy()
     figure = why_figures.part_bars(
@@ -191,7 +193,7 @@ def path(reading: Reading, asked: Prediction, lens: Lens, language: Language) ->
     column = asked.position - reading.first
     p = lens.chosen_probability[:, :, column].flatten().float().cpu().numpy()  # (2 n_layer,)
     rank = lens.chosen_rank[:, :, column].flatten().cpu().numpy()
-    stages = [stage_name(stage, layer, language) for layer in range(len(p) // 2) for stage in STAGES]
+    stages = [stage_name(stage, layer, language) for layer in range(len(p) // 2) for stage in LENS_POINTS]
     figure = why_figures.path_lines(
         p,
         rank,

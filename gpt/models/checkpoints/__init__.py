@@ -28,10 +28,10 @@ from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.checkpoints.hugging_face import to_hugging_face
 from gpt.models.checkpoints.layouts import recognise
 from gpt.models.checkpoints.untrusted import open_safetensors, open_weights, read_json
-from gpt.models.checkpoints.vocabularies import BPE, FILES, Vocabulary, find_vocabulary, write_vocabulary
+from gpt.models.checkpoints.vocabularies import BPE, FILES, find_vocabulary, write_vocabulary
 from gpt.models.memory import free_memory, gigabytes
 from gpt.models.meta import meta_model
-from gpt.tokenizer import Tokenizer, load_vocabulary
+from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", BPE
 CHECKSUM = "sha256"

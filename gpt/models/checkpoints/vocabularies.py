@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Protocol
 
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import (
@@ -18,26 +17,13 @@ from gpt.models.checkpoints.bpe_files import (
     write_gpt2_files,
 )
 from gpt.models.checkpoints.untrusted import read_json, read_pickle
-from gpt.tokenizer import END_OF_TEXT, Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, load_vocabulary, save_vocabulary
 
 BPE, CHARACTERS, NANOGPT = "vocab.tiktoken", "characters.json", "meta.pkl"
 FILES = (BPE, WORDS, MERGES, TOGETHER, CHARACTERS, NANOGPT)
 SAID = 80  # characters of a vocabulary that are named where another one was asked for
 MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
 GPT2_SIZES = (50257, 50304)  # 50,304 is nanoGPT's: rounded up to a multiple of 64
-
-
-class Vocabulary(Protocol):
-    """What every model's vocabulary can do. eot_id is the id of end-of-text, None where there is none."""
-
-    n_vocab: int
-    eot_id: int | None
-
-    def encode(self, text: str) -> list[int]: ...
-
-    def decode(self, ids: list[int]) -> str: ...
-
-    def token_bytes(self, token_id: int) -> bytes: ...
 
 
 class Characters:

@@ -1,4 +1,4 @@
-"""The parts of a logit sum to it, and each is what its part of the model wrote."""
+"""Contributions sum to the logit, and each is what its component adds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis import trace_text
 from gpt.analysis.attribution import Attribution, direct_logit_attribution
+from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.edits import Edits, Patch

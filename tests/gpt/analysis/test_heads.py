@@ -1,23 +1,20 @@
-"""Views of attention keep their sums; roles are those that weights were made for; both where transformers has them."""
+"""Views of attention weights, and the roles of heads of a model whose weights were set for them."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis import trace_text
 from gpt.analysis.heads import (
     head_roles,
     mean_weights,
+    normalize_rows,
     repeated_random_ids,
-    rollout,
-    rows_to_one,
     value_weighted,
-    without_first,
+    without_first_token,
 )
-from gpt.cache import KVCache
+from gpt.analysis.tracing import trace_text
 from gpt.config import GPTConfig
 from gpt.trace import LayerTrace, Trace
 from tests.gpt.analysis.copying_model import copying_model
@@ -38,77 +35,52 @@ def trace_of(*layers: torch.Tensor) -> Trace:
 
 
 @torch.inference_mode()
-def test_mean_weights_and_rollout_are_those_of_transformers_attentions(twins, ids):
+def test_mean_weights_are_those_of_transformers(twins, ids):
     reference, ours = (model.double() for model in twins(**SHAPE))
     trace = trace_text(ours, ids)
-    attentions = [each[0].numpy() for each in reference(torch.tensor([ids]), output_attentions=True).attentions]
-    assert_close(mean_weights(trace), torch.from_numpy(np.mean(attentions, axis=(0, 1))), atol=1e-12, rtol=0)
-    flow = np.eye(T)
-    for layer, heads in enumerate(attentions):
-        mixed = heads.mean(axis=0) + np.eye(T)  # as the paper's: add the identity, then normalise
-        flow = np.einsum("ij,jk->ik", mixed / mixed.sum(axis=-1, keepdims=True), flow)
-        assert_close(mean_weights(trace, layer), torch.from_numpy(heads.mean(axis=0)), atol=1e-12, rtol=0)
-        assert_close(rollout(trace, layer), torch.from_numpy(flow), atol=1e-12, rtol=0)
-    assert torch.equal(rollout(trace), rollout(trace, 2))
+    heads = torch.cat(reference(torch.tensor([ids]), output_attentions=True).attentions)  # (n_layer, nh, T, T)
+    assert_close(mean_weights(trace), heads.mean(dim=(0, 1)), atol=1e-12, rtol=0)
+    for layer in range(3):
+        assert_close(mean_weights(trace, layer), heads[layer].mean(dim=0), atol=1e-12, rtol=0)
 
 
 @torch.inference_mode()
-def test_rows_of_every_view_sum_to_one_and_never_look_ahead(model, ids):
+def test_rows_of_every_view_sum_to_one_with_nothing_above_the_diagonal(model, ids):
     trace = trace_text(model, ids)
-    views = [mean_weights(trace), mean_weights(trace, 1), rollout(trace), rows_to_one(value_weighted(model, trace, 1))]
-    for view in views:
+    for view in (mean_weights(trace), mean_weights(trace, 1), normalize_rows(value_weighted(model, trace, 1))):
         assert_close(view.sum(dim=-1), torch.ones(view.shape[:-1]), atol=1e-5, rtol=0)
         assert (view.triu(1) == 0).all()
 
 
 @torch.inference_mode()
-def test_value_weighted_is_the_length_of_what_a_head_sends(model, ids):
+def test_value_weighted_is_the_norm_of_what_c_proj_receives_from_one_token(model, ids):
     trace = trace_text(model, ids)
     layer, c_proj = trace.layers[1], model.h[1].attn.c_proj
     lengths = value_weighted(model, trace, 1)
     for head, query, key in ((0, 5, 2), (1, 11, 0), (2, 3, 3)):
-        joined = torch.zeros(24)  # what c_proj would read if this head saw this one token and nothing else
+        joined = torch.zeros(24)  # input of c_proj if this head attended to this token only
         joined[8 * head : 8 * head + 8] = layer.attn_weights[0, head, query, key] * layer.attn_v[0, head, key]
         sent = c_proj(joined) - c_proj.bias
         assert_close(lengths[head, query, key], sent.norm(), atol=1e-5, rtol=0)
 
 
-def test_a_value_of_no_length_sends_nothing_however_large_its_weight():
+def test_a_value_of_zero_has_no_value_weighted_attention():
     model = copying_model()
     trace = trace_text(model, [1, 2, 3, 1])
-    assert (trace.layers[0].attn_weights[0, 1, :, 0] == 1).all()  # head 1 looks at the first token with all it has
-    assert (value_weighted(model, trace, 0)[1] == 0).all()  # and takes nothing from it
+    assert (trace.layers[0].attn_weights[0, 1, :, 0] == 1).all()  # head 1 attends to the first token only
+    assert (value_weighted(model, trace, 0)[1] == 0).all()  # whose value vector is 0
     assert value_weighted(model, trace, 0)[0, 3, 2] > 1
 
 
-def test_without_the_first_token_the_others_share_the_row():
+def test_rows_without_the_first_token_sum_to_one_again():
     weights = torch.tensor([[1.0, 0, 0], [0.75, 0.25, 0], [0.6, 0.1, 0.3]])
     rest = torch.tensor([[0.0, 0, 0], [0, 1, 0], [0, 0.25, 0.75]])
-    assert_close(without_first(weights), rest)
-    assert_close(without_first(weights.expand(2, 4, 3, 3)), rest.expand(2, 4, 3, 3))
-    assert weights[0, 0] == 1  # what was given stays
+    assert_close(without_first_token(weights), rest)
+    assert_close(without_first_token(weights.expand(2, 4, 3, 3)), rest.expand(2, 4, 3, 3))
+    assert weights[0, 0] == 1  # the argument is unchanged
 
 
-def test_rollout_of_two_previous_token_layers_reaches_back_two_tokens():
-    before = torch.eye(4).roll(-1, dims=1).tril()
-    before[0, 0] = 1
-    flow = rollout(trace_of(before[None], before[None]))
-    assert_close(flow[3], torch.tensor([0, 0.25, 0.5, 0.25]))  # one path of neither, two of one, one of both
-    assert_close(flow[1], torch.tensor([0.75, 0.25, 0, 0]))  # the first token only has itself
-    assert_close(flow[0], torch.tensor([1.0, 0, 0, 0]))
-
-
-def test_rollout_of_a_pass_that_had_a_cache_is_refused(model):
-    cache, trace = KVCache(model.config), Trace()
-    idx = torch.randint(61, (1, 9))
-    with torch.inference_mode():
-        model(idx[:, :4], cache=cache)
-        model(idx[:, 4:], cache=cache, trace=trace)
-    with pytest.raises(ValueError, match="holds 5 of 9 positions"):
-        rollout(trace)
-
-
-def test_each_head_of_a_model_made_for_its_role_scores_one():
+def test_a_head_set_by_hand_scores_one_in_its_role():
     ids = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
     roles = head_roles(trace_text(copying_model(), ids), ids)
     assert roles.previous_token[0, 0] == 1
@@ -119,7 +91,7 @@ def test_each_head_of_a_model_made_for_its_role_scores_one():
     assert roles.same_token[1, 0] == roles.induction[1, 1] == roles.induction[0].max() == 0
 
 
-def test_roles_of_a_fair_head_are_its_share_of_targets():
+def test_scores_of_a_uniform_head_are_its_fractions_of_targets():
     ids = [7, 8, 7, 7, 9, 8]
     fair = torch.ones(6, 6).tril()
     roles = head_roles(trace_of((fair / fair.sum(dim=-1, keepdim=True))[None]), ids)
@@ -131,7 +103,7 @@ def test_roles_of_a_fair_head_are_its_share_of_targets():
     assert_close(roles.induction[0, 0], torch.tensor([1 / 3, 1 / 4, 1 / 6]).mean())
 
 
-def test_a_role_that_a_text_cannot_show_is_not_a_number():
+def test_a_role_without_a_position_to_measure_is_nan():
     ids = [1, 2, 3]
     roles = head_roles(trace_text(copying_model(), ids), ids)
     assert roles.same_token.isnan().all()
@@ -139,7 +111,7 @@ def test_a_role_that_a_text_cannot_show_is_not_a_number():
     assert not roles.previous_token.isnan().any()
 
 
-def test_a_repeated_random_text_shows_who_does_induction():
+def test_repeated_random_ids_identify_the_induction_head():
     model = copying_model()
     ids = repeated_random_ids(model.config, torch.Generator().manual_seed(3))
     assert len(ids) == 16
@@ -147,7 +119,7 @@ def test_a_repeated_random_text_shows_who_does_induction():
 
 
 @pytest.mark.parametrize("start", [None, 5])
-def test_the_random_text_is_two_copies_of_different_ids_after_its_start(start):
+def test_repeated_random_ids_are_two_copies_of_different_ids_after_start(start):
     config = GPTConfig(vocab_size=61, block_size=64, n_layer=1, n_head=1, n_embd=2)
     ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=20, start=start)
     again = repeated_random_ids(config, torch.Generator().manual_seed(0), length=20, start=start)
@@ -160,7 +132,7 @@ def test_the_random_text_is_two_copies_of_different_ids_after_its_start(start):
 
 
 @pytest.mark.parametrize(("vocab_size", "length"), [(61, 7), (5, 4)])
-def test_a_random_text_fits_a_small_context_and_a_small_vocabulary(vocab_size, length):
+def test_repeated_random_ids_fit_a_small_context_and_a_small_vocabulary(vocab_size, length):
     config = GPTConfig(vocab_size=vocab_size, block_size=16, n_layer=1, n_head=1, n_embd=2)
     ids = repeated_random_ids(config, torch.Generator().manual_seed(0), start=0)
     assert len(ids) == 1 + 2 * length

@@ -1,4 +1,4 @@
-"""The lens at the last layer is the model; before it, what transformers' hidden states give through its own head."""
+"""The logit lens equals the model at the last layer, and transformers' hidden states through its head elsewhere."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt import analysis
-from gpt.analysis import trace_text
-from gpt.analysis.lens import STAGES, lens_cell, logit_lens
+from gpt.analysis import predictions
+from gpt.analysis.lens import LENS_POINTS, lens_top_tokens, logit_lens
+from gpt.analysis.tracing import trace_text
 from tests.gpt.analysis.copying_model import copying_model
 
 T = 11
@@ -20,7 +20,7 @@ def ids() -> list[int]:
 
 
 @torch.inference_mode()
-def test_at_the_last_layer_the_lens_shows_the_models_own_predictions(model, ids):
+def test_the_lens_at_the_last_layer_is_the_models_prediction(model, ids):
     p = model(torch.tensor([ids]))[0].softmax(dim=-1)  # (T, vocab_size)
     targets = [*ids[1:], 17]
     lens = logit_lens(model, trace_text(model, ids), chosen=targets)
@@ -36,7 +36,7 @@ def test_at_the_last_layer_the_lens_shows_the_models_own_predictions(model, ids)
 
 
 @torch.inference_mode()
-def test_every_stage_is_transformers_state_through_its_last_norm_and_head(twins, ids):
+def test_every_point_is_transformers_state_through_its_final_norm_and_head(twins, ids):
     shape = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}
     reference, ours = (model.double() for model in twins(**shape))
     middle: list[torch.Tensor] = []
@@ -57,7 +57,7 @@ def test_every_stage_is_transformers_state_through_its_last_norm_and_head(twins,
             assert torch.equal(lens.chosen_rank[layer, stage], 1 + (p > p[:, 5:6]).sum(dim=-1))
 
 
-def test_the_answer_of_a_copying_model_appears_where_it_is_copied():
+def test_the_answer_of_a_copying_model_appears_in_the_layer_that_copies_it():
     model = copying_model()
     lens = logit_lens(model, trace_text(model, [1, 2, 3, 1]), positions=[3], chosen=2)
     assert_close(lens.probability[0], torch.full((2, 1), 1 / 8))  # nothing is known yet: a fair choice of eight
@@ -68,10 +68,10 @@ def test_the_answer_of_a_copying_model_appears_where_it_is_copied():
 
 
 @torch.inference_mode()
-def test_a_lens_in_portions_at_some_positions_equals_the_whole(model, ids, monkeypatch):
+def test_a_lens_in_chunks_at_some_positions_equals_the_whole(model, ids, monkeypatch):
     trace = trace_text(model, ids)
     whole = logit_lens(model, trace, chosen=ids)
-    monkeypatch.setattr(analysis, "PORTION", 61 * 3)
+    monkeypatch.setattr(predictions, "MAX_CHUNK_LOGITS", 61 * 3)
     places = [10, 0, 7, 3]
     part = logit_lens(model, trace, positions=places, chosen=[ids[place] for place in places])
     for name in ("token", "probability", "entropy", "chosen_probability", "chosen_rank"):
@@ -80,14 +80,14 @@ def test_a_lens_in_portions_at_some_positions_equals_the_whole(model, ids, monke
 
 
 @torch.inference_mode()
-def test_a_cell_opens_the_tokens_that_the_lens_counts(model, ids):
+def test_top_tokens_agree_with_the_token_and_ranks_of_the_lens(model, ids):
     trace = trace_text(model, ids)
     lens = logit_lens(model, trace, chosen=9)
     for layer, stage, position in ((0, 0, 4), (2, 1, 10)):
-        cell = lens_cell(model, trace, layer, STAGES[stage], position, k=100)
+        cell = lens_top_tokens(model, trace, layer, LENS_POINTS[stage], position, k=100)
         assert len(set(cell.token.tolist())) == len(cell.token) == 61
         assert (cell.probability.diff() <= 0).all()
         assert cell.probability.sum().item() == pytest.approx(1, abs=1e-5)
         assert cell.token[0] == lens.token[layer, stage, position]
         assert cell.token[lens.chosen_rank[layer, stage, position] - 1] == 9
-    assert len(lens_cell(model, trace, 1, "resid_mid", 3, k=4).token) == 4
+    assert len(lens_top_tokens(model, trace, 1, "resid_mid", 3, k=4).token) == 4

@@ -1,4 +1,4 @@
-"""Patching recovers what a hand-made model is known to carry there, and obeys what is true of every model."""
+"""Activation patching of a copying model whose circuits are known, and laws of any model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis import patching, trace_text
+from gpt.analysis import patching
 from gpt.analysis.patching import patch_sweep
+from gpt.analysis.tracing import trace_text
 from gpt.edits import PATCHABLE, Edits, Patch
 from tests.gpt.analysis.copying_model import copying_model
 
@@ -23,7 +24,7 @@ CLEAN, CORRUPTED = [3, 1, 4, 1, 5, 9, 2, 6], [3, 1, 8, 1, 5, 9, 2, 6]  # they di
         ("mlp_out", [[0, 0, 0, 0], [0, 0, 0, 0]]),  # this model has no feed-forward part
     ],
 )
-def test_the_way_of_the_answer_through_a_copying_model(name, answer):
+def test_a_copying_model_recovers_where_the_answer_is_carried(name, answer):
     a, b, c, x = 1, 2, 3, 4
     sweep = patch_sweep(copying_model(), [a, b, c, a], [x, b, c, a], b, c, name=name)
     assert sweep.clean > 5
@@ -35,7 +36,7 @@ def test_the_way_of_the_answer_through_a_copying_model(name, answer):
 @torch.inference_mode()
 def test_a_sweep_is_one_pass_with_one_patch_for_each_cell(model, name, monkeypatch):
     model.double()
-    monkeypatch.setattr(patching, "BATCH_TOKENS", 4 * 8)  # six positions from the difference on: four, then two
+    monkeypatch.setattr(patching, "MAX_BATCH_TOKENS", 4 * 8)  # six positions from the difference on: four, then two
     done: list[tuple[int, int]] = []
     sweep = patch_sweep(model, CLEAN, CORRUPTED, 7, 9, name=name, progress=lambda *counts: done.append(counts))
     assert done == [(count, 6) for count in range(1, 7)]
@@ -52,7 +53,7 @@ def test_a_sweep_is_one_pass_with_one_patch_for_each_cell(model, name, monkeypat
 
 
 @torch.inference_mode()
-def test_what_goes_in_at_the_difference_and_what_comes_out_at_the_end_is_everything(model):
+def test_input_at_the_difference_and_output_at_the_end_recover_everything(model):
     model.double()
     going_in, coming_out = (patch_sweep(model, CLEAN, CORRUPTED, 7, 9, name=n) for n in ("resid_pre", "resid_post"))
     only_there = torch.zeros(8, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Lengths and shares along the stream, neurons that add up to their layer, neighbours by hand."""
+"""Norms and shares along the residual stream, and neurons that sum to their layer."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis import trace_text
 from gpt.analysis.attribution import direct_logit_attribution
-from gpt.analysis.residual import nearest_tokens, position_similarity, stream_lengths, strongest_neurons
-from gpt.config import GPTConfig
+from gpt.analysis.residual import stream_norms, strongest_neurons
+from gpt.analysis.tracing import trace_text
 from gpt.edits import Edits
-from gpt.model import GPT
 from tests.gpt.analysis.copying_model import copying_model
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
 @torch.inference_mode()
-def test_lengths_are_those_of_transformers_hidden_states(twins):
+def test_norms_are_those_of_transformers_hidden_states(twins):
     reference, ours = twins(vocab_size=61, n_positions=16, n_layer=3, n_head=3, n_embd=24)
     states = reference(torch.tensor([IDS]), output_hidden_states=True).hidden_states
-    stream = stream_lengths(trace_text(ours, IDS))
+    stream = stream_norms(trace_text(ours, IDS))
     for layer in range(3):
         expected = torch.linalg.vector_norm(states[layer][0], dim=-1)
         assert_close(stream.resid_pre[layer], expected, atol=1e-5, rtol=0)
@@ -32,9 +30,9 @@ def test_lengths_are_those_of_transformers_hidden_states(twins):
 
 
 @torch.inference_mode()
-def test_shares_sum_to_one_and_a_skipped_branch_has_none(model):
+def test_shares_sum_to_one_and_are_zero_for_a_skipped_part(model):
     edits = Edits(attn_scale={1: 0.0}, mlp_scale={2: 0.0})
-    for stream in (stream_lengths(trace_text(model, IDS)), stream_lengths(trace_text(model, IDS, edits=edits))):
+    for stream in (stream_norms(trace_text(model, IDS)), stream_norms(trace_text(model, IDS, edits=edits))):
         total = stream.kept_share + stream.attn_share + stream.mlp_share
         assert_close(total, torch.ones(3, 8), atol=1e-5, rtol=0)
     assert (stream.attn_share[1] == 0).all()
@@ -42,8 +40,8 @@ def test_shares_sum_to_one_and_a_skipped_branch_has_none(model):
     assert_close(stream.resid_mid[1], stream.resid_pre[1], atol=0, rtol=0)
 
 
-def test_shares_of_parts_at_right_angles_are_those_of_their_squares():
-    stream = stream_lengths(trace_text(copying_model(), [1, 2, 3, 1]))
+def test_shares_of_orthogonal_parts_are_those_of_their_squared_norms():
+    stream = stream_norms(trace_text(copying_model(), [1, 2, 3, 1]))
     assert_close(stream.resid_pre[0], torch.full((4,), 2**0.5))  # one for the token, one for its place
     written = stream.attn_out[0].square()  # the token before, in a place of its own
     assert (written > 1).all()
@@ -53,7 +51,7 @@ def test_shares_of_parts_at_right_angles_are_those_of_their_squares():
 
 
 @torch.inference_mode()
-def test_neurons_and_bias_add_up_to_what_their_layer_adds_to_a_logit(model):
+def test_all_neurons_and_the_bias_sum_to_the_attribution_of_their_layer(model):
     model.double()
     trace = trace_text(model, IDS)
     for layer in range(3):
@@ -68,13 +66,13 @@ def test_neurons_and_bias_add_up_to_what_their_layer_adds_to_a_logit(model):
 
 
 @torch.inference_mode()
-def test_the_strongest_neurons_are_those_that_write_most(model):
+def test_strongest_neurons_are_ordered_by_the_norm_of_what_they_add(model):
     trace = trace_text(model, IDS)
     neurons = strongest_neurons(model, trace, 1, 5, k=7, n_tokens=3)
     written = trace.layers[1].mlp_post[0, 5] * model.h[1].mlp.c_proj.weight  # (C, n_ff)
     order = written.norm(dim=0).argsort(descending=True)
     assert torch.equal(neurons.index, order[:7])
-    assert_close(neurons.length, written.norm(dim=0)[order[:7]])
+    assert_close(neurons.norm, written.norm(dim=0)[order[:7]])
     assert torch.equal(neurons.pre, trace.layers[1].mlp_pre[0, 5, order[:7]])
     assert torch.equal(neurons.post, trace.layers[1].mlp_post[0, 5, order[:7]])
     assert neurons.up.shape == neurons.down_logit.shape == (7, 3)
@@ -82,38 +80,10 @@ def test_the_strongest_neurons_are_those_that_write_most(model):
 
 
 @torch.inference_mode()
-def test_a_neuron_below_zero_counts_by_how_much_it_writes(model):
+def test_a_negative_activation_counts_by_its_absolute_value(model):
     post = trace_text(model, IDS).layers[1].mlp_post[0, 5]
     lowest = int(post.argmin())
     model.h[1].mlp.c_proj.weight[:, lowest] *= 1000
     neurons = strongest_neurons(model, trace_text(model, IDS), 1, 5, k=1)
     assert neurons.index.item() == lowest
     assert neurons.post.item() < 0
-
-
-@pytest.fixture
-def placed() -> GPT:
-    """Embeddings in a plane: tokens at 0, 90, 10, 180 and 30 degrees, of different lengths; positions likewise."""
-    model = GPT(GPTConfig(vocab_size=5, block_size=3, n_layer=1, n_head=1, n_embd=2))
-    turn = torch.deg2rad(torch.tensor([0.0, 90, 10, 180, 30]))
-    with torch.no_grad():
-        model.wte.weight.copy_(torch.stack((turn.cos(), turn.sin()), dim=1) * torch.tensor([[1.0], [2], [9], [1], [3]]))
-        model.wpe.weight.copy_(torch.tensor([[1.0, 0], [0, 3], [-2, 0]]))
-    return model
-
-
-def test_nearest_tokens_are_those_of_the_smallest_angle(placed):
-    near = nearest_tokens(placed, 0, k=10)
-    assert near.token.tolist() == [2, 4, 1, 3]
-    assert_close(near.cosine, torch.tensor([10.0, 30, 90, 180]).deg2rad().cos(), atol=1e-6, rtol=0)
-
-
-def test_similarity_of_positions_is_their_cosine(placed):
-    expected = torch.tensor([[1.0, 0, -1], [0, 1, 0], [-1, 0, 1]])
-    assert_close(position_similarity(placed), expected)
-
-
-def test_rotary_positions_have_no_embeddings_to_compare():
-    model = GPT(GPTConfig(vocab_size=5, block_size=3, n_layer=1, n_head=1, n_embd=2, position="rotary"))
-    with pytest.raises(ValueError, match="no position embeddings to compare"):
-        position_similarity(model)

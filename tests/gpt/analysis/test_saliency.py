@@ -1,4 +1,4 @@
-"""Gradients are those of transformers and of small changes; leaving a token out is running the shorter text."""
+"""Input x gradient and leave-one-out, against transformers and finite differences."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis import saliency, trace_text
-from gpt.analysis.saliency import input_x_gradient, leave_one_out
+from gpt.analysis import saliency
+from gpt.analysis.saliency import input_x_gradient, leave_one_out, leave_one_out_batches
+from gpt.analysis.tracing import trace_text
 from gpt.edits import Edits, Patch
 from tests.gpt.analysis.copying_model import copying_model
 
@@ -24,9 +25,9 @@ def test_input_x_gradient_is_that_of_transformers(twins):
     assert_close(input_x_gradient(ours, IDS, 7), expected.detach(), atol=1e-12, rtol=0)
 
 
-def test_input_x_gradient_is_the_slope_as_an_embedding_grows(model):
+def test_input_x_gradient_is_the_finite_difference_as_an_embedding_grows(model):
     model.double()
-    with torch.inference_mode():  # it has gradients all the same
+    with torch.inference_mode():  # gradients are computed all the same
         found = input_x_gradient(model, IDS, 7)
     start = trace_text(model, IDS)
 
@@ -40,25 +41,25 @@ def test_input_x_gradient_is_the_slope_as_an_embedding_grows(model):
     assert_close(found, torch.stack(slopes), atol=1e-7, rtol=0)
 
 
-def test_input_x_gradient_leaves_no_gradient_behind(model):
+def test_input_x_gradient_leaves_no_gradient_on_the_parameters(model):
     found = input_x_gradient(model, IDS, 7)
     assert not found.requires_grad
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
 @torch.inference_mode()
-def test_leaving_a_token_out_is_running_transformers_on_the_shorter_text(twins, monkeypatch):
+def test_leaving_a_token_out_equals_transformers_on_the_shorter_text(twins, monkeypatch):
     reference, ours = (model.double() for model in twins(**SHAPE))
-    monkeypatch.setattr(saliency, "BATCH_TOKENS", 3 * 8)
-    done: list[tuple[int, int]] = []
-    drops = leave_one_out(ours, IDS, 7, progress=lambda *counts: done.append(counts))
-    assert done == [(3, 8), (6, 8), (8, 8)]
+    monkeypatch.setattr(saliency, "MAX_BATCH_TOKENS", 3 * 8)
+    batches = list(leave_one_out_batches(ours, IDS, 7, range(8)))
+    assert [len(batch) for batch in batches] == [3, 3, 2]
 
     def log_p(ids: list[int]) -> float:
         return reference(torch.tensor([ids])).logits[0, -1].log_softmax(dim=-1)[7].item()
 
     expected = [log_p(IDS) - log_p(IDS[:position] + IDS[position + 1 :]) for position in range(8)]
-    assert drops.tolist() == pytest.approx(expected, abs=1e-12)
+    assert torch.cat(batches).tolist() == pytest.approx(expected, abs=1e-12)
+    assert leave_one_out(ours, IDS, 7).tolist() == pytest.approx(expected, abs=1e-12)
     assert leave_one_out(ours, IDS, 7, positions=[6, 2]).tolist() == pytest.approx(
         [expected[6], expected[2]], abs=1e-12
     )
@@ -66,7 +67,7 @@ def test_leaving_a_token_out_is_running_transformers_on_the_shorter_text(twins, 
     assert leave_one_out(ours, IDS[:2], 7).tolist() == pytest.approx(both, abs=1e-12)
 
 
-def test_a_copying_model_misses_the_tokens_that_it_copies_by():
+def test_a_copying_model_depends_on_the_tokens_it_copies_by():
     a, b, c = 1, 2, 3
     first, answer, unneeded, _ = leave_one_out(copying_model(), [a, b, c, a], b).tolist()
     assert first > 0.5  # "b c a" has no "a" to find "b" by

@@ -106,7 +106,7 @@ def test_the_total_of_a_beam_is_the_log_probability_of_its_tokens():
     before = list(document.ids)
     document.append(*best.ids)
     document.read()
-    nats = sum(math.log(p) for p, _ in document.token_statistics(len(before)))
+    nats = sum(math.log(token.probability) for token in document.statistics(len(before)).tokens)
     assert best.score == pytest.approx(nats / len(best.ids), abs=1e-4)
     document.undo()  # a beam is one action
     assert document.ids == before

@@ -1,4 +1,4 @@
-"""Two documents side by side."""
+"""Two documents generated side by side, and the divergence of their predictions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ import pytest
 import torch
 
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, SamplingParams
-from gpt.documents.comparison import Comparison, divergences, in_step, parting, relative_entropy, same_vocabulary
+from gpt.documents.comparison import Comparison, Divergence, divergence_index, paired_steps, same_vocabulary
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.gpt.fake_models import forced_model, tiny_model
 
 GREEDY = SamplingParams(temperature=0, seed=0)
 WARM = SamplingParams(temperature=2.0, seed=5)
+
+
+def divergences(left, right, left_params, right_params) -> list[Divergence]:
+    comparison = Comparison(left, right, left_params, right_params)
+    comparison.measure()
+    return comparison.divergences
 
 
 def pair(left=None, right=None):
@@ -25,27 +31,27 @@ def pair(left=None, right=None):
     return documents
 
 
-def test_in_step_gives_what_each_would_write_alone():
+def test_paired_steps_are_those_of_each_document_alone():
     left, right = pair()
     alone = [s.token_id for s in Generation(left.loaded, "the cat").steps(WARM, 5)]
-    both = list(in_step(left, right, WARM, GREEDY, 5))
+    both = list(paired_steps(left, right, WARM, GREEDY, 5))
     assert [a.token_id for a, _ in both] == alone
     assert len({a.position - b.position for a, b in both}) == 1
     assert right.ids[right.n_prompt :] == [b.token_id for _, b in both]
 
 
-def test_two_texts_of_one_large_model_ask_at_the_same_time(monkeypatch):
-    alone = list(in_step(*pair(), WARM, GREEDY, 5))
+def test_two_documents_of_one_large_model_take_their_steps_concurrently(monkeypatch):
+    alone = list(paired_steps(*pair(), WARM, GREEDY, 5))
     monkeypatch.setattr("gpt.documents.comparison.LARGE", 0)
     left, right = pair()
     changed = Generation(left.loaded, "the cat", edits=Edits(mlp_scale={0: 0.0}))
     asking, read = set(), left.loaded.engine.read
     monkeypatch.setattr(left.loaded.engine, "read", lambda *what: asking.add(get_ident()) or read(*what))
-    both = list(in_step(left, right, WARM, GREEDY, 5))
+    both = list(paired_steps(left, right, WARM, GREEDY, 5))
     assert [[s.token_id for s in steps] for steps in both] == [[s.token_id for s in steps] for steps in alone]
     assert len(asking) == 2
     asking.clear()
-    list(in_step(left, changed, WARM, WARM, 2))  # what is changed is read by itself
+    list(paired_steps(left, changed, WARM, WARM, 2))  # edited documents are not batched
     assert asking == {get_ident()}
 
 
@@ -53,21 +59,21 @@ def test_one_of_two_read_together_may_end_early_or_fail_and_both_may_be_left(mon
     monkeypatch.setattr("gpt.documents.comparison.LARGE", 0)
     model = forced_model([97, 97, 259] + [97] * 21)
     short, long = Generation(model, "ab"), Generation(model, "abcd")
-    both = list(in_step(short, long, GREEDY, GREEDY, 4))
+    both = list(paired_steps(short, long, GREEDY, GREEDY, 4))
     assert [a is None for a, _ in both] == [False, False, True, True]
     assert all(b is not None for _, b in both)
     full = Generation(model, [97] * model.model.config.block_size)
     full.step(GREEDY)
     with pytest.raises(ValueError, match="is full"):
-        list(in_step(Generation(model, "ab"), full, GREEDY, GREEDY, 4))
-    left = in_step(*pair(), GREEDY, GREEDY, 4)
+        list(paired_steps(Generation(model, "ab"), full, GREEDY, GREEDY, 4))
+    left = paired_steps(*pair(), GREEDY, GREEDY, 4)
     next(left)
     left.close()
 
 
-def test_the_one_that_ends_early_waits_for_the_other():
+def test_none_stands_for_the_document_that_has_finished_first():
     short, long = Generation(forced_model([97, 97, 259] * 8), "ab"), Generation(forced_model([97] * 24), "ab")
-    both = list(in_step(short, long, GREEDY, GREEDY, 4))
+    both = list(paired_steps(short, long, GREEDY, GREEDY, 4))
     assert [a and a.finish_reason for a, _ in both] == [None, "end_of_text", None, None]
     assert both[2][0] is None
     assert [b.token_id for _, b in both] == [97] * 4
@@ -77,17 +83,17 @@ def test_the_one_that_ends_early_waits_for_the_other():
     ("left", "right", "where"),
     [([1, 2, 3], [1, 5, 3], 1), ([1, 2], [1, 2], None), ([1, 2], [1, 2, 3], None), ([4], [5], 0)],
 )
-def test_two_texts_part_at_the_first_token_that_differs(left, right, where):
-    assert parting(left, right) == where
+def test_divergence_index_is_the_first_position_that_differs(left, right, where):
+    assert divergence_index(left, right) == where
 
 
-def test_same_model_and_settings_do_not_diverge_whatever_the_seed():
+def test_equal_models_and_settings_have_divergence_zero_whatever_the_seed():
     found = divergences(*pair(), SamplingParams(2.0, seed=1), SamplingParams(2.0, seed=2))
     assert [d.position for d in found] == [0, 1, 2, 3, 4]
     assert all(d.raw == d.final == 0 for d in found)
 
 
-def test_the_divergence_of_two_models_is_the_sum_by_hand():
+def test_divergence_of_two_models_is_the_sum_by_hand():
     left, right = pair(tiny_model(), tiny_model(n_layer=1, seed=8))
     found = divergences(left, right, SamplingParams(), SamplingParams())
     assert [d.position for d in found] == [0, 1, 2, 3, 4]
@@ -100,7 +106,7 @@ def test_the_divergence_of_two_models_is_the_sum_by_hand():
         assert by_hand > 0.001
 
 
-def test_settings_diverge_in_the_final_distributions_alone_and_infinitely_where_one_removes():
+def test_settings_change_only_the_final_divergence_which_is_infinite_where_right_removes_tokens():
     left, right = pair()
     found = divergences(left, right, SamplingParams(0.5), SamplingParams(2.0))
     assert all(d.raw == 0 and 0 < d.final < math.inf for d in found)
@@ -108,7 +114,7 @@ def test_settings_diverge_in_the_final_distributions_alone_and_infinitely_where_
     assert all(0 < d.final < math.inf for d in divergences(left, right, SamplingParams(top_k=3), SamplingParams()))
 
 
-def test_only_positions_with_the_same_history_are_compared():
+def test_only_positions_with_the_same_text_before_them_are_measured():
     left, right = pair()
     left.append(99)
     right.append(98)
@@ -118,32 +124,23 @@ def test_only_positions_with_the_same_history_are_compared():
     assert [d.position for d in divergences(left, right, WARM, WARM)] == [0, 1, 2, 3, 4]
 
 
-def test_measured_bit_by_bit_while_both_write_it_is_the_same_as_at_once_and_stops_where_they_part():
+def test_measuring_while_both_grow_equals_measuring_at_once_and_ends_where_they_differ():
     left, right = pair()
     comparison = Comparison(left, right, WARM, GREEDY)
     assert [comparison.measure(2), comparison.measure(2)] == [2, 2]
-    for _ in in_step(left, right, WARM, GREEDY, 8):
+    for _ in paired_steps(left, right, WARM, GREEDY, 8):
         comparison.measure()
-    assert comparison.parting == parting(left.ids, right.ids) < len(left.ids) - 1
-    assert [d.position for d in comparison.divergences] == list(range(comparison.parting))
+    assert comparison.divergence_index == divergence_index(left.ids, right.ids) < len(left.ids) - 1
+    assert [d.position for d in comparison.divergences] == list(range(comparison.divergence_index))
     assert comparison.divergences == divergences(left, right, WARM, GREEDY)
     assert comparison.measure() == 0
 
 
-def test_relative_entropy_by_hand():
-    p, q = torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.25, 0.25, 0.5])
-    assert relative_entropy(p, q) == pytest.approx(1.0)
-    assert relative_entropy(q, p) == math.inf
-    assert relative_entropy(p, p) == 0
-
-
-def test_two_vocabularies_have_no_common_measure():
+def test_models_with_different_vocabularies_are_not_comparable():
     model = GPT(GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)).eval()
     other = LoadedModel("other", model, PlainIds(12), torch.device("cpu"), "fp32")
     left, right = Generation(tiny_model(), "the cat"), Generation(other, [3, 4])
     assert same_vocabulary(tiny_model(), tiny_model(seed=2))
     assert not same_vocabulary(left.loaded, other)
     apart = Comparison(left, right, GREEDY, GREEDY)
-    assert (apart.comparable, apart.measure(), apart.parting) == (False, 0, None)
-    with pytest.raises(ValueError, match="different vocabularies"):
-        divergences(left, right, GREEDY, GREEDY)
+    assert (apart.comparable, apart.measure(), apart.divergence_index) == (False, 0, None)

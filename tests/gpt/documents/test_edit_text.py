@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import gpt
 from gpt import Edits, GPTConfig
-from gpt.analysis.patching import is_from, patch_from
+from gpt.analysis.patching import is_patch_of_model, patch_from
 from gpt.config import Activation
-from gpt.documents.edit_text import LARGEST, edits_as_python, format_edits, parse_edits
+from gpt.documents.edit_text import MAX_FACTOR, edits_as_python, format_edits, parse_edits
 from gpt.edits import PATCHABLE, Patch
 from tests.gpt.fake_models import tiny_model
 
 numbers = st.integers(0, 99)
-factors = st.floats(-LARGEST, LARGEST)
+factors = st.floats(-MAX_FACTOR, MAX_FACTOR)
 all_edits = st.builds(
     Edits,
     head_scale=st.dictionaries(st.tuples(numbers, numbers), factors, max_size=6),
@@ -82,8 +82,8 @@ def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
         for ours, theirs, place in zip(again.patches, patches, chosen, strict=True):
             assert (ours.name, ours.layer, ours.position, ours.ids) == (*place, tuple(ids))
             assert torch.equal(ours.value, theirs.value)
-            assert is_from(TINY.model, ours)
-            assert not is_from(tiny_model(seed=9).model, ours)
+            assert is_patch_of_model(TINY.model, ours)
+            assert not is_patch_of_model(tiny_model(seed=9).model, ours)
     if patches:
         with pytest.raises(ValueError, match="is not an edit"):
             parse_edits(text)  # nobody to compute it

@@ -171,14 +171,6 @@ def test_a_document_keeps_exact_logits_and_attention_of_every_position(loaded):
         torch.testing.assert_close(document.attn_weights(layer), weights.mean(dim=0), atol=1e-6, rtol=0)
 
 
-def test_token_statistics_are_those_of_the_steps(loaded):
-    document = Generation(loaded, "the cat")
-    steps = list(document.steps(SamplingParams(temperature=2.0, seed=5), 6))
-    known = document.token_statistics(document.n_prompt)
-    assert [rank for _, rank in known] == [step.rank for step in steps]
-    assert [p for p, _ in known] == pytest.approx([step.probability for step in steps], rel=1e-4)
-
-
 def test_nothing_stands_before_the_first_token(loaded):
     with pytest.raises(ValueError, match="start must be at least 1, not 0"):
         Generation(loaded, "abc").statistics(0)

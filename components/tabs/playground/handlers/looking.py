@@ -12,7 +12,7 @@ from components.state.session import Session, Text
 from components.state.settings import LIMITS, Settings
 from components.tabs.playground.components import PRESETS, PlaygroundState, Unit
 from components.text_views import AVERAGE, heatmap_window
-from gpt.documents.pipeline import search_vocabulary
+from gpt.analysis.vocabulary_search import search_vocabulary
 
 MAX_SEARCH_CHARS = 80
 MAX_CHOICES = 12  # tokens that a search finds

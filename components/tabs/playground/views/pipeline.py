@@ -20,8 +20,8 @@ from components.tabs.playground.components import PlaygroundState, Unit
 from components.tabs.playground.pipeline_figures import stage_lines
 from components.widgets.chart import chart_data
 from gpt import Generation, SamplingParams
-from gpt.documents.pipeline import Row, Stage, follow, pipeline
-from gpt.sampling import best
+from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
+from gpt.sampling import top_ids
 
 MAX_LINES = 8  # tokens in the picture, the followed one apart
 MAX_CHOICES = 12  # tokens that the picker offers unasked
@@ -42,22 +42,22 @@ class PipelineView:
         return self.document.logits(self.position)
 
     @cached_property
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[SamplingStage]:
         """The five, and the whole of them."""
-        return pipeline(self.logits, self.params, previous_ids=self.document.ids[: self.position + 1])
+        return sampling_stages(self.logits, self.params, previous_ids=self.document.ids[: self.position + 1])
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TokenAtStage]:
         """The followed token, before all stages and after each."""
-        return follow(self.logits, self.stages, self.followed)
+        return token_at_stages(self.logits, self.stages, self.followed)
 
     @property
     def likeliest(self) -> list[int]:
         """Ids: those that can be drawn first, the most likely first, then the others."""
         last, raw = self.stages[-1].logits.numpy(), self.logits.float().cpu().numpy()
         count = min(MAX_CHOICES, len(raw))
-        drawn = [i for i in best(last, count) if math.isfinite(last[i])]
-        return [int(i) for i in dict.fromkeys([*drawn, *best(raw, count)])]
+        drawn = [i for i in top_ids(last, count) if math.isfinite(last[i])]
+        return [int(i) for i in dict.fromkeys([*drawn, *top_ids(raw, count)])]
 
 
 def natural(document: Generation, position: int) -> int:
@@ -79,14 +79,14 @@ def stage_table(view: PipelineView, language: Language) -> list[list[str]]:
     return [head, *(_stage_row(view, stage, language) for stage in view.stages)]
 
 
-def _stage_row(view: PipelineView, stage: Stage, language: Language) -> list[str]:
+def _stage_row(view: PipelineView, stage: SamplingStage, language: Language) -> list[str]:
     removed = f"{stage.n_removed:,} ({percent(stage.removed_mass)})" if stage.n_removed else "–"
     entropy = _change(f"{stage.entropy_before:.2f}", f"{stage.entropy_after:.2f}")
     perplexity = _change(_number(stage.perplexity_before), _number(stage.perplexity_after))
     return [_stage_name(view, stage, language), removed, entropy, perplexity]
 
 
-def _stage_name(view: PipelineView, stage: Stage, language: Language) -> str:
+def _stage_name(view: PipelineView, stage: SamplingStage, language: Language) -> str:
     """The stage with its setting."""
     name = _name(stage.name, language)
     if stage.name == "final":
@@ -102,7 +102,7 @@ def token_table(view: PipelineView, language: Language) -> list[list[str]]:
     return [head, *([_name(row.stage, language), *_cells(row)] for row in view.rows[:-1])]
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: TokenAtStage) -> list[str]:
     if row.rank is None:
         return ["−∞", "−∞", "0", "–"]
     return [decimal(row.logit, 2), decimal(row.log_probability, 2), percent(row.probability), f"{row.rank:,}"]
@@ -129,7 +129,7 @@ def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str,
 
 def _values(view: PipelineView, token_id: int, unit: Unit) -> list[float]:
     """One token before all stages and after each of the five, NaN where it is removed."""
-    rows = follow(view.logits, view.stages, token_id)[:-1]
+    rows = token_at_stages(view.logits, view.stages, token_id)[:-1]
     return [math.nan if row.rank is None else getattr(row, unit) for row in rows]
 
 

@@ -29,8 +29,9 @@ from components.widgets.choices import Choice
 from components.widgets.draw import Piece
 from components.widgets.tree import Lane
 from gpt import Generation, distribution
-from gpt.documents.branches import Branches
-from gpt.documents.pipeline import draw_strip, search_vocabulary
+from gpt.analysis.sampling_stages import cumulative_draw
+from gpt.analysis.vocabulary_search import search_vocabulary
+from gpt.documents.token_tree import TokenTree
 
 MAX_PROMPT_TOKENS = 600  # of a long prompt, as many are shown while one types
 MAX_PIECES = 48  # of the draw that have a place of their own
@@ -157,13 +158,13 @@ def draw(s: Snapshot) -> dict[str, Any]:
     stages = distribution(document.logits(position - 1), origin.params, previous_ids=document.ids[:position])
     if origin.params.temperature == 0:
         return _draw(t("draw.greedy", language, token=token))
-    drawn_strip = draw_strip(stages.final, number)
+    drawn_strip = cumulative_draw(stages.final, number)
     start, end = drawn_strip.bounds
     text = t(
         "draw.says", language, token=token, number=f"{number:.4f}", start=f"{start:.4f}", end=f"{end:.4f}",
         seed=origin.params.seed, position=position, temperature=f"{origin.params.temperature:g}",
     )  # fmt: skip
-    pieces, drawn = _pieces(s.text, drawn_strip.ids, drawn_strip.ends, drawn_strip.place, language)
+    pieces, drawn = _pieces(s.text, drawn_strip.ids, drawn_strip.ends, drawn_strip.index, language)
     return _draw(text, pieces, number=number, place=drawn, mark=t("draw.mark", language, number=f"{number:.2f}"))
 
 
@@ -228,7 +229,7 @@ def tree(s: Snapshot) -> dict[str, Any]:
     return {"text": text, "lanes": [asdict(lane) for lane in lanes]}
 
 
-def _lines(branches: Branches) -> list[_Line]:
+def _lines(branches: TokenTree) -> list[_Line]:
     """Every branch after the one it parts from; of two that part from the same one, the later fork stands first, so
     that no line crosses another."""
     lines: list[_Line] = []

@@ -1,4 +1,4 @@
-"""The stages as tables, the strip of a draw, the search of the vocabulary: exact over the whole of it."""
+"""Sampling stages, the draw in the cumulative distribution, and the search of the vocabulary."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from gpt import SamplingParams, distribution
-from gpt.documents.pipeline import draw_strip, follow, pipeline, search_vocabulary
-from gpt.sampling import invert, uniform
+from gpt.analysis.sampling_stages import cumulative_draw, sampling_stages, token_at_stages
+from gpt.analysis.vocabulary_search import search_vocabulary
+from gpt.sampling import inverse_cdf, uniform_draw
 from tests.gpt.fake_models import tiny_tokenizer
 
 NAMES = ["repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final"]
@@ -24,7 +25,7 @@ def logits_of(*probabilities):
 
 def test_each_stage_of_a_small_distribution_is_as_calculated_by_hand():
     logits = logits_of(0.5, 0.25, 0.125, 0.0625, 0.0625)
-    stages = pipeline(logits, SamplingParams(top_k=4, top_p=0.75, min_p=0.4))
+    stages = sampling_stages(logits, SamplingParams(top_k=4, top_p=0.75, min_p=0.4))
     assert [stage.name for stage in stages] == NAMES
     off, _, top_k, top_p, min_p, final = stages
     assert [stage.active for stage in stages] == [False, False, True, True, False, True]
@@ -42,18 +43,18 @@ def test_each_stage_of_a_small_distribution_is_as_calculated_by_hand():
 
 
 def test_greedy_removes_everything_but_the_best():
-    final = pipeline(logits_of(0.2, 0.7, 0.1), SamplingParams(temperature=0))[-1]
+    final = sampling_stages(logits_of(0.2, 0.7, 0.1), SamplingParams(temperature=0))[-1]
     assert (final.n_kept, final.n_removed, final.removed_mass) == (1, 2, pytest.approx(0.3))
     assert (final.entropy_after, final.perplexity_after) == (0, 1)
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0, 30.0])
 @pytest.mark.parametrize("vocab_size", [7, 3000])
-def test_the_tables_agree_with_the_distribution_that_is_drawn_from(vocab_size, scale):
+def test_stages_agree_with_the_distribution_that_is_sampled(vocab_size, scale):
     logits = torch.randn(vocab_size) * scale
     logits[::5] = -math.inf
     previous_ids = torch.randint(vocab_size, (9,)).tolist()
-    stages = pipeline(logits, EVERYTHING, previous_ids=previous_ids)
+    stages = sampling_stages(logits, EVERYTHING, previous_ids=previous_ids)
     drawn = distribution(logits, EVERYTHING, previous_ids=previous_ids)
     for stage in stages:
         torch.testing.assert_close(stage.probabilities, getattr(drawn, stage.name), atol=1e-6, rtol=0)
@@ -67,42 +68,42 @@ def test_the_tables_agree_with_the_distribution_that_is_drawn_from(vocab_size, s
     assert stages[-1].n_removed == sum(stage.n_removed for stage in stages[:-1])
 
 
-def test_one_token_is_followed_from_the_raw_logits_to_its_removal():
+def test_one_token_has_its_rank_and_probability_at_every_stage_until_it_is_removed():
     logits = logits_of(0.5, 0.25, 0.125, 0.125)
     params = SamplingParams(temperature=0.5, top_k=2, repetition_penalty=2.0)
-    stages = pipeline(logits, params, previous_ids=[0])
-    rows = follow(logits, stages, 1)
+    stages = sampling_stages(logits, params, previous_ids=[0])
+    rows = token_at_stages(logits, stages, 1)
     assert [row.stage for row in rows] == ["raw", *NAMES]
     assert rows[0].logit == pytest.approx(math.log(0.25))
     assert (rows[0].probability, rows[0].rank) == (pytest.approx(0.25), 2)
     assert (rows[1].probability, rows[1].rank) == (pytest.approx(1 / 3), 1)  # 0.5 became 0.25
     assert rows[2].logit == pytest.approx(2 * math.log(0.25))
-    removed = follow(logits, stages, 3)
+    removed = token_at_stages(logits, stages, 3)
     assert [row.rank for row in removed] == [3, 3, 3, None, None, None, None]
     assert (removed[3].logit, removed[3].probability, removed[3].log_probability) == (-math.inf, 0, -math.inf)
     with pytest.raises(ValueError, match="token id 4 does not exist: the vocabulary has ids 0 to 3"):
-        follow(logits, stages, 4)
+        token_at_stages(logits, stages, 4)
 
 
-def test_the_strip_shows_where_a_number_falls():
-    strip = draw_strip(torch.tensor([0.25, 0.0, 0.5, 0.125, 0.125]), 0.73)
-    assert strip.ids.tolist() == [2, 0, 3, 4]
-    assert strip.ends.tolist() == [0.5, 0.75, 0.875, 1.0]
-    assert (strip.draw, strip.place, strip.token_id, strip.bounds) == (0.73, 1, 0, (0.5, 0.75))
-    assert draw_strip(torch.tensor([0.25, 0.75]), 0.0).bounds == (0.0, 0.75)
+def test_a_draw_falls_between_the_bounds_of_its_token():
+    found = cumulative_draw(torch.tensor([0.25, 0.0, 0.5, 0.125, 0.125]), 0.73)
+    assert found.ids.tolist() == [2, 0, 3, 4]
+    assert found.ends.tolist() == [0.5, 0.75, 0.875, 1.0]
+    assert (found.draw, found.index, found.token_id, found.bounds) == (0.73, 1, 0, (0.5, 0.75))
+    assert cumulative_draw(torch.tensor([0.25, 0.75]), 0.0).bounds == (0.0, 0.75)
 
 
 @pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=0), EVERYTHING])
-def test_the_strip_and_the_draw_agree_on_the_token(params):
+def test_cumulative_draw_and_inverse_cdf_agree_on_the_token(params):
     for position in range(30):
         final = distribution(torch.randn(3000) * 3, params).final
-        draw = uniform(4, position)
-        strip = draw_strip(final, draw)
-        assert strip.token_id == invert(final, draw)
-        assert strip.bounds[0] <= draw < strip.bounds[1]
-        assert sorted(strip.ids) == np.flatnonzero(final.numpy()).tolist()
-        assert strip.ends[-1] == 1
-        assert (np.diff(final.numpy()[strip.ids]) <= 0).all()
+        draw = uniform_draw(4, position)
+        found = cumulative_draw(final, draw)
+        assert found.token_id == inverse_cdf(final, draw)
+        assert found.bounds[0] <= draw < found.bounds[1]
+        assert sorted(found.ids) == np.flatnonzero(final.numpy()).tolist()
+        assert found.ends[-1] == 1
+        assert (np.diff(final.numpy()[found.ids]) <= 0).all()
 
 
 def test_a_search_finds_text_in_either_case_the_exact_token_first_then_the_likeliest():

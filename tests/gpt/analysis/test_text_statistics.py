@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpt import Generation, SamplingParams
-from gpt.documents.text_statistics import TextStatistics
+from gpt.analysis.text_statistics import TextStatistics
 from tests.gpt.fake_models import bigram_model, tiny_model
 
 
@@ -27,7 +27,7 @@ def test_every_number_of_a_known_text_is_as_calculated_by_hand():
     assert found.perplexity == pytest.approx(2 ** (8 / 5))
 
 
-def test_the_statistics_are_those_of_the_steps_and_do_not_depend_on_the_portion(monkeypatch):
+def test_the_statistics_are_those_of_the_steps_and_do_not_depend_on_the_chunk(monkeypatch):
     document = Generation(tiny_model(), "the cat")
     steps = list(document.steps(SamplingParams(temperature=2.0, seed=5), 6))
     whole = document.statistics(document.n_prompt)
@@ -37,7 +37,7 @@ def test_the_statistics_are_those_of_the_steps_and_do_not_depend_on_the_portion(
             pytest.approx(step.entropy, abs=1e-4),
         )
         assert token.rank == step.rank
-    monkeypatch.setattr("gpt.documents.text_statistics.PORTION", 2 * 260)
+    monkeypatch.setattr("gpt.analysis.text_statistics.MAX_CHUNK_LOGITS", 2 * 260)
     parts = document.statistics(document.n_prompt)
     for a, b in zip(parts.tokens, whole.tokens, strict=True):
         assert a.surprisal == pytest.approx(b.surprisal, abs=1e-5)

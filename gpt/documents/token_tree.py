@@ -1,4 +1,4 @@
-"""The tree of texts that one document holds: each token once, with how it came about."""
+"""The tree of all texts of one document, each token with its origin, and the history of actions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ How = Literal["typed", "sampled", "chosen"]
 
 @dataclass(frozen=True)
 class Origin:
-    """How a token came about: typed, sampled, or chosen by hand.
+    """How a token was added: typed, sampled, or chosen by hand.
 
-    params: the settings that it was sampled with, seed included; None for the others. The number of the draw
-    follows from the seed and the position. Raises ValueError for settings where none belong, or the reverse.
+    params: the settings it was sampled with, seed included; None for the others. Raises ValueError for a sampled
+    token without them, and for another token with them.
     """
 
     how: How
@@ -36,37 +36,37 @@ TYPED, CHOSEN = Origin("typed"), Origin("chosen")
 
 @dataclass(frozen=True)
 class Token:
-    """One token of the tree. parent: the number of the token before it, None for the first."""
+    """One node of the tree. parent: the number of the node before it, None for the root."""
 
     token_id: int
     parent: int | None
     origin: Origin
 
 
-class Branches:
-    """Tokens, each after its parent: a token's number is its place in the list, and none is ever removed.
+class TokenTree:
+    """Nodes numbered in the order of adding, each after its parent. Nodes are only appended, never changed or removed.
 
-    Raises ValueError unless the first token, and no other, has no parent, and each parent stands before its child:
-    so there are no cycles.
+    tokens: of all nodes. depths: number of ancestors of each node, which is its position in a text.
+    Raises ValueError unless the first node is the only one without a parent, and each parent precedes its children.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens: list[Token] = []
-        self.depths: list[int] = []  # how many tokens stand before each
+        self.depths: list[int] = []
         self._children: list[list[int]] = []
         for token in tokens:
             self._append(token)
 
     @classmethod
-    def line(cls, ids: Sequence[int]) -> Branches:
-        """One typed text, no branches."""
+    def from_ids(cls, ids: Sequence[int]) -> TokenTree:
+        """One typed text without branches."""
         return cls([Token(token_id, n - 1 if n else None, TYPED) for n, token_id in enumerate(ids)])
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def add(self, token_id: int, origin: Origin, parent: int) -> int:
-        """The number of this token after its parent: a new one, or the one that came about the same way before."""
+        """Number of the child with this id and origin, appended if there is none."""
         for child in self._children[parent]:
             if (self.tokens[child].token_id, self.tokens[child].origin) == (token_id, origin):
                 return child
@@ -74,19 +74,19 @@ class Branches:
         return len(self.tokens) - 1
 
     def children(self, node: int) -> list[int]:
-        """The tokens that follow this one, the oldest first: more than one where branches part."""
+        """Children of a node, oldest first."""
         return list(self._children[node])
 
     def leaves(self) -> list[int]:
-        """The last token of every branch, the oldest branch first."""
+        """The last node of every branch, oldest branch first."""
         return [node for node, children in enumerate(self._children) if not children]
 
     def path(self, node: int) -> list[int]:
-        """The tokens from the first to this one."""
-        return self.tail(node, [])
+        """Nodes from the root to this one."""
+        return self.path_after(node, [])
 
-    def tail(self, node: int, path: Sequence[int]) -> list[int]:
-        """The end of the path to a token that is not on another path, both from the first token."""
+    def path_after(self, node: int, path: Sequence[int]) -> list[int]:
+        """Nodes of the path to `node` that are not on another path, both starting at the root."""
         self.check(node)
         nodes: list[int] = []
         step: int | None = node
@@ -95,17 +95,17 @@ class Branches:
             step = self.tokens[step].parent
         return nodes[::-1]
 
-    def shared(self, node: int, path: Sequence[int]) -> int:
-        """How many tokens the path to a token has in common with another path."""
-        return self.depths[node] + 1 - len(self.tail(node, path))
+    def shared_length(self, node: int, path: Sequence[int]) -> int:
+        """Number of nodes that the path to `node` has in common with another path."""
+        return self.depths[node] + 1 - len(self.path_after(node, path))
 
     def check(self, node: int) -> None:
-        """Raise ValueError for a number that no token has."""
+        """Raise ValueError for a number that no node has."""
         if not 0 <= node < len(self.tokens):
             raise GPTError("document.token_unknown", number=node, last=len(self.tokens) - 1)
 
     def check_room(self, count: int) -> None:
-        """Raise ValueError where so many more tokens are too many."""
+        """Raise ValueError where `count` more nodes exceed MAX_TOKENS."""
         if len(self.tokens) + count > MAX_TOKENS:
             raise GPTError("document.too_large", limit=MAX_TOKENS)
 
@@ -124,35 +124,40 @@ class Branches:
 
 
 class History:
-    """Where the text ended after each action, for undo and redo. Nothing in the tree is lost by going back."""
+    """The last node of the text after each action, for undo and redo."""
 
-    def __init__(self, tip: int) -> None:
-        self._tips, self._at = [tip], 0
+    def __init__(self, node: int) -> None:
+        self._nodes, self._current = [node], 0
+
+    def copy(self) -> History:
+        other = History(0)
+        other._nodes, other._current = list(self._nodes), self._current
+        return other
 
     @property
     def can_undo(self) -> bool:
-        return self._at > 0
+        return self._current > 0
 
     @property
     def can_redo(self) -> bool:
-        return self._at < len(self._tips) - 1
+        return self._current < len(self._nodes) - 1
 
-    def push(self, tip: int, *, joined: bool = False) -> None:
-        """After an action. joined: it goes on with the last one, and both are undone together."""
-        if tip != self._tips[self._at]:
-            self._at += 0 if joined else 1
-            self._tips[self._at :] = [tip]
+    def push(self, node: int, *, joined: bool = False) -> None:
+        """Record the end of the text after an action. joined: undone together with the action before."""
+        if node != self._nodes[self._current]:
+            self._current += 0 if joined else 1
+            self._nodes[self._current :] = [node]
 
     def undo(self) -> int:
-        """Where the text ended before the last action. Raises ValueError if there was none."""
+        """The last node before the latest action. Raises ValueError if there was none."""
         if not self.can_undo:
             raise GPTError("document.nothing_to_undo")
-        self._at -= 1
-        return self._tips[self._at]
+        self._current -= 1
+        return self._nodes[self._current]
 
     def redo(self) -> int:
-        """Where the text ended after the action undone last. Raises ValueError if there is none."""
+        """The last node after the action undone last. Raises ValueError if there is none."""
         if not self.can_redo:
             raise GPTError("document.nothing_to_redo")
-        self._at += 1
-        return self._tips[self._at]
+        self._current += 1
+        return self._nodes[self._current]

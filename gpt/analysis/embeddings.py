@@ -1,0 +1,45 @@
+"""Similarity of a model's token embeddings and of its position embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gpt.analysis.tracing import check_token, to_float32
+from gpt.errors import GPTError
+from gpt.model import GPT
+
+
+@dataclass(frozen=True)
+class NearestTokens:
+    """Token ids by descending cosine similarity, and the similarities, each (k,)."""
+
+    token: Tensor
+    cosine: Tensor
+
+
+@torch.inference_mode()
+def nearest_tokens(model: GPT, token: int, k: int = 10) -> NearestTokens:
+    """The k tokens whose embeddings have the highest cosine similarity to that of `token`, itself excluded."""
+    check_token(model, token)
+    wte = to_float32(model.wte.weight)  # (vocab_size, C)
+    norms = wte.norm(dim=-1)
+    cosine = wte @ wte[token] / (norms * norms[token]).clamp(min=1e-12)
+    cosine[token] = -torch.inf
+    nearest = cosine.topk(min(k, len(wte) - 1))
+    return NearestTokens(nearest.indices, nearest.values)
+
+
+@torch.inference_mode()
+def position_similarity(model: GPT) -> Tensor:
+    """(block_size, block_size): cosine similarities of the learned position embeddings.
+
+    Raises ValueError for a model without them.
+    """
+    if model.wpe is None:
+        raise GPTError("analysis.no_position_embeddings")
+    wpe = F.normalize(to_float32(model.wpe.weight), dim=-1)
+    return wpe @ wpe.T

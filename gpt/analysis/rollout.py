@@ -1,0 +1,55 @@
+"""Attention rollout: attention followed through all layers.
+
+Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers" (2020), arXiv 2005.00928.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gpt.analysis.tracing import check_layer, single_sequence
+from gpt.errors import GPTError
+from gpt.trace import Trace
+
+QUERY_CHUNK = 64  # queries per product, so that its operands stay in the processor's cache
+
+
+@torch.inference_mode()
+def rollout_layers(n_layer: int, length: int, attn_weights: Callable[[int, int, int], Tensor]) -> Iterator[Tensor]:
+    """Yield (T, T) after each layer: the share of each input token in each position. Rows sum to 1.
+
+    The product of (W + I) / 2 from the first layer up, W the mean of a layer's heads, I the residual connection.
+    attn_weights(layer, start, stop): (n_head, stop - start, stop), of the queries from start to before stop.
+    """
+    flow = torch.eye(length)
+    for layer in range(n_layer):
+        mixed = []
+        for start in range(0, length, QUERY_CHUNK):
+            stop = min(length, start + QUERY_CHUNK)
+            weights = attn_weights(layer, start, stop).mean(dim=0)  # (n, stop)
+            flow = flow.to(weights)
+            mixed.append(F.pad(weights @ flow[:stop, :stop], (0, length - stop)))  # (n, T)
+        flow = (torch.cat(mixed) + flow) / 2
+        yield flow
+
+
+def rollout(trace: Trace, layer: int | None = None) -> Tensor:
+    """(T, T): `rollout_layers` after one layer, None for the last.
+
+    Raises ValueError for the trace of a pass with earlier tokens in a cache.
+    """
+    last = len(trace.layers) - 1 if layer is None else layer
+    check_layer(trace, last)
+    T, S = trace.layers[0].attn_weights.shape[-2:]
+    if T != S:
+        raise GPTError("analysis.rollout_trace", traced=T, total=S)
+
+    def attn_weights(layer: int, start: int, stop: int) -> Tensor:
+        return single_sequence(trace.layers[layer].attn_weights[:, :, start:stop, :stop])
+
+    *_, flow = rollout_layers(last + 1, T, attn_weights)
+    return flow

@@ -1,0 +1,144 @@
+"""Each sampling stage with what it removed, and where the draw falls in the final distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpt.errors import GPTError
+from gpt.sampling import SamplingParams, entropy_bits, inverse_cdf, stage_logits, top_ids
+
+StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final"]
+
+
+@dataclass(frozen=True)
+class SamplingStage:
+    """One stage; "final" is all of them together, from the raw logits.
+
+    logits, probabilities, log_probabilities: after it, float32 on the CPU, (vocab_size,); nats; -inf where removed.
+    active: False where the stage changed nothing. n_kept: tokens that can be drawn after it.
+    n_removed, removed_mass: number of tokens it removed, and the probability they had before it.
+    entropy_before, entropy_after: bits; the perplexities are 2 to that power.
+    """
+
+    name: StageName
+    active: bool
+    logits: Tensor
+    probabilities: Tensor
+    log_probabilities: Tensor
+    n_kept: int
+    n_removed: int
+    removed_mass: float
+    entropy_before: float
+    entropy_after: float
+
+    @property
+    def perplexity_before(self) -> float:
+        return 2**self.entropy_before
+
+    @property
+    def perplexity_after(self) -> float:
+        return 2**self.entropy_after
+
+
+def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
+    """The five stages and "final", for logits (vocab_size,). Arguments and errors are those of `distribution`."""
+    rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
+    *names, final = get_args(StageName)
+    stages = [_stage(name, *pair) for name, pair in zip(names, pairwise(rows), strict=True)]
+    return [*stages, _stage(final, rows[0], rows[-1])]
+
+
+def _stage(name: StageName, before: Tensor, after: Tensor) -> SamplingStage:
+    p_before = before.double().softmax(dim=0)
+    log_p = after.double().log_softmax(dim=0)
+    removed = (after == -math.inf) & (before > -math.inf)
+    return SamplingStage(
+        name=name,
+        active=not torch.equal(after, before),
+        logits=after,
+        probabilities=after.softmax(dim=0),
+        log_probabilities=log_p.float(),
+        n_kept=int((after > -math.inf).sum()),
+        n_removed=int(removed.sum()),
+        removed_mass=p_before[removed].sum().item(),
+        entropy_before=entropy_bits(p_before).item(),
+        entropy_after=entropy_bits(log_p.exp()).item(),
+    )
+
+
+@dataclass(frozen=True)
+class TokenAtStage:
+    """One token of the vocabulary after one stage; "raw" is before the first. rank: 1 is the best.
+
+    A removed token has logit and log_probability (nats) -inf, probability 0 and rank None.
+    """
+
+    stage: StageName | Literal["raw"]
+    logit: float
+    probability: float
+    log_probability: float
+    rank: int | None
+
+
+def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: int) -> list[TokenAtStage]:
+    """One token before the first stage and after each. logits, stages: argument and result of `sampling_stages`.
+
+    Raises ValueError for an id outside the vocabulary.
+    """
+    if not 0 <= token_id < len(logits):
+        raise GPTError("token.unknown", token=token_id, last=len(logits) - 1)
+    raw = logits.detach().to("cpu", torch.float32)
+    rows = [_token("raw", raw, raw.double().log_softmax(dim=0), token_id)]
+    return rows + [_token(stage.name, stage.logits, stage.log_probabilities, token_id) for stage in stages]
+
+
+def _token(stage: StageName | Literal["raw"], logits: Tensor, log_p: Tensor, token_id: int) -> TokenAtStage:
+    logit, nats = logits[token_id].item(), log_p[token_id].item()
+    rank = None if logit == -math.inf else rank_of(logits, token_id)
+    return TokenAtStage(stage, logit, math.exp(nats), nats, rank)
+
+
+def rank_of(logits: Tensor, token_id: int) -> int:
+    """1 for the largest logit; equals share a rank."""
+    return 1 + int((logits > logits[token_id]).sum())
+
+
+@dataclass(frozen=True)
+class CumulativeDraw:
+    """The cumulative distribution in descending order of probability, and where the draw falls in it.
+
+    ids: (n,) tokens of probability above 0, in the order of `inverse_cdf`. ends: (n,) float64, cumulative
+    probability up to and including each, the last 1. draw: the number in [0, 1). index: of the drawn token in ids.
+    """
+
+    ids: np.ndarray
+    ends: np.ndarray
+    draw: float
+    index: int
+
+    @property
+    def token_id(self) -> int:
+        """The token that was drawn."""
+        return int(self.ids[self.index])
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Cumulative probability before and after the drawn token."""
+        return float(self.ends[self.index - 1]) if self.index else 0.0, float(self.ends[self.index])
+
+
+def cumulative_draw(final: Tensor, draw: float) -> CumulativeDraw:
+    """Where `inverse_cdf` finds a number in [0, 1), for probabilities (vocab_size,)."""
+    token_id = inverse_cdf(final, draw)
+    probabilities = final.cpu().numpy()
+    ids = top_ids(probabilities, np.count_nonzero(probabilities))
+    sums = probabilities[ids].cumsum(dtype=np.float64)
+    return CumulativeDraw(ids, sums / sums[-1], draw, int(np.flatnonzero(ids == token_id)[0]))

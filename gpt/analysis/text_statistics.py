@@ -1,0 +1,66 @@
+"""Probability, rank, entropy and surprisal of each token of a text, from the final-norm states before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gpt.analysis.predictions import MAX_CHUNK_LOGITS
+from gpt.model import GPT
+from gpt.sampling import entropy_bits
+
+
+@dataclass(frozen=True)
+class TokenStatistics:
+    """One token, by the raw softmax that predicts it.
+
+    probability; rank (1 = best); entropy: of the softmax, bits; surprisal: -log2 probability, bits.
+    """
+
+    probability: float
+    rank: int
+    entropy: float
+    surprisal: float
+
+
+@dataclass(frozen=True)
+class TextStatistics:
+    """The tokens of a text, and their mean surprisal and perplexity."""
+
+    tokens: tuple[TokenStatistics, ...]
+
+    @property
+    def mean_surprisal(self) -> float:
+        """Bits per token; NaN for no token."""
+        return math.fsum(token.surprisal for token in self.tokens) / len(self.tokens) if self.tokens else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """2^mean_surprisal; infinite beyond the largest float."""
+        return torch.tensor(self.mean_surprisal, dtype=torch.float64).exp2().item()
+
+
+@torch.inference_mode()
+def text_statistics(model: GPT, states: Tensor, ids: Sequence[int]) -> TextStatistics:
+    """states: (n, C), final-norm states of the positions before each of the n ids. The head runs in the model's dtype,
+    in chunks of at most MAX_CHUNK_LOGITS logits.
+    """
+    targets = torch.tensor(list(ids), dtype=torch.long, device=states.device)[:, None]  # (n, 1)
+    n = max(1, MAX_CHUNK_LOGITS // model.config.vocab_size)
+    tokens: list[TokenStatistics] = []
+    for chunk, target in zip(states.split(n), targets.split(n), strict=True):
+        logits = model.lm_head(chunk).float()  # (n, vocab_size)
+        log_p = logits.log_softmax(dim=1)
+        nats = -log_p.gather(1, target)[:, 0]
+        columns = (
+            (-nats).exp().tolist(),
+            (1 + (logits > logits.gather(1, target)).sum(dim=1)).tolist(),
+            entropy_bits(log_p.exp()).tolist(),
+            (nats / math.log(2)).tolist(),
+        )
+        tokens += [TokenStatistics(*row) for row in zip(*columns, strict=True)]
+    return TextStatistics(tuple(tokens))

@@ -1,0 +1,70 @@
+"""Traced passes over one text, and checks of the indices that analyses take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gpt.edits import Edits
+from gpt.errors import GPTError
+from gpt.model import GPT, ForwardContext, rotary_angles
+from gpt.trace import Trace
+
+MAX_BATCH_TOKENS = 2048  # of one pass over several variants of a text
+
+
+@torch.inference_mode()
+def trace_text(model: GPT, ids: Sequence[int], edits: Edits | None = None) -> Trace:
+    """Trace of one pass over a text, without the head."""
+    trace = Trace()
+    model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace, edits=edits)
+    return trace
+
+
+def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits | None = None) -> Tensor:
+    """Continue a pass from resid_pre (B, T, C) of a layer; returns what `GPT.hidden_states` would, (B, T, C).
+
+    edits: must not change lower layers.
+    """
+    T = resid_pre.shape[1]
+    rotary = None
+    if model.wpe is None and not (edits is not None and edits.drop_positions):
+        rotary = rotary_angles(torch.arange(T, device=resid_pre.device), model.config.head_size)
+    ctx = ForwardContext(is_causal=T > 1, rotary=rotary, edits=edits)
+    x = resid_pre
+    for block in model.h[layer:]:
+        x = block(x, ctx)
+    return model.ln_f(x)
+
+
+def to_float32(x: Tensor) -> Tensor:
+    """x in float32, or unchanged in float64."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def single_sequence(x: Tensor) -> Tensor:
+    """(1, ...) -> (...) in float32 or float64. Raises ValueError for a batch of several texts."""
+    if x.shape[0] != 1:
+        raise GPTError("analysis.one_text", n=x.shape[0])
+    return to_float32(x[0])
+
+
+def check_layer(trace: Trace, layer: int) -> None:
+    """Raise ValueError for a layer that is not in the trace."""
+    if not 0 <= layer < len(trace.layers):
+        raise GPTError("layer.unknown", layer=layer, last=len(trace.layers) - 1)
+
+
+def check_position(trace: Trace, position: int) -> None:
+    """Raise ValueError for a position that is not in the trace; 0 is its first."""
+    T = trace.final_norm.shape[1]
+    if not 0 <= position < T:
+        raise GPTError("position.not_traced", position=position, last=T - 1)
+
+
+def check_token(model: GPT, token: int) -> None:
+    """Raise ValueError for an id outside the vocabulary."""
+    if not 0 <= token < model.config.vocab_size:
+        raise GPTError("token.unknown", token=token, last=model.config.vocab_size - 1)

@@ -1,0 +1,47 @@
+"""Search of a vocabulary by text or id, with the probability and rank of each match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gpt.analysis.sampling_stages import rank_of
+from gpt.tokenizer import Vocabulary
+
+
+@dataclass(frozen=True)
+class VocabularyMatch:
+    """A token that a search found. text: its bytes, undecodable ones as U+FFFD. probability, rank: of the softmax."""
+
+    token_id: int
+    text: str
+    probability: float
+    rank: int
+
+
+def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[VocabularyMatch]:
+    """Tokens whose text contains the query, case-insensitively; a decimal query also finds the token with that id.
+
+    logits: (vocab_size,). Order: the id, then the token whose text is the query, then the query with spaces around
+    it, then the others by descending probability.
+    """
+    texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]
+    wanted = query.lower()
+    ids = [token_id for token_id, text in enumerate(texts) if wanted in text.lower()] if wanted else []
+    number = int(query) if query.isascii() and query.isdecimal() and len(query) < 10 else None
+    if number is not None and number < len(texts) and number not in ids:
+        ids.append(number)
+    scores = logits.detach().to("cpu", torch.float32)
+    values = scores.tolist()
+
+    def order(token_id: int) -> tuple[bool, int, float, int]:
+        exact = 0 if texts[token_id] == query else 1 if texts[token_id].strip() == query.strip() else 2
+        return token_id != number, exact, -values[token_id], token_id
+
+    p = scores.double().softmax(dim=0)
+    found = sorted(ids, key=order)[:limit]
+    return [
+        VocabularyMatch(token_id, texts[token_id], p[token_id].item(), rank_of(scores, token_id)) for token_id in found
+    ]

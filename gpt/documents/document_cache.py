@@ -1,0 +1,133 @@
+"""The activations kept for one document: key-value cache, final-norm states, and the cache of its other branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from gpt.cache import KVCache
+from gpt.documents.branch_cache import BranchCache
+from gpt.edits import Edits
+from gpt.errors import GPTError
+from gpt.inference.engine import Engine, Outlook
+
+MAX_BRANCH_BYTES = 2**28
+T = TypeVar("T")
+
+
+class DocumentCache:
+    """Keys, values, queries and final-norm state of each position of a document's current text.
+
+    A text is a path of nodes of a `TokenTree`. Before the path changes, `leave` moves the activations of the old one
+    into the branch cache; then `restore` takes back those of the new one, and `read` computes the rest.
+    states: (block_size, C), the first `length` rows filled.
+    """
+
+    def __init__(self, engine: Engine, edits: Edits | None, max_branch_bytes: int) -> None:
+        self.engine, self.model = engine, engine.model
+        self.edits = None if edits == Edits() else edits
+        config, options = self.model.config, {"dtype": self.model.dtype, "device": self.model.device}
+        self.kv = KVCache(config, **options, keep_queries=True)
+        self.states = torch.empty(config.block_size, config.n_embd, **options)
+        self.branches = BranchCache(max_branch_bytes)
+        self._longest = 0  # positions whose memory was written to
+        self._newest: tuple[int, Outlook] | None = None  # (position, prediction after it) asked for last
+
+    def copy(self) -> DocumentCache:
+        """An independent copy."""
+        other = DocumentCache(self.engine, self.edits, self.branches.max_bytes)
+        other.kv.copy_(self.kv)
+        other.states[: self.length] = self.states[: self.length]
+        other.branches = self.branches.copy()
+        return other
+
+    @property
+    def length(self) -> int:
+        """Number of positions that were read."""
+        return self.kv.length
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in use: of the longest text so far, whose memory is not returned, and of the other branches."""
+        per_position = sum(rows[..., :1, :].nbytes for rows in self._rows())
+        return per_position * max(self._longest, self.length) + self.branches.n_bytes
+
+    def leave(self, path: Sequence[int], start: int) -> None:
+        """Move the activations from position `start` on into the branch cache. path: of the text they belong to."""
+        if start < self.length:
+            self._longest = max(self._longest, self.length)
+            self.branches.put(path[start : self.length], self._rows(), start)
+            self.kv.crop(start)
+            self._newest = None
+
+    def restore(self, path: Sequence[int]) -> None:
+        """Take back the activations of this path that the branch cache holds."""
+        unread = path[self.length : self.model.config.block_size]
+        self.kv.advance(self.branches.take(unread, self._rows(), self.length))
+
+    def read(self, ids: Sequence[int], path: Sequence[int], then: Callable[[], T] = lambda: None) -> T:
+        """Run the model over the positions that were not read, up to block_size; then return `then()`.
+
+        ids: token ids of the path.
+        """
+        start, end = self.length, min(len(ids), self.model.config.block_size)
+        if start == end:
+            return then()
+
+        def keep(states: Tensor, outlook: Outlook) -> T:
+            self.states[start:end] = states
+            self._newest = end - 1, outlook
+            self.branches.evicted.difference_update(path[start:end])
+            return then()
+
+        return self.engine.read(ids[start:end], self.kv, self.edits, keep)
+
+    @torch.inference_mode()
+    def logits(self, position: int) -> Tensor:
+        """(vocab_size,) float32: logits of the token after a position."""
+        if not 0 <= position < self.length:
+            raise GPTError("position.not_read", position=position, n=self.length)
+        if self._newest is not None and self._newest[0] == position:
+            return self._newest[1].logits
+        return self.engine.logits(self.states[position : position + 1])[0]
+
+    def outlook(self, position: int) -> Outlook:
+        """The distribution of the token after a position."""
+        if self._newest is None or self._newest[0] != position:
+            self._newest = position, self.engine.outlook(self.states[position])
+        return self._newest[1]
+
+    @torch.inference_mode()
+    def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
+        """(length, length): attention weights of one head, or their mean over the heads for None."""
+        config = self.model.config
+        if not 0 <= layer < config.n_layer:
+            raise GPTError("layer.unknown", layer=layer, last=config.n_layer - 1)
+        if head is not None and not 0 <= head < config.n_head:
+            raise GPTError("head.unknown", head=head, last=config.n_head - 1)
+        weights = self.kv.attn_weights(layer)[0]  # (nh, S, S)
+        return weights.mean(dim=0) if head is None else weights[head]
+
+    def fork(self, batch_size: int, max_length: int) -> KVCache:
+        """A key-value cache for a batch of continuations of the current text."""
+        return self.kv.fork(self.model.config, batch_size, max_length)
+
+    def rows(self, start: int) -> tuple[Tensor, ...]:
+        """Copies of all activations from position `start` on, for `put_rows` of a cache of the same text."""
+        return tuple(rows[..., start : self.length, :].clone() for rows in self._rows())
+
+    def put_rows(self, start: int, rows: Sequence[Tensor]) -> None:
+        """Store the `rows` of another cache of the same text from position `start` on."""
+        self.kv.crop(min(start, self.length))
+        self._newest = None
+        count = rows[0].shape[-2]
+        for target, source in zip(self._rows(), rows, strict=True):
+            target[..., start : start + count, :] = source
+        self.kv.advance(count)
+
+    def _rows(self) -> tuple[Tensor, ...]:
+        """All tensors with one row per position, (..., block_size, width)."""
+        return self.kv.k, self.kv.v, self.kv.q, self.states
