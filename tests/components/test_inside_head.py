@@ -19,7 +19,7 @@ from components.tabs.inside.rollout import Rollout
 from components.tabs.inside.stages import SIDE, stages, starts
 from components.widgets.lines import FULL, seen_cells
 from gpt import Generation, Trace
-from gpt.analysis.heads import rollout
+from gpt.analysis.rollout import rollout
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.tokenizer import Tokenizer
