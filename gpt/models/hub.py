@@ -1,14 +1,22 @@
-"""Models from the Hugging Face hub, through its own client, its cache and its settings."""
+"""Downloads models from the Hugging Face hub into the cache of its client, and continues interrupted downloads."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
-from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, snapshot_download
+from huggingface_hub import (
+    constants,
+    get_hf_file_metadata,
+    get_session,
+    hf_hub_url,
+    hf_raise_for_status,
+    snapshot_download,
+)
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -17,7 +25,6 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
-from huggingface_hub.file_download import http_get, repo_folder_name
 from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
@@ -26,26 +33,28 @@ from gpt.models.checkpoints.bpe_files import MERGES, TOGETHER, WORDS
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FILES = (CONFIG, WEIGHTS, WORDS, MERGES)
-COMPLETE = (FILES, (CONFIG, WEIGHTS, TOGETHER))  # what a model consists of, either way
-# OpenAI's models have moved to longer names; people have them in their caches under either.
+COMPLETE = (FILES, (CONFIG, WEIGHTS, TOGETHER))  # a model has all of either
+# Models that the hub has renamed; caches contain them under either name.
 MOVED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
 }
-NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)  # those of its HTTP library among them
+NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)  # the bases include the error of the client's HTTP library
+TIMEOUT_SECONDS = 10.0
+MAX_FAILURES = 5
 
-Progress = Callable[[int, int], None]  # bytes that are here, bytes there will be
+Progress = Callable[[int, int], None]  # bytes downloaded, bytes in total
 
 
 class Unreachable(GPTError):
-    """The hub does not answer, and the cache has no copy of the model."""
+    """The hub cannot be reached, and the cache has no copy of the model."""
 
 
 def download(repo_id: str, progress: Progress | None = None) -> Path:
-    """The folder of a model's four files, fetched unless the cache has them; a broken download goes on.
+    """The folder of a model's files, downloaded unless the cache has them.
 
-    progress: called while the weights arrive; without it there is a bar on the terminal.
-    Raises ValueError, with a sentence that says what to do, if there is no such model; Unreachable without a network.
+    progress: called while the weights are downloaded; None shows a bar on the terminal.
+    Raises ValueError if there is no such model, Unreachable if the hub cannot be reached.
     """
     for name in (repo_id, MOVED[repo_id]) if repo_id in MOVED else ():
         if (folder := cached(name)) is not None:
@@ -53,7 +62,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     try:
         fetch_weights(repo_id, progress)
         folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES)))
-        if not (folder / WORDS).is_file():  # transformers writes one file since its version 5
+        if not (folder / WORDS).is_file():  # since version 5, transformers writes tokenizer.json alone
             snapshot_download(repo_id, allow_patterns=[TOGETHER])
         return folder
     except (GatedRepoError, RepositoryNotFoundError, HFValidationError):
@@ -79,38 +88,62 @@ def cached(repo_id: str) -> Path | None:
 
 
 def fetch_weights(repo_id: str, progress: Progress | None) -> None:
-    """Put the weights into the hub's cache, from where they stopped if a part is there.
+    """Download the weights into the hub's cache, or the rest of them; snapshot_download deletes a partial file.
 
-    The client itself starts again after each failure. The part lies beside where the whole will be, which it
-    becomes only if it has the length and the SHA-256 that the hub states.
+    The partial file becomes a blob of the cache only if it has the size and the SHA-256 that the hub states.
     """
     url = hf_hub_url(repo_id, WEIGHTS)
     stated = get_hf_file_metadata(url)
     if stated.etag is None or stated.size is None:
-        return  # not a large file: left to the client
-    folder = repo_folder_name(repo_id=repo_id, repo_type="model")
-    whole = Path(constants.HF_HUB_CACHE) / folder / "blobs" / stated.etag
-    part = whole.with_name(whole.name + ".incomplete")
-    lock = Path(constants.HF_HUB_CACHE) / ".locks" / folder / f"{stated.etag}.lock"
-    for place in (whole, lock):
-        place.parent.mkdir(parents=True, exist_ok=True)
+        return  # not stored as a large file: snapshot_download fetches it
+    cache, folder = Path(constants.HF_HUB_CACHE), f"models--{repo_id.replace('/', '--')}"
+    blob = cache / folder / "blobs" / stated.etag
+    partial = blob.with_name(f"{stated.etag}.incomplete")
+    lock = cache / ".locks" / folder / f"{stated.etag}.lock"
+    for path in (blob, lock):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with WeakFileLock(lock):
-        if whole.exists():
+        if blob.exists():
             return
-        with part.open("ab") as file:
-            http_get(
-                url,
-                file,
-                resume_size=file.tell(),
-                headers=build_hf_headers(),
-                expected_size=stated.size,
-                displayed_filename=f"{repo_id}/{WEIGHTS}",
-                tqdm_class=None if progress is None else bar_for(progress),
-            )
-        if len(stated.etag) == 64 and sha256(part) != stated.etag:
-            part.unlink()
+        with (
+            partial.open("ab") as file,
+            tqdm(desc=repo_id, total=stated.size, unit="B", unit_scale=True, disable=progress is not None) as bar,
+        ):
+            for done in receive(url, file, stated.size):
+                bar.update(done - bar.n)
+                if progress is not None:
+                    progress(done, stated.size)
+        if len(stated.etag) == 64 and sha256(partial) != stated.etag:
+            partial.unlink()
             raise OSError("it arrived damaged")
-        os.replace(part, whole)
+        os.replace(partial, blob)
+
+
+def receive(url: str, file: BinaryIO, size: int) -> Iterator[int]:
+    """Append to a file what it lacks of `size` bytes; yields its length at the start and as it grows.
+
+    Continues after a failure of the network, until MAX_FAILURES in a row brought nothing.
+    """
+    failures = 0
+    yield file.tell()
+    while (start := file.tell()) < size:
+        headers = build_hf_headers() | {"Range": f"bytes={start}-", "Accept-Encoding": "identity"}
+        try:
+            with get_session().stream("GET", url, headers=headers, timeout=TIMEOUT_SECONDS) as response:
+                hf_raise_for_status(response)
+                if response.status_code == 200:  # the server sends the whole file instead of the rest
+                    file.seek(0)
+                    file.truncate()
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+                    yield file.tell()
+            if file.tell() == start:
+                raise OSError("no data")
+        except NETWORK_ERRORS:
+            failures = failures + 1 if file.tell() == start else 0
+            if failures == MAX_FAILURES:
+                raise
+            time.sleep(1)
 
 
 def sha256(path: Path) -> str:
@@ -119,22 +152,3 @@ def sha256(path: Path) -> str:
         while block := file.read(1 << 20):
             total.update(block)
     return total.hexdigest()
-
-
-def bar_for(progress: Progress) -> type[tqdm]:
-    """A progress bar that shows nothing and reports instead."""
-
-    class Bar(tqdm):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            progress(int(self.n), int(self.total or 0))
-
-        def display(self, *args: Any, **kwargs: Any) -> bool:
-            return True
-
-        def update(self, n: float | None = 1) -> bool | None:
-            shown = super().update(n)
-            progress(int(self.n), int(self.total or 0))
-            return shown
-
-    return Bar

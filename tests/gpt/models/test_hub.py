@@ -28,13 +28,16 @@ REPO, COMMIT = "someone/tiny", "a" * 40
 
 
 class Hub(ThreadingHTTPServer):
-    """One repository. cut: after how many bytes of the weights each connection breaks; None never."""
+    """One repository. cut: after how many bytes of the weights each connection breaks; None never.
+
+    recovers: whether it answers again after that. ranges: whether it can send a part of a file.
+    """
 
     daemon_threads = True
 
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.cut, self.down = files, None, False
+        self.files, self.cut, self.down, self.recovers, self.ranges = files, None, False, False, True
         self.gets: list[tuple[str, int]] = []  # file and first byte of each request for content
 
     @property
@@ -80,7 +83,7 @@ class Handler(BaseHTTPRequestHandler):
     def send_content(self, name: str, data: bytes) -> None:
         etag = f'"{hashlib.sha256(data).hexdigest()}"'
         headers = {"ETag": etag, "X_Repo_Commit": COMMIT, "X_Linked_Size": str(len(data)), "X_Linked_Etag": etag}
-        asked = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        asked = re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) if self.server.ranges else None
         start = int(asked.group(1)) if asked else 0
         if self.command == "GET":
             self.server.gets.append((name, start))
@@ -89,7 +92,7 @@ class Handler(BaseHTTPRequestHandler):
             headers["Content_Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
         if self.command == "GET" and name == hub.WEIGHTS and self.server.cut is not None:
             headers["Content_Length"] = str(len(body))
-            self.server.down = True
+            self.server.down = not self.server.recovers
             self.reply(206 if asked else 200, body[: self.server.cut], **headers)
             self.close_connection = True
             return
@@ -109,7 +112,6 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, byte_tokenizer: Toke
         "ENDPOINT": server.url,
         "HUGGINGFACE_CO_URL_TEMPLATE": server.url + "/{repo_id}/resolve/{revision}/{filename}",
         "HF_HUB_CACHE": str(tmp_path / "cache"),
-        "DOWNLOAD_CHUNK_SIZE": 10_000,
     }.items():
         monkeypatch.setattr(constants, name, value)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -169,6 +171,22 @@ def test_cut_download_is_not_used_and_goes_on_where_it_stopped(served: Hub, tmp_
     assert starts[-1] == 50_000 == seen[0]
     assert (folder / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
     assert not list((tmp_path / "cache").rglob("*.incomplete"))
+
+
+def test_download_continues_after_each_broken_connection(served: Hub) -> None:
+    served.cut, served.recovers = 50_000, True
+    folder = hub.download(REPO)
+    starts = [start for name, start in served.gets if name == hub.WEIGHTS]
+    assert starts == list(range(0, len(served.files[hub.WEIGHTS]), 50_000))
+    assert (folder / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
+
+
+def test_download_starts_again_where_the_server_sends_no_parts(served: Hub) -> None:
+    served.cut = 50_000
+    with pytest.raises(ValueError, match="could not be fetched"):
+        hub.download(REPO)
+    served.cut, served.down, served.ranges = None, False, False
+    assert (hub.download(REPO) / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
 
 
 def test_part_of_something_else_is_thrown_away(served: Hub, tmp_path: Path) -> None:
