@@ -232,7 +232,6 @@ MESSAGES = {
         "separated by spaces, not {word!r}"
     ),
     "vocabulary.none": "this model has no vocabulary: write token ids, 0 to {last}, separated by spaces, not {word!r}",
-    "training.loss_infinite": "the loss became infinite at step {step}: try a lower learning rate",
     "training.rates_too_high": "the loss or the weights became infinite at step {step}: try lower rates than {rates}",
     "training.empty_text": "the text is empty: there is nothing to learn from",
     "training.text_too_large": "the text has {n:,} bytes: at most {limit:,} can be learned from",
@@ -243,13 +242,9 @@ MESSAGES = {
     "training.file_not_utf8": "{file} is not UTF-8 text: byte {byte} is not part of a character",
     "training.file_binary": "{file} is not text: it contains a zero byte",
     "training.queue_full": "{n} trainings are waiting already, which is the limit: try again later",
-    "training.one_at_a_time": "one training at a time: cancel the current one, or wait for it to end",
     "training.rate_factor": "the learning rate can be multiplied by 0 to 100, not {factor:g}",
     "training.not_finished": "this training is {state}: there is a model when it has finished",
     "training.too_large_to_watch": "{name} must be at most {limit} for a training to be watched, not {value}",
-    "training.time_limit": "the limit of {seconds:g} seconds ended the training {left:,} steps early",
-    "training.broke_off": "the training stopped unexpectedly: the server's log says why",
-    "training.dropout": "dropout must be 0 here, not {dropout:g}: the numbers would not be reproducible",
     "training.other_text": "{text} is not the text that the run in {folder} was started with",
     "training.other_recipe": "this run was started with {name} {old}, not {new}",
     "training.steps_fixed": (

@@ -13,8 +13,8 @@ from torch.nn import functional as F
 from gpt.config import Position
 from gpt.errors import GPTError
 from gpt.model import rotary_angles, rotate
-from gpt.training.learner import Batch, Learner
 from gpt.training.recipe import Recipe
+from gpt.training.trainer import Batch, Trainer
 
 LETTERS, CERTAIN = 8, 0.9
 
@@ -77,13 +77,13 @@ def extrapolation_steps(
         raise GPTError("experiment.lengths", trained=trained_length, tested=tested_length)
     rule = ChanceRule(seed)
     recipe = replace(RECIPE, block_size=tested_length, steps=steps, seed=seed)
-    learner = Learner(recipe, LETTERS, position=position)
+    trainer = Trainer(recipe.new_model(LETTERS, position), recipe)
     test = rule.batch(256, tested_length)
     for step in range(1, steps + 1):
-        learner.update(rule.batch(recipe.batch_size, trained_length))
+        trainer.update(rule.batch(recipe.batch_size, trained_length))
         if step % max(1, steps // tests) == 0 or step == steps:
             with torch.inference_mode():
-                logits = learner.model(test.idx)  # (B, T, LETTERS)
+                logits = trainer.model(test.idx)  # (B, T, LETTERS)
             losses = F.cross_entropy(logits.transpose(1, 2), test.targets, reduction="none").mean(dim=0)  # (T,)
             yield Extrapolation(position, trained_length, tuple(losses.tolist()), rule.floor, step)
 
@@ -107,7 +107,7 @@ class ChanceRule:
         follows = torch.rand(size, length + 1, generator=self.generator) < CERTAIN
         for t in range(2, length + 1):
             text[:, t] = torch.where(follows[:, t], self.table[text[:, t - 2], text[:, t - 1]], text[:, t])
-        return Batch(text[:, :-1], text[:, 1:])
+        return Batch.of_rows(text)
 
 
 def rotary_closeness(head_size: int, distances: Tensor) -> Tensor:

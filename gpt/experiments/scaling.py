@@ -27,8 +27,9 @@ from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
 from gpt.tokenizer import Vocabulary
 from gpt.training.corpus import Rows, learn_tokenizer, read_stories, split_stories
 from gpt.training.evaluation import score_stories
+from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe
-from gpt.training.trainer import Process, Trainer, joined
+from gpt.training.trainer import Batch, Trainer
 
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # what the recorded run wrote
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
@@ -103,12 +104,12 @@ def measure_scaling(
     """
     for name, (n_layer, n_head, n_embd) in sizes.items():
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
-        trainer = Trainer(sized, tokenizer.n_vocab, process)
+        trainer = Trainer(sized.new_model(tokenizer.n_vocab), sized, process)
         points = go_on(kept, name, trainer)
         rows = Rows(training, tokenizer, sized.block_size, sized.seed)
         batches = rows.batches(sized.batch_size, trainer.step)
         while trainer.step < sized.steps:
-            trainer.update(next(batches))
+            trainer.update(Batch.of_rows(next(batches)))
             if trainer.step & (trainer.step - 1) == 0 or trainer.step == sized.steps:
                 score = trainer.score(tokenizer, held_back)
                 flops = trainer.n_tokens * training_flops(trainer.model.config)
@@ -183,7 +184,7 @@ def main(arguments: Sequence[str] | None = None, say: Callable[[str], None] = pr
         options.out.parent.mkdir(parents=True, exist_ok=True)
         kept = options.out.with_suffix(".pt")
         curves = []
-        with joined() as process:
+        with join_processes() as process:
             for curve in measure_scaling(training, held_back, tokenizer, recipe, process, sizes=SIZES, kept=kept):
                 curves.append(curve)
                 say(f"{curve.name}: {curve.parameters:,} parameters, {curve.points[-1].bits_per_byte:.4f} bits a byte")

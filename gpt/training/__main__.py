@@ -1,5 +1,5 @@
-"""python -m gpt.training: the command line of `gpt.training`."""
+"""python -m gpt.training: see `gpt.training.command_line`."""
 
-from gpt.training import main
+from gpt.training.command_line import main
 
 raise SystemExit(main())

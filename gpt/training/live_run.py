@@ -1,4 +1,4 @@
-"""A GPT that learns while somebody watches: in a thread of its own, to be paused, hurried, called off and kept."""
+"""A small training run in a background thread: it can be watched, paused, steered, cancelled, and its model kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, Protocol
+from typing import Literal
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import torch
@@ -20,43 +21,22 @@ from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
 from gpt.models.loading import LoadedModel
-from gpt.models.registry import add_upload
-from gpt.tokenizer import Vocabulary
+from gpt.models.registry import add_upload, remove_model
 from gpt.trace import Trace
-from gpt.training.learner import Batch, Learner
+from gpt.training.dataset import Dataset, Sample
 from gpt.training.recipe import Recipe
-from gpt.training.tasks import Sample
+from gpt.training.trainer import Trainer
 
-State = Literal["waiting", "training", "paused", "finished", "cancelled", "failed"]
-OVER = ("finished", "cancelled", "failed")
-LARGEST = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000}
-LOOKS = 40  # evaluations of a run, besides the one before the first step
-TIME_LIMIT = 300.0  # seconds
-
-
-class Material(Protocol):
-    """What there is to learn: `gpt.training.tasks.TaskMaterial`, `gpt.training.own_text.TextMaterial`.
-
-    held_back: what is never trained on. watched: ids of one held-back example, whose attention is looked at.
-    accuracy is None where nothing is right or wrong.
-    """
-
-    name: str
-    vocabulary: Vocabulary
-    block_size: int
-    held_back: Batch
-    watched: list[int]
-
-    def batch(self, step: int, size: int) -> Batch: ...
-
-    def accuracy(self, model: GPT) -> float | None: ...
-
-    def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]: ...
+State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
+ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
+LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000, "dropout": 0}
+N_EVALUATIONS = 40  # of a run, besides the one before the first step
+TIME_LIMIT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class LossPoint:
-    """One update: the loss before it, in nats, and the learning rate it was made with."""
+    """One update: the loss before it, in nats, and its learning rate."""
 
     step: int
     loss: float
@@ -64,10 +44,10 @@ class LossPoint:
 
 
 @dataclass(frozen=True)
-class Look:
-    """How good the model is after so many updates, on what it has never seen.
+class Evaluation:
+    """The model after `step` updates, on examples that are not trained on.
 
-    attn_weights: (n_layer, n_head, T, T) float16, of the material's watched example.
+    attn_weights: (n_layer, n_head, T, T) float16, of the dataset's example.
     """
 
     step: int
@@ -78,192 +58,226 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """A run at one moment. seconds: since it began to train, pauses included. problem: why it ended before its last step.
+class RunSnapshot:
+    """A run at one moment; "finished" before its last step if the time limit was reached.
 
-    paused: seconds of the pauses that are over.
-    factor: what the learning rates of the recipe are multiplied by. place: 1 for the next to begin, 0 once it has.
+    seconds: since it started, pauses included. paused_seconds: of the pauses that have ended. rate_factor: of the
+    recipe's learning rates. queue_position: 1 for the next run to start, 0 for one that does not wait.
     """
 
     state: State
     step: int
     steps: int
     seconds: float
-    paused: float
-    factor: float
+    paused_seconds: float
+    rate_factor: float
     losses: tuple[LossPoint, ...]
-    looks: tuple[Look, ...]
-    problem: GPTError | None = None
-    place: int = 0
+    evaluations: tuple[Evaluation, ...]
+    queue_position: int = 0
 
     @property
-    def over(self) -> bool:
-        """Nothing will change any more."""
-        return self.state in OVER
+    def ended(self) -> bool:
+        """Whether nothing will change any more."""
+        return self.state in ENDED
 
 
 class LiveRun:
-    """One training in the background. All methods can be called from any thread.
+    """One training run in a thread of its own. All methods can be called from any thread.
 
-    recipe: its block_size is taken from the material. time_limit: seconds from the start, pauses included, after
-    which the run ends with what it has learned. Raises ValueError for a recipe that is too large to be watched.
+    recipe: its block_size is replaced by the dataset's. time_limit_seconds: from the start, pauses included, after
+    which the run finishes early. Raises ValueError for a recipe beyond LIMITS; dropout would draw from torch's global
+    generator, which other threads use too.
     """
 
-    def __init__(self, material: Material, recipe: Recipe, *, time_limit: float = TIME_LIMIT) -> None:
-        self.material, self.time_limit = material, time_limit
-        self.recipe = replace(recipe, block_size=material.block_size)
-        for name, most in LARGEST.items():
-            if (value := getattr(self.recipe, name)) > most:
-                raise GPTError("training.too_large_to_watch", name=name, limit=most, value=value)
-        self.learner = Learner(self.recipe, material.vocabulary.n_vocab)
-        self._changed = threading.Condition()  # guards everything below
+    def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
+        self.dataset, self.time_limit_seconds = dataset, time_limit_seconds
+        self.recipe = replace(recipe, block_size=dataset.block_size)
+        for name, limit in LIMITS.items():
+            if (value := getattr(self.recipe, name)) > limit:
+                raise GPTError("training.too_large_to_watch", name=name, limit=limit, value=value)
+        self._model: GPT | None = self.recipe.new_model(dataset.vocabulary.n_vocab).eval()
+        self.n_parameters = sum(parameter.numel() for parameter in self._model.parameters())
+        self._thread: threading.Thread | None = None
+        self._changed = threading.Condition()  # guards what follows
         self._state: State = "waiting"
-        self._problem: GPTError | None = None
-        self._factor = 1.0
+        self._rate_factor = 1.0
         self._losses: list[LossPoint] = []
-        self._looks: list[Look] = []
-        self._begun = self._ended = math.inf
-        self._paused = 0.0
+        self._evaluations: list[Evaluation] = []
+        self._started = self._ended = math.inf
+        self._paused_seconds = 0.0
+        self._keeping = threading.Lock()  # guards what follows; may be held while `_changed` is acquired
+        self._archive: TemporaryDirectory[str] | None = None
+        self._registered: str | None = None
 
     def start(self, on_end: Callable[[], None] = lambda: None) -> bool:
-        """Begin; on_end is called from the run's thread when it is over. False if it has begun or ended before."""
+        """Start training; on_end is called in the run's thread at its end. False if it has started or ended before."""
         with self._changed:
-            if self._state != "waiting":
+            if self._state != "waiting" or self._model is None:
                 return False
-            thread = threading.Thread(target=self._run, args=(on_end,), name="live training", daemon=True)
-            thread.start()  # it waits for what is changed here
-            self._state, self._begun = "training", time.monotonic()
+            arguments = (self._model, on_end)
+            self._thread = threading.Thread(target=self._run, args=arguments, name="live training", daemon=True)
+            self._state, self._started = "training", time.monotonic()
+            self._thread.start()
         return True
 
     def pause(self) -> None:
-        """Stop after the update at hand, until `go_on`."""
+        """Stop after the current update, until `resume`."""
         self._switch("training", "paused")
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """End a pause."""
         self._switch("paused", "training")
 
-    def change_rate(self, factor: float) -> None:
-        """Multiply the learning rates of the recipe from the next update on. Raises ValueError outside of 0 to 100."""
+    def set_rate_factor(self, factor: float) -> None:
+        """Multiply the recipe's learning rates from the next update on. Raises ValueError outside 0 to 100."""
         if not 0 <= factor <= 100:
             raise GPTError("training.rate_factor", factor=factor)
         with self._changed:
-            self._factor = factor
+            self._rate_factor = factor
 
     def cancel(self) -> None:
-        """Call the run off, after the update at hand; it leaves no model."""
+        """End the run after the current update; there will be no model."""
         self._end("cancelled")
 
+    def close(self) -> None:
+        """Cancel the run, wait for its thread to end, and free the model, its archive and its name in the registry.
+
+        Can be called again, and in any state; the run is "cancelled" afterwards. Not from the run's own thread.
+        """
+        self.cancel()
+        if self._thread is not None:
+            self._thread.join()
+        with self._keeping:
+            with self._changed:
+                self._state, self._model = "cancelled", None
+                self._losses.clear()
+                self._evaluations.clear()
+            if self._archive is not None:
+                self._archive.cleanup()
+            if self._registered is not None:
+                remove_model(self._registered)
+            self._archive = self._registered = None
+
     def wait(self, timeout: float | None = None) -> bool:
-        """Until the run is over, or so many seconds; True if it is over."""
+        """Wait until the run has ended, at most `timeout` seconds; True if it has."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._state in OVER, timeout)
+            return self._changed.wait_for(lambda: self._state in ENDED, timeout)
 
     @property
     def state(self) -> State:
-        """What the run is doing."""
+        """The current state."""
         with self._changed:
             return self._state
 
     @property
-    def progress(self) -> Progress:
-        """The run at this moment; nothing in it changes later."""
+    def snapshot(self) -> RunSnapshot:
+        """The run at this moment."""
         with self._changed:
             now = min(time.monotonic(), self._ended)
-            return Progress(
+            return RunSnapshot(
                 state=self._state,
                 step=len(self._losses),
                 steps=self.recipe.steps,
-                seconds=max(0.0, now - self._begun),
-                paused=self._paused,
-                factor=self._factor,
+                seconds=max(0.0, now - self._started),
+                paused_seconds=self._paused_seconds,
+                rate_factor=self._rate_factor,
                 losses=tuple(self._losses),
-                looks=tuple(self._looks),
-                problem=self._problem,
+                evaluations=tuple(self._evaluations),
             )
 
     @property
     def loaded(self) -> LoadedModel:
-        """The model that was learned. Raises ValueError unless the run has finished."""
-        if self.state != "finished":
-            raise GPTError("training.not_finished", state=self.state)
-        return self._as_loaded()
+        """The trained model. Raises ValueError unless the run has finished and is not closed."""
+        with self._changed:
+            if self._state != "finished" or self._model is None:
+                raise GPTError("training.not_finished", state=self._state)
+            return self._as_loaded(self._model)
 
     def save(self, folder: Path | str) -> None:
-        """Write the model in our own format, with its vocabulary, in full precision. Raises as `loaded` does."""
+        """Write the model in our own format, with its vocabulary, in float32. Raises as `loaded` does."""
         loaded = self.loaded
         save_model(folder, loaded.model, loaded.tokenizer, dtype=torch.float32)
 
-    def open(self) -> str:
-        """Let `get_model` know the model by a name that is not in anybody's list; returns the name.
+    def archive(self) -> Path:
+        """A zip of the files that `save` writes, made once, until `close`. Raises as `loaded` does."""
+        with self._keeping, TemporaryDirectory() as folder:
+            if self._archive is None:
+                self.save(folder)
+                archive = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
+                with ZipFile(Path(archive.name) / f"{self.dataset.name}.zip", "w", ZIP_DEFLATED) as packed:
+                    for file in sorted(Path(folder).iterdir()):
+                        packed.write(file, file.name)
+                self._archive = archive
+            return Path(self._archive.name) / f"{self.dataset.name}.zip"
 
-        `gpt.models.registry.remove_model` forgets it. Raises as `loaded` does.
-        """
-        with TemporaryDirectory() as folder:
-            self.save(folder)
-            name = f"{self.material.name}-{secrets.token_hex(4)}"
-            return add_upload(list(Path(folder).iterdir()), name=name, listed=False)
+    def register(self) -> str:
+        """Add the model to the registry, unlisted, until `close`; returns its name. Raises as `loaded` does."""
+        with self._keeping, TemporaryDirectory() as folder:
+            if self._registered is None:
+                self.save(folder)
+                name = f"{self.dataset.name}-{secrets.token_hex(4)}"
+                self._registered = add_upload(list(Path(folder).iterdir()), name=name, listed=False)
+            return self._registered
 
-    def _run(self, on_end: Callable[[], None]) -> None:
+    @property
+    def registered_name(self) -> str | None:
+        """The name that `register` returned; None before, and after `close`."""
+        return self._registered
+
+    def _run(self, model: GPT, on_end: Callable[[], None]) -> None:
         try:
             lower_priority()
-            self._learn()
-        except GPTError as error:  # the numbers ran away
-            self._end("failed", error)
+            self._train(Trainer(model, self.recipe))
+        except GPTError:  # a loss that is not finite
+            self._end("diverged")
         finally:
-            self._end("failed", GPTError("training.broke_off"))
+            self._end("crashed")
             on_end()
 
-    def _learn(self) -> None:
-        learner, steps = self.learner, self.recipe.steps
-        every = max(1, steps // LOOKS)
-        self._look()
-        while learner.step < steps and self._may_go_on():
+    def _train(self, trainer: Trainer) -> None:
+        steps = self.recipe.steps
+        evaluate_every = max(1, steps // N_EVALUATIONS)
+        self._evaluate(trainer)
+        while trainer.step < steps and self._may_continue():
             with self._changed:
-                factor = self._factor
-            rate = learner.rate(factor)
-            loss = learner.update(self.material.batch(learner.step, self.recipe.batch_size), factor)
+                factor = self._rate_factor
+            rate = trainer.learning_rate(factor)
+            loss = trainer.update(self.dataset.batch(trainer.step, self.recipe.batch_size), factor)
             with self._changed:
-                self._losses.append(LossPoint(learner.step, loss, rate))
-            if learner.step % every == 0 and learner.step < steps:
-                self._look()
-        if self.state not in OVER:
-            self._look()
-            left = steps - learner.step
-            problem = GPTError("training.time_limit", seconds=self.time_limit, left=left) if left else None
-            self._end("finished", problem)
+                self._losses.append(LossPoint(trainer.step, loss, rate))
+            if trainer.step % evaluate_every == 0 and trainer.step < steps:
+                self._evaluate(trainer)
+        if self.state not in ENDED:
+            self._evaluate(trainer)
+            self._end("finished")
 
-    def _may_go_on(self) -> bool:
-        """Wait as long as there is a pause; False when the run was called off or its time is over."""
-        deadline = self._begun + self.time_limit
+    def _may_continue(self) -> bool:
+        """Wait for the end of a pause; False if the run was cancelled or its time is over."""
+        deadline = self._started + self.time_limit_seconds
         with self._changed:
             began = time.monotonic()
             self._changed.wait_for(lambda: self._state != "paused", max(0.0, deadline - began))
-            self._paused += time.monotonic() - began
+            self._paused_seconds += time.monotonic() - began
             return self._state == "training" and time.monotonic() < deadline
 
-    def _look(self) -> None:
-        """Measure the model on what it has not seen."""
-        learner, material = self.learner, self.material
-        trace = Trace()
+    def _evaluate(self, trainer: Trainer) -> None:
+        dataset, trace = self.dataset, Trace()
         with torch.inference_mode():
-            learner.model.hidden_states(torch.tensor([material.watched]), trace=trace)
+            trainer.model.hidden_states(torch.tensor([dataset.example]), trace=trace)
         weights = torch.stack([layer.attn_weights[0] for layer in trace.layers])  # (n_layer, n_head, T, T)
-        look = Look(
-            step=learner.step,
-            val_loss=learner.loss(material.held_back),
-            accuracy=material.accuracy(learner.model),
-            samples=material.samples(self._as_loaded()),
+        evaluation = Evaluation(
+            step=trainer.step,
+            val_loss=trainer.loss(dataset.validation),
+            accuracy=dataset.accuracy(trainer.model),
+            samples=dataset.samples(self._as_loaded(trainer.model)),
             attn_weights=weights.half().numpy(),
         )
         with self._changed:
-            self._looks.append(look)
+            self._evaluations.append(evaluation)
 
-    def _as_loaded(self) -> LoadedModel:
-        name = f"{self.material.name}, trained here"
-        return LoadedModel(
-            name, self.learner.model, self.material.vocabulary, torch.device("cpu"), "fp32", "trained here"
-        )
+    def _as_loaded(self, model: GPT) -> LoadedModel:
+        name = f"{self.dataset.name}, trained here"
+        return LoadedModel(name, model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "trained here")
 
     def _switch(self, before: State, after: State) -> None:
         with self._changed:
@@ -271,9 +285,9 @@ class LiveRun:
                 self._state = after
                 self._changed.notify_all()
 
-    def _end(self, state: State, problem: GPTError | None = None) -> None:
-        """The first end counts."""
+    def _end(self, state: State) -> None:
+        """End the run, unless it has ended."""
         with self._changed:
-            if self._state not in OVER:
-                self._state, self._problem, self._ended = state, problem, time.monotonic()
+            if self._state not in ENDED:
+                self._state, self._ended = state, time.monotonic()
                 self._changed.notify_all()

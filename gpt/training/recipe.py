@@ -1,4 +1,4 @@
-"""What decides the weights that a training ends in: sizes, rates, order. Where it runs decides only the rounding."""
+"""The choices that determine trained weights, up to rounding, and the optimizers that follow from them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import torch
 
-from gpt.config import GPTConfig
+from gpt.config import GPTConfig, Position
 from gpt.errors import GPTError
 from gpt.model import GPT
 
 
 def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
-    """A field of Recipe that says what it is and which values it takes: low <= value <= high, or one of choices."""
+    """A field of Recipe with its explanation and its valid values: low <= value <= high, or one of `choices`."""
     return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
 
 
@@ -22,8 +22,8 @@ def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, 
 class Recipe:
     """Every choice of a training; the defaults made the bundled model.
 
-    The explanation of each field is in its metadata: the command line and the model card print it from there.
-    Raises ValueError, naming the value and the limit.
+    Each field's explanation is in its metadata, for the command line and the model card.
+    Raises ValueError, naming the value and the limit, for a value out of range or a shape that no model can have.
     """
 
     vocab_size: int = setting(4096, "tokens of the vocabulary, end-of-text included", low=257)
@@ -60,10 +60,10 @@ class Recipe:
                 if limits["high"] == math.inf:
                     raise GPTError("argument.minimum", name=each.name, low=limits["low"], value=value)
                 raise GPTError("argument.range", name=each.name, low=limits["low"], high=limits["high"], value=value)
-        self.model_config(self.vocab_size)  # refuses shapes that no model can have
+        self.model_config(self.vocab_size)
 
-    def model_config(self, n_vocab: int) -> GPTConfig:
-        """The shape of the model, for a vocabulary that came out with n_vocab tokens."""
+    def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
+        """The model's configuration, for a vocabulary that came out with n_vocab tokens."""
         return GPTConfig(
             vocab_size=n_vocab,
             block_size=self.block_size,
@@ -71,18 +71,23 @@ class Recipe:
             n_head=self.n_head,
             n_embd=self.n_embd,
             dropout=self.dropout,
+            position=position,
         )
 
+    def new_model(self, n_vocab: int, position: Position = "learned") -> GPT:
+        """A model of that configuration with the initial weights of the seed."""
+        return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
+
     def rate(self, step: int) -> float:
-        """Factor on the learning rates of one update, counted from 0: a warm-up, constant, then a line to zero."""
+        """Factor on the learning rates of update `step`, from 0: linear warm-up, constant, linear decay to zero."""
         warm = min(1.0, (step + 1) / max(1, self.warmup))
         left = (self.steps - step) / max(1.0, self.steps * (1 - self.decay_from))
         return min(warm, 1.0, left)
 
-    def check_goes_on(self, begun: Recipe, step: int) -> None:
-        """Raise ValueError unless a run of the recipe `begun`, `step` updates old, may go on with this one.
+    def check_continues(self, begun: Recipe, step: int) -> None:
+        """Raise ValueError unless a run of the recipe `begun` may continue with this one after `step` updates.
 
-        Only `steps` may differ, and only while that changes no rate of the past: until the rates begin to fall.
+        Only `steps` may differ, and only if that changes no learning rate of the updates made.
         """
         for each in fields(self):
             old, new = getattr(begun, each.name), getattr(self, each.name)
@@ -95,10 +100,10 @@ class Recipe:
 
 
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of the blocks, AdamW for embeddings, norms and biases; or AdamW for all.
+    """Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
 
-    Each group keeps its highest rate as "full_lr", for `set_rate`. Muon: Jordan et al. (2024), with the step
-    size of arXiv 2502.16982.
+    Each group keeps its highest rate as "full_lr" for `set_rate`. Muon: Jordan et al. (2024), with the step size of
+    arXiv 2502.16982.
     """
     matrices = [p for p in model.h.parameters() if p.dim() == 2]
     chosen = set(map(id, matrices)) if recipe.optimizer == "muon" else set()
@@ -119,7 +124,7 @@ def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
 
 
 def set_rate(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
-    """Give every group this fraction of its highest learning rate."""
+    """Set every group's learning rate to `factor` times its highest."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group["full_lr"] * factor

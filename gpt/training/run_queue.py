@@ -1,85 +1,56 @@
-"""Who may train now: a few runs at a time, one for each person, the others in the order they came."""
+"""The live runs of all visitors: a few train at a time, the others wait in the order of their submission."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
-from dataclasses import replace
 from functools import partial
 
 from gpt.errors import GPTError
-from gpt.training.live_run import OVER, LiveRun, Progress
+from gpt.training.live_run import LiveRun
 
 
 class QueueFull(GPTError):
-    """As many runs wait already as may."""
+    """The limit of waiting runs is reached."""
 
 
-class LiveQueue:
-    """The runs of everybody.
+class RunQueue:
+    """Starts runs first in, first out.
 
-    at_once: runs that train at the same time, a paused one included; None is one for every two cores.
-    longest: runs that may wait. kept: runs that are over and can still be looked at; the oldest are forgotten first.
+    max_running: runs that train at the same time, a paused one included; None is one for every two cores.
     """
 
-    def __init__(self, *, at_once: int | None = None, longest: int = 16, kept: int = 16) -> None:
-        self.at_once = max(1, (os.cpu_count() or 1) // 2) if at_once is None else at_once
-        self.longest, self.kept = longest, kept
+    def __init__(self, *, max_running: int | None = None, max_waiting: int = 16) -> None:
+        self.max_running = max(1, (os.cpu_count() or 1) // 2) if max_running is None else max_running
+        self.max_waiting = max_waiting
         self._lock = threading.Lock()
-        self._runs: OrderedDict[str, LiveRun] = OrderedDict()  # by owner, the first to come first
-        self._active: set[LiveRun] = set()  # their threads are at work
+        self._waiting: list[LiveRun] = []
+        self._running: set[LiveRun] = set()
 
-    def submit(self, owner: str, run: LiveRun) -> None:
-        """Begin a run, or let it wait for its turn; it takes the place of the owner's last one, if that is over.
-
-        Raises ValueError if the owner has a run that is not over, QueueFull if too many wait already.
-        """
+    def submit(self, run: LiveRun) -> None:
+        """Start a run, or let it wait for its turn. Raises QueueFull if too many wait already."""
         with self._lock:
-            last = self._runs.get(owner)
-            if last is not None and last.state not in OVER:
-                raise GPTError("training.one_at_a_time")
-            if (waiting := len(self._waiting())) >= self.longest:
-                raise QueueFull("training.queue_full", n=waiting)
-            self._runs.pop(owner, None)
-            self._runs[owner] = run
-            self._begin()
-            over = [owner for owner, run in self._runs.items() if run.state in OVER]
-            for owner in over[: max(0, len(over) - self.kept)]:
-                del self._runs[owner]
+            self._start_next()
+            if len(self._waiting) >= self.max_waiting:
+                raise QueueFull("training.queue_full", n=self.max_waiting)
+            self._waiting.append(run)
+            self._start_next()
 
-    def run(self, owner: str) -> LiveRun | None:
-        """The owner's run, the present or the last one."""
+    def position(self, run: LiveRun) -> int:
+        """1 for the next run to start, 2 for the one after it ...; 0 for a run that does not wait."""
         with self._lock:
-            return self._runs.get(owner)
+            self._start_next()
+            return self._waiting.index(run) + 1 if run in self._waiting else 0
 
-    def progress(self, owner: str) -> Progress | None:
-        """How the owner's run is, with its place among those that wait."""
-        with self._lock:
-            run = self._runs.get(owner)
-            if run is None:
-                return None
-            waiting = self._waiting()
-            return replace(run.progress, place=waiting.index(run) + 1 if run in waiting else 0)
-
-    def leave(self, owner: str) -> None:
-        """Call the owner's run off, if it is not over, and forget it."""
-        with self._lock:
-            run = self._runs.pop(owner, None)
-        if run is not None:
-            run.cancel()
-
-    def _waiting(self) -> list[LiveRun]:
-        return [run for run in self._runs.values() if run.state == "waiting"]
-
-    def _begin(self) -> None:
-        """Start those whose turn it is."""
-        for run in self._waiting():
-            if len(self._active) < self.at_once and run.start(partial(self._ended, run)):
-                self._active.add(run)
+    def _start_next(self) -> None:
+        """Drop waiting runs that were cancelled, and start as many as may run."""
+        self._waiting = [run for run in self._waiting if run.state == "waiting"]
+        while self._waiting and len(self._running) < self.max_running:
+            run = self._waiting.pop(0)
+            if run.start(partial(self._ended, run)):
+                self._running.add(run)
 
     def _ended(self, run: LiveRun) -> None:
-        """A run's thread is at its end: the next one may begin."""
         with self._lock:
-            self._active.discard(run)
-            self._begin()
+            self._running.discard(run)
+            self._start_next()

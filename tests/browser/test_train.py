@@ -5,18 +5,18 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from gpt.training.own_text import TEXT_RECIPE
-from gpt.training.tasks import RECIPES, TASKS, TaskMaterial
+from gpt.training.tasks import RECIPES, TASKS, TaskDataset
+from gpt.training.text_dataset import TEXT_RECIPE
 
 PATIENT = 120_000  # ms
 CHIPS = "#strip .gb-strip [role=option]"
-EXAMPLE = TaskMaterial(TASKS["reverse"]).tested[0]
+EXAMPLE = TaskDataset(TASKS["reverse"]).test_examples[0]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def hurry():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpt.training.live_run.LOOKS", 5)
+        patch.setattr("gpt.training.live_run.N_EVALUATIONS", 5)
         yield
 
 

@@ -3,44 +3,44 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
+from components.errors import PageError
 from components.frame import model_choices, short_name
 from components.tabs.train import choices
 from components.tabs.train.desk import MAX_MODELS, Desk
-from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import get_model, list_models
 from gpt.tokenizer import Tokenizer
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import Recipe
-from gpt.training.run_queue import LiveQueue
-from gpt.training.tasks import TASKS, TaskMaterial
+from gpt.training.run_queue import RunQueue
+from gpt.training.tasks import TASKS, TaskDataset
 
 TINY = Recipe(n_layer=1, n_head=1, n_embd=8, steps=1, batch_size=2, warmup=1)
+ENDLESS = replace(TINY, steps=5000)
 GOOD = {"n_layer": 2, "n_head": 4, "n_embd": 64, "steps": 300, "rate": 0.02}
 LANGUAGES = ("en", "zh")
 
 
-@pytest.fixture(scope="module")
-def finished() -> LiveRun:
-    run = LiveRun(TaskMaterial(TASKS["add"]), TINY)
-    run.start()
-    assert run.wait(120)
-    return run
-
-
 @pytest.fixture
 def desk() -> Iterator[Desk]:
-    desk = Desk(LiveQueue(at_once=1))
+    desk = Desk(RunQueue(max_running=1))
     yield desk
     desk.leave("a")
     desk.leave("b")
+
+
+def finish(desk: Desk, owner: str) -> LiveRun:
+    """A run of this owner, from its start to its end."""
+    run = LiveRun(TaskDataset(TASKS["add"]), TINY)
+    desk.submit(owner, run)
+    assert run.wait(120)
+    return run
 
 
 def known(name: str) -> bool:
@@ -51,9 +51,9 @@ def known(name: str) -> bool:
     return True
 
 
-def test_an_opened_model_is_its_owners_until_the_owner_leaves(desk: Desk, finished: LiveRun) -> None:
+def test_an_opened_model_is_its_owners_until_the_owner_leaves(desk: Desk) -> None:
     before = list_models()
-    (mine,), (theirs,) = desk.open("a", finished), desk.open("b", finished)
+    (mine,), (theirs,) = (desk.open(owner, finish(desk, owner)) for owner in "ab")
     assert mine != theirs
     assert list_models() == before
     desk.leave("a")
@@ -61,49 +61,56 @@ def test_an_opened_model_is_its_owners_until_the_owner_leaves(desk: Desk, finish
     assert known(theirs)
 
 
-def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(desk: Desk, finished: LiveRun) -> None:
-    names = [desk.open("a", finished)[-1] for _ in range(MAX_MODELS)]
-    left = desk.open("a", finished, used=names[0])
+def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(desk: Desk) -> None:
+    names = [desk.open("a", finish(desk, "a"))[-1] for _ in range(MAX_MODELS)]
+    left = desk.open("a", finish(desk, "a"), used=names[0])
     assert left[:-1] == [names[0], *names[2:]]
     assert not known(names[1])
     assert all(known(name) for name in left)
 
 
-def test_leaving_calls_off_what_is_trained_and_lets_the_next_begin(desk: Desk) -> None:
-    endless = Recipe(**{**vars(TINY), "steps": 5000})
-    runs = [LiveRun(TaskMaterial(TASKS["add"]), endless) for _ in range(2)]
-    for owner, run in zip("ab", runs, strict=True):
-        desk.queue.submit(owner, run)
-    assert [run.state for run in runs] == ["training", "waiting"]
+def test_a_run_that_was_not_opened_is_closed_by_the_next(desk: Desk) -> None:
+    first = finish(desk, "a")
+    archive = first.archive()
+    second = finish(desk, "a")
+    assert desk.run("a") is second
+    assert first.state == "cancelled"
+    assert not archive.exists()
+
+
+def test_an_owner_has_one_run_at_a_time(desk: Desk) -> None:
+    desk.submit("a", LiveRun(TaskDataset(TASKS["add"]), ENDLESS))
+    for change in (lambda: None, desk.run("a").pause):
+        change()
+        with pytest.raises(PageError):
+            desk.submit("a", LiveRun(TaskDataset(TASKS["add"]), TINY))
+    desk.run("a").cancel()
+    finish(desk, "a")
+
+
+def test_leaving_cancels_what_is_trained_and_lets_the_next_begin(desk: Desk) -> None:
+    runs = {owner: LiveRun(TaskDataset(TASKS["add"]), ENDLESS) for owner in "ab"}
+    for owner, run in runs.items():
+        desk.submit(owner, run)
+    assert [(desk.snapshot(owner).state, desk.snapshot(owner).queue_position) for owner in "ab"] == [
+        ("training", 0),
+        ("waiting", 1),
+    ]
+    desk.leave("a")
+    assert [run.state for run in runs.values()] == ["cancelled", "training"]
     desk.leave("b")
-    desk.leave("a")
-    assert [run.state for run in runs] == ["cancelled", "cancelled"]
-    assert desk.queue.run("a") is desk.queue.run("b") is None
+    desk.leave("nobody")
+    assert runs["b"].state == "cancelled"
+    assert desk.run("a") is desk.run("b") is desk.snapshot("a") is None
 
 
-def test_the_archive_holds_the_model_and_goes_with_its_owner(desk: Desk, finished: LiveRun, tmp_path: Path) -> None:
-    desk.queue._runs["a"] = finished
-    path = desk.archive("a", finished)
-    assert path == desk.archive("a", finished)
-    with zipfile.ZipFile(path) as archive:
-        assert len(archive.namelist()) == 3
-        archive.extractall(tmp_path)
-    idx = torch.tensor([finished.material.watched])
-    with torch.inference_mode():
-        assert torch.equal(open_checkpoint(tmp_path).build()(idx), finished.loaded.model(idx))
-    desk.leave("a")
-    assert not path.exists()
-
-
-def test_archive_goes_with_its_owner_after_the_queue_has_forgotten_the_run(finished: LiveRun) -> None:
-    desk = Desk(LiveQueue(kept=0))
-    desk.queue._runs["a"] = finished
-    path = desk.archive("a", finished)
-    desk.queue.submit("b", LiveRun(TaskMaterial(TASKS["add"]), TINY))
-    assert desk.queue.run("a") is None
-    desk.leave("a")
-    assert not path.exists()
-    desk.leave("b")
+def test_the_runs_of_so_many_visitors_are_kept_that_have_ended(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.tabs.train.desk.MAX_VISITORS", 2)
+    runs = {owner: finish(desk, owner) for owner in "abcd"}
+    assert [desk.run(owner) for owner in "abcd"] == [None, None, runs["c"], runs["d"]]
+    assert runs["a"].state == "cancelled"
+    for owner in "cd":
+        desk.leave(owner)
 
 
 def test_own_models_stand_behind_the_others_under_names_that_can_be_told_apart() -> None:
@@ -164,7 +171,7 @@ def test_settings_that_are_not_offered_are_refused_by_name(name: str, value: obj
 )
 def test_texts_that_cannot_be_learned_are_refused(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        choices.material_for("text", text, "en")
+        choices.dataset_for("text", text, "en")
 
 
 @pytest.mark.parametrize(
@@ -192,14 +199,14 @@ def test_a_file_is_known_by_its_name_and_its_text(tmp_path: Path) -> None:
 
 def test_a_text_of_many_characters_is_learned_byte_by_byte() -> None:
     few, many = "tea for two\n" * 30, "".join(map(chr, range(0x4E00, 0x4E00 + 600)))
-    assert isinstance(choices.material_for("text", few, "en").vocabulary, Characters)
-    assert isinstance(choices.material_for("text", many, "en").vocabulary, Tokenizer)
+    assert isinstance(choices.dataset_for("text", few, "en").vocabulary, Characters)
+    assert isinstance(choices.dataset_for("text", many, "en").vocabulary, Tokenizer)
 
 
 def test_a_kind_that_does_not_exist_is_refused() -> None:
     for kind in ("paint", None, ["sort"]):
         with pytest.raises(ValueError, match="What to learn must be one of"):
-            choices.material_for(kind, "", "en")
+            choices.dataset_for(kind, "", "en")
 
 
 def test_the_same_example_explains_a_task_in_both_languages() -> None:
@@ -214,4 +221,4 @@ def test_the_same_example_explains_a_task_in_both_languages() -> None:
 def test_the_text_at_hand_can_be_learned() -> None:
     given = choices.own_code()
     assert "class GPT(" in given.text
-    assert isinstance(choices.material_for("text", given.text, "en").vocabulary, Characters)
+    assert isinstance(choices.dataset_for("text", given.text, "en").vocabulary, Characters)

@@ -14,22 +14,22 @@ from components.tabs.train.views import Moment
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import SIZES, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
-from gpt.training.live_run import LiveRun, Look
+from gpt.training.live_run import Evaluation, LiveRun
 from gpt.training.recipe import Recipe
-from gpt.training.tasks import TASKS, TaskMaterial
+from gpt.training.tasks import TASKS, TaskDataset
 
 
 @pytest.fixture(scope="module")
 def run() -> LiveRun:
     recipe = Recipe(n_layer=2, n_head=2, n_embd=16, steps=6, batch_size=4, warmup=2)
-    run = LiveRun(TaskMaterial(TASKS["reverse"]), recipe)
+    run = LiveRun(TaskDataset(TASKS["reverse"]), recipe)
     run.start()
     assert run.wait(120)
     return run
 
 
-def look_of(weights: np.ndarray) -> Look:
-    return Look(0, 1.0, 0.0, (), weights)
+def look_of(weights: np.ndarray) -> Evaluation:
+    return Evaluation(0, 1.0, 0.0, (), weights)
 
 
 @pytest.mark.parametrize("n", [1, 7, 300, 301, 4999])
@@ -50,13 +50,13 @@ def test_a_line_through_the_stairs_has_every_jump() -> None:
 
 
 def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
-    progress = run.progress
+    progress = run.snapshot
     content = json.loads(views.curve(run, progress, Moment(), "en"))
-    assert f"{progress.looks[-1].val_loss:.3f} nats" in content["text"]
-    assert f"{math.log(run.material.vocabulary.n_vocab):.2f}" in content["text"]
+    assert f"{progress.evaluations[-1].val_loss:.3f} nats" in content["text"]
+    assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in content["text"]
     assert "of 500 unseen examples" in content["text"]
     early = json.loads(views.curve(run, progress, Moment(step=0), "en"))
-    assert f"{progress.looks[0].val_loss:.3f} nats" in early["text"]
+    assert f"{progress.evaluations[0].val_loss:.3f} nats" in early["text"]
     marks = [shape for shape in early["figure"]["layout"]["shapes"] if shape["x0"] == shape["x1"]]
     assert [mark["x0"] for mark in marks] == [0]
 
@@ -91,25 +91,27 @@ def test_the_telling_head_is_the_one_that_looks_at_what_comes_next() -> None:
 
 
 def test_a_moment_shows_the_last_evaluation_until_then(run: LiveRun) -> None:
-    progress = run.progress
-    steps = [look.step for look in progress.looks]
+    progress = run.snapshot
+    steps = [look.step for look in progress.evaluations]
     assert Moment().look(progress).step == steps[-1]
     for step in range(progress.steps + 1):
         assert Moment(step=step).look(progress).step == max(each for each in steps if each <= step)
 
 
 def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
-    look, moment = run.progress.looks[0], Moment(step=0, layer=1, head=0)
+    look, moment = run.snapshot.evaluations[0], Moment(step=0, layer=1, head=0)
     weights = look.attn_weights[1, 0].astype(np.float32)
-    row = views.asked_at(run)
-    assert run.material.tested[0].prompt[row] == ">"
+    row = run.dataset.query
+    assert run.dataset.test_examples[0].prompt[row] == ">"
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
     text = json.loads(views.heatmap(run, look, moment, "en"))["text"]
-    assert f"layer 1 head 0: about to write “{run.material.tested[0].answer[0]}”, it looks most at “{best}”" in text
+    assert (
+        f"layer 1 head 0: about to write “{run.dataset.test_examples[0].answer[0]}”, it looks most at “{best}”" in text
+    )
 
 
 def test_samples_say_what_is_right(run: LiveRun) -> None:
-    look = run.progress.looks[-1]
+    look = run.snapshot.evaluations[-1]
     rows = json.loads(views.samples_table(look, "en"))[1:]
     for row, sample in zip(rows, look.samples, strict=True):
         assert row[0] == sample.prompt
@@ -118,12 +120,12 @@ def test_samples_say_what_is_right(run: LiveRun) -> None:
 
 
 def test_every_state_of_a_run_has_its_sentence(run: LiveRun) -> None:
-    waiting = LiveRun(TaskMaterial(TASKS["add"]), Recipe(n_layer=1, n_head=1, n_embd=8, steps=9))
+    waiting = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=1, n_embd=8, steps=9))
     for language in ("en", "zh"):
-        told = {views.status(waiting, waiting.progress, language), views.status(run, run.progress, language)}
+        told = {views.status(waiting, waiting.snapshot, language), views.status(run, run.snapshot, language)}
         assert len(told) == 2
     waiting.cancel()
-    assert views.status(waiting, waiting.progress, "en") == "Cancelled at step 0."
+    assert views.status(waiting, waiting.snapshot, "en") == "Cancelled at step 0."
 
 
 def test_the_recorded_sizes_are_those_of_their_models() -> None:

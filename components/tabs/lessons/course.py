@@ -100,8 +100,8 @@ LESSONS: tuple[Lesson, ...] = (
         "training",
         (
             Code(
-                "gpt.training.learner",
-                "Learner.update",
+                "gpt.training.trainer",
+                "Trainer.update",
                 ("set_rate", "with torch", "norm =", "for optimizer", "self.step"),
             ),
         ),

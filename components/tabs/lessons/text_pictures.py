@@ -19,9 +19,9 @@ from components.widgets.chart import chart_value
 from gpt import DEFAULT_MODEL, GPT, Generation, SamplingParams, get_model
 from gpt.experiments.text_loss import score_text
 from gpt.inference.threads import threads_for
-from gpt.training.learner import Learner
-from gpt.training.own_text import TextMaterial
 from gpt.training.recipe import Recipe
+from gpt.training.text_dataset import TextDataset
+from gpt.training.trainer import Trainer
 
 # William Shakespeare, Sonnet 18 (1609)
 SONNET = """Shall I compare thee to a summer's day?
@@ -117,16 +117,16 @@ def is_to_run() -> bool:
 
 @lru_cache(maxsize=1)
 def _run() -> Lessons:
-    material = TextMaterial(SONNET, block_size=RECIPE.block_size, seed=RECIPE.seed)
-    learner = Learner(RECIPE, material.vocabulary.n_vocab)
+    dataset = TextDataset(SONNET, block_size=RECIPE.block_size, seed=RECIPE.seed)
+    trainer = Trainer(RECIPE.new_model(dataset.vocabulary.n_vocab), RECIPE)
     losses: list[float] = []
     samples: list[str] = []
     with threads_for(RECIPE.batch_size * RECIPE.block_size * RECIPE.n_embd**2):
         for step in range(STEPS + 1):
             if step % EVERY == 0:
-                samples.append(material.vocabulary.decode(written(learner.model, material.vocabulary.encode("S"))))
-            losses.append(learner.update(material.batch(step, RECIPE.batch_size)))  # of before the update
-    return Lessons(tuple(losses), tuple(samples), material.vocabulary.n_vocab)
+                samples.append(dataset.vocabulary.decode(written(trainer.model, dataset.vocabulary.encode("S"))))
+            losses.append(trainer.update(dataset.batch(step, RECIPE.batch_size)))  # of before the update
+    return Lessons(tuple(losses), tuple(samples), dataset.vocabulary.n_vocab)
 
 
 @torch.inference_mode()

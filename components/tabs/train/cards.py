@@ -29,7 +29,7 @@ def build_task(words: Words) -> dict[str, Any]:
             {"label": "train.text", "placeholder": "train.text.placeholder"},
             lines=4,
             max_lines=8,
-            max_length=choices.LARGEST_TEXT,
+            max_length=choices.MAX_TEXT_BYTES,
             elem_id="train-text",
         )
         with gr.Row(elem_classes="gb-examples"):

@@ -13,17 +13,23 @@ import numpy as np
 import gpt
 from components.errors import PageError
 from components.i18n import Language, t
-from gpt.training.live_run import TIME_LIMIT, Material
-from gpt.training.own_text import LARGEST as LARGEST_TEXT
-from gpt.training.own_text import MOST_CHARACTERS, TEXT_RECIPE, TextMaterial, read_upload
+from gpt.training.dataset import Dataset
+from gpt.training.live_run import TIME_LIMIT_SECONDS
 from gpt.training.recipe import Recipe
-from gpt.training.tasks import RECIPES, TASKS, TaskMaterial
+from gpt.training.tasks import RECIPES, TASKS, TaskDataset
+from gpt.training.text_dataset import (
+    MAX_DISTINCT_CHARACTERS,
+    MAX_TEXT_BYTES,
+    TEXT_RECIPE,
+    TextDataset,
+    read_upload,
+)
 
 TEXT = "text"
 KINDS = (*TASKS, TEXT)
 LAYERS, HEADS, WIDTHS = (1, 2, 3, 4), (1, 2, 4, 8), (16, 32, 64, 128)
 STEPS = (50, 3000)  # fewest, most
-SECONDS = (10, int(TIME_LIMIT))
+SECONDS = (10, int(TIME_LIMIT_SECONDS))
 RATES = (1e-6, 100.0)  # lowest, highest
 EXAMPLE_SEED = 3
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -68,14 +74,14 @@ def checked_number(name: str, value: object, low: float, high: float, language: 
     return float(value)
 
 
-def material_for(kind: object, text: str, language: Language) -> Material:
+def dataset_for(kind: object, text: str, language: Language) -> Dataset:
     """The examples of a task, or batches of the text. Raises ValueError with a sentence."""
     if kind not in KINDS:
         raise PageError("train.error.choice", name=t("train.task", language), choices=", ".join(KINDS))
     if kind != TEXT:
-        return TaskMaterial(TASKS[kind])
+        return TaskDataset(TASKS[kind])
     check_text(text)
-    return TextMaterial(text, units="bytes" if len(set(text)) > MOST_CHARACTERS else "characters")
+    return TextDataset(text, units="bytes" if len(set(text)) > MAX_DISTINCT_CHARACTERS else "characters")
 
 
 def check_text(text: str) -> None:
@@ -83,9 +89,9 @@ def check_text(text: str) -> None:
     if not text.strip():
         raise PageError("train.error.empty")
     size = len(text.encode("utf-8", "replace"))
-    if size > LARGEST_TEXT:
-        raise PageError("train.error.large", n=f"{size:,}", limit=f"{LARGEST_TEXT:,}")
-    least = TextMaterial.least(TEXT_RECIPE.block_size)
+    if size > MAX_TEXT_BYTES:
+        raise PageError("train.error.large", n=f"{size:,}", limit=f"{MAX_TEXT_BYTES:,}")
+    least = TextDataset.min_tokens(TEXT_RECIPE.block_size)
     if len(text) < least:
         raise PageError("train.error.short", n=f"{len(text):,}", limit=f"{least:,}")
 
@@ -93,8 +99,8 @@ def check_text(text: str) -> None:
 def read_text_file(path: str | Path) -> Given:
     """The text of an uploaded file. Raises ValueError with a sentence for what is too large or no text."""
     path = Path(path)
-    if (size := path.stat().st_size) > LARGEST_TEXT:
-        raise PageError("train.error.large", n=f"{size:,}", limit=f"{LARGEST_TEXT:,}")
+    if (size := path.stat().st_size) > MAX_TEXT_BYTES:
+        raise PageError("train.error.large", n=f"{size:,}", limit=f"{MAX_TEXT_BYTES:,}")
     try:
         text = read_upload(path.read_bytes())
     except ValueError:

@@ -12,7 +12,7 @@ from components.i18n import Language, t
 from components.state.session import Session
 from components.tabs.train import choices, views
 from components.tabs.train.views import Moment
-from gpt.training.live_run import LOOKS, LiveRun, Look, Progress
+from gpt.training.live_run import N_EVALUATIONS, Evaluation, LiveRun, RunSnapshot
 from gpt.training.run_queue import QueueFull
 
 if TYPE_CHECKING:
@@ -68,23 +68,19 @@ def start(ui: Train, values: Values, request: gr.Request) -> Values:
     try:
         given = {name: values[getattr(ui, name)] for name in ("n_layer", "n_head", "n_embd", "steps", "rate")}
         text = values[ui.text] or (values[ui.given].text if values[ui.given] else "")
-        material = choices.material_for(values[ui.task], text, language)
+        dataset = choices.dataset_for(values[ui.task], text, language)
         recipe = choices.checked_recipe(values[ui.task], given, language)
         seconds = choices.checked_number("seconds", values[ui.seconds], *choices.SECONDS, language)
-        last = ui.desk.queue.run(owner)
-        if last is not None and not last.progress.over:
-            raise PageError("train.error.busy")
-        run = LiveRun(material, recipe, time_limit=seconds)
+        run = LiveRun(dataset, recipe, time_limit_seconds=seconds)
         try:
-            ui.desk.queue.submit(owner, run)
+            ui.desk.submit(owner, run)
         except QueueFull:
             raise PageError("train.error.full") from None
     except ValueError as problem:
         return {ui.notice: localize_error(problem, language)}
-    ui.desk.delete_archive(owner)
     moment.step = moment.layer = moment.head = None
     moment.drawn = None
-    every = max(1, recipe.steps // LOOKS)
+    every = max(1, recipe.steps // N_EVALUATIONS)
     return {
         **show(ui, values, owner),
         ui.notice: "",
@@ -96,15 +92,15 @@ def start(ui: Train, values: Values, request: gr.Request) -> Values:
 
 def pause(ui: Train, values: Values, request: gr.Request) -> Values:
     """Pause, or go on."""
-    run = ui.desk.queue.run(owner_of(request))
+    run = ui.desk.run(owner_of(request))
     if run is not None:
-        (run.go_on if run.state == "paused" else run.pause)()
+        (run.resume if run.state == "paused" else run.pause)()
     return show(ui, values, owner_of(request))
 
 
 def cancel(ui: Train, values: Values, request: gr.Request) -> Values:
     """Call the run off."""
-    run = ui.desk.queue.run(owner_of(request))
+    run = ui.desk.run(owner_of(request))
     if run is not None:
         run.cancel()
     return show(ui, values, owner_of(request))
@@ -112,15 +108,15 @@ def cancel(ui: Train, values: Values, request: gr.Request) -> Values:
 
 def change_rate(ui: Train, values: Values, request: gr.Request) -> Values:
     """Another learning rate, from the next step on."""
-    run = ui.desk.queue.run(owner_of(request))
+    run = ui.desk.run(owner_of(request))
     if run is not None and values[ui.factor] in choices.FACTORS:
-        run.change_rate(values[ui.factor])
+        run.set_rate_factor(values[ui.factor])
     return {ui.notice: ""}
 
 
 def enter(ui: Train, values: Values, request: gr.Request) -> Values:
     """The tab was opened: the run as it is now, if there is one."""
-    return show(ui, values, owner_of(request)) if ui.desk.queue.run(owner_of(request)) else {ui.notice: gr.skip()}
+    return show(ui, values, owner_of(request)) if ui.desk.run(owner_of(request)) else {ui.notice: gr.skip()}
 
 
 def follow(ui: Train, values: Values, request: gr.Request) -> Values:
@@ -130,23 +126,24 @@ def follow(ui: Train, values: Values, request: gr.Request) -> Values:
 
 def scrub(ui: Train, values: Values, request: gr.Request) -> Values:
     """Look at the step of the scrubber; at its right end, at the newest."""
-    progress = ui.desk.queue.progress(owner_of(request))
-    if progress is None or not progress.looks:
+    progress = ui.desk.snapshot(owner_of(request))
+    if progress is None or not progress.evaluations:
         return {ui.notice: gr.skip()}
     step = values[ui.scrubber]
-    pinned = values[ui.moment].step = None if step >= progress.looks[-1].step else int(step)
+    pinned = values[ui.moment].step = None if step >= progress.evaluations[-1].step else int(step)
     update = show(ui, values, owner_of(request))
-    if pinned is not None and not progress.over:  # a tick that was on its way may have moved it
+    if pinned is not None and not progress.ended:  # a tick that was on its way may have moved it
         update[ui.scrubber] = pinned
     return update
 
 
 def choose_step(ui: Train, values: Values, sent: Values, request: gr.Request) -> Values:
     """Look at the step that was clicked in the curve; what the browser sends may be anything."""
-    progress, step = ui.desk.queue.progress(owner_of(request)), sent.get("x")
-    if progress is None or not progress.looks or not isinstance(step, (int, float)) or not 0 <= step <= progress.steps:
+    progress, step = ui.desk.snapshot(owner_of(request)), sent.get("x")
+    known = progress is not None and progress.evaluations and isinstance(step, (int, float))
+    if not known or not 0 <= step <= progress.steps:
         return {ui.notice: gr.skip()}
-    values[ui.moment].step = None if step >= progress.looks[-1].step else int(step)
+    values[ui.moment].step = None if step >= progress.evaluations[-1].step else int(step)
     return show(ui, values, owner_of(request)) | {ui.scrubber: int(step)}
 
 
@@ -163,7 +160,7 @@ def choose_head(ui: Train, values: Values, sent: Values, request: gr.Request) ->
 def show(ui: Train, values: Values, owner: str, *, only_new: bool = False) -> Values:
     """The status, the buttons and the pictures of the owner's run; the timer rests once it is over."""
     language, moment = values[ui.frame.language], values[ui.moment]
-    run, progress = ui.desk.queue.run(owner), ui.desk.queue.progress(owner)
+    run, progress = ui.desk.run(owner), ui.desk.snapshot(owner)
     if run is None or progress is None:
         return {
             **_buttons(ui, None, language),
@@ -176,7 +173,7 @@ def show(ui: Train, values: Values, owner: str, *, only_new: bool = False) -> Va
     if moment.drawn is None or moment.drawn[0] != buttons or not only_new:
         update |= _buttons(ui, progress, language)
         if progress.state == "finished":
-            update[ui.download] = gr.update(value=str(ui.desk.archive(owner, run)), visible=True)
+            update[ui.download] = gr.update(value=str(run.archive()), visible=True)
     look = moment.look(progress)
     drawn = (buttons, None if look is None else look.step, progress.step)
     if look is not None and not (only_new and moment.drawn == drawn):
@@ -188,10 +185,10 @@ def show(ui: Train, values: Values, owner: str, *, only_new: bool = False) -> Va
     elif look is None:
         update[ui.results] = gr.update(visible=False)
     moment.drawn = drawn
-    return update | ({ui.timer: gr.Timer(active=False)} if progress.over else {})
+    return update | ({ui.timer: gr.Timer(active=False)} if progress.ended else {})
 
 
-def _looked(ui: Train, run: LiveRun, look: Look, moment: Moment, language: Language) -> Values:
+def _looked(ui: Train, run: LiveRun, look: Evaluation, moment: Moment, language: Language) -> Values:
     return {
         ui.results: gr.update(visible=True),
         ui.samples_says: views.samples_says(look, language),
@@ -202,8 +199,8 @@ def _looked(ui: Train, run: LiveRun, look: Look, moment: Moment, language: Langu
     }
 
 
-def _buttons(ui: Train, progress: Progress | None, language: Language) -> Values:
-    going = progress is not None and not progress.over
+def _buttons(ui: Train, progress: RunSnapshot | None, language: Language) -> Values:
+    going = progress is not None and not progress.ended
     begun = going and progress.state != "waiting"
     done = progress is not None and progress.state == "finished"
     paused = progress is not None and progress.state == "paused"
@@ -220,17 +217,16 @@ def _buttons(ui: Train, progress: Progress | None, language: Language) -> Values
 def open_model(ui: Train, values: Values, request: gr.Request) -> Values:
     """Put the model into this visitor's list, choose it, and give it something to go on from."""
     language, owner = values[ui.frame.language], owner_of(request)
-    run = ui.desk.queue.run(owner)
+    run = ui.desk.run(owner)
     if run is None:
         raise error(t("train.gone", language))
     try:
         names = ui.desk.open(owner, run, used=values[ui.frame.model])
     except ValueError as problem:
         raise error(problem, language) from None
-    tested = getattr(run.material, "tested", None)
     session: Session = values[ui.playground.session]
     session.own_models, session.model = tuple(names), names[-1]
-    session.typed = tested[0].prompt if tested else run.material.start
+    session.typed = run.dataset.start
     return {
         ui.frame.own: names,
         **ui.playground.shown(session),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from gpt.training import main
-from gpt.training.trainer import Trainer
-from tests.gpt.tiny_run import CARD, TINY, write_stories
+from gpt.training.command_line import main
+from gpt.training.trainer import Batch, Trainer
+from tests.gpt.training.tiny_run import CARD, TINY, write_stories
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def stories_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """train(out, *more arguments): the command line, for a tiny run on the CPU; returns its exit code."""
-    monkeypatch.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
     return lambda out, *more: main([str(stories_file), "--out", str(out), *TINY, *more])
 
 
@@ -35,7 +34,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_stories(folder / "stories.txt")
     out = folder / "runs" / "tiny-stories"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
+        patched.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
         assert main([str(folder / "stories.txt"), "--out", str(out), *TINY, *CARD, "--hardware", "on a desk"]) == 0
     return out
 
@@ -47,8 +46,8 @@ def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None
     def plan(step: int, action: Callable[[], None]) -> None:
         update = Trainer.update
 
-        def update_and_act(trainer: Trainer, rows: np.ndarray) -> float:
-            loss = update(trainer, rows)
+        def update_and_act(trainer: Trainer, batch: Batch) -> float:
+            loss = update(trainer, batch)
             if trainer.step == step:
                 monkeypatch.setattr(Trainer, "update", update)
                 action()

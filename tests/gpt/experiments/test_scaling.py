@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -16,9 +15,10 @@ from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.training.corpus import learn_tokenizer
 from gpt.training.evaluation import score_stories
+from gpt.training.process import Process
 from gpt.training.recipe import Recipe
-from gpt.training.trainer import Process, Trainer
-from tests.gpt.tiny_run import write_stories
+from gpt.training.trainer import Batch, Trainer
+from tests.gpt.training.tiny_run import write_stories
 
 SIZES = {"small": (1, 1, 8), "smaller still": (1, 1, 4)}
 RECIPE = Recipe(vocab_size=261, block_size=16, n_layer=1, n_head=1, n_embd=8, steps=5, batch_size=4, warmup=1)
@@ -47,10 +47,10 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch
     class Stopped(Exception):
         pass
 
-    def stop_after_three(trainer: Trainer, rows: np.ndarray) -> float:
+    def stop_after_three(trainer: Trainer, batch: Batch) -> float:
         if trainer.step == 3:
             raise Stopped
-        return update(trainer, rows)
+        return update(trainer, batch)
 
     update = Trainer.update
     monkeypatch.setattr(Trainer, "update", stop_after_three)
@@ -81,7 +81,7 @@ def test_the_bundled_models_point_is_its_recipes_end() -> None:
 
 
 def test_the_command_writes_what_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.training.trainer.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
     monkeypatch.setattr("gpt.experiments.scaling.SIZES", {"tiny": (1, 1, 4)})
     monkeypatch.setattr("gpt.experiments.scaling.BUNDLED", tmp_path / "nowhere")
     monkeypatch.setattr(

@@ -7,7 +7,7 @@ import torch
 
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.tokenizer import Tokenizer
-from gpt.training.own_text import TextMaterial, read_upload
+from gpt.training.text_dataset import TextDataset, read_upload
 
 TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
 
@@ -45,47 +45,47 @@ def test_an_upload_is_read_without_its_byte_order_mark() -> None:
 )
 def test_texts_that_cannot_be_learned_are_refused(text: str, units: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        TextMaterial(text, units=units)
+        TextDataset(text, units=units)
 
 
 @pytest.mark.parametrize("units", ["characters", "bytes"])
 def test_the_held_back_end_is_in_no_batch(units: str) -> None:
-    material = TextMaterial(TEXT, units=units, block_size=16)
-    whole = material.vocabulary.encode(TEXT) if units == "characters" else list(TEXT.encode())
-    assert [*material.training.tolist(), *material.testing.tolist()] == whole
-    assert len(material.testing) == len(whole) // 10
-    batch = material.batch(0, 64)
-    text = material.vocabulary.decode(material.training.tolist())
+    dataset = TextDataset(TEXT, units=units, block_size=16)
+    whole = dataset.vocabulary.encode(TEXT) if units == "characters" else list(TEXT.encode())
+    assert [*dataset.training_ids.tolist(), *dataset.validation_ids.tolist()] == whole
+    assert len(dataset.validation_ids) == len(whole) // 10
+    batch = dataset.batch(0, 64)
+    text = dataset.vocabulary.decode(dataset.training_ids.tolist())
     for row, following in zip(batch.idx.tolist(), batch.targets.tolist(), strict=True):
-        assert material.vocabulary.decode(row) in text
+        assert dataset.vocabulary.decode(row) in text
         assert row[1:] == following[:-1]
-    end = material.vocabulary.decode(material.testing.tolist())
-    assert all(material.vocabulary.decode(row) in end for row in material.held_back.targets.tolist())
+    end = dataset.vocabulary.decode(dataset.validation_ids.tolist())
+    assert all(dataset.vocabulary.decode(row) in end for row in dataset.validation.targets.tolist())
 
 
 def test_every_place_of_the_training_part_can_be_drawn() -> None:
-    material = TextMaterial(TEXT[:80], block_size=8)
-    last = len(material.training) - 9
-    starts = {tuple(row) for step in range(40) for row in material.batch(step, 32).idx.tolist()}
-    assert tuple(material.training[:8].tolist()) in starts
-    assert tuple(material.training[last : last + 8].tolist()) in starts
+    dataset = TextDataset(TEXT[:80], block_size=8)
+    last = len(dataset.training_ids) - 9
+    starts = {tuple(row) for step in range(40) for row in dataset.batch(step, 32).idx.tolist()}
+    assert tuple(dataset.training_ids[:8].tolist()) in starts
+    assert tuple(dataset.training_ids[last : last + 8].tolist()) in starts
 
 
 def test_batches_repeat_with_the_seed() -> None:
-    one, same, other = (TextMaterial(TEXT, seed=seed).batch(2, 4).idx for seed in (1, 1, 2))
+    one, same, other = (TextDataset(TEXT, seed=seed).batch(2, 4).idx for seed in (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
 
 
 def test_units_decide_the_vocabulary() -> None:
-    assert isinstance(TextMaterial(TEXT).vocabulary, Characters)
-    of_bytes = TextMaterial(TEXT + "茶", units="bytes").vocabulary
+    assert isinstance(TextDataset(TEXT).vocabulary, Characters)
+    of_bytes = TextDataset(TEXT + "茶", units="bytes").vocabulary
     assert isinstance(of_bytes, Tokenizer)
     assert of_bytes.encode("茶") == list("茶".encode())
     assert (of_bytes.n_vocab, of_bytes.eot_id) == (257, 256)
 
 
 def test_line_ends_and_half_characters_are_put_right() -> None:
-    material = TextMaterial(TEXT.replace("\n", "\r\n") + "\ud83d")
-    assert "\r" not in material.vocabulary.characters
-    assert "\ufffd" in material.vocabulary.characters
+    dataset = TextDataset(TEXT.replace("\n", "\r\n") + "\ud83d")
+    assert "\r" not in dataset.vocabulary.characters
+    assert "\ufffd" in dataset.vocabulary.characters

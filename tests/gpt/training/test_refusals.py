@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from gpt.model import GPT
-from gpt.training import main
-from tests.gpt.tiny_run import assert_one_sentence, contents
+from gpt.training.command_line import main
+from tests.gpt.training.tiny_run import assert_one_sentence, contents
 
 
 def test_a_save_that_fails_leaves_the_one_before(

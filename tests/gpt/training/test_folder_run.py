@@ -14,7 +14,7 @@ from gpt.models.sources import load_model
 from gpt.training.evaluation import Score
 from gpt.training.run_folder import RunFolder
 from gpt.training.trainer import Trainer
-from tests.gpt.tiny_run import TINY, assert_same_weights, weights
+from tests.gpt.training.tiny_run import TINY, assert_same_weights, weights
 
 
 class Killed(BaseException):
@@ -100,7 +100,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from gpt.training import main
+from gpt.training.command_line import main
 
 code, threads = main(), []
 for task in Path("/proc/self/task").glob("*"):
@@ -118,7 +118,7 @@ def test_two_processes_end_in_the_weights_of_one(tmp_path: Path, stories_file: P
     script = tmp_path / "train_and_look.py"
     script.write_text(TRAIN_AND_LOOK)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    environment["PYTHONPATH"] = str(Path(__file__).parents[3])
     command = [*launch, str(script), str(stories_file), "--out", str(tmp_path / "two"), *TINY, *options]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

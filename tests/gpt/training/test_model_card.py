@@ -13,12 +13,12 @@ import torch
 import yaml
 
 from gpt.models.sources import load_model
-from gpt.training import make_parser
+from gpt.training.command_line import make_parser
 from gpt.training.corpus import read_stories, split_stories
 from gpt.training.evaluation import score_stories
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Trainer
-from tests.gpt.tiny_run import CARD, assert_one_sentence, contents
+from tests.gpt.training.tiny_run import CARD, assert_one_sentence, contents
 
 
 def test_the_card_says_what_the_saved_weights_reach_and_how_to_make_them(whole_run: Path) -> None:

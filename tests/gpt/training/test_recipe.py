@@ -65,17 +65,17 @@ def test_a_rate_is_a_fraction_of_the_highest_however_often_it_is_set() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("seed", 1), ("adamw_lr", 0.1), ("n_layer", 3), ("warmup", 11)])
 def test_a_run_goes_on_with_its_own_recipe_only(name: str, value: float) -> None:
-    SMALL.check_goes_on(SMALL, step=70)
+    SMALL.check_continues(SMALL, step=70)
     with pytest.raises(ValueError, match=f"started with {name} {getattr(SMALL, name)}, not {value}"):
-        replace(SMALL, **{name: value}).check_goes_on(SMALL, step=5)
+        replace(SMALL, **{name: value}).check_continues(SMALL, step=5)
 
 
 def test_the_number_of_steps_may_change_until_the_rates_begin_to_fall() -> None:
     longer, shorter = replace(SMALL, steps=200), replace(SMALL, steps=60)
-    longer.check_goes_on(SMALL, step=51)  # the update after this one is the first with a lower rate
-    shorter.check_goes_on(SMALL, step=31)
+    longer.check_continues(SMALL, step=51)  # the update after this one is the first with a lower rate
+    shorter.check_continues(SMALL, step=31)
     for recipe, step in ((longer, 52), (shorter, 32), (replace(SMALL, steps=20), 21)):
         with pytest.raises(
             ValueError, match=f"steps 100, not {recipe.steps}, which can no longer change at step {step}"
         ):
-            recipe.check_goes_on(SMALL, step=step)
+            recipe.check_continues(SMALL, step=step)

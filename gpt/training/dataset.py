@@ -1,0 +1,50 @@
+"""What a live run learns from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpt.model import GPT
+from gpt.models.loading import LoadedModel
+from gpt.tokenizer import Vocabulary
+from gpt.training.trainer import Batch
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a model wrote after a prompt, and what is correct; None where there is no right answer."""
+
+    prompt: str
+    text: str
+    expected: str | None = None
+
+    @property
+    def right(self) -> bool | None:
+        """Whether every character is correct."""
+        return None if self.expected is None else self.text == self.expected
+
+
+class Dataset(Protocol):
+    """Examples of `gpt.training.tasks.TaskDataset` or `gpt.training.text_dataset.TextDataset`.
+
+    validation: examples that are not trained on. example: ids of one of them, whose attention is recorded.
+    query: the position of `example` that predicts the first token of the answer. start: a prompt to try.
+    """
+
+    name: str
+    vocabulary: Vocabulary
+    block_size: int
+    validation: Batch
+    example: list[int]
+    query: int
+    start: str
+
+    def batch(self, step: int, size: int) -> Batch:
+        """The training examples of one update."""
+
+    def accuracy(self, model: GPT) -> float | None:
+        """Share of right answers on the validation examples, 0 to 1; None without right answers."""
+
+    def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
+        """What the model writes after a few prompts."""

@@ -1,0 +1,140 @@
+"""A training run that reads a text file and writes into a folder, with its progress on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+
+from gpt.errors import GPTError
+from gpt.models.loading import LoadedModel
+from gpt.training.corpus import Rows, encode_stories, fingerprint, learn_tokenizer, read_stories, split_stories
+from gpt.training.evaluation import sample
+from gpt.training.process import Process
+from gpt.training.recipe import Recipe
+from gpt.training.run_folder import LogRow, RunFolder
+from gpt.training.trainer import Batch, Trainer
+
+PROMPTS, SAMPLE_TOKENS = ("Once upon a time", "Tom and Lily", "The little dog said"), 100
+LINE_STEPS = 20  # between two lines of progress where there is no terminal; the loss shown is their mean
+
+
+class FolderRun:
+    """One training run in one folder, as one of its processes sees it.
+
+    Raises ValueError for a text, folder or recipe that it cannot begin or continue with; then nothing is written.
+    """
+
+    def __init__(self, text: Path, out: Path, recipe: Recipe, *, resume: bool = False) -> None:
+        self.recipe, self.folder = recipe, RunFolder(out)
+        self.saved = self.folder.load() if resume else None
+        if self.saved is None:
+            self.folder.check_free()
+        else:
+            recipe.check_continues(Recipe(**self.saved["recipe"]), self.saved["step"])
+        stories = read_stories(text)
+        self.fingerprint = fingerprint(stories)
+        if self.saved is not None and self.saved.get("text", self.fingerprint) != self.fingerprint:
+            raise GPTError("training.other_text", text=text, folder=out)
+        self.training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
+        self.tokenizer = self.folder.tokenizer() if resume else learn_tokenizer(self.training, recipe.vocab_size)
+        self.rows = Rows(self.training, self.tokenizer, recipe.block_size, recipe.seed)
+        encode_stories(self.held_back, self.tokenizer, recipe.block_size, "held-back")  # raises if it is too short
+
+    def train(
+        self, process: Process, *, every: int = 250, compiled: bool = False, stop: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Make the updates that are left; True at the end, False if `stop` asked for an earlier one.
+
+        Evaluates, samples and saves after each `every` updates and the last one. Raises ValueError if the loss
+        becomes infinite; the last save stays.
+        """
+        recipe = self.recipe
+        trainer = Trainer(recipe.new_model(self.tokenizer.n_vocab), recipe, process, compiled=compiled)
+        if self.saved is not None:
+            trainer.load(self.saved)
+        process.wait()  # until every process has found the folder empty
+        if process.is_first and self.saved is None:
+            self.folder.begin(self.tokenizer)
+            self.save(trainer)
+        batches = self.rows.batches(recipe.batch_size, start=trainer.step)
+        with closing(ProgressBar(trainer)) as progress:
+            while trainer.step < recipe.steps and not process.sum(stop())[0]:
+                trainer.update(Batch.of_rows(next(batches)))
+                progress.show()
+                if trainer.step % every == 0 or trainer.step == recipe.steps:
+                    progress.print(self.evaluate(trainer))
+        if trainer.step < recipe.steps:
+            self.save(trainer)
+        return trainer.step == recipe.steps
+
+    def evaluate(self, trainer: Trainer) -> str:
+        """Score, log, save and sample the current weights; returns a line with the losses."""
+        score = trainer.score(self.tokenizer, self.held_back)
+        row = LogRow(
+            step=trainer.step,
+            tokens=trainer.n_tokens,
+            train_loss=fmean(trainer.losses),
+            val_loss=score.loss,
+            bits_per_byte=score.bits_per_byte,
+            rate=self.recipe.rate(trainer.step - 1),
+            seconds=trainer.seconds,
+        )
+        is_best = score.loss < trainer.best
+        trainer.best, trainer.losses = min(score.loss, trainer.best), []
+        self.save(trainer, row, is_best)
+        return (
+            f"step {row.step}: loss {row.train_loss:.4f}, held back {row.val_loss:.4f} nats a token, "
+            f"{row.bits_per_byte:.4f} bits a byte{' (best)' if is_best else ''}"
+        )
+
+    def save(self, trainer: Trainer, row: LogRow | None = None, is_best: bool = False) -> None:
+        """Write the state to resume from; after an evaluation also its row, the best weights, samples and the curve."""
+        state = {**trainer.state(), "recipe": asdict(self.recipe), "text": self.fingerprint}
+        if not trainer.process.is_first:
+            return
+        if row is not None:
+            self.folder.add_to_log(row)
+            if is_best:
+                self.folder.save_best(trainer.model)
+        self.folder.save(state)
+        if row is not None:
+            loaded = LoadedModel("in training", trainer.model.eval(), self.tokenizer, trainer.process.device, "fp32")
+            texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in PROMPTS]
+            self.folder.add_samples(row.step, texts)
+            self.folder.draw_curve()
+
+
+class ProgressBar:
+    """A progress bar on a terminal, elsewhere a line every LINE_STEPS updates; only the first process prints."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        from tqdm import tqdm
+
+        self.trainer, self.begun = trainer, (trainer.n_tokens, trainer.seconds)
+        disable = None if trainer.process.is_first else True  # None: unless on a terminal
+        self.bar = tqdm(total=trainer.recipe.steps, initial=trainer.step, unit="step", disable=disable)
+
+    def show(self) -> None:
+        """Show the update just made: the mean loss of the last few, and the speed since the start."""
+        trainer = self.trainer
+        loss = fmean(trainer.losses[-LINE_STEPS:])
+        speed = (trainer.n_tokens - self.begun[0]) / (trainer.seconds - self.begun[1])
+        if not self.bar.disable:
+            self.bar.set_postfix_str(f"loss {loss:.4f}, {speed:,.0f} tokens/s", refresh=False)
+            self.bar.update()
+        elif trainer.step % LINE_STEPS == 0:
+            self.print(f"step {trainer.step}/{trainer.recipe.steps} loss {loss:.4f}, {speed:,.0f} tokens/s")
+
+    def print(self, line: str) -> None:
+        """Print a line, above the bar if there is one."""
+        if self.trainer.process.is_first:
+            self.bar.write(line)
+            sys.stdout.flush()
+
+    def close(self) -> None:
+        """Leave the bar on the terminal as it is."""
+        self.bar.close()

@@ -1,0 +1,88 @@
+"""The processes that share a training: one alone, or several under torchrun."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+
+from gpt.errors import GPTError
+from gpt.models.loading import best_device
+
+
+@dataclass(frozen=True)
+class Process:
+    """One of `world` processes that train together: its device, whether it uses bf16 autocast, and its number."""
+
+    device: torch.device
+    bf16: bool = False
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the one process that writes files and prints."""
+        return self.rank == 0
+
+    def sum(self, *numbers: float) -> list[float]:
+        """Each number summed over all processes; every process has to call this."""
+        if self.world == 1:
+            return list(numbers)
+        totals = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        dist.all_reduce(totals)
+        return list(totals.tolist())
+
+    def wait(self) -> None:
+        """Wait until every process has called this."""
+        self.sum(0.0)
+
+    def autocast(self) -> torch.autocast:
+        """The context for matrix products: in bfloat16 if `bf16`."""
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bf16)
+
+
+@contextmanager
+def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Iterator[Process]:
+    """This process, in a process group if torchrun started it: NCCL between GPUs, Gloo between CPUs.
+
+    Raises ValueError if there are more processes than GPUs.
+    """
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    device = best_device()
+    if device.type == "cuda":
+        index, n_devices = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
+        if index >= n_devices:
+            raise GPTError("training.too_many_processes", n=n_devices)
+        device = torch.device("cuda", index)
+        torch.cuda.set_device(device)
+    elif world > 1:
+        device = torch.device("cpu")  # several processes cannot share Apple's GPU
+    bf16 = has_bf16(device) if precision == "auto" else precision == "bf16"
+    if world == 1:
+        yield Process(device, bf16)
+        return
+    # A group's threads end with the last reference to it, and one that is still running when Python exits can crash
+    # the process. This module, imported after the group exists, would hold a reference for ever: import it before.
+    importlib.import_module("torch.distributed.nn.functional")
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Process(device, bf16, rank, world)
+    finally:
+        dist.destroy_process_group()
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether the device has bfloat16 instructions; elsewhere it is emulated, and slower than float32."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    cpuinfo = Path("/proc/cpuinfo")
+    if device.type != "cpu" or not cpuinfo.exists():
+        return False
+    return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(cpuinfo.read_text(encoding="utf-8").split())

@@ -1,0 +1,110 @@
+"""A visitor's own text as a dataset: checked, tokenized, its end kept for validation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpt.errors import GPTError
+from gpt.model import GPT
+from gpt.models.checkpoints.bpe_files import encoding
+from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.loading import LoadedModel
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
+from gpt.training.dataset import Sample
+from gpt.training.evaluation import sample
+from gpt.training.tasks import RECIPE
+from gpt.training.trainer import Batch
+
+Units = Literal["characters", "bytes"]
+MAX_TEXT_BYTES = 1_000_000
+MAX_DISTINCT_CHARACTERS = 512
+VALIDATION_FRACTION = 0.1
+VALIDATION_ROWS = 32
+MAX_EXAMPLE_TOKENS = 48
+SAMPLE_TOKENS = 120
+TEXT_RECIPE = replace(RECIPE, block_size=64, batch_size=16, steps=1500)
+
+
+def read_upload(data: bytes, name: str = "this file") -> str:
+    """The text of an uploaded file. Raises ValueError if it is too large or not text."""
+    if len(data) > MAX_TEXT_BYTES:
+        raise GPTError("training.file_too_large", file=name, n=len(data), limit=MAX_TEXT_BYTES)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise GPTError("training.file_not_utf8", file=name, byte=error.start) from None
+    if "\0" in text:
+        raise GPTError("training.file_binary", file=name)
+    return text
+
+
+class TextDataset:
+    """A text as rows of one context, see `gpt.training.dataset.Dataset`.
+
+    units: a token for each character, or for each byte. The last tenth is kept for validation, a context at least.
+    Raises ValueError for a text that is too long, too short, or of one or too many different characters.
+    """
+
+    name = "text"
+
+    def __init__(self, text: str, *, units: Units = "characters", block_size: int = 64, seed: int = 0) -> None:
+        if units not in get_args(Units):
+            raise GPTError("argument.choice", name="units", choices=", ".join(get_args(Units)), value=units)
+        text = text.replace("\r\n", "\n").encode("utf-8", "replace_surrogate").decode()
+        if not text.strip():
+            raise GPTError("training.empty_text")
+        if (n_bytes := len(text.encode())) > MAX_TEXT_BYTES:
+            raise GPTError("training.text_too_large", n=n_bytes, limit=MAX_TEXT_BYTES)
+        self.seed, self.block_size, self.start = seed, block_size, text[0]
+        self.vocabulary: Vocabulary = byte_vocabulary() if units == "bytes" else character_vocabulary(text)
+        ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
+        if len(ids) < (least := self.min_tokens(block_size)):
+            raise GPTError("training.text_too_short", n=len(ids), units=units, block_size=block_size, least=least)
+        if len(set(ids)) < 2:
+            raise GPTError("training.one_character")
+        n_validation = max(int(len(ids) * VALIDATION_FRACTION), block_size + 1)
+        tokens = torch.tensor(ids, dtype=torch.int16)  # large enough for either vocabulary
+        self.training_ids, self.validation_ids = tokens[:-n_validation], tokens[-n_validation:]
+        starts = np.linspace(0, n_validation - block_size - 1, VALIDATION_ROWS, dtype=int)
+        self.validation = self._rows(self.validation_ids, starts)
+        self.example = self.validation_ids[: min(block_size, MAX_EXAMPLE_TOKENS)].tolist()
+        self.query = len(self.example) // 2
+
+    @staticmethod
+    def min_tokens(block_size: int) -> int:
+        """Tokens that a text must have."""
+        return 4 * (block_size + 1)
+
+    def batch(self, step: int, size: int) -> Batch:
+        """Rows that start at random positions of the training part."""
+        rng = np.random.default_rng([self.seed, step])
+        return self._rows(self.training_ids, rng.integers(0, len(self.training_ids) - self.block_size, size))
+
+    def _rows(self, tokens: Tensor, starts: np.ndarray) -> Batch:
+        return Batch.of_rows(tokens[torch.from_numpy(starts)[:, None] + torch.arange(self.block_size + 1)])
+
+    def accuracy(self, model: GPT) -> None:
+        """None: there is no right answer."""
+
+    def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
+        """The model's continuation of the first character of the text."""
+        text = sample(loaded, self.start, seed=self.seed, max_new_tokens=SAMPLE_TOKENS)
+        return (Sample(self.start, text.removeprefix(self.start)),)
+
+
+def byte_vocabulary() -> Tokenizer:
+    """The 256 bytes and end-of-text."""
+    return encoding({bytes([byte]): byte for byte in range(256)}, {END_OF_TEXT: 256}, 257)
+
+
+def character_vocabulary(text: str) -> Characters:
+    """The different characters of a text. Raises ValueError if there are too many."""
+    found = sorted(set(text))
+    if len(found) > MAX_DISTINCT_CHARACTERS:
+        raise GPTError("training.too_many_characters", n=len(found), limit=MAX_DISTINCT_CHARACTERS)
+    return Characters(found)

@@ -1,0 +1,307 @@
+"""A live run: what it records, how it is steered, what it leaves, and that nothing of it is left when it is closed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gpt.models.checkpoints import open_checkpoint
+from gpt.models.registry import get_model, list_models
+from gpt.training.dataset import Dataset
+from gpt.training.live_run import N_EVALUATIONS, LiveRun
+from gpt.training.recipe import Recipe
+from gpt.training.tasks import TASKS, TaskDataset, answer
+from gpt.training.text_dataset import TextDataset
+from gpt.training.trainer import Batch
+
+TINY = Recipe(n_layer=2, n_head=2, n_embd=16, steps=12, batch_size=8, warmup=2)
+LONG = Recipe(n_layer=1, n_head=2, n_embd=8, steps=5000, batch_size=1, warmup=2)
+PATIENCE = 120  # seconds until a test gives up
+
+
+class Gate(TaskDataset):
+    """The sums, but each batch waits until the test permits it."""
+
+    def __init__(self) -> None:
+        super().__init__(TASKS["add"])
+        self.requested, self.permitted = threading.Semaphore(0), threading.Semaphore(0)
+
+    def batch(self, step: int, size: int) -> Batch:
+        self.requested.release()
+        assert self.permitted.acquire(timeout=PATIENCE)
+        return super().batch(step, size)
+
+    def reach(self) -> None:
+        """Wait until a batch is requested."""
+        assert self.requested.acquire(timeout=PATIENCE)
+
+    def let(self, count: int) -> None:
+        """Permit so many batches, and wait until the one after them is requested."""
+        for _ in range(count):
+            self.permitted.release()
+            self.reach()
+
+    def open(self) -> None:
+        """Permit every batch."""
+        self.permitted.release(LONG.steps)
+
+
+@pytest.fixture
+def gated() -> Iterator[tuple[Gate, LiveRun]]:
+    """A run that makes one update whenever the test permits it, at its first batch."""
+    gate = Gate()
+    run = LiveRun(gate, LONG)
+    run.start()
+    gate.reach()
+    yield gate, run
+    gate.open()
+    run.close()
+
+
+def finished(dataset: Dataset | None = None, recipe: Recipe = TINY) -> LiveRun:
+    run = LiveRun(dataset or TaskDataset(TASKS["add"]), recipe)
+    run.start()
+    assert run.wait(PATIENCE)
+    return run
+
+
+@pytest.fixture(scope="module")
+def done() -> Iterator[LiveRun]:
+    """A finished run; only to look at."""
+    run = finished()
+    yield run
+    run.close()
+
+
+def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun) -> None:
+    snapshot = done.snapshot
+    assert (snapshot.state, snapshot.step, snapshot.steps, snapshot.ended) == ("finished", 12, 12, True)
+    assert [point.step for point in snapshot.losses] == list(range(1, 13))
+    assert snapshot.losses[-1].loss < snapshot.losses[0].loss
+    assert snapshot.evaluations[-1].val_loss < snapshot.evaluations[0].val_loss
+    assert done.loaded.model.config.n_embd == 16
+    assert done.n_parameters == sum(parameter.numel() for parameter in done.loaded.model.parameters())
+    assert done.snapshot.seconds == snapshot.seconds  # the clock has stopped
+
+
+def test_a_run_trains_at_low_priority_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr("gpt.training.live_run.lower_priority", lambda: threads.append(threading.get_ident()))
+    finished()
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]
+
+
+def test_evaluations_come_before_the_first_step_at_even_distances_and_at_the_end() -> None:
+    steps = 2 * N_EVALUATIONS + 3
+    snapshot = finished(recipe=replace(TINY, steps=steps, n_embd=8, batch_size=1)).snapshot
+    assert [evaluation.step for evaluation in snapshot.evaluations] == [*range(0, steps, 2), steps]
+
+
+def test_an_evaluation_holds_the_attention_of_the_same_example_as_it_changes(done: LiveRun) -> None:
+    T = len(done.dataset.example)
+    for evaluation in done.snapshot.evaluations:
+        assert evaluation.attn_weights.shape == (2, 2, T, T)
+        assert np.allclose(evaluation.attn_weights.astype(float).sum(axis=-1), 1, atol=5e-3)
+        assert not np.triu(evaluation.attn_weights, k=1).any()
+        assert 0 <= evaluation.accuracy <= 1
+        assert len(evaluation.samples) == 4
+    first, *_, last = done.snapshot.evaluations
+    assert not np.array_equal(first.attn_weights, last.attn_weights)
+
+
+def test_the_seed_determines_everything_whatever_else_draws_random_numbers() -> None:
+    runs = [LiveRun(TaskDataset(TASKS["add"], seed), replace(TINY, seed=seed)) for seed in (1, 1, 2)]
+    for run in runs:
+        run.start()
+    while not all(run.wait(0.01) for run in runs):
+        torch.rand(3)
+    one, same, other = ([point.loss for point in run.snapshot.losses] for run in runs)
+    assert one == same != other
+    assert torch.equal(runs[0].loaded.model.wte.weight, runs[1].loaded.model.wte.weight)
+
+
+def test_a_paused_run_makes_no_update_until_it_is_resumed(gated: tuple[Gate, LiveRun]) -> None:
+    gate, run = gated
+    gate.let(2)
+    run.pause()
+    run.pause()
+    assert (run.state, run.snapshot.step) == ("paused", 2)
+    run.resume()
+    gate.let(1)
+    assert (run.state, run.snapshot.step) == ("training", 3)
+
+
+def test_a_pause_lasts_until_the_time_limit_at_most(gated: tuple[Gate, LiveRun]) -> None:
+    gate, run = gated
+    gate.let(2)
+    run.pause()
+    run.time_limit_seconds = run.snapshot.seconds + 0.2
+    gate.open()
+    assert run.wait(PATIENCE)
+    assert (run.state, run.snapshot.step) == ("finished", 3)  # the current update was completed
+    assert 0 < run.snapshot.paused_seconds <= run.snapshot.seconds
+
+
+def test_a_run_at_its_time_limit_keeps_what_it_has_learned() -> None:
+    run = LiveRun(TaskDataset(TASKS["add"]), LONG, time_limit_seconds=0.0)
+    run.start()
+    assert run.wait(PATIENCE)
+    assert (run.state, run.snapshot.step, run.snapshot.steps) == ("finished", 0, 5000)
+    assert run.loaded.model.config.n_embd == 8
+
+
+def test_a_rate_factor_counts_from_the_next_update(gated: tuple[Gate, LiveRun]) -> None:
+    gate, run = gated
+    gate.let(3)
+    run.set_rate_factor(0.5)
+    gate.let(2)
+    rates = [point.rate for point in run.snapshot.losses]
+    expected = [LONG.muon_lr * LONG.rate(step) for step in range(5)]
+    assert rates[:3] == expected[:3]
+    assert rates[4] == expected[4] / 2
+    assert run.snapshot.rate_factor == 0.5
+
+
+@pytest.mark.parametrize("factor", [-1, 101, float("nan"), float("inf")])
+def test_rate_factors_out_of_range_are_refused(done: LiveRun, factor: float) -> None:
+    with pytest.raises(ValueError, match=f"multiplied by 0 to 100, not {factor:g}"):
+        done.set_rate_factor(factor)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
+    gated: tuple[Gate, LiveRun], paused: bool
+) -> None:
+    gate, run = gated
+    gate.let(1)
+    if paused:
+        run.pause()
+    run.cancel()
+    assert run.wait(0)
+    for use in (lambda: run.loaded, lambda: run.save("nowhere"), run.archive, run.register):
+        with pytest.raises(ValueError, match="this training is cancelled: there is a model when it has finished"):
+            use()
+    run.resume()
+    assert not run.start()
+    gate.open()
+    run._thread.join(PATIENCE)
+    assert (run.state, run.snapshot.step) == ("cancelled", 2)
+    assert not gate.requested.acquire(blocking=False)
+
+
+def test_a_loss_that_diverges_ends_the_run() -> None:
+    assert finished(recipe=replace(TINY, muon_lr=1e30, adamw_lr=1e30)).state == "diverged"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_run_that_crashes_says_so() -> None:
+    class Broken(TaskDataset):
+        def batch(self, step: int, size: int) -> Batch:
+            raise RuntimeError("broken")
+
+    run = finished(Broken(TASKS["add"]))
+    run._thread.join(PATIENCE)  # its traceback belongs to this test
+    assert run.state == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("n_layer", 4), ("n_head", 8), ("n_embd", 128), ("batch_size", 64), ("steps", 5000), ("dropout", 0)],
+)
+def test_recipes_beyond_the_limits_are_refused(name: str, limit: int) -> None:
+    value = 2 * limit or 0.5
+    with pytest.raises(ValueError, match=f"{name} must be at most {limit} for a training to be watched, not {value}"):
+        LiveRun(TaskDataset(TASKS["add"]), replace(TINY, **{name: value}))
+
+
+def test_a_context_beyond_the_limit_is_refused() -> None:
+    with pytest.raises(ValueError, match="block_size must be at most 128"):
+        LiveRun(TextDataset("abc " * 1000, block_size=256), TINY)
+
+
+@pytest.mark.parametrize("units", ["characters", "bytes"])
+def test_a_text_is_learned_and_continued(units: str) -> None:
+    text = "".join(f"{n} Flaschen Tee: 茶\n" for n in range(99))
+    evaluation = finished(TextDataset(text, units=units, block_size=16)).snapshot.evaluations[-1]
+    assert evaluation.accuracy is None
+    (sample,) = evaluation.samples
+    assert (sample.prompt, sample.right) == ("0", None)
+    assert sample.text
+    assert evaluation.attn_weights.shape == (2, 2, 16, 16)
+
+
+@pytest.mark.parametrize("units", ["characters", "bytes", None])
+def test_the_archive_holds_the_model_that_was_trained(tmp_path: Path, units: str | None) -> None:
+    run = finished(TextDataset("tea for two\n" * 30, units=units, block_size=8) if units else None)
+    path = run.archive()
+    assert path == run.archive()
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) == 3
+        archive.extractall(tmp_path)
+    opened = open_checkpoint(tmp_path)
+    idx = torch.tensor([run.dataset.example])
+    with torch.inference_mode():
+        assert torch.equal(opened.build()(idx), run.loaded.model(idx))
+    for token_id in range(opened.config.vocab_size):
+        assert opened.tokenizer.token_bytes(token_id) == run.dataset.vocabulary.token_bytes(token_id)
+    run.close()
+
+
+def test_a_registered_model_answers_like_the_trained_one_and_is_not_listed() -> None:
+    before, run = list_models(), finished()
+    name = run.register()
+    assert name == run.register() == run.registered_name
+    assert list_models() == before
+    prompt = run.dataset.start
+    assert answer(get_model(name), prompt, 4) == answer(run.loaded, prompt, 4)
+    run.close()
+    with pytest.raises(ValueError, match="there is no model") as error:
+        get_model(name)
+    assert name not in str(error.value).partition("known models")[2]
+
+
+def test_closing_frees_the_model_its_archive_and_its_name_and_can_be_repeated() -> None:
+    run = finished()
+    archive, name, model = run.archive(), run.register(), weakref.ref(run.loaded.model)
+    for _ in range(2):
+        run.close()
+        assert (run.state, run.snapshot.losses, run.snapshot.evaluations) == ("cancelled", (), ())
+        assert run.registered_name is None
+        with pytest.raises(ValueError, match="there is no model"):
+            get_model(name)
+        assert not archive.parent.exists()
+        for use in (lambda: run.loaded, run.archive, run.register):
+            with pytest.raises(ValueError, match="this training is cancelled"):
+                use()
+        assert not run.start()
+    gc.collect()
+    assert model() is None
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_closing_ends_the_thread_of_a_run(gated: tuple[Gate, LiveRun], paused: bool) -> None:
+    gate, run = gated
+    gate.let(1)
+    if paused:
+        run.pause()
+    gate.open()
+    run.close()
+    assert not run._thread.is_alive()
+    assert run.state == "cancelled"
+
+
+def test_a_run_that_waits_can_be_closed() -> None:
+    run = LiveRun(TaskDataset(TASKS["add"]), TINY)
+    run.close()
+    assert run.state == "cancelled"
+    assert not run.start()

@@ -1,0 +1,27 @@
+"""The process that trains: its precision, and what its device can do."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+import torch
+
+from gpt.training.process import has_bf16, join_processes
+
+
+def test_precision_is_the_given_one_and_auto_what_the_device_has() -> None:
+    for precision in ("fp32", "bf16", "auto"):
+        with join_processes(precision) as process:
+            assert (process.rank, process.world, process.is_first) == (0, 1, True)
+            assert process.bf16 == {"fp32": False, "bf16": True, "auto": has_bf16(process.device)}[precision]
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="compares with what torch knows of x86")
+@pytest.mark.skipif(platform.system() != "Linux", reason="only Linux says what its processor can do")
+def test_bf16_is_found_where_torch_finds_it() -> None:
+    if not hasattr(torch.cpu, "get_capabilities"):
+        pytest.skip("this torch does not say what the processor can do")
+    torchs = torch.cpu.get_capabilities()
+    assert has_bf16(torch.device("cpu")) == (torchs["avx512_bf16"] or torchs["amx_bf16"])
+    assert not has_bf16(torch.device("mps"))

@@ -1,0 +1,74 @@
+"""The queue of live runs: so many at a time, the others in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpt.training.live_run import LiveRun
+from gpt.training.run_queue import QueueFull, RunQueue
+from tests.gpt.training.test_live_run import LONG, Gate
+
+
+@pytest.fixture
+def runs() -> Iterator[list[LiveRun]]:
+    """Four runs that are not started; each stops at its first batch."""
+    runs = [LiveRun(Gate(), LONG) for _ in range(4)]
+    yield runs
+    for run in runs:
+        end(run)
+
+
+def end(run: LiveRun) -> None:
+    run.dataset.open()
+    run.close()
+
+
+def status(queue: RunQueue, runs: list[LiveRun]) -> list[tuple[str, int]]:
+    return [(run.state, queue.position(run)) for run in runs]
+
+
+def test_runs_start_in_the_order_of_their_submission(runs: list[LiveRun]) -> None:
+    queue = RunQueue(max_running=2)
+    for run in runs:
+        queue.submit(run)
+    assert status(queue, runs) == [("training", 0), ("training", 0), ("waiting", 1), ("waiting", 2)]
+    end(runs[0])
+    runs[2].dataset.reach()
+    assert status(queue, runs[1:]) == [("training", 0), ("training", 0), ("waiting", 1)]
+
+
+def test_a_paused_run_keeps_its_place(runs: list[LiveRun]) -> None:
+    queue = RunQueue(max_running=1)
+    for run in runs[:2]:
+        queue.submit(run)
+    runs[0].pause()
+    assert status(queue, runs[:2]) == [("paused", 0), ("waiting", 1)]
+
+
+@pytest.mark.parametrize("leave", [LiveRun.cancel, LiveRun.close])
+def test_a_waiting_run_that_is_cancelled_lets_the_others_move_up(runs: list[LiveRun], leave) -> None:
+    queue = RunQueue(max_running=1)
+    for run in runs[:3]:
+        queue.submit(run)
+    leave(runs[1])
+    assert status(queue, runs[:3]) == [("training", 0), ("cancelled", 0), ("waiting", 1)]
+    end(runs[0])
+    runs[2].dataset.reach()
+    assert runs[2].state == "training"
+
+
+def test_a_full_queue_refuses_until_a_run_leaves_it(runs: list[LiveRun]) -> None:
+    queue = RunQueue(max_running=1, max_waiting=2)
+    for run in runs[:3]:
+        queue.submit(run)
+    with pytest.raises(QueueFull, match="2 trainings are waiting already"):
+        queue.submit(runs[3])
+    runs[1].cancel()
+    queue.submit(runs[3])
+    assert status(queue, runs[2:]) == [("waiting", 1), ("waiting", 2)]
+
+
+def test_there_is_always_room_for_one() -> None:
+    assert RunQueue().max_running >= 1

@@ -1,0 +1,162 @@
+"""The examples of the tasks: right, never both trained on and tested, and with targets in the answer alone."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.loading import LoadedModel
+from gpt.training.dataset import Sample
+from gpt.training.recipe import Recipe
+from gpt.training.tasks import RECIPES, TASKS, Example, Task, TaskDataset, answer, exact_answers
+from gpt.training.trainer import Trainer
+
+EVERY_TASK = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
+
+
+def draw_examples(task: Task, count: int, *, test: bool, seed: int = 0) -> list[Example]:
+    return list(islice(task.examples(np.random.default_rng(seed), test=test), count))
+
+
+def solve(name: str, prompt: str) -> str:
+    """The answer, computed in the plainest way."""
+    if name == "sort":
+        return "".join(sorted(prompt.removesuffix(">")))
+    if name == "reverse":
+        return "".join(reversed(prompt.removesuffix(">")))
+    if name == "add":
+        return str(sum(map(int, prompt.removesuffix("=").split("+"))))
+    before = prompt.rstrip("abcdefghijklmnopqrstuvwxyz").rstrip(".")
+    return before[before.index(prompt[-1]) + 1 :][:3]
+
+
+@EVERY_TASK
+def test_every_answer_is_right_and_ends_its_line(task: Task) -> None:
+    for example in draw_examples(task, 300, test=False) + draw_examples(task, 50, test=True):
+        assert example.answer == solve(task.name, example.prompt) + "\n"
+        assert len(example.prompt + example.answer) <= task.width
+        assert set(example.prompt + example.answer) <= {"\n", *task.characters}
+
+
+@EVERY_TASK
+def test_no_example_is_both_trained_on_and_tested(task: Task) -> None:
+    training = {example.prompt for seed in range(20) for example in draw_examples(task, 200, test=False, seed=seed)}
+    tested = {example.prompt for seed in range(5) for example in draw_examples(task, 200, test=True, seed=seed)}
+    assert len(training) > 3000
+    assert not training & tested
+
+
+@EVERY_TASK
+def test_a_tenth_is_kept_for_testing(task: Task) -> None:
+    rng = np.random.default_rng(0)
+    assert np.mean([task.draw(rng).is_test for _ in range(3000)]) == pytest.approx(0.1, abs=0.03)
+
+
+def test_a_sum_is_tested_if_the_sum_with_its_numbers_exchanged_is() -> None:
+    rng = np.random.default_rng(0)
+    is_test = {example.prompt: example.is_test for example in (TASKS["add"].draw(rng) for _ in range(6000))}
+    exchanged = {prompt: "+".join(reversed(prompt[:-1].split("+"))) + "=" for prompt in is_test}
+    both = [prompt for prompt in is_test if exchanged[prompt] in is_test]
+    assert len(both) > 1000
+    assert all(is_test[prompt] == is_test[exchanged[prompt]] for prompt in both)
+
+
+def test_the_copied_letter_occurs_once_and_the_gap_varies() -> None:
+    gaps = set()
+    for example in draw_examples(TASKS["copy"], 200, test=False):
+        before, gap, cue = example.prompt[:8], example.prompt[8:-1], example.prompt[-1]
+        assert len(set(before)) == 8
+        assert set(gap) == {"."}
+        assert before.count(cue) == 1
+        gaps.add(len(gap))
+    assert gaps == set(range(1, 9))
+
+
+@EVERY_TASK
+def test_a_batch_spells_the_examples_and_only_answers_are_targets(task: Task) -> None:
+    dataset = TaskDataset(task)
+    batch = dataset.batch(3, 16)
+    assert batch.idx.shape == batch.targets.shape == (16, dataset.block_size)
+    for row, targets in zip(batch.idx.tolist(), batch.targets.tolist(), strict=True):
+        answer_ids = [target for target in targets if target != -100]
+        start = targets.index(answer_ids[0])
+        prompt = dataset.vocabulary.decode(row[: start + 1])
+        assert dataset.vocabulary.decode(answer_ids) == solve(task.name, prompt) + "\n"
+        assert row[start + 1 :][: len(answer_ids) - 1] == answer_ids[:-1]  # each target is read next
+
+
+def test_batches_repeat_with_the_seed_and_differ_between_steps() -> None:
+    def batch(seed: int, step: int) -> torch.Tensor:
+        return TaskDataset(TASKS["sort"], seed).batch(step, 8).idx
+
+    assert torch.equal(batch(1, 5), batch(1, 5))
+    assert not torch.equal(batch(1, 5), batch(1, 6))
+    assert not torch.equal(batch(1, 5), batch(2, 5))
+
+
+def learn(dataset: TaskDataset, recipe: Recipe, steps: int) -> LoadedModel:
+    """A model that has made so many updates of 32 examples."""
+    trainer = Trainer(recipe.new_model(dataset.vocabulary.n_vocab), recipe)
+    for step in range(steps):
+        trainer.update(dataset.batch(step, 32))
+    return LoadedModel("tiny", trainer.model, dataset.vocabulary, torch.device("cpu"), "fp32")
+
+
+def test_exact_answers_are_those_of_greedy_decoding() -> None:
+    """A model that has half learned to sort three letters is right on some examples and wrong on others."""
+
+    def draw(rng: np.random.Generator) -> Example:
+        letters = "".join("abcd"[i] for i in rng.integers(4, size=3))
+        return Example(f"{letters}>", "".join(sorted(letters)) + "\n", letters)
+
+    dataset = TaskDataset(Task("tiny", "abcd>", 8, draw))
+    recipe = Recipe(block_size=7, n_layer=1, n_head=2, n_embd=32, steps=60, muon_lr=0.01, adamw_lr=0.005, warmup=5)
+    loaded, examples = learn(dataset, recipe, 12), dataset.test_examples[:60]
+    right = [answer(loaded, example.prompt, len(example.answer)) == example.answer for example in examples]
+    assert 0 < sum(right) < 60
+    assert exact_answers(loaded.model, dataset.encode(examples)) == sum(right) / 60
+    samples = dataset.samples(loaded)
+    assert [sample.right for sample in samples] == right[:4]
+    assert [sample.prompt for sample in samples] == [example.prompt for example in examples[:4]]
+
+
+def test_an_answer_counts_only_if_every_token_is_right() -> None:
+    dataset = TaskDataset(TASKS["add"])
+    batch = dataset.encode([Example("11+11=", "22\n", "11+11"), Example("22+22=", "44\n", "22+22")])
+    predicted = batch.targets.clamp(min=0)
+    predicted[1, batch.targets[1].ne(-100).int().argmax()] += 1  # the first token of the second answer
+    one_hot = torch.nn.functional.one_hot(predicted, dataset.vocabulary.n_vocab)
+    assert exact_answers(lambda idx: one_hot, batch) == 0.5
+
+
+def test_a_sample_without_a_right_answer_is_neither_right_nor_wrong() -> None:
+    assert Sample("a", "b").right is None
+    assert Sample("a", "b", "b").right
+    assert Sample("a", "b", "c").right is False
+
+
+@EVERY_TASK
+def test_every_dataset_fits_its_model(task: Task) -> None:
+    dataset = TaskDataset(task)
+    assert isinstance(dataset.vocabulary, Characters)
+    assert len(dataset.example) <= dataset.block_size == task.width - 1
+    assert all(example.is_test for example in dataset.test_examples)
+    first = dataset.test_examples[0]
+    assert dataset.vocabulary.decode(dataset.example[: dataset.query + 1]) == first.prompt == dataset.start
+    assert RECIPES[task.name].dropout == 0
+
+
+def test_a_tiny_model_learns_a_task_and_is_right_on_examples_it_was_not_trained_on() -> None:
+    """Reversing four letters of six takes a fraction of the updates that the tasks of the page take."""
+
+    def draw(rng: np.random.Generator) -> Example:
+        letters = "".join("abcdef"[i] for i in rng.integers(6, size=4))
+        return Example(f"{letters}>", letters[::-1] + "\n", letters)
+
+    dataset = TaskDataset(Task("reverse four", "abcdef>", 10, draw))
+    recipe = Recipe(block_size=9, n_layer=2, n_head=2, n_embd=32, steps=100, muon_lr=0.02, adamw_lr=0.01, warmup=10)
+    assert dataset.accuracy(learn(dataset, recipe, 100).model) > 0.9
