@@ -74,13 +74,21 @@ export async function arrive(values) {
   if (kept) query = ""; // the page is loaded again: its text has gone on from what its link asked for
   id = kept && !(await isTaken(kept)) ? kept : newId();
   write("sessionStorage", ID, id);
-  return [id, read("sessionStorage", SAVED) ?? "", language(), ...values.slice(3)];
+  return [id, (kept && read("sessionStorage", SAVED)) ?? "", language(), ...values.slice(3)];
 }
+
+/** @type {(id: string) => void} */ let begin;
+/** @type {Promise<string>} */
+const begun = new Promise((resolve) => (begin = resolve));
+
+/** The id of the session, once the server has it: events that are raised sooner wait. */
+export const session = () => begun;
 
 /** The link that the page was opened with; "" if it is loaded again. */
 export const linkQuery = () => query;
 
 store.on("saved", (saved) => saved && write("sessionStorage", SAVED, JSON.stringify(saved)));
+store.on("session", (known) => known && begin(known));
 store.on("restore", () => location.reload());
 store.on("language", (chosen) => {
   document.documentElement.lang = chosen;

@@ -58,6 +58,7 @@ _CALLS = f"""window.glassbox = {{
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   opened() {{ this.waiting.push(() => window.glassbox.opened()); }},
+  session() {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.session()))); }},
   arrive(values) {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.arrive(values)))); }},
 }};"""
 _SCRIPTS = (

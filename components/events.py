@@ -61,7 +61,7 @@ class Events:
         trigger: an event of a component, such as `button.click`, what follows another (`event.then`), or a list of
         events. controls: those that it may change; of its own inputs only those in `sets`, as a person is editing the
         others. payload: the handler also gets what a widget sent, a dict of anything. js: run in the browser before, on
-        the id and the inputs, of which it returns a list.
+        the inputs, of which it returns a list.
         """
         outputs = components_of(controls)
         edited = [component for component in inputs if component not in sets]
@@ -97,7 +97,7 @@ class Events:
             "inputs": [self.client, *inputs],
             "outputs": [self.frame, *outputs],
             "trigger_mode": trigger_mode,
-            "js": js,
+            "js": f"async (id, ...values) => [await glassbox.session(), ...({js or '(...values) => values'})(...values)]",
             "cancels": list(cancels) or None,
             **QUIET,
             **QUEUES[queue],

@@ -1,6 +1,6 @@
 // The page around the widgets: theme, keys, and what a telephone needs.
 
-import { arrive, linkQuery } from "./arrival.js";
+import { arrive, linkQuery, session } from "./arrival.js";
 import { start } from "./widgets/runtime.js";
 
 /** Once gradio has drawn the page: it sets a theme of its own before. */
@@ -30,4 +30,4 @@ document.addEventListener("keydown", ({ key, target }) => { // gradio leaves a l
   if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
   target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
 });
-start(opened, { arrive, query: linkQuery });
+start(opened, { arrive, session, query: linkQuery });

@@ -25,6 +25,7 @@ def saved_inputs(s: Snapshot) -> Any:
 
 SIGNALS = (
     View("saved", saved_inputs, lambda s: None if s.generating else saved_session(s)),
+    View("session", lambda s: s.id, lambda s: s.id),
     View("language", lambda s: s.language, lambda s: s.language),
 )
 
@@ -48,7 +49,7 @@ def wire_session(
     opening = Control(tabs, lambda s: s.tab, lambda s: {"selected": s.tab})
     switching = Control(frame.switch, lambda s: s.language, lambda s: {"value": s.language})
     first = [opening, switching, *controls["playground"]]
-    outputs = [events.client, events.frame, *components_of([*first, *words])]
+    outputs = [events.frame, *components_of([*first, *words])]
 
     def arrive(session_id: str, kept: str, language: str, *values: Any) -> list[Any]:
         """The page has loaded: its session; a new one, with the text that the page kept, where there is none."""
@@ -63,7 +64,7 @@ def wire_session(
         choose_language(session, language)
         events.renderer.start(session)
         updates = events.renderer.updates(session, [*first, *words])
-        return [session_id, events.renderer.frame(session) or gr.skip(), *updates]
+        return [events.renderer.frame(session) or gr.skip(), *updates]
 
     arrived = app.load(
         arrive,
@@ -89,7 +90,7 @@ def wire_session(
     return opened
 
 
-_QUERY = "(id) => [id, glassbox.query()]"  # of the page's address, once: not when it is loaded anew
+_QUERY = "() => [glassbox.query()]"  # of the page's address, once: not when it is loaded anew
 
 
 def choose_language(session: Session, language: object) -> None:

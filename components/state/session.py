@@ -103,6 +103,7 @@ class Text:
 class Snapshot:
     """A session at one moment: all that views are drawn from."""
 
+    id: str
     language: Language
     tab: str
     model: str
@@ -212,6 +213,7 @@ class Session:
         with self._states_lock:
             states = dict(self._states)
         return Snapshot(
+            id=self.id,
             language=self.language,
             tab=self.tab,
             model=self.model,

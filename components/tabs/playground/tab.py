@@ -194,4 +194,4 @@ def _fill(key: str, session: Session) -> None:
 def _clamped(low: float, high: float) -> str:
     """What was typed beside a slider, as the slider shows it: gradio refuses a number outside the range."""
     low, high = json.dumps(low), json.dumps(high)
-    return f"(id, value) => [id, Math.min(Math.max(value ?? {low}, {low}), {high})]"
+    return f"(value) => [Math.min(Math.max(value ?? {low}, {low}), {high})]"
