@@ -126,7 +126,8 @@ class Edits:
 
     def apply(self, layer: int | None, name: str, value: Tensor, start: int) -> Tensor:
         """Scale and patch a named activation (B, T, C) of one layer. start: absolute position of its first row."""
-        scale = {"attn_out": self.attn_scale, "mlp_out": self.mlp_scale}.get(name, {}).get(layer, 1.0)
+        scales = {"attn_out": self.attn_scale, "mlp_out": self.mlp_scale}.get(name, {})
+        scale = 1.0 if layer is None else scales.get(layer, 1.0)
         if scale != 1.0:
             value = value * scale
         patches = [patch for patch in self.patches if (patch.layer, patch.name) == (layer, name)]

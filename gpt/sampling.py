@@ -95,7 +95,9 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
         probs.append(probs[-1] if after is before else softmax(after))
     final = probs[-1]
     kept = torch.from_numpy(rows[-1] > -math.inf)
-    return Stages(*probs, final=final, kept=kept, entropy=entropy_bits(final.double()).item())
+    raw, penalty, temperature, top_k, top_p, min_p = probs
+    entropy = entropy_bits(final.double()).item()
+    return Stages(raw, penalty, temperature, top_k, top_p, min_p, final=final, kept=kept, entropy=entropy)
 
 
 def entropy_bits(p: Tensor) -> Tensor:

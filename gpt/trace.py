@@ -7,13 +7,15 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from os import PathLike
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gpt.errors import GPTError
+
+NOT_RECORDED: Any = None  # what the fields hold before a pass, typed as what they hold after it
 
 
 @dataclass
@@ -28,17 +30,17 @@ class LayerTrace:
     mlp_pre, mlp_post: (B, T, n_ff), before and after the activation function.
     """
 
-    resid_pre: Tensor | None = None
-    attn_q: Tensor | None = None
-    attn_k: Tensor | None = None
-    attn_v: Tensor | None = None
-    attn_weights: Tensor | None = None
-    attn_out: Tensor | None = None
-    resid_mid: Tensor | None = None
-    mlp_pre: Tensor | None = None
-    mlp_post: Tensor | None = None
-    mlp_out: Tensor | None = None
-    resid_post: Tensor | None = None
+    resid_pre: Tensor = NOT_RECORDED
+    attn_q: Tensor = NOT_RECORDED
+    attn_k: Tensor = NOT_RECORDED
+    attn_v: Tensor = NOT_RECORDED
+    attn_weights: Tensor = NOT_RECORDED
+    attn_out: Tensor = NOT_RECORDED
+    resid_mid: Tensor = NOT_RECORDED
+    mlp_pre: Tensor = NOT_RECORDED
+    mlp_post: Tensor = NOT_RECORDED
+    mlp_out: Tensor = NOT_RECORDED
+    resid_post: Tensor = NOT_RECORDED
 
     @property
     def attn_scores(self) -> Tensor:
@@ -56,15 +58,16 @@ class Trace:
     scaled_dot_product_attention.
     """
 
-    token_embedding: Tensor | None = None
+    token_embedding: Tensor = NOT_RECORDED
     position_embedding: Tensor | None = None
     layers: list[LayerTrace] = field(default_factory=list)
-    final_norm: Tensor | None = None
+    final_norm: Tensor = NOT_RECORDED
     attention: bool = True
 
     def begin(self, n_layer: int) -> None:
         """Discard the content and create empty layers."""
-        self.token_embedding = self.position_embedding = self.final_norm = None
+        self.token_embedding = self.final_norm = NOT_RECORDED
+        self.position_embedding = None
         self.layers = [LayerTrace() for _ in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
@@ -101,8 +104,9 @@ class Trace:
 
     def _tensors(self) -> Iterator[tuple[str, Trace | LayerTrace, str]]:
         """(name in an archive, owner, attribute) of every possible tensor."""
-        layers = [(f"layers.{number}.", layer) for number, layer in enumerate(self.layers)]
-        for prefix, owner in [("", self), *layers]:
+        owners: list[tuple[str, Trace | LayerTrace]] = [("", self)]
+        owners += [(f"layers.{number}.", layer) for number, layer in enumerate(self.layers)]
+        for prefix, owner in owners:
             for item in fields(owner):
                 if item.name not in ("layers", "attention"):
                     yield prefix + item.name, owner, item.name

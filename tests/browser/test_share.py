@@ -121,7 +121,7 @@ def test_text_document_and_probabilities_are_saved_and_the_document_opens_again(
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"<script>alert(1)</script>", "the file is no JSON"),
+        (b"<script>alert(1)</script>", "the file is not JSON"),
         (b"x" * 4_000_001, "at most 4 MB"),
         (b'{"format": "glassbox-gpt document", "version": 9}', "of version 9"),
         ("model", "not in the list of models"),

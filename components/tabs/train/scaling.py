@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components.errors import localize_error
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import power
@@ -49,7 +50,7 @@ def _shown(opened: bool, language: Language, seen: bool) -> list[Any]:
     try:
         found = load_scaling()
     except ValueError as problem:
-        return ["", "", "", t("scaling.missing", language, message=problem), True]
+        return ["", "", "", t("scaling.missing", language, message=localize_error(problem, language)), True]
     return [*(draw(found, language) for draw in (by_tokens, by_flops, by_parameters)), honest(found, language), True]
 
 
