@@ -95,7 +95,7 @@ def test_writing_can_be_stopped_and_a_prompt_that_is_too_long_is_refused_in_plac
     expect(compare.locator("#compare-right-status")).to_contain_text("stopped")
     ended(compare)
     generate(compare, "dog " * 400)
-    expect(compare.locator("#compare-notice")).to_contain_text("ArchivedDocument: The prompt has")
+    expect(compare.locator("#compare-notice")).to_contain_text("Left: the prompt has")
     expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
     expect(compare.locator("#compare-generate")).to_be_enabled()
     compare.locator("#compare-length input[type=number]").fill("40")

@@ -151,7 +151,7 @@ def test_both_strips_grow_in_step_and_only_by_new_lines(sides):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"prompt": "word " * 300}, "ArchivedDocument: The prompt has"),
+        ({"prompt": "word " * 300}, "Left: the prompt has"),
         ({"prompt": None, "right seed": "-1"}, "seed must be a whole number"),
         ({"left temperature": math.nan}, "temperature must be"),
         ({"right model": "no such model"}, "there is no model"),
@@ -286,7 +286,7 @@ def test_a_search_that_is_stopped_keeps_what_it_has(panel):
 
 @pytest.mark.parametrize(
     ("changed", "says"),
-    [({"prompt": "word " * 300}, "The prompt has"), ({"width": 9}, "1..8"), ({"width": 2.5}, "whole number"),
+    [({"prompt": "word " * 300}, "the prompt has"), ({"width": 9}, "between 1 and 8"), ({"width": 2.5}, "whole number"),
      ({"penalty": math.nan}, "length_penalty"), ({"length": 0}, "max_new_tokens"), ({"model": "none"}, "no model")],
 )  # fmt: skip
 def test_a_search_that_cannot_be_is_one_sentence(panel, changed, says):
