@@ -156,6 +156,7 @@ MESSAGES = {
     "model.not_shared": "{name} is not a shared model",
     "hub.unknown": "there is no public model {name!r} on the Hugging Face hub",
     "hub.format": "{name} has no {file} on the hub: other formats are not fetched",
+    "hub.no_network": "no network",
     "hub.unreachable": (
         "{name} could not be fetched from the Hugging Face hub ({reason}): connect to the internet and choose it "
         "again; the download continues where it stopped. The bundled model needs no network"

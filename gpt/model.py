@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -170,7 +171,7 @@ class CausalSelfAttention(nn.Module):
         """The same in one kernel that does not store the attention weights."""
         dropout = self.dropout if self.training else 0.0
         y = F.scaled_dot_product_attention(q, k, v, ctx.attn_mask, dropout, is_causal=ctx.is_causal)
-        if ctx.has_padding:
+        if ctx.has_padding and ctx.attn_mask is not None:
             y = y.masked_fill(~ctx.attn_mask.any(dim=-1, keepdim=True), 0.0)
         return y
 
@@ -240,6 +241,11 @@ class GPT(nn.Module):
                 nn.init.normal_(parameter, mean=0.0, std=0.02 / math.sqrt(depth), generator=generator)
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
+
+    @property
+    def blocks(self) -> list[TransformerBlock]:
+        """The modules of `h` with their type, which nn.ModuleList does not keep."""
+        return cast(list[TransformerBlock], list(self.h))
 
     @property
     def device(self) -> torch.device:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Integral, Real
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -256,6 +257,6 @@ def is_number(value: object) -> bool:
     return True
 
 
-def is_integer(value: object) -> bool:
+def is_integer(value: object) -> TypeGuard[int]:
     """Whether value is an integer; bool does not count."""
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -6,7 +6,7 @@ import base64
 import codecs
 from operator import index
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import tiktoken
 
@@ -20,8 +20,11 @@ GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|
 class Vocabulary(Protocol):
     """The interface of every model's tokenizer. eot_id: id of the end-of-text token, None without one."""
 
-    n_vocab: int
-    eot_id: int | None
+    @property
+    def n_vocab(self) -> int: ...
+
+    @property
+    def eot_id(self) -> int | None: ...
 
     def encode(self, text: str) -> list[int]: ...
 
@@ -73,7 +76,7 @@ def _replace_surrogate(error: UnicodeError) -> tuple[bytes, int]:
 codecs.register_error("replace_surrogate", _replace_surrogate)
 
 
-def as_token_ids(ids: object) -> list[int]:
+def as_token_ids(ids: Any) -> list[int]:
     """Token ids as Python integers, from a list, an array or a tensor. Raises ValueError for anything else."""
     try:
         given = list(ids)

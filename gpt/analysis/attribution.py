@@ -76,7 +76,7 @@ def direct_logit_attribution(
     d = before_final_norm(model, w) / scale  # (C,)
 
     heads, attn_bias, mlp = [], [], []
-    for block, layer in zip(model.h, trace.layers, strict=True):
+    for block, layer in zip(model.blocks, trace.layers, strict=True):
         factor = 1.0 if edits is None else edits.attn_scale.get(block.layer, 1.0)
         weights, v = single_sequence(layer.attn_weights[:, :, position]), single_sequence(layer.attn_v)
         y = weights[:, None] @ v  # (nh, 1, hs)

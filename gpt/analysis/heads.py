@@ -33,7 +33,7 @@ def value_weighted(model: GPT, trace: Trace, layer: int) -> Tensor:
     """
     check_layer(trace, layer)
     weights, v = single_sequence(trace.layers[layer].attn_weights), single_sequence(trace.layers[layer].attn_v)
-    w = to_float32(model.h[layer].attn.c_proj.weight).T.unflatten(0, (model.config.n_head, -1))  # (nh, hs, C)
+    w = to_float32(model.blocks[layer].attn.c_proj.weight).T.unflatten(0, (model.config.n_head, -1))  # (nh, hs, C)
     return weights * (v @ w).norm(dim=-1)[:, None]  # (nh, T, S) x (nh, 1, S)
 
 

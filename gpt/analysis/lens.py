@@ -71,7 +71,9 @@ def logit_lens(
         states = torch.cat([single_sequence(getattr(layer, point))[places] for point in LENS_POINTS])  # (2 N, C)
         layers.append([values.view(2, -1) for values in _predictions(model, weight, states, ids)])
     columns = [torch.stack(values) for values in zip(*layers, strict=True)]  # each (n_layer, 2, N)
-    return Lens(*columns) if ids is not None else Lens(*columns, None, None)
+    token, probability, entropy, *of_chosen = columns
+    chosen_probability, chosen_rank = of_chosen or (None, None)
+    return Lens(token, probability, entropy, chosen_probability, chosen_rank)
 
 
 @torch.inference_mode()

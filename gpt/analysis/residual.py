@@ -83,7 +83,7 @@ def strongest_neurons(
     """
     check_layer(trace, layer)
     check_position(trace, position)
-    c_proj = to_float32(model.h[layer].mlp.c_proj.weight)  # (C, n_ff)
+    c_proj = to_float32(model.blocks[layer].mlp.c_proj.weight)  # (C, n_ff)
     traced = trace.layers[layer]
     pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)
     top = (post.abs() * c_proj.norm(dim=0)).topk(min(k, len(post)))

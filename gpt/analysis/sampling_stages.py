@@ -139,6 +139,6 @@ def cumulative_draw(final: Tensor, draw: float) -> CumulativeDraw:
     """Where `inverse_cdf` finds a number in [0, 1), for probabilities (vocab_size,)."""
     token_id = inverse_cdf(final, draw)
     probabilities = final.cpu().numpy()
-    ids = top_ids(probabilities, np.count_nonzero(probabilities))
+    ids = top_ids(probabilities, int(np.count_nonzero(probabilities)))
     sums = probabilities[ids].cumsum(dtype=np.float64)
     return CumulativeDraw(ids, sums / sums[-1], draw, int(np.flatnonzero(ids == token_id)[0]))

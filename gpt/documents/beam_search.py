@@ -115,7 +115,9 @@ class BeamSearch:
         values, indices = values[possible], indices[possible]
         rows, ids = indices // totals.shape[1], indices % totals.shape[1]  # of beams, of tokens
         self._depth += 1
-        last, kept, new = self._depth == self.max_depth, [], []
+        last = self._depth == self.max_depth
+        kept: list[int] = []
+        new: list[Candidate] = []
         for order, (row, token_id, total) in enumerate(zip(rows.tolist(), ids.tolist(), values.tolist(), strict=True)):
             ends = last or token_id == self.document.loaded.tokenizer.eot_id
             fate: Fate = "pruned"
@@ -143,7 +145,8 @@ class BeamSearch:
 
     def ids(self, number: int) -> tuple[int, ...]:
         """The new tokens up to and including a candidate."""
-        ids, step = [], number
+        ids: list[int] = []
+        step: int | None = number
         while step is not None:
             ids.append(self.candidates[step].token_id)
             step = self.candidates[step].parent
@@ -155,9 +158,10 @@ class BeamSearch:
         if self._depth == 0:
             document.read()
             return document.logits(document.n_read - 1)[None]
-        model = document.loaded.model
-        idx = torch.tensor([[self.candidates[number].token_id] for number in self._beams], device=self._cache.k.device)
-        hidden = model.hidden_states(idx, cache=self._cache, edits=document.edits)  # (beams, 1, C)
+        model, cache = document.loaded.model, self._cache
+        assert cache is not None  # made with the first beams
+        idx = torch.tensor([[self.candidates[number].token_id] for number in self._beams], device=cache.k.device)
+        hidden = model.hidden_states(idx, cache=cache, edits=document.edits)  # (beams, 1, C)
         return model.lm_head(hidden[:, 0]).float()
 
     def _continue(self, kept: list[Candidate], rows: Tensor) -> None:

@@ -62,7 +62,7 @@ class Document:
     def draw(self, position: int) -> float | None:
         """The number in [0, 1) that the token at a position was sampled with, None if it was not sampled."""
         params = self.origin(position).params
-        return None if params is None else uniform_draw(params.seed, position)
+        return None if params is None or params.seed is None else uniform_draw(params.seed, position)
 
     def append(self, *token_ids: int, after: int | None = None) -> str:
         """Append tokens chosen by hand, as one action; returns the characters they complete.

@@ -29,9 +29,9 @@ class DocumentCache:
     def __init__(self, engine: Engine, edits: Edits | None, max_branch_bytes: int) -> None:
         self.engine, self.model = engine, engine.model
         self.edits = None if edits == Edits() else edits
-        config, options = self.model.config, {"dtype": self.model.dtype, "device": self.model.device}
-        self.kv = KVCache(config, **options, keep_queries=True)
-        self.states = torch.empty(config.block_size, config.n_embd, **options)
+        config, dtype, device = self.model.config, self.model.dtype, self.model.device
+        self.kv = KVCache(config, dtype=dtype, device=device, keep_queries=True)
+        self.states = torch.empty(config.block_size, config.n_embd, dtype=dtype, device=device)
         self.branches = BranchCache(max_branch_bytes)
         self._longest = 0  # positions whose memory was written to
         self._newest: tuple[int, Outlook] | None = None  # (position, prediction after it) asked for last
@@ -68,7 +68,7 @@ class DocumentCache:
         unread = path[self.length : self.model.config.block_size]
         self.kv.advance(self.branches.take(unread, self._rows(), self.length))
 
-    def read(self, ids: Sequence[int], path: Sequence[int], then: Callable[[], T] = lambda: None) -> T:
+    def read(self, ids: Sequence[int], path: Sequence[int], then: Callable[[], T]) -> T:
         """Run the model over the positions that were not read, up to block_size; then return `then()`.
 
         ids: token ids of the path.
@@ -130,4 +130,5 @@ class DocumentCache:
 
     def _rows(self) -> tuple[Tensor, ...]:
         """All tensors with one row per position, (..., block_size, width)."""
+        assert self.kv.q is not None  # it keeps queries
         return self.kv.k, self.kv.v, self.kv.q, self.states

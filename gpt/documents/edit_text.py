@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import get_args
+from typing import Any, cast, get_args
 
 from gpt.analysis.patching import patch_from
 from gpt.config import Activation
@@ -64,11 +64,12 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
         scale = _SCALE.fullmatch(part)
         if scale is not None:
             layer, head, branch, branch_layer, factor = scale.groups()
-            place, key = (heads, (int(layer), int(head))) if head else (branches[branch], int(branch_layer))
-            if key in place:
+            scales: dict[Any, float] = heads if head else branches[branch]
+            key = (int(layer), int(head)) if head else int(branch_layer)
+            if key in scales:
                 raise GPTError("edit_text.duplicate", part=quoted)
-            place[key] = float(factor)
-            if abs(place[key]) > MAX_FACTOR:
+            scales[key] = float(factor)
+            if abs(scales[key]) > MAX_FACTOR:
                 raise GPTError("edit_text.factor", part=quoted, limit=MAX_FACTOR)
         elif model is not None and (patch := _PATCH.fullmatch(part)) is not None:
             place = patch[1], int(patch[2]), int(patch[3])
@@ -80,10 +81,11 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
         elif part == "nopos" and not drop_positions:
             drop_positions = True
         elif part.startswith("act=") and activation is None:
-            activation = part.removeprefix("act=")
-            if activation not in get_args(Activation):
+            name = part.removeprefix("act=")
+            if name not in get_args(Activation):
                 choices = ", ".join(get_args(Activation))
                 raise GPTError("edit_text.activation", part=quoted, choices=choices)
+            activation = cast(Activation, name)
         else:
             raise GPTError("edit_text.unknown", part=quoted)
     return Edits(heads, branches["a"], branches["f"], activation, drop_positions, tuple(patches.values()))
@@ -94,7 +96,7 @@ def edits_as_python(edits: Edits) -> str:
 
     Patches call `patch_from(loaded.model, ...)`. Raises ValueError for a patch without ids.
     """
-    scales: dict[str, Mapping[object, float]] = {
+    scales: dict[str, Mapping[Any, float]] = {
         "head_scale": edits.head_scale,
         "attn_scale": edits.attn_scale,
         "mlp_scale": edits.mlp_scale,

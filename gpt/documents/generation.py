@@ -142,7 +142,7 @@ class Generation(Document):
 
     def read(self) -> None:
         """Run one forward pass over the ids that were not read, up to block_size."""
-        self._cache.read(self.ids, self.path)
+        self._cache.read(self.ids, self.path, lambda: None)
 
     def states(self) -> Tensor:
         """(n_read, n_embd): final-norm states; a view that must not be changed."""
@@ -223,6 +223,7 @@ class Generation(Document):
         position = len(self.ids)
         outlook = self._cache.outlook(position - 1)
         logits = outlook.logits.cpu()
+        assert params.seed is not None  # set by with_seed
         draw = uniform_draw(params.seed, position)
         with threads_for(len(logits)):
             token_id = sample_token(logits, params, draw, previous_ids=self.ids)

@@ -51,7 +51,7 @@ def first_prediction(config: GPTConfig, *, seed: int = 0, std: float = 0.02) -> 
     model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
     for parameter in model.parameters():
         if parameter.dim() == 2:
-            parameter *= std / 0.02
+            parameter.mul_(std / 0.02)
     text = random_text(config, seed)
     logits = model(text[:, :-1])[0]  # (T, vocab_size)
     loss = torch.nn.functional.cross_entropy(logits, text[0, 1:])
@@ -66,7 +66,7 @@ def residual_norms(config: GPTConfig, *, seed: int = 0) -> ResidualNorms:
     scaled = stream_norms(model, text)
     for name, parameter in model.named_parameters():
         if name.endswith("c_proj.weight"):
-            parameter *= math.sqrt(2 * config.n_layer)
+            parameter.mul_(math.sqrt(2 * config.n_layer))
     return ResidualNorms(scaled, stream_norms(model, text))
 
 

@@ -62,5 +62,5 @@ def mean_gradients(widths: list[int], seed: int, activation: Activation, shortcu
     with torch.enable_grad():
         x = torch.linspace(1, -1, widths[0])[None]  # (1, width)
         loss = F.mse_loss(network(x), torch.zeros(1, 1))
-        gradients = torch.autograd.grad(loss, [layer.weight for layer in network.layers])
+        gradients = torch.autograd.grad(loss, [layer.get_parameter("weight") for layer in network.layers])
     return tuple(gradient.abs().mean().item() for gradient in gradients)

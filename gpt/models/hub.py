@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from huggingface_hub import (
     constants,
@@ -39,7 +39,8 @@ MOVED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
 }
-NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)  # the bases include the error of the client's HTTP library
+# The bases include the error of the client's HTTP library.
+NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
 TIMEOUT_SECONDS = 10.0
 MAX_FAILURES = 5
 
@@ -70,7 +71,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
             raise GPTError("hub.format", name=repo_id, file=WEIGHTS) from None
-        reason = "no network"
+        reason: object = GPTError("hub.no_network")
     except NETWORK_ERRORS as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
     if (folder := cached(repo_id)) is not None:

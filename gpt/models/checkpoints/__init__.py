@@ -119,8 +119,7 @@ def open_files(files: list[Path], n_head: int | None) -> Checkpoint:
     """Open the weights in these files, with the configuration and the vocabulary beside the first."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
-    checksum = config.pop(CHECKSUM, None) if config else None
-    if checksum is not None and checksum != digest(config, folder):
+    if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != digest(config, folder):
         raise GPTError("checkpoint.checksum", folder=folder.resolve().name, file=CONFIG)
     tensors, extras = open_weights(files[0])
     for more in files[1:]:

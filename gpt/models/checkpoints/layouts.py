@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -74,6 +75,7 @@ def recognise(
     if config is not None and config.get("model_type", "gpt2") != "gpt2":
         raise GPTError("layout.model_type", model_type=config["model_type"])
     named = clean_names(tensors)
+    stated: dict[str, Any]
     if "tok_emb.weight" in named:
         layout, stated, parts = BOOK, {"activation": "gelu_tanh"}, from_book(named)
     elif "wte.weight" in named:
@@ -167,7 +169,7 @@ def is_tied(parts: Mapping[str, tuple[Tensor, ...]]) -> bool:
 
 
 def settle(
-    layout: str, parts: dict[str, tuple[Tensor, ...]], stated: dict[str, object], n_head: int | None
+    layout: str, parts: dict[str, tuple[Tensor, ...]], stated: dict[str, Any], n_head: int | None
 ) -> tuple[GPTConfig, dict[str, tuple[Tensor, ...]]]:
     """The configuration that the weights and what is stated agree on, and the weights it needs."""
     read = read_off(parts)
@@ -178,23 +180,23 @@ def settle(
     if heads is not None and n_head not in (heads, None):
         raise GPTError("layout.n_head", stated=heads, n_head=n_head)
     if heads is None and n_head is None:
-        raise HeadsUnknown("layout.heads_unknown", n_embd=int(read["n_embd"]))
-    if read["n_ff"] == 4 * int(read["n_embd"]):
+        raise HeadsUnknown("layout.heads_unknown", n_embd=read["n_embd"])
+    if read["n_ff"] == 4 * read["n_embd"]:
         read["n_ff"] = None
-    config = GPTConfig(**{**stated, **read, "n_head": n_head if heads is None else heads})  # type: ignore[arg-type]
+    config = GPTConfig(**{**stated, **read, "n_head": n_head if heads is None else heads})
     if config.tie_weights:
         parts = {name: part for name, part in parts.items() if name != "lm_head.weight"}
     list_misfits(config, parts, {ours: theirs for theirs, ours in BOOK_NAMES.items()} if layout == BOOK else {})
     return config, parts
 
 
-def read_off(parts: Mapping[str, tuple[Tensor, ...]]) -> dict[str, object]:
+def read_off(parts: Mapping[str, tuple[Tensor, ...]]) -> dict[str, Any]:
     """Every field of the configuration that shapes and names of the weights decide."""
     for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(parts))):
         if name not in parts or parts[name][0].dim() != 2:
             raise GPTError("layout.not_a_matrix", name=name)
     vocab_size, n_embd = parts["wte.weight"][0].shape
-    read = {
+    read: dict[str, Any] = {
         "vocab_size": vocab_size,
         "n_embd": n_embd,
         "n_layer": len({name.split(".")[1] for name in parts if re.match(r"h\.\d+\.", name)}),

@@ -13,6 +13,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -25,6 +26,7 @@ from gpt.models.memory import gigabytes
 MAX_PICKLE_BYTES = 16_000_000  # of the part of a torch file that is no tensor
 MAX_TUPLES = 20_000  # in a torch file; 100,000 nested ones overflow the C stack when they are hashed
 MAX_TEXT_BYTES = 64_000_000  # of a configuration or a vocabulary
+T = TypeVar("T")
 STATE_KEYS = ("model", "model_state_dict", "state_dict")  # under which training scripts keep the weights
 
 # The functions that a state dict needs. torch.load(weights_only=True) allows more, bytearray(10**12) among them.
@@ -123,7 +125,9 @@ def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, 
             n_tuples += opcode.name.startswith("TUPLE")
             if n_tuples > max_tuples:
                 raise GPTError("checkpoint.tuples", file=path.name, limit=max_tuples)
-            if "PUT" in opcode.name and int(argument) > len(data):  # the unpickler allocates a table of that length
+            if "PUT" in opcode.name and int(argument or 0) > len(
+                data
+            ):  # the unpickler allocates a table of that length
                 raise GPTError("checkpoint.memo", file=path.name)
             yield opcode.name, argument
     except GPTError:
@@ -169,7 +173,7 @@ def read_text(path: Path) -> str:
         raise GPTError("file.damaged", file=path.name, reason=error) from None
 
 
-def read_json(path: Path, kind: type) -> object:
+def read_json(path: Path, kind: type[T]) -> T:
     """A JSON file whose outermost value is a `kind`."""
     try:
         value = json.loads(read_text(path))

@@ -120,9 +120,11 @@ def gpt2_or_ids(n_vocab: int) -> Vocabulary:
 
 def fit(found: Vocabulary, n_vocab: int) -> Vocabulary:
     """A vocabulary with exactly the model's number of tokens."""
-    if found.n_vocab > n_vocab or (found.n_vocab < n_vocab and not isinstance(found, Tokenizer)):
+    if found.n_vocab == n_vocab:
+        return found
+    if found.n_vocab > n_vocab or not isinstance(found, Tokenizer):
         raise GPTError("vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
-    return found if found.n_vocab == n_vocab else encoding(found.encoding._mergeable_ranks, specials(found), n_vocab)
+    return encoding(found.encoding._mergeable_ranks, specials(found), n_vocab)
 
 
 def read_nanogpt_meta(path: Path) -> Characters:
