@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from components.api import checked_text
-from components.errors import PageError
 from components.labels import quoted, visible
 from components.state.adoption import remark, return_to
 from components.state.selection import NEWEST
 from components.state.session import LastAction, Message, Session, Text
 from components.tabs.playground.components import PlaygroundState
 from gpt import Generation
+from gpt.errors import GPTError
 
 MAX_SHOWN_CHARS = 24  # of what was typed, where the status names it
 MAX_QUERY_CHARS = 200
@@ -148,6 +148,6 @@ def _type(document: Generation, text: str, after: int) -> LastAction:
 def _check_room(document: Generation, after: int, count: int) -> None:
     room, limit = document.block_size - after, document.block_size
     if room < 1:
-        raise PageError("error.full", limit=limit)
+        raise GPTError("context.full", limit=limit)
     if count > room:
-        raise PageError("error.room", n=count, room=room, limit=limit)
+        raise GPTError("context.no_room", n=count, limit=limit, room=room)

@@ -94,7 +94,7 @@ def go_on(session: Session) -> Iterator[None]:
             session.selection = replace(session.selection, position=NEWEST)
             session.later.clear()
             if document.full:
-                session.notice = Message("error.full", {"limit": document.block_size})
+                session.notice = Message("error.context.full", {"limit": document.block_size})
             else:
                 session.pending = PendingGeneration(document, params, settings.length, settings.pace, turn, began)
     except ValueError as problem:
@@ -185,7 +185,7 @@ def step(session: Session, typed: str, seed: str) -> Iterator[None]:
             if document is None:
                 return
             if document.full:
-                session.notice = Message("error.full", {"limit": document.block_size})
+                session.notice = Message("error.context.full", {"limit": document.block_size})
                 return
             session.later.clear()
             steps = document.steps(params, 1)
