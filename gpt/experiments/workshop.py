@@ -14,7 +14,7 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.model import GPT, ForwardContext
-from gpt.models.checkpoints.bpe_files import encoding
+from gpt.models.checkpoints.bpe_files import bpe_tokenizer
 from gpt.models.checkpoints.vocabularies import PlainIds, check_id
 from gpt.models.loading import LoadedModel
 from gpt.models.memory import free_memory, gigabytes
@@ -107,7 +107,7 @@ def vocabulary_of(size: int, known: Vocabulary) -> Vocabulary:
     if size < 257:
         raise GPTError("experiment.vocabulary_size", size=size)
     ranks = {token: rank for token, rank in known.encoding._mergeable_ranks.items() if rank < size - 1}
-    return encoding(ranks, {END_OF_TEXT: size - 1}, size)
+    return bpe_tokenizer(ranks, {END_OF_TEXT: size - 1}, size)
 
 
 @torch.inference_mode()

@@ -29,11 +29,11 @@ from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
 from gpt.errors import GPTError
-from gpt.models.checkpoints.bpe_files import MERGES, TOGETHER, WORDS
+from gpt.models.checkpoints.bpe_files import MERGES_TXT, TOKENIZER_JSON, VOCAB_JSON
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-FILES = (CONFIG, WEIGHTS, WORDS, MERGES)
-COMPLETE = (FILES, (CONFIG, WEIGHTS, TOGETHER))  # a model has all of either
+FILES = (CONFIG, WEIGHTS, VOCAB_JSON, MERGES_TXT)
+COMPLETE = (FILES, (CONFIG, WEIGHTS, TOKENIZER_JSON))  # a model has all of either
 # Models that the hub has renamed; caches contain them under either name.
 MOVED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
@@ -63,8 +63,8 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     try:
         fetch_weights(repo_id, progress)
         folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES)))
-        if not (folder / WORDS).is_file():  # since version 5, transformers writes tokenizer.json alone
-            snapshot_download(repo_id, allow_patterns=[TOGETHER])
+        if not (folder / VOCAB_JSON).is_file():  # since version 5, transformers writes tokenizer.json alone
+            snapshot_download(repo_id, allow_patterns=[TOKENIZER_JSON])
         return folder
     except (GatedRepoError, RepositoryNotFoundError, HFValidationError):
         raise GPTError("hub.unknown", name=repo_id) from None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.models.checkpoints.bpe_files import encoding
+from gpt.models.checkpoints.bpe_files import bpe_tokenizer
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
@@ -99,7 +99,7 @@ class TextDataset:
 
 def byte_vocabulary() -> Tokenizer:
     """The 256 bytes and end-of-text."""
-    return encoding({bytes([byte]): byte for byte in range(256)}, {END_OF_TEXT: 256}, 257)
+    return bpe_tokenizer({bytes([byte]): byte for byte in range(256)}, {END_OF_TEXT: 256}, 257)
 
 
 def character_vocabulary(text: str) -> Characters:

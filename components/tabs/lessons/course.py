@@ -90,7 +90,10 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("untrained", (Code("gpt.models.loading", "build", ("if untrained",)),), Place("shapes")),
     Lesson(
         "layouts",
-        (Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"), Code("gpt.models.checkpoints.hugging_face", "turned")),
+        (
+            Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"),
+            Code("gpt.models.checkpoints.hugging_face", "transposed"),
+        ),
         Place("playground"),
     ),
     Lesson(

@@ -16,7 +16,7 @@ from gpt import PRESETS, GPTConfig
 from gpt.experiments import residual_norms
 from gpt.experiments.shapes import UNTIED_124M
 from gpt.experiments.speed import bytes_per_token, next_token_cost
-from gpt.models.checkpoints.hugging_face import turned
+from gpt.models.checkpoints.hugging_face import transposed
 from gpt.models.checkpoints.layouts import BOOK_NAMES
 from gpt.models.meta import meta_model
 
@@ -71,7 +71,7 @@ def name_rows(layout: str) -> list[list[str]]:
         named = {place: name for name, place in BOOK_NAMES.items()}
         pairs = [pair for name, shape in ours.items() for pair in book_parts(book_name(name, named), shape, name)]
     else:
-        turns = turned if layout == "hugging_face" else lambda _, tensor: tensor
+        turns = transposed if layout == "hugging_face" else lambda _, tensor: tensor
         pairs = [
             (name if name == "lm_head.weight" else f"transformer.{name}", tuple(turns(name, tensor).shape), name)
             for name, tensor in weights.items()

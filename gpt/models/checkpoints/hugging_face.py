@@ -1,4 +1,4 @@
-"""transformers' GPT-2: what its config.json says, and how its weights lie."""
+"""transformers' GPT-2: the options of its config.json, and the orientation of its weights."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from torch import Tensor
 from gpt.errors import GPTError
 from gpt.model import GPT
 
-# Matrices that transformers stores the other way round, (in, out), because OpenAI did.
+# Matrices that transformers stores as (in, out), as OpenAI's release does.
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 
-# transformers' names of the activations that we have.
+# transformers' names of our activations.
 ACTIVATIONS = {
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate"), "gelu_tanh"),
     **dict.fromkeys(("gelu", "gelu_python"), "gelu"),
     **dict.fromkeys(("silu", "swish"), "silu"),
     "relu": "relu",
 }
-# Options of its GPT2Config that change the mathematics, each with the one value that we compute.
-ONLY = {
+# Options of its GPT2Config that change the mathematics, with the one value that is implemented.
+REQUIRED = {
     "layer_norm_epsilon": 1e-5,
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
@@ -31,7 +31,7 @@ ONLY = {
     "auto_map": None,
 }
 
-# Its names of our configuration.
+# Names of its options, and ours.
 NAMES = {
     "vocab_size": "vocab_size",
     "n_positions": "block_size",
@@ -43,29 +43,29 @@ NAMES = {
 }
 
 
-def turned(name: str, tensor: Tensor) -> Tensor:
-    """A weight turned from transformers' orientation to ours, or back: a view."""
+def transposed(name: str, tensor: Tensor) -> Tensor:
+    """A view of a weight in our orientation, given transformers', or the other way round."""
     return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
 
 
 def read_options(config: Mapping[str, object]) -> dict[str, object]:
-    """What transformers' GPT2Config says, in our names. Raises ValueError for an option we do not compute."""
-    for option, value in ONLY.items():
+    """The options of a GPT2Config by our names. Raises ValueError for one that is not implemented."""
+    for option, value in REQUIRED.items():
         if config.get(option, value) not in (value, None):
             raise GPTError("layout.option_value", option=option, value=config[option], implemented=value)
     activation = config.get("activation_function", "gelu_new")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise GPTError("layout.activation", value=activation, choices=", ".join(ACTIVATIONS))
-    said = {ours: config[theirs] for theirs, ours in NAMES.items() if config.get(theirs) is not None}
+    options = {ours: config[theirs] for theirs, ours in NAMES.items() if config.get(theirs) is not None}
     if "n_head" not in config:
-        said["n_head"] = 12
-    return {"activation": ACTIVATIONS[activation], **said}
+        options["n_head"] = 12  # its default
+    return {"activation": ACTIVATIONS[activation], **options}
 
 
 def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """The weights and config.json of a model as transformers' GPT2LMHeadModel has them; absent biases as zeros.
+    """The weights and the config.json of transformers' GPT2LMHeadModel; biases that a model lacks are zeros.
 
-    Raises ValueError for rotary positions, which GPT-2 does not have.
+    Raises ValueError for rotary positions.
     """
     config = model.config
     if config.position != "learned":
@@ -77,7 +77,7 @@ def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
         if name.startswith(("h.", "ln_f.")) and name.endswith(".weight"):
             state.setdefault(name.removesuffix("weight") + "bias", value.new_zeros(len(value)))
     theirs = {
-        name if name == "lm_head.weight" else f"transformer.{name}": turned(name, value).contiguous()
+        name if name == "lm_head.weight" else f"transformer.{name}": transposed(name, value).contiguous()
         for name, value in state.items()
     }
     return theirs, {

@@ -1,7 +1,7 @@
-"""Whose checkpoint is this? Recognises the layouts people save GPTs in, and translates them to ours.
+"""The layouts in which people save GPTs: recognises whose a checkpoint is, and gives its weights our names.
 
-Sizes are read off the weights; a configuration beside them adds what shapes cannot say (heads, activation)
-and must agree with the rest.
+Sizes are read from the weights. A configuration beside them adds what shapes cannot say (heads, activation), and must
+agree with the rest.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.models.checkpoints.hugging_face import read_options, turned
+from gpt.models.checkpoints.hugging_face import read_options, transposed
 from gpt.models.meta import meta_model
 
 OURS, HUGGING_FACE, NANOGPT, MINGPT, BOOK = "Glassbox GPT", "Hugging Face GPT-2", "nanoGPT", "minGPT", "GPTModel"
 
-# The book's names in ours; its query, key and value are three matrices, named here by the first.
+# The book's names and ours. Its query, key and value are three matrices; W_query stands for all of them.
 BOOK_NAMES = {
     "tok_emb": "wte",
     "pos_emb": "wpe",
@@ -38,10 +38,16 @@ BOOK_NAMES = {
     "final_norm.shift": "ln_f.bias",
     "out_head": "lm_head",
 }
+OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
+NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
+MAX_LISTED_WEIGHTS = 8  # of each kind, in an error message
+
+Weights = dict[str, tuple[Tensor, ...]]  # by our names, the stored tensors that are concatenated along the first axis
+Options = dict[str, Any]  # by the names of GPTConfig
 
 
 class HeadsUnknown(GPTError):
-    """The weights do not say how many heads there are; `choices` are the numbers that divide the width."""
+    """Nothing states the number of heads; `choices` are the numbers that divide the width."""
 
     @property
     def choices(self) -> list[int]:
@@ -52,11 +58,11 @@ class HeadsUnknown(GPTError):
 
 @dataclass(frozen=True, eq=False)
 class Recognised:
-    """A checkpoint in our terms. parts: for each of our names the stored tensors that, stacked, make it."""
+    """The weights and the configuration of a checkpoint, in our names."""
 
     layout: str
     config: GPTConfig
-    parts: dict[str, tuple[Tensor, ...]]
+    weights: Weights
 
 
 def recognise(
@@ -66,41 +72,43 @@ def recognise(
     model_args: Mapping[str, object] | None = None,
     n_head: int | None = None,
 ) -> Recognised:
-    """Name the layout of these weights and translate it.
+    """Find the layout of these weights and translate it.
 
     config: the config.json beside them; model_args: nanoGPT's, from inside the checkpoint.
-    Raises HeadsUnknown if nothing says the number of heads; ValueError for an unknown layout, for options that
-    change the mathematics and are not implemented, and for weights that do not fit, each listed.
+    Raises HeadsUnknown if nothing states the number of heads; ValueError for an unknown layout, for an option that is
+    not implemented, and for weights that do not fit, which are listed.
     """
     if config is not None and config.get("model_type", "gpt2") != "gpt2":
         raise GPTError("layout.model_type", model_type=config["model_type"])
     named = clean_names(tensors)
-    stated: dict[str, Any]
+    options: Options = {"activation": "gelu_tanh"}
+    weights: Weights = {name: (tensor,) for name, tensor in named.items()}
     if "tok_emb.weight" in named:
-        layout, stated, parts = BOOK, {"activation": "gelu_tanh"}, from_book(named)
+        layout, weights = BOOK, from_book(named)
     elif "wte.weight" in named:
-        parts = {name: (tensor,) for name, tensor in named.items()}
-        layout = shared_names_layout(tensors, parts, config, model_args)
+        layout = gpt2_names_layout(tensors, weights, config, model_args)
         if layout == HUGGING_FACE:
-            stated = read_options(config) if config else {"activation": "gelu_tanh"}
-            parts = {name: (turned(name, tensor),) for name, (tensor,) in parts.items()}
+            options = read_options(config) if config else options
+            weights = {name: (transposed(name, tensor),) for name, tensor in named.items()}
         elif layout == OURS:
-            stated = known_options(config or {}, {field.name for field in fields(GPTConfig)}, "config.json")
+            options = known_options(config or {}, OUR_OPTIONS, "config.json")
         elif layout == NANOGPT:
-            known = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
-            stated = {"activation": "gelu"} | known_options(model_args or {}, known, "model_args")
-        else:
-            stated = {"activation": "gelu_tanh"}
+            options = {"activation": "gelu"} | known_options(model_args or {}, NANOGPT_OPTIONS, "model_args")
     else:
         some = ", ".join(list(tensors)[:3])
         raise GPTError(
             "layout.unknown", names=some, hugging_face=HUGGING_FACE, nanogpt=NANOGPT, mingpt=MINGPT, book=BOOK
         )
-    return Recognised(layout, *settle(layout, parts, stated, n_head))
+    their_names = {ours: theirs for theirs, ours in BOOK_NAMES.items()} if layout == BOOK else {}
+    found = match_config(weights, options, n_head)
+    if found.tie_weights:
+        weights.pop("lm_head.weight", None)
+    check_weights(found, weights, their_names)
+    return Recognised(layout, found, weights)
 
 
 def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Names without what torch.compile, DDP and the outer module put before them; buffers of masks left out."""
+    """Strip the prefixes of torch.compile, DDP and the outer module, and leave out the buffers of causal masks."""
     named = {}
     for name, tensor in tensors.items():
         name = re.sub(r"^(module\.|_orig_mod\.)*(transformer\.)?", "", name)
@@ -112,17 +120,17 @@ def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return named
 
 
-def shared_names_layout(
+def gpt2_names_layout(
     tensors: Mapping[str, Tensor],
-    parts: Mapping[str, tuple[Tensor, ...]],
+    weights: Weights,
     config: Mapping[str, object] | None,
     model_args: Mapping[str, object] | None,
 ) -> str:
-    """Which of the four that use GPT-2's names. Hugging Face stores matrices the other way round (Conv1D).
+    """Which of the four layouts with GPT-2's names. Hugging Face stores its matrices transposed (Conv1D).
 
-    nanoGPT ties its head to the embedding, may lack biases, and says its model_args; minGPT does none of that.
+    nanoGPT has a tied head, may lack biases, and states its model_args; minGPT does none of that.
     """
-    qkv = parts.get("h.0.attn.c_attn.weight", (torch.empty(0),))[0]
+    qkv = weights.get("h.0.attn.c_attn.weight", (torch.empty(0),))[0]
     if qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]:
         return HUGGING_FACE
     if model_args is not None:
@@ -131,118 +139,113 @@ def shared_names_layout(
         if config is None or "tie_weights" not in config:
             raise GPTError("layout.no_config")
         return OURS
-    return NANOGPT if is_tied(parts) or "ln_f.bias" not in parts else MINGPT
+    return NANOGPT if is_tied(weights) or "ln_f.bias" not in weights else MINGPT
 
 
-def translate(name: str, names: Mapping[str, str]) -> str:
-    """A dotted name with its parts replaced."""
+def rename(name: str, names: Mapping[str, str]) -> str:
+    """Replace the parts of a dotted name."""
     for old, new in names.items():
         name = re.sub(rf"(?<![^.]){re.escape(old)}(?![^.])", new, name)
     return name
 
 
-def from_book(named: Mapping[str, Tensor]) -> dict[str, tuple[Tensor, ...]]:
-    """The book's names in ours; its query, key and value matrices one under the other."""
-    parts: dict[str, tuple[Tensor, ...]] = {}
+def from_book(named: Mapping[str, Tensor]) -> Weights:
+    """The book's weights by our names; query, key and value are concatenated."""
+    weights: Weights = {}
     for name, tensor in named.items():
         others = [name.replace("W_query", other) for other in ("W_key", "W_value") if ".att.W_query." in name]
         if missing := [other for other in others if other not in named]:
             raise GPTError("layout.missing", names=", ".join(missing))
         if not re.search(r"\.att\.W_(key|value)\.", name):
-            parts[translate(name, BOOK_NAMES)] = (tensor, *(named[other] for other in others))
-    return parts
+            weights[rename(name, BOOK_NAMES)] = (tensor, *(named[other] for other in others))
+    return weights
 
 
-def known_options(said: Mapping[str, object], known: set[str], where: str) -> dict[str, object]:
-    """Refuse an option nobody here has heard of: it may change the mathematics."""
-    if unknown := sorted(set(said) - known):
+def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:
+    """The options. Raises ValueError for one that is not known: it may change the mathematics."""
+    if unknown := sorted(set(options) - known):
         raise GPTError("layout.option", where=where, names=", ".join(map(str, unknown)))
-    return dict(said)
+    return dict(options)
 
 
-def is_tied(parts: Mapping[str, tuple[Tensor, ...]]) -> bool:
-    """Whether the head is the embedding's matrix: absent, or equal to it number by number."""
-    if "lm_head.weight" not in parts:
+def is_tied(weights: Weights) -> bool:
+    """Whether the head is the embedding's matrix: absent, or equal to it."""
+    if "lm_head.weight" not in weights:
         return True
-    head, wte = parts["lm_head.weight"][0], parts["wte.weight"][0]
+    head, wte = weights["lm_head.weight"][0], weights["wte.weight"][0]
     return head.shape == wte.shape and (head.data_ptr() == wte.data_ptr() or torch.equal(head, wte))
 
 
-def settle(
-    layout: str, parts: dict[str, tuple[Tensor, ...]], stated: dict[str, Any], n_head: int | None
-) -> tuple[GPTConfig, dict[str, tuple[Tensor, ...]]]:
-    """The configuration that the weights and what is stated agree on, and the weights it needs."""
-    read = read_off(parts)
-    for name in stated.keys() & read.keys() - {"tie_weights"}:
-        if stated[name] not in (read[name], None):
-            raise GPTError("layout.contradiction", name=name, stated=stated[name], found=read[name])
-    heads = stated.pop("n_head", None)
-    if heads is not None and n_head not in (heads, None):
-        raise GPTError("layout.n_head", stated=heads, n_head=n_head)
-    if heads is None and n_head is None:
-        raise HeadsUnknown("layout.heads_unknown", n_embd=read["n_embd"])
-    if read["n_ff"] == 4 * read["n_embd"]:
-        read["n_ff"] = None
-    config = GPTConfig(**{**stated, **read, "n_head": n_head if heads is None else heads})
-    if config.tie_weights:
-        parts = {name: part for name, part in parts.items() if name != "lm_head.weight"}
-    list_misfits(config, parts, {ours: theirs for theirs, ours in BOOK_NAMES.items()} if layout == BOOK else {})
-    return config, parts
+def match_config(weights: Weights, stated: Options, n_head: int | None) -> GPTConfig:
+    """The configuration on which weights, stated options and n_head agree. Raises ValueError if they do not."""
+    found = read_sizes(weights)
+    for name in stated.keys() & found.keys() - {"tie_weights"}:
+        if stated[name] not in (found[name], None):
+            raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
+    stated_heads = stated.get("n_head")
+    if stated_heads is None and n_head is None:
+        raise HeadsUnknown("layout.heads_unknown", n_embd=found["n_embd"])
+    if stated_heads is not None and n_head not in (stated_heads, None):
+        raise GPTError("layout.n_head", stated=stated_heads, n_head=n_head)
+    found["n_head"] = n_head if stated_heads is None else stated_heads
+    if found["n_ff"] == 4 * found["n_embd"]:
+        found["n_ff"] = None
+    return GPTConfig(**{**stated, **found})
 
 
-def read_off(parts: Mapping[str, tuple[Tensor, ...]]) -> dict[str, Any]:
-    """Every field of the configuration that shapes and names of the weights decide."""
-    for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(parts))):
-        if name not in parts or parts[name][0].dim() != 2:
+def read_sizes(weights: Weights) -> Options:
+    """Every option that the names and shapes of the weights decide."""
+    for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(weights))):
+        if name not in weights or weights[name][0].dim() != 2:
             raise GPTError("layout.not_a_matrix", name=name)
-    vocab_size, n_embd = parts["wte.weight"][0].shape
-    read: dict[str, Any] = {
+    vocab_size, n_embd = weights["wte.weight"][0].shape
+    found: Options = {
         "vocab_size": vocab_size,
         "n_embd": n_embd,
-        "n_layer": len({name.split(".")[1] for name in parts if re.match(r"h\.\d+\.", name)}),
-        "n_ff": parts["h.0.mlp.c_fc.weight"][0].shape[0],
-        "bias": "ln_f.bias" in parts,
-        "tie_weights": is_tied(parts),
+        "n_layer": len({name.split(".")[1] for name in weights if re.match(r"h\.\d+\.", name)}),
+        "n_ff": weights["h.0.mlp.c_fc.weight"][0].shape[0],
+        "bias": "ln_f.bias" in weights,
+        "tie_weights": is_tied(weights),
     }
-    if read["bias"]:
-        read["qkv_bias"] = "h.0.attn.c_attn.bias" in parts
-    if "wpe.weight" in parts:
-        read["block_size"] = parts["wpe.weight"][0].shape[0]
-    return read
+    if found["bias"]:
+        found["qkv_bias"] = "h.0.attn.c_attn.bias" in weights
+    if "wpe.weight" in weights:
+        found["block_size"] = weights["wpe.weight"][0].shape[0]
+    return found
 
 
 def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every weight of a model, without making it."""
+    """Name and shape of every weight that a checkpoint of this configuration has."""
     shapes = {name: tuple(value.shape) for name, value in meta_model(config).state_dict().items()}
     if config.tie_weights:
         del shapes["lm_head.weight"]
     return shapes
 
 
-def list_misfits(config: GPTConfig, parts: Mapping[str, tuple[Tensor, ...]], their_names: Mapping[str, str]) -> None:
-    """Raise ValueError that lists, by their names, weights that are missing, unexpected or of the wrong shape."""
-    expected, found = expected_shapes(config), {name: stacked_shape(part) for name, part in parts.items()}
+def check_weights(config: GPTConfig, weights: Weights, their_names: Mapping[str, str]) -> None:
+    """Raise ValueError that lists the weights which are missing, unexpected, of the wrong shape or type."""
+    expected = expected_shapes(config)
+    found = {name: concatenated_shape(part) for name, part in weights.items()}
     problems = {
         "missing": [name for name in expected if name not in found],
         "unexpected": [name for name in found if name not in expected],
         "wrong shape": [name for name in expected if found.get(name, expected[name]) != expected[name]],
-        "not floating point": [name for name, part in parts.items() if not all(t.is_floating_point() for t in part)],
+        "not floating point": [name for name, part in weights.items() if not all(t.is_floating_point() for t in part)],
     }
     listed = []
     for kind, names in problems.items():
-        named = [translate(name, their_names) for name in names[:8]]
-        if kind == "wrong shape":
-            named = [
-                f"{shown} {found[name]} instead of {expected[name]}" for shown, name in zip(named, names, strict=False)
-            ]
-        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-        listed += [f"{kind}: {', '.join(named)}{more}"] if names else []
+        shown = [
+            rename(name, their_names) + (f" {found[name]} instead of {expected[name]}" if kind == "wrong shape" else "")
+            for name in names[:MAX_LISTED_WEIGHTS]
+        ]
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        listed += [f"{kind}: {', '.join(shown)}{more}"] if names else []
     if listed:
         raise GPTError("layout.misfits", problems="; ".join(listed))
 
 
-def stacked_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """The shape of some tensors one under the other; () if they cannot be."""
+def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
+    """The shape of tensors concatenated along the first axis; () if they cannot be."""
     if any(t.dim() == 0 or t.shape[1:] != part[0].shape[1:] for t in part):
         return ()
     return (sum(t.shape[0] for t in part), *part[0].shape[1:])

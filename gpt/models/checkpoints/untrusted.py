@@ -26,7 +26,6 @@ from gpt.models.memory import gigabytes
 MAX_PICKLE_BYTES = 16_000_000  # of the part of a torch file that is no tensor
 MAX_TUPLES = 20_000  # in a torch file; 100,000 nested ones overflow the C stack when they are hashed
 MAX_TEXT_BYTES = 64_000_000  # of a configuration or a vocabulary
-T = TypeVar("T")
 STATE_KEYS = ("model", "model_state_dict", "state_dict")  # under which training scripts keep the weights
 
 # The functions that a state dict needs. torch.load(weights_only=True) allows more, bytearray(10**12) among them.
@@ -34,6 +33,8 @@ TENSOR_GLOBALS = re.compile(
     r"collections (OrderedDict|defaultdict)|torch\._utils _rebuild_(tensor_v2|parameter)"
     r"|torch (Size|device|(?!Q)\w+Storage|b?float\d+|double|half|u?int\d+|long|int|short|bool)"
 )
+
+T = TypeVar("T")
 
 
 class PlainUnpickler(pickle.Unpickler):
@@ -125,10 +126,8 @@ def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, 
             n_tuples += opcode.name.startswith("TUPLE")
             if n_tuples > max_tuples:
                 raise GPTError("checkpoint.tuples", file=path.name, limit=max_tuples)
-            if "PUT" in opcode.name and int(argument or 0) > len(
-                data
-            ):  # the unpickler allocates a table of that length
-                raise GPTError("checkpoint.memo", file=path.name)
+            if "PUT" in opcode.name and int(argument or 0) > len(data):
+                raise GPTError("checkpoint.memo", file=path.name)  # the unpickler allocates a table of that length
             yield opcode.name, argument
     except GPTError:
         raise

@@ -1,4 +1,4 @@
-"""The vocabularies that checkpoints come with: GPT-2's files, single characters, or none at all."""
+"""The vocabularies of checkpoints: byte-level BPE, single characters, or none."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from pathlib import Path
 
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import (
-    MERGES,
-    TOGETHER,
-    WORDS,
-    encoding,
+    MERGES_TXT,
+    TOKENIZER_JSON,
+    VOCAB_JSON,
+    bpe_tokenizer,
     read_gpt2_files,
     read_tokenizer_file,
-    specials,
+    special_tokens,
     write_gpt2_files,
 )
 from gpt.models.checkpoints.untrusted import read_json, read_pickle
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, load_vocabulary, save_vocabulary
 
 BPE, CHARACTERS, NANOGPT = "vocab.tiktoken", "characters.json", "meta.pkl"
-FILES = (BPE, WORDS, MERGES, TOGETHER, CHARACTERS, NANOGPT)
-SAID = 80  # characters of a vocabulary that are named where another one was asked for
-MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
-GPT2_SIZES = (50257, 50304)  # 50,304 is nanoGPT's: rounded up to a multiple of 64
+FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, NANOGPT)
+MAX_LISTED_CHARACTERS = 80  # of a vocabulary, in an error message
+VISIBLE = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
+GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 
 
 class Characters:
-    """A token for each character, as in nanoGPT's character models. Encoding any other is a ValueError."""
+    """One token for each character, as in nanoGPT's character models. Raises ValueError for any other character."""
 
     eot_id = None
 
@@ -41,9 +41,11 @@ class Characters:
 
     def encode(self, text: str) -> list[int]:
         if unknown := [character for character in text if character not in self._ids]:
-            known = "".join(self.characters[:SAID]) + ("…" if self.n_vocab > SAID else "")
-            said, known = (text.translate(MARKS) for text in (unknown[0], known))
-            raise GPTError("vocabulary.unknown_character", character=said, n=self.n_vocab, known=known)
+            more = "…" if self.n_vocab > MAX_LISTED_CHARACTERS else ""
+            known = "".join(self.characters[:MAX_LISTED_CHARACTERS]).translate(VISIBLE) + more
+            raise GPTError(
+                "vocabulary.unknown_character", character=unknown[0].translate(VISIBLE), n=self.n_vocab, known=known
+            )
         return [self._ids[character] for character in text]
 
     def decode(self, ids: list[int]) -> str:
@@ -55,7 +57,7 @@ class Characters:
 
 
 class PlainIds:
-    """No vocabulary: a text is ids between spaces, "15 3 8". unfetched: there is one, but it could not be had."""
+    """A text is token ids separated by spaces, "15 3 8". unfetched: the vocabulary exists but could not be fetched."""
 
     eot_id = None
 
@@ -66,9 +68,8 @@ class PlainIds:
         ids = []
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
-                if self.unfetched:
-                    raise GPTError("vocabulary.unfetched", last=self.n_vocab - 1, word=word[:20])
-                raise GPTError("vocabulary.none", last=self.n_vocab - 1, word=word[:20])
+                key = "vocabulary.unfetched" if self.unfetched else "vocabulary.none"
+                raise GPTError(key, last=self.n_vocab - 1, word=word[:20])
             check_id(int(word), self.n_vocab)
             ids.append(int(word))
         return ids
@@ -88,47 +89,48 @@ def check_id(token_id: int, n_vocab: int) -> None:
 
 
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
-    """The vocabulary beside a model with n_vocab tokens; else GPT-2's if the size is its, else plain ids.
+    """Read the vocabulary in a folder, for a model with n_vocab tokens; without one, as `gpt2_or_ids`.
 
-    Rows of the model that no token belongs to (nanoGPT rounds up) are spelled "<50300>". Raises ValueError if the
-    files are damaged or have more tokens than the model.
+    Ids of the model that the vocabulary lacks are tokens such as "<50300>". Raises ValueError if the files are damaged
+    or have more tokens than the model.
     """
+    found: Vocabulary
     if (folder / BPE).is_file():
-        found: Vocabulary = load_vocabulary(folder / BPE)
-    elif (folder / WORDS).is_file() and (folder / MERGES).is_file():
-        found = read_gpt2_files(folder / WORDS, folder / MERGES)
-    elif (folder / TOGETHER).is_file():
-        found = read_tokenizer_file(folder / TOGETHER)
+        found = load_vocabulary(folder / BPE)
+    elif (folder / VOCAB_JSON).is_file() and (folder / MERGES_TXT).is_file():
+        found = read_gpt2_files(folder / VOCAB_JSON, folder / MERGES_TXT)
+    elif (folder / TOKENIZER_JSON).is_file():
+        found = read_tokenizer_file(folder / TOKENIZER_JSON)
     elif (folder / CHARACTERS).is_file():
         found = Characters(read_json(folder / CHARACTERS, list))
     elif (folder / NANOGPT).is_file():
         found = read_nanogpt_meta(folder / NANOGPT)
     else:
         return gpt2_or_ids(n_vocab)
-    return fit(found, n_vocab)
+    return pad_vocabulary(found, n_vocab)
 
 
 def gpt2_or_ids(n_vocab: int) -> Vocabulary:
-    """GPT-2's vocabulary for its size, if tiktoken has it or can fetch it; plain ids otherwise."""
-    if n_vocab in GPT2_SIZES:
-        try:
-            return fit(gpt2_tokenizer(), n_vocab)
-        except OSError:  # no copy and no network
-            return PlainIds(n_vocab, unfetched=True)
-    return PlainIds(n_vocab)
+    """GPT-2's vocabulary for a model of its size if tiktoken has it or can fetch it, else plain ids."""
+    if n_vocab not in GPT2_SIZES:
+        return PlainIds(n_vocab)
+    try:
+        return pad_vocabulary(gpt2_tokenizer(), n_vocab)
+    except OSError:  # neither a copy nor a network
+        return PlainIds(n_vocab, unfetched=True)
 
 
-def fit(found: Vocabulary, n_vocab: int) -> Vocabulary:
-    """A vocabulary with exactly the model's number of tokens."""
+def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
+    """The vocabulary with exactly n_vocab tokens. Raises ValueError if it has more, or is not BPE and has fewer."""
     if found.n_vocab == n_vocab:
         return found
     if found.n_vocab > n_vocab or not isinstance(found, Tokenizer):
         raise GPTError("vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
-    return encoding(found.encoding._mergeable_ranks, specials(found), n_vocab)
+    return bpe_tokenizer(found.encoding._mergeable_ranks, special_tokens(found), n_vocab)
 
 
 def read_nanogpt_meta(path: Path) -> Characters:
-    """nanoGPT's meta.pkl: a pickled {"itos": {id: character}, ...}."""
+    """Read nanoGPT's meta.pkl: a pickled {"itos": {id: character}, ...}."""
     meta = read_pickle(path)
     try:
         itos = meta["itos"]  # type: ignore[index]
@@ -138,15 +140,13 @@ def read_nanogpt_meta(path: Path) -> Characters:
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
-    """Write a vocabulary in the smallest of our forms, and take away what was there before."""
-    for name in FILES:
-        (folder / name).unlink(missing_ok=True)
+    """Write a vocabulary in the smallest of our formats: vocab.tiktoken, characters.json, or nothing for plain ids."""
     if isinstance(vocabulary, Characters):
         text = json.dumps(vocabulary.characters, ensure_ascii=False)
         (folder / CHARACTERS).write_text(text + "\n", encoding="utf-8")
     elif isinstance(vocabulary, Tokenizer):
         ranks = vocabulary.encoding._mergeable_ranks
-        if specials(vocabulary) == {END_OF_TEXT: len(ranks)}:
+        if special_tokens(vocabulary) == {END_OF_TEXT: len(ranks)}:
             save_vocabulary(ranks, folder / BPE)
         else:
             write_gpt2_files(vocabulary, folder)

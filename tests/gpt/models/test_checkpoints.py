@@ -12,8 +12,7 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models import checkpoints
-from gpt.models.checkpoints import Checkpoint, convert, open_checkpoint, save_hugging_face, save_model
+from gpt.models.checkpoints import Checkpoint, checkpoint, convert, open_checkpoint, save_hugging_face, save_model
 from gpt.models.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds, find_vocabulary, gpt2_or_ids
 from gpt.models.loading import Precision, memory_of
@@ -76,10 +75,10 @@ def test_converting_keeps_the_stored_precision_bit_for_bit(tmp_path: Path, byte_
 def test_opening_reads_no_weights_and_counts_their_memory(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
     model = tiny(tie_weights=False)
     save_model(tmp_path, model, byte_tokenizer)
-    checkpoint = open_checkpoint(tmp_path)
+    opened = open_checkpoint(tmp_path)
     numbers = sum(p.numel() for p in model.parameters())
-    assert checkpoint.n_bytes() == 4 * numbers
-    assert checkpoint.n_bytes(torch.bfloat16) == 2 * numbers
+    assert opened.n_bytes() == 4 * numbers
+    assert opened.n_bytes(torch.bfloat16) == 2 * numbers
 
 
 def test_model_saved_over_another_replaces_its_vocabulary(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
@@ -305,8 +304,8 @@ def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
     read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
     left, weight_of = [], Checkpoint._weight
 
-    def watched(checkpoint: Checkpoint, name: str, dtype: torch.dtype) -> torch.Tensor:
-        weight = weight_of(checkpoint, name, dtype)
+    def watched(opened: Checkpoint, name: str, dtype: torch.dtype) -> torch.Tensor:
+        weight = weight_of(opened, name, dtype)
         if name.startswith("h.") and weight.dim() == 2:
             left.append({block for block, storage in read if storage() is not None} - {name[:4]})
             read.append((name[:4], weakref.ref(weight.untyped_storage())))
@@ -327,10 +326,10 @@ def test_a_packed_model_needs_its_memory_and_that_of_a_part(
     save_model(tmp_path, model, PlainIds(261))
     part = 4 * max(model.wte.weight.numel(), sum(weight.numel() for weight in model.h[0].parameters()))
     needed = memory_of(open_checkpoint(tmp_path), precision, torch.device("cpu")) + part
-    monkeypatch.setattr(checkpoints, "free_memory", lambda: needed - 1)
+    monkeypatch.setattr(checkpoint, "free_memory", lambda: needed - 1)
     with pytest.raises(ValueError, match=r"needs .* of memory, .* are free"):
         load_model(tmp_path, device="cpu", precision=precision)
-    monkeypatch.setattr(checkpoints, "free_memory", lambda: needed)
+    monkeypatch.setattr(checkpoint, "free_memory", lambda: needed)
     load_model(tmp_path, device="cpu", precision=precision)
 
 

@@ -19,8 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models import checkpoints
-from gpt.models.checkpoints import open_checkpoint, save_hugging_face, save_model
+from gpt.models.checkpoints import checkpoint, open_checkpoint, save_hugging_face, save_model, writing
 from gpt.models.checkpoints.layouts import expected_shapes
 from gpt.models.checkpoints.vocabularies import Characters, read_nanogpt_meta
 from gpt.models.registry import Registry
@@ -248,11 +247,11 @@ def test_integers_are_not_taken_for_weights(tmp_path: Path, torch_file: Path) ->
 
 
 def test_model_larger_than_memory_is_refused_before_it_is_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoint = open_checkpoint(folder)
-    monkeypatch.setattr(checkpoints, "free_memory", lambda: checkpoint.n_bytes() - 1)
-    monkeypatch.setattr(checkpoints, "GPT", None)
+    opened = open_checkpoint(folder)
+    monkeypatch.setattr(checkpoint, "free_memory", lambda: opened.n_bytes() - 1)
+    monkeypatch.setattr(checkpoint, "meta_model", None)
     with pytest.raises(ValueError, match=r"needs .* MiB of memory, .* MiB are free"):
-        checkpoint.build()
+        opened.build()
 
 
 def test_file_larger_than_any_memory_is_refused_by_its_size_and_takes_none(tmp_path: Path) -> None:
@@ -387,7 +386,7 @@ def test_interrupted_save_leaves_the_old_model(
     def full_disk(*args: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(checkpoints, "write_vocabulary", full_disk)
+    monkeypatch.setattr(writing, "write_vocabulary", full_disk)
     with pytest.raises(OSError, match="no space"):
         save_model(folder, GPT(CONFIG), byte_tokenizer)
     assert torch.equal(load_model(folder).model.wte.weight, before)

@@ -1,0 +1,159 @@
+"""Opens a checkpoint: finds its files, checks them, and loads its weights into a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from gpt.config import GPTConfig
+from gpt.errors import GPTError
+from gpt.model import GPT
+from gpt.models.checkpoints.layouts import Weights, recognise
+from gpt.models.checkpoints.untrusted import open_safetensors, open_weights, read_json
+from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
+from gpt.models.memory import free_memory, gigabytes
+from gpt.models.meta import meta_model
+from gpt.tokenizer import Vocabulary
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+CHECKSUM = "sha256"  # an entry of our config.json
+TORCH_FILES = ("ckpt.pt", "pytorch_model.bin", "model.pt", "model.pth")
+SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A checkpoint that was opened and checked; its weights are mapped, not read. layout: the name of its format."""
+
+    layout: str
+    config: GPTConfig
+    weights: Weights
+    tokenizer: Vocabulary
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The data type of the stored weights: float16, bfloat16, or float32 for all others."""
+        stored = {tensor.dtype for part in self.weights.values() for tensor in part}
+        return stored.pop() if len(stored) == 1 and stored <= {torch.float16, torch.bfloat16} else torch.float32
+
+    def n_bytes(self, dtype: torch.dtype = torch.float32) -> int:
+        """Memory of the weights in a data type."""
+        return sum(tensor.numel() for part in self.weights.values() for tensor in part) * dtype.itemsize
+
+    def build(self, dtype: torch.dtype = torch.float32) -> GPT:
+        """The model in evaluation mode, with a copy of the weights: the files may change or be deleted afterwards.
+
+        Raises ValueError if there is not enough memory or a weight is NaN or infinite.
+        """
+        self.need_memory(self.n_bytes(dtype))
+        model = meta_model(self.config).eval()
+        for _ in self.fill(model, dtype):
+            pass
+        return model
+
+    def need_memory(self, n_bytes: int) -> None:
+        """Raise ValueError unless that many bytes are free."""
+        if n_bytes > (free := free_memory()):
+            raise GPTError("memory.checkpoint", need=gigabytes(n_bytes), free=gigabytes(free))
+
+    def fill(self, model: GPT, dtype: torch.dtype = torch.float32) -> Iterator[nn.Module]:
+        """Load the weights into a model on the meta device; yields each block when it is loaded, so it can be packed.
+
+        Raises ValueError if a weight is NaN or infinite.
+        """
+        blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
+        for prefix, block in blocks.items():
+            names = [name for name in self.weights if name.startswith(prefix)]
+            block.load_state_dict({name.removeprefix(prefix): self._weight(name, dtype) for name in names}, assign=True)
+            yield block
+        others = [name for name in self.weights if not name.startswith(tuple(blocks))]
+        model.load_state_dict({name: self._weight(name, dtype) for name in others}, strict=False, assign=True)
+        if self.config.tie_weights:
+            model.lm_head.weight = model.wte.weight
+
+    def _weight(self, name: str, dtype: torch.dtype) -> Tensor:
+        part = self.weights[name]
+        stored = part[0] if len(part) == 1 else torch.cat(part)
+        weight = stored.to(dtype, copy=True, memory_format=torch.contiguous_format)
+        if not weight.sum(dtype=torch.float32).isfinite() and not weight.isfinite().all():
+            raise GPTError("checkpoint.weights_not_finite", name=name)
+        return weight
+
+
+def open_checkpoint(path: Path | str, *, n_head: int | None = None) -> Checkpoint:
+    """Open a folder or a file of any known layout; configuration and vocabulary are read from the same folder.
+
+    n_head: for checkpoints that do not state it. Raises HeadsUnknown if it is needed, ValueError for everything that
+    cannot be read or would not compute what its author computed.
+    """
+    path = Path(path)
+    if not (path.is_file() or path.is_dir()):
+        raise GPTError("file.unknown", path=path)
+    try:
+        return open_files(weight_files(path) if path.is_dir() else [path], n_head)
+    except OSError as error:
+        raise GPTError("file.unreadable", file=path.name, reason=error.strerror or error) from None
+
+
+def open_files(files: list[Path], n_head: int | None) -> Checkpoint:
+    """Open the weights in these files, with the configuration and the vocabulary beside the first."""
+    folder = files[0].parent
+    config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
+    if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != folder_digest(config, folder):
+        raise GPTError("checkpoint.checksum", folder=folder.resolve().name, file=CONFIG)
+    tensors, extras = open_weights(files[0])
+    for file in files[1:]:
+        tensors |= open_safetensors(file)
+    model_args = extras.get("model_args")
+    model_args = model_args if isinstance(model_args, dict) else None
+    found = recognise(tensors, config=config, model_args=model_args, n_head=n_head)
+    vocabulary = find_vocabulary(vocabulary_folder(folder, extras), found.config.vocab_size)
+    return Checkpoint(found.layout, found.config, found.weights, vocabulary)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The file or files of a folder that contain the weights."""
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if shards := sorted(folder.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):
+        if len(shards) != int(shards[0].stem.rpartition("-")[2]):
+            raise GPTError("checkpoint.missing_shards", folder=folder.name, n=len(shards), file=shards[0].name)
+        return shards
+    usual = [folder / name for name in TORCH_FILES if (folder / name).is_file()]
+    others = [file for file in sorted(folder.iterdir()) if file.suffix in SUFFIXES]
+    if not others:
+        raise GPTError("checkpoint.no_weights")
+    if not usual and len(others) > 1:
+        raise GPTError("checkpoint.several_weights", n=len(others))
+    return usual[:1] or others
+
+
+def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
+    """The folder of the vocabulary: that of the weights, or nanoGPT's ../data/<dataset> if it has none."""
+    settings = extras.get("config")
+    dataset = settings.get("dataset") if isinstance(settings, dict) else None
+    if (
+        isinstance(dataset, str)
+        and Path(dataset).name == dataset
+        and not any((folder / name).is_file() for name in FILES)
+    ):
+        data = folder.resolve().parent / "data" / dataset
+        return data if data.is_dir() else folder
+    return folder
+
+
+def folder_digest(config: Mapping[str, object], folder: Path) -> str:
+    """SHA-256 of a configuration, and of the vocabulary and the weights in a folder."""
+    total = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    for name in (*FILES, WEIGHTS):
+        if (folder / name).is_file():
+            with (folder / name).open("rb") as file:
+                while block := file.read(1 << 20):
+                    total.update(block)
+    return total.hexdigest()

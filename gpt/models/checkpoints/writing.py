@@ -1,0 +1,81 @@
+"""Writes models to disk, in our own format and in Hugging Face's.
+
+Our format is a folder of config.json (with a checksum over everything), model.safetensors and the vocabulary.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import torch
+from safetensors.torch import save_file
+
+from gpt.model import GPT
+from gpt.models.checkpoints.bpe_files import write_gpt2_files
+from gpt.models.checkpoints.checkpoint import CHECKSUM, CONFIG, WEIGHTS, folder_digest, open_checkpoint
+from gpt.models.checkpoints.hugging_face import to_hugging_face
+from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
+from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
+
+
+def save_model(
+    folder: Path | str, model: GPT, vocabulary: Vocabulary | Path | str, *, dtype: torch.dtype = torch.float16
+) -> None:
+    """Write our own format, with the weights in dtype; an interrupted save leaves the files of the old model."""
+    state = {name: value.detach().to("cpu", dtype).contiguous() for name, value in model.state_dict().items()}
+    if model.config.tie_weights:
+        del state["lm_head.weight"]
+    known = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
+    with new_folder(Path(folder)) as new:
+        save_file(state, new / WEIGHTS)
+        write_vocabulary(known, new)
+        config = dataclasses.asdict(model.config)
+        write_config(new, {**config, CHECKSUM: folder_digest(config, new)})
+
+
+def save_hugging_face(
+    folder: Path | str, model: GPT, vocabulary: Vocabulary, *, dtype: torch.dtype = torch.float32
+) -> None:
+    """Write a folder for transformers: GPT2LMHeadModel, and GPT2Tokenizer if the vocabulary is BPE."""
+    state, config = to_hugging_face(model)
+    with new_folder(Path(folder)) as new:
+        save_file({name: value.to(dtype) for name, value in state.items()}, new / WEIGHTS, metadata={"format": "pt"})
+        if isinstance(vocabulary, Tokenizer):
+            write_gpt2_files(vocabulary, new)
+        else:
+            write_vocabulary(vocabulary, new)
+        write_config(new, {**config, "bos_token_id": vocabulary.eot_id, "eos_token_id": vocabulary.eot_id})
+
+
+def convert(source: Path, target: Path, *, n_head: int | None = None, to: Literal["ours", "hf"] = "ours") -> str:
+    """Read any known layout, write ours or Hugging Face's in the data type it was stored in; returns its layout."""
+    checkpoint = open_checkpoint(source, n_head=n_head)
+    write = save_model if to == "ours" else save_hugging_face
+    write(target, checkpoint.build(), checkpoint.tokenizer, dtype=checkpoint.dtype)
+    return checkpoint.layout
+
+
+def write_config(folder: Path, config: Mapping[str, object]) -> None:
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors makes files that only their owner can read
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder whose files replace those of the old model at the end, if nothing is raised before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as new:
+        yield Path(new)
+        written = os.listdir(new)
+        for name in written:
+            os.replace(Path(new) / name, folder / name)
+        for name in set(FILES) - set(written):
+            (folder / name).unlink(missing_ok=True)
