@@ -19,42 +19,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from components import theme
-from components.widgets import (
-    beams,
-    chart,
-    choices,
-    draw,
-    flow,
-    heads,
-    layers,
-    lines,
-    stages,
-    switches,
-    table,
-    tokens,
-    tree,
-)
-from components.widgets.script import fingerprint, scripts
+from components.theme import CSS
+from components.widgets.chart import PAGE_OPTIONS
 
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
-_UNSTYLED = (table,)  # their scripts come along with the others'
-_STYLED = (theme, chart, tokens, tree, draw, choices, flow, layers, heads, switches, stages, lines, beams)
-_STYLE = f"<style>{''.join(part.CSS for part in _STYLED)}</style>"
-
 _FOLDER = Path(__file__).parent
+_STYLES = [*sorted(_FOLDER.glob("widgets/*.css")), *sorted(_FOLDER.glob("widgets/*/*.css"))]  # what several share first
+_STYLE = f"<style>{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
 _MODULES = {  # by their path, as they import each other
     path.relative_to(_FOLDER).as_posix(): path.read_bytes()
     for path in (_FOLDER / "page.js", _FOLDER / "arrival.js", *sorted(_FOLDER.glob("widgets/**/*.js")))
-    if b"export " in path.read_bytes() or b"import " in path.read_bytes()
 }
 _VERSION = hashlib.sha256(b"".join(name.encode() + script for name, script in _MODULES.items())).hexdigest()[:12]
 MODULES_URL = f"glassbox/{_VERSION}/"
-WIDGETS_URL = f"glassbox/widgets-{fingerprint()}.js"
 # The page's HTML calls `glassbox` as soon as it is drawn, the modules answer once they have loaded.
 _CALLS = f"""window.glassbox = {{
-  options: {json.dumps({"chart": chart.PAGE_OPTIONS})},
+  options: {json.dumps({"chart": PAGE_OPTIONS})},
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   opened() {{ this.waiting.push(() => window.glassbox.opened()); }},
@@ -64,7 +45,7 @@ _CALLS = f"""window.glassbox = {{
 _SCRIPTS = (
     f"<script>{_CALLS}</script>"
     + "".join(f'<link rel="modulepreload" href="{MODULES_URL}{name}">' for name in _MODULES)
-    + f'<script type="module" src="{MODULES_URL}page.js"></script><script src="{WIDGETS_URL}"></script>'
+    + f'<script type="module" src="{MODULES_URL}page.js"></script>'
     + f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
 )
 
@@ -90,8 +71,6 @@ ON_OPEN = "() => glassbox.opened()"  # what gradio is to call once it has drawn 
 def _packed(url: str) -> bytes:
     if url == PLOTLY_URL:
         script = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
-    elif url == WIDGETS_URL:
-        script = scripts().encode()
     else:
         script = _MODULES[url.removeprefix(MODULES_URL)]
     return gzip.compress(script, 6)
@@ -110,4 +89,4 @@ def _route(url: str) -> Route:
     return Route(f"/{url}", answer, methods=["GET", "HEAD"])
 
 
-ROUTES = [_route(url) for url in (PLOTLY_URL, WIDGETS_URL, *(MODULES_URL + name for name in _MODULES))]
+ROUTES = [_route(url) for url in (PLOTLY_URL, *(MODULES_URL + name for name in _MODULES))]

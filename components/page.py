@@ -42,7 +42,6 @@ STYLES = (
     "tabs/compare/compare.css",
     "tabs/lessons/lessons.css",
     "tabs/playground/playground.css",
-    "widgets/menu/menu.css",
     "tabs/train/train.css",
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)

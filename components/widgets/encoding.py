@@ -1,9 +1,11 @@
-"""JSON on its way to the browser."""
+"""Data on their way to the browser."""
 
 from __future__ import annotations
 
+import base64
 import json
 
+import numpy as np
 from plotly.utils import PlotlyJSONEncoder
 
 
@@ -14,3 +16,9 @@ def to_json(content: object) -> str:
     what JSON cannot hold.
     """
     return json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def to_base64(*arrays: np.ndarray) -> str:
+    """The bytes of the arrays one after another, little-endian."""
+    parts = (np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays)
+    return base64.b64encode(b"".join(parts)).decode("ascii")

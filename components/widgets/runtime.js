@@ -13,6 +13,7 @@ import { fill } from "./text.js";
  * @property {boolean} dark  whether the page is dark
  * @property {(payload: object, event?: "select" | "input") => void} send  raises an event; the server reads `event.payload`
  * @property {() => void} redraw  draws the same data again, with the next animation frame
+ * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with that field of every frame that has it
  * @property {(key: string, values?: Record<string, any>) => string} t  a text of the data's `labels`, or of the options'; "" where there is none
  *
  * @typedef {object} Widget
@@ -21,7 +22,8 @@ import { fill } from "./text.js";
  * @property {boolean} [always]  draws in a closed tab too
  *
  * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
- * @typedef {(props: Record<string, any>) => Data} FromProps  the data of a widget without a view, from gradio's properties
+ * @typedef {(props: Record<string, any>, memory: Record<string, any>) => Data} FromProps  the data of a widget without
+ *   a view, from gradio's properties; memory: an object of this widget's own
  *
  * @typedef {object} Call  what Python says of a widget
  * @property {string} widget  the name of its module: "tokens", or "lesson/head" for one of a folder's several
@@ -37,6 +39,7 @@ import { fill } from "./text.js";
  * @property {string | null} view
  * @property {() => Data} read
  * @property {number} width  of the last drawing, in px
+ * @property {(() => void)[]} listening  what ends its listening to frames
  *
  * @typedef {(type: string, payload: object) => void} Trigger
  * @typedef {(names: string | string[], changed: () => void) => void} Watch
@@ -85,10 +88,11 @@ export async function mount(element, trigger, watch, props, call) {
   const { mount: make, fromProps } = await definition(call.widget);
   for (const each of [...mounted]) if (!each.element.isConnected) unmount(each);
   /** @type {Data} */ let data = {};
+  const memory = {};
   let changed = true;
   const read = () => {
     if (call.view !== null) data = store.view(call.view);
-    else if (changed) data = fromProps(props);
+    else if (changed) data = fromProps(props, memory);
     changed = false;
     return data;
   };
@@ -101,6 +105,8 @@ export async function mount(element, trigger, watch, props, call) {
     /** @param {object} payload */
     send: (payload, event = "select") => trigger(event, call.view === null ? { ...payload, payload } : { payload }),
     redraw: () => refresh([self]),
+    /** @param {string} name @param {(value: any) => void} listener */
+    on: (name, listener) => void self.listening.push(store.on(name, listener)),
     /** @param {string} key @param {Record<string, any>} [values] */
     t: (key, values) => {
       const text = data.labels?.[key] ?? host.options.labels?.[key] ?? "";
@@ -110,7 +116,8 @@ export async function mount(element, trigger, watch, props, call) {
   const root = /** @type {HTMLElement} */ (element.firstElementChild);
   const place = element.closest(".gb-widget")?.parentElement ?? element;
   /** @type {Mounted} */
-  const self = { element, place, widget: make(root, host), view: call.view, read, width: -1 };
+  const self = { element, place, widget: { draw() {} }, view: call.view, read, width: -1, listening: [] };
+  self.widget = make(root, host);
   mounted.add(self);
   for (const node of [element, place]) {
     if (!observed.has(node)) observed.set(node, new Set());
@@ -134,6 +141,7 @@ function unmount(self) {
     observed.get(node)?.delete(self);
     if (!observed.get(node)?.size) sizes.unobserve(node);
   }
+  for (const end of self.listening) end();
   self.widget.destroy?.();
 }
 

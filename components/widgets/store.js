@@ -43,9 +43,10 @@ export class Store {
     return this.#views.get(name) ?? {};
   }
 
-  /** Calls `listener` with the field `name` of every frame that has it. @param {string} name @param {(value: any) => void} listener */
+  /** Calls `listener` with the field `name` of every frame that has it, until what is returned is called. @param {string} name @param {(value: any) => void} listener */
   on(name, listener) {
     this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), listener]);
+    return () => void this.#listeners.set(name, (this.#listeners.get(name) ?? []).filter((each) => each !== listener));
   }
 
   /** Takes a frame: at once, as soon as the one before it came, or never if a newer one is there. @param {Frame} frame */

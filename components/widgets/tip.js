@@ -39,3 +39,20 @@ export function createTip(root, tip) {
 
   return { show, hide, place, anchor: () => anchor };
 }
+
+/** A tooltip beside the pointer: a title and a number. @param {HTMLElement} root what it is placed in @param {HTMLElement} tip */
+export function createPointerTip(root, tip) {
+  return {
+    hide: () => void (tip.hidden = true),
+
+    /** @param {MouseEvent} event @param {string} title @param {string} number */
+    show(event, title, number) {
+      tip.hidden = false;
+      tip.replaceChildren(make("strong", "", title), make("code", "", number));
+      const around = root.getBoundingClientRect();
+      const right = event.clientX - around.left + 16;
+      const left = right + tip.offsetWidth > around.width ? right - tip.offsetWidth - 32 : right;
+      tip.style.transform = `translate(${Math.max(0, left)}px, ${event.clientY - around.top + 16}px)`;
+    },
+  };
+}

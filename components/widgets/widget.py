@@ -16,19 +16,23 @@ def widget(
     view: str | None = None,
     value: str = "",
     options: dict[str, Any] | None = None,
+    labels: dict[str, str] | None = None,
     classes: tuple[str, ...] = (),
     **properties: Any,
 ) -> gr.HTML:
     """A place that the widget `name` draws in, with nothing of gradio's own look.
 
     name: of its module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. template: its HTML, one
-    element. options: what the module is given once, when the page is built. view: the name of the view whose data it
+    element. options: what the module is given once, when the page is built. labels: its texts, until its data have
+    others. view: the name of the view whose data it
     shows; a widget without a view shows its value and the other properties, which an event may set.
 
     A widget raises `.select` (or `.input`) with the event data `payload`.
     """
-    known = {} if view is not None else {"value": value, **properties}
-    call = {"widget": name, "view": view, "id": elem_id, "options": options or {}, "props": list(known)}
+    texts = {} if labels is None else {"labels": labels}
+    known = {} if view is not None else {"value": value, **texts, **properties}
+    given = {**(options or {}), **texts}
+    call = {"widget": name, "view": view, "id": elem_id, "options": given, "props": list(known)}
     return gr.HTML(
         html_template=template,
         js_on_load=f"glassbox.mount(element, trigger, watch, props, {json.dumps(call)})",

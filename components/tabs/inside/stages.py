@@ -12,6 +12,7 @@ from components.labels import percent, quoted, token_text, visible
 from components.tabs.inside.part import Scene
 from components.tabs.inside.record import HeadVectors
 from components.tabs.inside.views import shown_head, window
+from components.widgets.encoding import to_base64
 from components.widgets.heads import max_pooled
 from components.widgets.stages import floats, shorts, stages_value
 
@@ -73,7 +74,7 @@ def stages(scene: Scene) -> str:
     if record.length > SIDE:
         side = -(-record.length // -(-record.length // MAP))
         small = np.round(255 * max_pooled(vectors.weights, side))
-        content["map"] = {"side": side, "levels": small.astype(np.uint8)}
+        content["map"] = {"side": side, "levels": to_base64(small.astype(np.uint8))}
     return stages_value(content)
 
 

@@ -1,65 +1,22 @@
-"""The two widgets of a lesson's screen: its head with the way through the course, and its code with the question.
-
-Both values are JSON, drawn by the widgets' own scripts with `textContent`. What was seen and answered is kept by the
-browser, under `glassbox-lessons`; the server never learns of it.
-"""
+"""What the two widgets of a lesson's screen show: its head, and its code with the question."""
 
 from __future__ import annotations
 
-import json
 import math
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
-
-import gradio as gr
 
 from components.i18n import Language, t
 from components.tabs.lessons.code_view import excerpt
 from components.tabs.lessons.course import LESSONS, Lesson
-from components.widgets.script import widget
+from components.widgets.encoding import to_json
 from gpt import PRESETS, GPTConfig
 from gpt.experiments import next_token_cost
-
-_FOLDER = Path(__file__).parent
-_PROGRESS = (_FOLDER / "progress.js").read_text(encoding="utf-8")
-_HEAD = _PROGRESS + (_FOLDER / "head.js").read_text(encoding="utf-8")
-_BODY = _PROGRESS + (_FOLDER / "body.js").read_text(encoding="utf-8")
-
-_HEAD_TEMPLATE = """<div class="gb-course" hidden>
-<nav><ol class="gb-steps"></ol></nav>
-<p class="gb-progress"></p>
-<div class="gb-lesson-title"><h2></h2><div class="gb-turn"><button type="button" class="gb-back"></button>
-<button type="button" class="gb-on"></button></div></div>
-<p class="gb-lesson-says"></p>
-</div>"""
-_BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
-<h3 class="gb-code-title"></h3><div class="gb-code"></div>
-<h3 class="gb-try-title"></h3><p class="gb-lesson-question"></p>
-<details><summary></summary><p></p></details>
-<button type="button" class="gb-lesson-go"></button>
-</div>"""
-
-
-def lesson_head(*, elem_id: str) -> gr.HTML:
-    """The way through the course, title and sentence. `.select` raises {"lesson": index} when one is chosen, and for
-    the first time when the widget appears: the lesson of the link, or the last one that was open."""
-    return _widget(_HEAD_TEMPLATE, _HEAD, elem_id)
-
-
-def lesson_body(*, elem_id: str) -> gr.HTML:
-    """Code, question, answer. `.select` raises {"open": true} for the button that goes to the place in the app."""
-    return _widget(_BODY_TEMPLATE, _BODY, elem_id)
-
-
-def _widget(template: str, script: str, elem_id: str) -> gr.HTML:
-    return widget("", template, script, elem_id, keys=[lesson.key for lesson in LESSONS])
 
 
 def head_value(index: int, language: Language, config: GPTConfig) -> str:
     """What `lesson_head` shows of the lesson with that index, from 0. config: of the model that it speaks of."""
     labels = {name: t(f"lessons.{name}", language) for name in ("name", "previous", "next", "seen", "answered")}
-    return _packed(
+    return to_json(
         {
             "index": index,
             "title": t(f"lesson.{LESSONS[index].key}.title", language),
@@ -75,7 +32,7 @@ def body_value(index: int, language: Language, config: GPTConfig) -> str:
     """What `lesson_body` shows of it."""
     lesson = LESSONS[index]
     found = [excerpt(code) for code in lesson.code]
-    return _packed(
+    return to_json(
         {
             "index": index,
             "code": [
@@ -111,7 +68,3 @@ def facts(config: GPTConfig) -> dict[str, str]:
         "uniform": f"{math.log(config.vocab_size):.2f}",
         "times": f"{uncached.multiplications // cached.multiplications:,}",
     }
-
-
-def _packed(content: dict[str, Any]) -> str:
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

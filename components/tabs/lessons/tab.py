@@ -29,12 +29,13 @@ from components.panels.skeleton import build_skeleton
 from components.panels.tokenizer import build_tokenizer
 from components.panels.tying import build_tying
 from components.tabs.lessons import handlers
+from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.picture import MOST_CHARACTERS
 from components.tabs.lessons.places import Rooms
-from components.tabs.lessons.screen import lesson_body, lesson_head
 from components.tabs.shapes.tab import ShapeLab
 from components.text_views import strip_words
 from components.widgets.chart import chart
+from components.widgets.lesson import lesson_body, lesson_head
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
@@ -101,14 +102,15 @@ def build_lessons(
     """Lay the tab out and wire it; its widgets ask for the first lesson when they appear. `?lesson=7` opens the tab."""
     parts: dict[str, Any] = {"frame": frame, "index": gr.State(handlers.NOTHING_OPEN)}
     parts["kept"] = gr.State({})
+    keys = [lesson.key for lesson in LESSONS]
     with gr.Column(elem_classes="gb-card"):
-        parts["head"] = lesson_head(elem_id="lesson-head")
+        parts["head"] = lesson_head(elem_id="lesson-head", keys=keys)
     with gr.Row(elem_classes="gb-lesson-columns"):
         with gr.Column(elem_classes="gb-lesson-picture", min_width=320, scale=1):
             parts |= _picture(words)
             parts["panels"] = _panels(words, frame, playground)
         with gr.Column(elem_classes="gb-card", min_width=320, scale=1):
-            parts["body"] = lesson_body(elem_id="lesson-body")
+            parts["body"] = lesson_body(elem_id="lesson-body", keys=keys)
     ui = Lessons(**{field.name: parts[field.name] for field in fields(Lessons)})
     _wire(ui, Rooms(tabs, playground, shapes))
     app.load(None, None, tabs, js=_OPEN_BY_LINK, api_visibility="private")

@@ -1,22 +1,17 @@
 """The tree of a beam search, as it grows: a column per step, its candidates from the likeliest down.
 
-The value is a string that only grows, so that only the difference travels: a header line, a line per candidate, and
-after each step a line that names the best text so far. A value with another header replaces the tree.
+Its lines only grow, so that only the difference travels: a line per candidate, and after each step a line that names
+the best text so far. A value begins with a header line; another one replaces the tree.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Literal
 
 import gradio as gr
 
-from components.widgets.script import sent_once, widget
-
-_FOLDER = Path(__file__).parent
-_SCRIPT = (_FOLDER / "beams.js").read_text(encoding="utf-8")
-CSS = (_FOLDER / "beams.css").read_text(encoding="utf-8")
+from components.widgets.encoding import to_json
+from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-beams">
 <p class="gb-empty"></p>
@@ -28,15 +23,17 @@ _TEMPLATE = """<figure class="gb-beams">
 </figure>"""
 
 Fate = Literal["kept", "pruned", "finished"]
-_CALL = sent_once("beams", _SCRIPT)
 
 
-def beams(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
-    """The tree; a click, Enter or Space on a candidate raises `.select` with an `evt._data` of {"candidate": number}.
+def beams(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
+    """The tree; a click, Enter or Space on a candidate raises `.select` with a payload of {"candidate": number}.
 
     labels: name, empty, keys, step, kept, pruned, finished, best, token, total, score: the words in the tree.
+
+    Data of a view: search (another one replaces the tree), root (the end of the text that it goes on from), lines (of
+    `candidate_line` and `step_line`), labels.
     """
-    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
+    return widget("beams", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
 
 
 def header(search: str, root: str) -> str:
@@ -58,5 +55,4 @@ def step_line(best: int | None, *, done: bool) -> str:
 
 
 def _line(content: object) -> str:
-    """Compact ASCII JSON and a newline: a lone surrogate survives it, and `<` starts no tag that Gradio warns of."""
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c") + "\n"
+    return to_json(content) + "\n"

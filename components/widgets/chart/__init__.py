@@ -5,8 +5,6 @@ gr.Plot draws every update it is sent; here the newest is kept and drawn with th
 
 from __future__ import annotations
 
-import base64
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -15,11 +13,8 @@ from plotly.graph_objects import Figure
 
 from components.figures.palette import DARK_PARTNERS
 from components.i18n import LANGUAGES, t
-from components.widgets.encoding import to_json
+from components.widgets.encoding import to_base64, to_json
 from components.widgets.widget import widget
-
-_FOLDER = Path(__file__).parent
-CSS = (_FOLDER / "chart.css").read_text(encoding="utf-8")
 
 _TEMPLATE = """<figure class="gb-chart">
 <div class="gb-plot" role="img"></div>
@@ -84,5 +79,5 @@ def _typed(node: object) -> object:
         return [_typed(value) for value in node]
     if not isinstance(node, np.ndarray) or node.dtype != np.float32:
         return node
-    spec = {"dtype": "f4", "bdata": base64.b64encode(np.ascontiguousarray(node).data).decode("ascii")}
+    spec = {"dtype": "f4", "bdata": to_base64(node)}
     return spec | ({"shape": ", ".join(map(str, node.shape))} if node.ndim > 1 else {})

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gradio as gr
 
-from components.widgets.script import sent_once, widget
-
-_FOLDER = Path(__file__).parent
-_SCRIPT = (_FOLDER / "choices.js").read_text(encoding="utf-8")
-CSS = (_FOLDER / "choices.css").read_text(encoding="utf-8")
+from components.widgets.encoding import to_json
+from components.widgets.widget import widget
 
 _TEMPLATE = """<div class="gb-choices" role="group" hidden></div>"""
-_CALL = sent_once("choices", _SCRIPT)
 
 
 class Choice(NamedTuple):
@@ -28,11 +22,18 @@ class Choice(NamedTuple):
 
 def choices(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
     """The list of a `choices_value`; any other string takes no room. A click or Enter raises `.select` with what the
-    line sends as `evt._data`; the arrow keys go from line to line."""
-    return widget(value, _TEMPLATE, _CALL, elem_id)
+    line sends as payload; the arrow keys go from line to line.
+
+    Data of a view: `choices_data`; without lines it takes no room.
+    """
+    return widget("choices", elem_id, template=_TEMPLATE, view=view, value=value)
+
+
+def choices_data(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> dict[str, Any]:
+    """What a list shows. name: for screen readers; head: the names of the columns."""
+    return {"name": name, "head": head, "lines": [line._asdict() for line in lines]}
 
 
 def choices_value(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> str:
-    """The string that a list shows. name: for screen readers; head: of the columns."""
-    content = {"name": name, "head": head, "lines": [line._asdict() for line in lines]}
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    """The string of a `choices_data`."""
+    return to_json(choices_data(name, head, lines))

@@ -1,44 +1,55 @@
-// Draws props.value, JSON of {name, head, lines: [{cells, sent}]}, as buttons below each other.
-const list = element.querySelector(".gb-choices");
-const buttons = list.getElementsByTagName("button");
-let lines = [];
+/**
+ * A short list of things to choose from, a few cells each, as buttons below each other.
+ * @typedef {object} Choices
+ * @property {string} [name]  of the list, for screen readers
+ * @property {string[]} [head]  the names of the columns
+ * @property {{cells: string[], sent: object}[]} [lines]  a single cell takes the whole line; sent: what the server gets
+ */
 
-function cells(made, texts) {
-  made.append(...texts.map((text) => Object.assign(document.createElement("span"), { textContent: text })));
-  return made;
+import { make, makeButton, parsed } from "../dom.js";
+import { defineWidget } from "../runtime.js";
+
+/** @type {import("../runtime.js").Mount} */
+function mount(list, host) {
+  const buttons = list.getElementsByTagName("button");
+  const indexOf = (/** @type {Element | null} */ button) => [...buttons].findIndex((each) => each === button);
+  const spans = (/** @type {string[]} */ texts) => texts.map((text) => make("span", "", text));
+  /** @type {Choices | null} */ let shown = null;
+
+  /** @param {Choices} data */
+  function draw(data) {
+    if (data === shown) return;
+    shown = data;
+    const { name = "", head = [], lines } = data;
+    list.hidden = !lines;
+    list.setAttribute("aria-label", name);
+    list.replaceChildren();
+    let headed = false;
+    for (const { cells } of lines ?? []) {
+      const whole = cells.length === 1;
+      if (!whole && !headed) {
+        const title = make("p");
+        title.append(...spans(head));
+        list.append(title);
+      }
+      headed ||= !whole;
+      const button = makeButton(whole ? "gb-whole" : "");
+      button.append(...spans(cells));
+      list.append(button);
+    }
+  }
+
+  list.addEventListener("click", ({ target }) => {
+    const line = target instanceof Element && shown?.lines?.[indexOf(target.closest("button"))];
+    if (line) host.send(line.sent);
+  });
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!step) return;
+    buttons[indexOf(document.activeElement) + step]?.focus();
+    event.preventDefault();
+  });
+  return { draw };
 }
 
-function draw() {
-  let content = null;
-  try {
-    content = JSON.parse(props.value);
-  } catch {
-    // nothing to show
-  }
-  list.hidden = !content;
-  lines = content?.lines ?? [];
-  list.setAttribute("aria-label", content?.name ?? "");
-  list.replaceChildren();
-  let headed = false;
-  for (const line of lines) {
-    const whole = line.cells.length === 1;
-    if (!whole && !headed) list.append(cells(document.createElement("p"), content.head));
-    headed ||= !whole;
-    const button = cells(Object.assign(document.createElement("button"), { type: "button" }), line.cells);
-    button.classList.toggle("gb-whole", whole);
-    list.append(button);
-  }
-}
-
-list.addEventListener("click", (event) => {
-  const i = [].indexOf.call(buttons, event.target.closest("button"));
-  if (i >= 0) trigger("select", lines[i].sent);
-});
-list.addEventListener("keydown", (event) => {
-  const to = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-  if (!to) return;
-  buttons[[].indexOf.call(buttons, document.activeElement) + to]?.focus();
-  event.preventDefault();
-});
-watch("value", draw);
-draw();
+defineWidget("choices", mount, ({ value }) => parsed(value) ?? {});

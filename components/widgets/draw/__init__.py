@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gradio as gr
 
-from components.widgets.script import sent_once, widget
-
-_FOLDER = Path(__file__).parent
-_SCRIPT = (_FOLDER / "draw.js").read_text(encoding="utf-8")
-CSS = (_FOLDER / "draw.css").read_text(encoding="utf-8")
+from components.widgets.encoding import to_json
+from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-draw">
 <figcaption class="gb-says"></figcaption>
@@ -21,7 +16,6 @@ _TEMPLATE = """<figure class="gb-draw">
 <div class="gb-pieces" tabindex="0" role="group"></div>
 <div class="gb-ends" aria-hidden="true"><span>0</span><p aria-live="polite"></p><span>1</span></div>
 </figure>"""
-_CALL = sent_once("draw", _SCRIPT)
 
 
 class Piece(NamedTuple):
@@ -32,12 +26,21 @@ class Piece(NamedTuple):
 
 
 def draw(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
-    """The strip of a `draw_value`; any other string takes no room. Pointer and arrow keys tell what each piece is."""
-    return widget(value, _TEMPLATE, _CALL, elem_id)
+    """The strip of a `draw_value`; any other string takes no room. Pointer and arrow keys tell what each piece is.
+
+    Data of a view: `draw_data`; without a text it takes no room.
+    """
+    return widget("draw", elem_id, template=_TEMPLATE, view=view, value=value)
+
+
+def draw_data(
+    text: str, pieces: Sequence[Piece] = (), *, number: float = 0.0, place: int = 0, mark: str = ""
+) -> dict[str, Any]:
+    """What a strip shows: a sentence, and, where there are pieces, the number that fell on the `place`-th of them, with
+    the words at that mark."""
+    return {"text": text, "pieces": pieces, "number": number, "place": place, "mark": mark}
 
 
 def draw_value(text: str, pieces: Sequence[Piece] = (), *, number: float = 0.0, place: int = 0, mark: str = "") -> str:
-    """The string that a strip shows: a sentence, and, where there are pieces, the number that fell on the `place`-th of
-    them, with the words at that mark."""
-    content = {"text": text, "pieces": pieces, "number": number, "place": place, "mark": mark}
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    """The string of a `draw_data`."""
+    return to_json(draw_data(text, pieces, number=number, place=place, mark=mark))

@@ -1,58 +1,66 @@
-// Draws props.value, JSON of {text, pieces: [[end, says]], number, place, mark}.
-const root = element.querySelector(".gb-draw");
-const part = (name) => root.querySelector(`.gb-${name}`);
-const [strip, fell, says] = [part("pieces"), part("fell"), root.querySelector(".gb-ends p")];
-const boxes = strip.children;
-let value = null;
-let shown = -1; // the piece that is told of; -1: the one that was drawn
+/**
+ * The draw of one token: a distribution laid end to end from 0 to 1, and where the number fell on it.
+ * @typedef {object} Draw
+ * @property {string} [text]  the sentence above it; none: no draw to show
+ * @property {[number, string][]} [pieces]  where each ends, in 0..1, and what is said of it
+ * @property {number} [number]  the number that was drawn, in 0..1
+ * @property {number} [place]  the piece that it fell on
+ * @property {string} [mark]  the words at the number
+ */
 
-function parsed() {
-  try {
-    return JSON.parse(props.value);
-  } catch {
-    return null;
+import { find, make, parsed, setCount, setText } from "../dom.js";
+import { defineWidget } from "../runtime.js";
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root) {
+  const strip = find(root, ".gb-pieces");
+  const arrow = find(root, ".gb-fell");
+  const says = find(root, ".gb-ends p");
+  const boxes = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
+  /** @type {[number, string][]} */ let pieces = [];
+  let drawn = 0;
+  let told = -1; // the piece that is told of; -1: the one that was drawn
+
+  /** @param {number} i */
+  function tell(i) {
+    told = i;
+    [...boxes].forEach((box, j) => box.classList.toggle("gb-told", i === j));
+    setText(says, pieces[i < 0 ? drawn : i]?.[1] ?? "");
   }
-}
 
-function tell(i) {
-  shown = i;
-  const at = i < 0 ? value.place : i;
-  [...boxes].forEach((box, j) => box.classList.toggle("gb-told", i === j));
-  says.textContent = value.pieces[at]?.[1] ?? "";
-}
+  /** @param {Draw} data */
+  function draw({ text, pieces: given = [], number = 0, place = 0, mark = "" }) {
+    root.hidden = text === undefined;
+    if (text === undefined) return;
+    [pieces, drawn] = [given, place];
+    setText(find(root, ".gb-says"), text);
+    root.classList.toggle("gb-no-strip", pieces.length === 0);
+    strip.setAttribute("aria-label", `${text} ${mark}`);
+    setCount(strip, pieces.length, () => make("i"));
+    let start = 0;
+    pieces.forEach(([end], i) => {
+      const width = end - start;
+      boxes[i].style.width = `${100 * width}%`;
+      boxes[i].style.setProperty("--p", Math.min(1, 1.6 * width).toFixed(3));
+      boxes[i].classList.toggle("gb-drawn", i === drawn);
+      start = end;
+    });
+    arrow.style.setProperty("--at", `${100 * number}%`);
+    setText(find(arrow, "span"), mark);
+    tell(-1);
+  }
 
-function draw() {
-  value = parsed();
-  root.hidden = !value;
-  if (!value) return;
-  part("says").textContent = value.text;
-  root.classList.toggle("gb-no-strip", value.pieces.length === 0);
-  strip.setAttribute("aria-label", `${value.text} ${value.mark}`);
-  while (boxes.length > value.pieces.length) strip.lastChild.remove();
-  while (boxes.length < value.pieces.length) strip.append(document.createElement("i"));
-  let start = 0;
-  value.pieces.forEach(([end], i) => {
-    const width = end - start;
-    boxes[i].style.width = `${100 * width}%`;
-    boxes[i].style.setProperty("--p", Math.min(1, 1.6 * width).toFixed(3));
-    boxes[i].classList.toggle("gb-drawn", i === value.place);
-    start = end;
+  strip.addEventListener("pointermove", ({ target }) => tell([...boxes].findIndex((box) => box === target)));
+  strip.addEventListener("pointerleave", () => tell(-1));
+  strip.addEventListener("blur", () => tell(-1));
+  strip.addEventListener("keydown", (event) => {
+    const from = told < 0 ? drawn : told;
+    const to = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: boxes.length - 1, Escape: -1 }[event.key];
+    if (to === undefined) return;
+    tell(event.key === "Escape" ? -1 : Math.max(0, Math.min(boxes.length - 1, to)));
+    event.preventDefault();
   });
-  const share = `${100 * value.number}%`;
-  fell.style.setProperty("--at", share);
-  fell.querySelector("span").textContent = value.mark;
-  tell(-1);
+  return { draw };
 }
 
-strip.addEventListener("pointermove", (event) => tell([].indexOf.call(boxes, event.target)));
-strip.addEventListener("pointerleave", () => tell(-1));
-strip.addEventListener("blur", () => value && tell(-1));
-strip.addEventListener("keydown", (event) => {
-  const from = shown < 0 ? value.place : shown;
-  const to = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: boxes.length - 1, Escape: -1 }[event.key];
-  if (to === undefined) return;
-  tell(event.key === "Escape" ? -1 : Math.max(0, Math.min(boxes.length - 1, to)));
-  event.preventDefault();
-});
-watch("value", draw);
-draw();
+defineWidget("draw", mount, ({ value }) => parsed(value) ?? {});

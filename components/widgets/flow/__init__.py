@@ -1,25 +1,18 @@
-"""The flow: one picture of the whole machine, a row per token, from its embedding to the next token.
+"""The whole model in one picture: a row per token, from its embedding to the next token.
 
-The value is JSON; every strip and the weights travel as base64 of uint8. The texts of the selected row's numbers come
-with it, so that hovering asks the server nothing.
+Strips and weights travel as base64 of uint8. The texts of the selected row's numbers come with them, so that hovering
+asks the server nothing.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once, widget
-
-_FOLDER = Path(__file__).parent
-_SCRIPTS = ("colour.js", "picks.js", "place.js", "paint.js", "bare.js", "flow.js")
-_SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-CSS = (_FOLDER / "flow.css").read_text(encoding="utf-8")
+from components.widgets.encoding import to_base64, to_json
+from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-flow">
 <div class="gb-flow-scroll gb-sideways"><div class="gb-flow-stage">
@@ -38,24 +31,26 @@ PARTS = (
     *("tokens", "tok", "pos", "stack", "pre", "norm1", "q", "k", "weights", "v", "mix", "z", "att", "plus1", "mid"),
     *("norm2", "ff", "out", "plus2", "post", "fin", "next"),
 )  # from left to right; `stack` stands for the layers that are not opened
-_CALL = sent_once("flow", _SCRIPT)
 
 
-def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
+def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
     """The picture of a `flow_value`; any other string shows nothing.
 
-    A click or an arrow key raises `.select` with an `evt._data` of one of {"position"}, {"layer"}, {"head"}.
+    A click or an arrow key raises `.select` with a payload of one of {"position"}, {"layer"}, {"head"}.
+
+    Data of a view: labels and, all or none, the fields that `flow/scene.js` lists; `components.tabs.inside.views.flow`
+    makes them.
     """
-    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
+    return widget("flow", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
 
 
 def flow_value(content: dict[str, Any]) -> str:
     """The string that the flow shows; see `components.tabs.inside.views.flow`."""
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    return to_json(content)
 
 
 def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:
     """Base64 of uint8: -scale..scale onto 0..255 with zero at 127.5, or 0..scale onto 0..255; beyond is cut off."""
     share = np.clip(np.asarray(values, np.float64) / (scale or 1.0), -1.0 if signed else 0.0, 1.0)
     levels = np.round(127.5 + 127.5 * share if signed else 255 * share)
-    return base64.b64encode(levels.astype(np.uint8).tobytes()).decode()
+    return to_base64(levels.astype(np.uint8))

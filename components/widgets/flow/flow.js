@@ -1,275 +1,241 @@
-// The flow: keeps the newest value, paints it when something changed, and answers the pointer without the server.
-const root = element.querySelector(".gb-flow");
-const find = (name) => root.querySelector(name);
-const [scroller, stage, canvas, tip] = [".gb-flow-scroll", ".gb-flow-stage", "canvas", ".gb-flow-tip"].map(find);
-const [laneMark, columnMark] = [".gb-flow-lane", ".gb-flow-column"].map(find);
-const [parts, layerPick, headPicks] = [".gb-flow-parts", ".gb-flow-layer", ".gb-flow-heads"].map(find);
-const [says, note] = ["figcaption .gb-says", "figcaption .gb-note"].map(find);
-const still = matchMedia("(prefers-reduced-motion: reduce)");
-const GLIDE = 150; // ms
-let scene = null;
-let hot = null; // {part, row, layer} under the pointer or the focus
-let [frame, moving, stale] = [0, 0, true];
-const label = (name) => props.labels?.[name] ?? "";
+/**
+ * The whole model in one picture: a row per token, from its embedding to the next token. Pointer and focus are answered
+ * without the server. Its data are described in scene.js.
+ */
 
-// One row of pixels a token.
-function image(strip, rows, map) {
-  const levels = bytes(strip.data);
-  const made = Object.assign(document.createElement("canvas"), { width: strip.bins, height: rows });
-  const context = made.getContext("2d");
-  const pixels = context.createImageData(strip.bins, rows);
-  new Uint32Array(pixels.data.buffer).set(Uint32Array.from(levels, (level) => map[level]));
-  context.putImageData(pixels, 0, 0);
-  return made;
-}
+import { sizedContext } from "../canvas.js";
+import { find, make, makeButton, modified, parsed, setCount, setText } from "../dom.js";
+import { decimal, percent } from "../numbers.js";
+import { drawHeadPicks, drawLayerPick } from "../picks.js";
+import { createRequests } from "../requests.js";
+import { defineWidget } from "../runtime.js";
+import { ATTENTION, HEAD, NARROWEST, TARGET } from "./layout.js";
+import { paint } from "./paint.js";
+import { bottom, centre, fitScene, makeScene, right, shapeOf } from "./scene.js";
 
-function themeColours(value) {
-  const names = { q: "head-previous-token", k: "head-duplicate-token", v: "head-same-token" };
-  for (const name of ["surface", "card", "text", "muted", "line", "accent", "before", "after"]) names[name] = name;
-  const colours = Object.fromEntries(Object.entries(names).map(([name, from]) => [name, css(from)]));
-  return { ...colours, head: headColour(value.head, value.n_head) };
-}
+/** @typedef {import("./scene.js").Flow} Flow */
+/** @typedef {import("./scene.js").Scene} Scene */
+/** @typedef {{part: string, row?: number, layer?: number, x?: number, y?: number}} Spot  a part, a row of it, a closed layer; px of the pointer */
 
-function build() {
-  const value = parsed(props.value);
-  root.classList.toggle("gb-nothing", !value?.tokens);
-  says.textContent = value?.text ?? "";
-  note.textContent = value?.keys ?? label("keys");
-  parts.setAttribute("aria-label", value?.name ?? label("name"));
-  layerPick.hidden = headPicks.hidden = Boolean(value?.bare); // nothing to pick where every part is an identity
-  if (!value?.tokens) return (scene = null);
-  const rows = value.tokens.length;
-  const map = ramp(Array.from({ length: 9 }, (_, i) => css(`div-${i}`)));
-  const images = {};
-  for (const [name, strip] of Object.entries(value.strips)) images[name] = image(strip, rows, map);
-  value.stack.forEach((strip, layer) => (images[`layer${layer}`] = image(strip, rows, map)));
-  const [mono, sans] = [css("mono"), css("sans")];
-  const fonts = { token: `13px ${mono}`, strong: `600 13px ${mono}`, name: `500 12px ${sans}`, title: `600 13px ${sans}`, note: `11px ${sans}`, shape: `11px ${mono}` };
-  const before = scene;
-  const heights = rowHeights(value);
-  answered();
-  scene = {
-    value, images, fonts, labels: props.labels ?? {}, weights: bytes(value.weights ?? ""), colours: themeColours(value),
-    goal: { heights, tops: rowTops(heights) }, heights, tops: rowTops(heights),
-  };
-  const total = heights.reduce((sum, height) => sum + height, 0);
-  scene.height = Math.max(HEAD + total + FOOT, HEAD + 8 * BAR + FOOT);
-  glideFrom(before);
-  picks(value, layerPick, headPicks);
-}
+const GLIDE = 150; // ms that rows take to their new places
 
-// Rows that stay start from where they were.
-function glideFrom(before) {
-  moving = 0;
-  if (!before || before.value.doc !== scene.value.doc || still.matches) return;
-  const shift = scene.value.start - before.value.start;
-  const old = (list, row, other) => before[list][row + shift] ?? other;
-  scene.from = {
-    heights: scene.goal.heights.map((height, row) => old("heights", row, height)),
-    tops: scene.goal.tops.map((top, row) => old("tops", row, top)),
-  };
-  if (scene.goal.heights.some((height, row) => height !== scene.from.heights[row])) moving = performance.now();
-}
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const { t } = host;
+  const [scroller, stage, parts] = [".gb-flow-scroll", ".gb-flow-stage", ".gb-flow-parts"].map((name) => find(root, name));
+  const [laneMark, columnMark, tip] = [".gb-flow-lane", ".gb-flow-column", ".gb-flow-tip"].map((name) => find(root, name));
+  const [layerPick, headPicks] = [".gb-flow-layer", ".gb-flow-heads"].map((name) => find(root, name));
+  const canvas = find(root, "canvas", HTMLCanvasElement);
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const requests = createRequests(host.send);
+  /** @type {Partial<Flow> | null} */ let shown = null;
+  let dark = false;
+  /** @type {Scene | null} */ let scene = null;
+  /** @type {import("./scene.js").Rows | null} */ let from = null; // where the rows come from while they move
+  let moving = 0; // since when, in ms
+  /** @type {Spot | null} */ let hot = null; // under the pointer or the focus
+  /** @type {CanvasRenderingContext2D} */ let context;
 
-function step(now) {
-  const share = moving ? Math.min(1, (now - moving) / GLIDE) : 1;
-  const eased = 1 - (1 - share) ** 3;
-  for (const list of ["heights", "tops"]) {
-    scene[list] = scene.goal[list].map((goal, row) => (share < 1 ? scene.from[list][row] + (goal - scene.from[list][row]) * eased : goal));
+  /** @param {Partial<Flow>} data */
+  function draw(data) {
+    if (data !== shown) requests.answered(data);
+    const again = data === shown && dark === host.dark;
+    [shown, dark] = [data, host.dark];
+    root.classList.toggle("gb-nothing", !data.tokens);
+    setText(find(root, ".gb-flow-scale"), t("scale"));
+    setText(find(root, "figcaption .gb-says"), data.text ?? "");
+    setText(find(root, "figcaption .gb-note"), data.keys ?? t("keys"));
+    parts.setAttribute("aria-label", data.name ?? t("name"));
+    layerPick.hidden = headPicks.hidden = Boolean(data.bare); // nothing to pick where every part is an identity
+    if (!data.tokens) scene = null;
+    else if (!again) build(/** @type {Flow} */ (data));
+    if (!scene || scroller.clientWidth < 50) return;
+    if (scene.width !== Math.max(NARROWEST, scroller.clientWidth)) fit(scene);
+    step(scene);
+    paint(context, scene);
+    if (moving) host.redraw();
+    else if (hot) point(hot.x === undefined || hot.y === undefined ? hot : spotAt(hot.x, hot.y), true);
   }
-  if (share === 1) moving = 0;
-}
 
-function size() {
-  scene.width = Math.max(NARROWEST, scroller.clientWidth);
-  scene.place = columns(scene.value, scene.width);
-  const ratio = Math.max(1, window.devicePixelRatio || 1);
-  stage.style.width = `${scene.width}px`;
-  stage.style.height = `${scene.height}px`;
-  canvas.width = Math.round(scene.width * ratio);
-  canvas.height = Math.round(scene.height * ratio);
-  canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
-  const bars = 8 * BAR;
-  const y = scene.goal.tops[scene.value.selected - scene.value.start] + ROW / 2;
-  scene.barsTop = Math.max(HEAD, Math.min(y - bars / 2, scene.height - FOOT - bars));
-  placeParts();
-}
-
-function draw(now) {
-  frame = 0;
-  if (stale) build();
-  if (!scene) return (stale = false);
-  if (scroller.clientWidth < 50) return; // a closed tab
-  if (stale || scene.width !== Math.max(NARROWEST, scroller.clientWidth)) {
-    size();
-    stale = true;
+  /** @param {Flow} data */
+  function build(data) {
+    const before = scene;
+    scene = makeScene(data, root, host);
+    glide(before, scene);
+    drawLayerPick(layerPick, data, t("layer"), requests.want);
+    drawHeadPicks(headPicks, data, host.dark, t("head"), requests.want);
   }
-  stale = false;
-  step(now);
-  paint(canvas.getContext("2d"), scene);
-  if (moving) schedule();
-  else if (hot) point(hot.x === undefined ? hot : spotAt(hot.x, hot.y), true);
-}
 
-function schedule() {
-  frame ||= requestAnimationFrame(draw);
-}
-
-function refresh() {
-  stale = true;
-  schedule();
-}
-
-// Where a part stands: a strip, a gap where something happens, or all layers that are closed.
-function range(part) {
-  const { place, value } = scene;
-  if (part !== "stack") return place[part];
-  const closed = Object.keys(place).filter((name) => name.startsWith("layer")).map((name) => place[name]);
-  return hot?.layer !== undefined ? place[`layer${hot.layer}`] : closed[value.layer ? 0 : closed.length - 1];
-}
-
-function mark(node, box) {
-  node.hidden = !box;
-  if (!box) return;
-  for (const [side, length] of Object.entries(box)) node.style[side] = `${length}px`;
-}
-
-function highlight() {
-  const lane = hot?.row !== undefined && hot.part !== "next";
-  mark(laneMark, lane && { top: scene.tops[hot.row], height: scene.heights[hot.row], width: right(scene.place.fin) });
-  const column = hot && range(hot.part);
-  mark(columnMark, column && { left: column.x - 4, width: column.w + 8, top: HEAD - 4, height: bottom(scene) - HEAD + 8 });
-}
-
-function under(event) {
-  const at = canvas.getBoundingClientRect();
-  return spotAt(event.clientX - at.left, event.clientY - at.top);
-}
-
-function spotAt(x, y) {
-  if (!scene?.place || y < HEAD - 44) return null;
-  const found = Object.entries(scene.place).find(([, column]) => x >= column.x - 1 && x <= right(column) + 1 && column.w);
-  if (!found) return null;
-  const row = scene.tops.findIndex((top, i) => y >= top && y < top + scene.heights[i]);
-  const layer = found[0].startsWith("layer") ? Number(found[0].slice(5)) : undefined;
-  return { part: layer === undefined ? found[0] : "stack", row: row < 0 ? undefined : row, layer, x, y };
-}
-
-function shapeOf(part) {
-  const { value } = scene;
-  const strip = value.strips[part];
-  if (part === "weights") return `1 × ${value.n_head} × ${value.total} × ${value.total}`;
-  if (!strip) return "";
-  if (part === "pos") return `${value.total} × ${strip.width}`;
-  return `1 ×${"qkvz".includes(part) ? ` ${value.n_head} ×` : ""} ${value.total} × ${strip.width}`;
-}
-
-// [title, sentence, formula, the numbers of the pair, shape and scale]
-function words(spot) {
-  const { value } = scene;
-  const open = spot.layer === undefined ? (value.layer ? 0 : value.n_layer - 1) : spot.layer;
-  const text = value.words[spot.part] ?? fill(label("stack"), { n: open, norm: value.norms[open] });
-  const lines = (text ?? "").split("\n");
-  const selected = value.selected - value.start;
-  let pair = "";
-  if (spot.row !== undefined && ATTENTION.includes(spot.part)) {
-    const names = { query: `“${value.tokens[selected]}”`, key: `“${value.tokens[spot.row]}”`, hs: value.head_size };
-    const numbers = { score: decimal(value.scores[spot.row]), weight: percent(value.row[spot.row]) };
-    pair = fill(label(spot.row > selected ? "later" : "pair"), { ...names, ...numbers });
-  } else if (spot.row !== undefined && spot.row !== selected && spot.part !== "next") {
-    pair = `${value.start + spot.row}: “${value.tokens[spot.row]}”`;
+  /** Rows that stay begin where they were. @param {Scene | null} before @param {Scene} after */
+  function glide(before, after) {
+    [moving, from] = [0, null];
+    if (!before || before.data.doc !== after.data.doc || still.matches) return;
+    const shift = after.data.start - before.data.start;
+    const { heights, tops } = after.goal;
+    from = { heights: heights.map((height, row) => before.heights[row + shift] ?? height), tops: tops.map((top, row) => before.tops[row + shift] ?? top) };
+    if (heights.some((height, row) => height !== from?.heights[row])) moving = performance.now();
   }
-  const scale = value.strips[spot.part] ? fill(label("full"), { scale: value.strips[spot.part].scale }) : "";
-  return [...lines, pair, [shapeOf(spot.part), scale].filter(Boolean).join(" · ")];
-}
 
-function writeTip() {
-  const tags = ["strong", "p", "code", "code", "small"];
-  tip.hidden = !hot;
-  if (!hot) return;
-  const lines = words(hot).map((text, i) => text && Object.assign(document.createElement(tags[i]), { textContent: text }));
-  tip.replaceChildren(...lines.filter(Boolean));
-}
-
-function placeTip() {
-  const [around, at] = [root.getBoundingClientRect(), canvas.getBoundingClientRect()];
-  const column = range(hot.part);
-  const x = (hot.x ?? (column ? column.x + column.w / 2 : 0)) + at.left - around.left;
-  const y = (hot.y ?? HEAD + 40) + at.top - around.top;
-  const left = x + 20 + tip.offsetWidth > around.width ? x - tip.offsetWidth - 20 : x + 20;
-  const top = Math.max(0, y - tip.offsetHeight - 12);
-  tip.style.transform = `translate(${Math.max(0, Math.min(left, around.width - tip.offsetWidth))}px, ${top}px)`;
-}
-
-function point(spot, always = false) {
-  const same = !always && hot && spot && hot.part === spot.part && hot.row === spot.row && hot.layer === spot.layer;
-  hot = scene?.place ? spot : null;
-  if (!same) {
-    highlight();
-    writeTip();
+  /** @param {Scene} of */
+  function step(of) {
+    const share = moving ? Math.min(1, (performance.now() - moving) / GLIDE) : 1;
+    const eased = 1 - (1 - share) ** 3;
+    for (const list of /** @type {const} */ (["heights", "tops"])) {
+      of[list] = of.goal[list].map((goal, row) => (from && share < 1 ? from[list][row] + (goal - from[list][row]) * eased : goal));
+    }
+    if (share === 1) moving = 0;
   }
-  if (hot) placeTip();
-}
 
-function select(name, number, limit) {
-  if (scene?.value.bare && name !== "position") return; // in a skeleton there is nothing to open
-  if (scene && number >= 0 && number < limit) want({ [name]: number });
-}
+  /** @param {Scene} of */
+  function fit(of) {
+    fitScene(of, scroller.clientWidth);
+    Object.assign(stage.style, { width: `${of.width}px`, height: `${of.height}px` });
+    context = sizedContext(canvas, of.width, of.height);
+    placeParts(of);
+  }
 
-const asSentence = (line) => (/[.。!?！？]$/.test(line) ? line : `${line}.`);
+  /** Where a part stands: a strip, a gap where something happens, or the layers that are closed. @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./layout.js").Column | undefined} */
+  function columnOf({ place, data }, { part, layer }) {
+    if (part !== "stack") return place[part];
+    const closed = Object.keys(place).filter((name) => name.startsWith("layer")).map((name) => place[name]);
+    return layer !== undefined ? place[`layer${layer}`] : closed[data.layer ? 0 : closed.length - 1];
+  }
 
-// Buttons over the picture, for the keyboard and for screen readers.
-function placeParts() {
-  const names = Object.keys(scene.value.words);
-  if (!names.includes("stack")) names.splice(names.indexOf("pre"), 0, "stack");
-  while (parts.children.length > names.length) parts.lastChild.remove();
-  while (parts.children.length < names.length) parts.append(Object.assign(document.createElement("button"), { type: "button" }));
-  names.forEach((name, i) => {
-    const [button, column] = [parts.children[i], range(name)];
-    button.dataset.part = name;
-    button.hidden = !column;
-    if (!column) return;
-    button.style.left = `${column.x - 4}px`;
-    button.style.width = `${Math.max(TARGET, column.w + 8)}px`;
-    button.setAttribute("aria-label", words({ part: name }).filter(Boolean).map(asSentence).join(" "));
+  /** @param {HTMLElement} node @param {Record<string, number> | undefined} box px */
+  function mark(node, box) {
+    node.hidden = !box;
+    for (const [side, length] of Object.entries(box ?? {})) node.style.setProperty(side, `${length}px`);
+  }
+
+  /** @param {Scene} of */
+  function highlight(of) {
+    const row = hot && hot.part !== "next" ? hot.row : undefined;
+    mark(laneMark, row === undefined ? undefined : { top: of.tops[row], height: of.heights[row], width: right(of.place.fin) });
+    const column = hot ? columnOf(of, hot) : undefined;
+    mark(columnMark, column && { left: column.x - 4, width: column.w + 8, top: HEAD - 4, height: bottom(of) - HEAD + 8 });
+  }
+
+  /** @param {number} x @param {number} y @returns {Spot | null} */
+  function spotAt(x, y) {
+    if (!scene || y < HEAD - 44) return null;
+    const { place, tops, heights } = scene;
+    const found = Object.entries(place).find(([, column]) => x >= column.x - 1 && x <= right(column) + 1 && column.w);
+    if (!found) return null;
+    const row = tops.findIndex((top, i) => y >= top && y < top + heights[i]);
+    const layer = found[0].startsWith("layer") ? Number(found[0].slice(5)) : undefined;
+    return { part: layer === undefined ? found[0] : "stack", row: row < 0 ? undefined : row, layer, x, y };
+  }
+
+  /** @param {MouseEvent} event */
+  function under(event) {
+    const at = canvas.getBoundingClientRect();
+    return spotAt(event.clientX - at.left, event.clientY - at.top);
+  }
+
+  /** What is said of a spot: title, sentence, formula, the numbers of the pair, shape and scale. @param {Scene} of @param {Spot} spot */
+  function words({ data, chosen }, { part, row, layer }) {
+    const open = layer ?? (data.layer ? 0 : data.n_layer - 1);
+    const lines = (data.words[part] ?? t("stack", { n: open, norm: data.norms[open] })).split("\n");
+    let pair = "";
+    if (row !== undefined && ATTENTION.includes(part)) {
+      const names = { query: `“${data.tokens[chosen]}”`, key: `“${data.tokens[row]}”`, hs: data.head_size };
+      const numbers = { score: decimal(data.scores[row]), weight: percent(data.row[row]) };
+      pair = t(row > chosen ? "later" : "pair", { ...names, ...numbers });
+    } else if (row !== undefined && row !== chosen && part !== "next") {
+      pair = `${data.start + row}: “${data.tokens[row]}”`;
+    }
+    const scale = data.strips[part] ? t("full", { scale: data.strips[part].scale }) : "";
+    return [...lines, pair, [shapeOf(data, part), scale].filter(Boolean).join(" · ")];
+  }
+
+  /** @param {Scene} of */
+  function writeTip(of) {
+    const tags = /** @type {const} */ (["strong", "p", "code", "code", "small"]);
+    tip.hidden = !hot;
+    if (!hot) return;
+    const lines = words(of, hot).map((text, i) => (text ? make(tags[i], "", text) : null));
+    tip.replaceChildren(...lines.filter((line) => line !== null));
+  }
+
+  /** @param {Scene} of @param {Spot} spot */
+  function placeTip(of, spot) {
+    const [around, at] = [root.getBoundingClientRect(), canvas.getBoundingClientRect()];
+    const column = columnOf(of, spot);
+    const x = (spot.x ?? (column ? centre(column) : 0)) + at.left - around.left;
+    const y = (spot.y ?? HEAD + 40) + at.top - around.top;
+    const left = x + 20 + tip.offsetWidth > around.width ? x - tip.offsetWidth - 20 : x + 20;
+    const top = Math.max(0, y - tip.offsetHeight - 12);
+    tip.style.transform = `translate(${Math.max(0, Math.min(left, around.width - tip.offsetWidth))}px, ${top}px)`;
+  }
+
+  /** @param {Spot | null} spot @param {boolean} [always] also where it is the spot of before */
+  function point(spot, always = false) {
+    const same = !always && hot && spot && hot.part === spot.part && hot.row === spot.row && hot.layer === spot.layer;
+    hot = scene ? spot : null;
+    if (!scene) return;
+    if (!same) {
+      highlight(scene);
+      writeTip(scene);
+    }
+    if (hot) placeTip(scene, hot);
+  }
+
+  /** @param {"position" | "layer" | "head"} name @param {number} number @param {number} limit */
+  function select(name, number, limit) {
+    if (scene?.data.bare && name !== "position") return; // in a skeleton there is nothing to open
+    if (number >= 0 && number < limit) requests.want({ [name]: number });
+  }
+
+  const asSentence = (/** @type {string} */ line) => (/[.。!?！？]$/.test(line) ? line : `${line}.`);
+
+  /** Buttons over the picture, for the keyboard and for screen readers. @param {Scene} of */
+  function placeParts(of) {
+    const names = Object.keys(of.data.words);
+    if (!names.includes("stack")) names.splice(names.indexOf("pre"), 0, "stack");
+    setCount(parts, names.length, () => makeButton(""));
+    names.forEach((part, i) => {
+      const [button, column] = [/** @type {HTMLElement} */ (parts.children[i]), columnOf(of, { part })];
+      button.dataset.part = part;
+      button.hidden = !column;
+      if (!column) return;
+      button.style.left = `${column.x - 4}px`;
+      button.style.width = `${Math.max(TARGET, column.w + 8)}px`;
+      button.setAttribute("aria-label", words(of, { part }).filter(Boolean).map(asSentence).join(" "));
+    });
+    layerPick.style.left = `${of.place.open.x + 12}px`;
+    if (of.place.weights) headPicks.style.left = `${of.place.weights.x}px`;
+  }
+
+  canvas.addEventListener("pointermove", (event) => point(under(event)));
+  canvas.addEventListener("pointerleave", () => point(null));
+  canvas.addEventListener("click", (event) => {
+    const spot = under(event);
+    if (!scene || !spot) return;
+    const { data } = scene;
+    if (spot.layer !== undefined) select("layer", spot.layer, data.n_layer);
+    else if (spot.row !== undefined && spot.part !== "next") select("position", data.start + spot.row, data.total);
   });
-  layerPick.style.left = `${scene.place.open.x + 12}px`;
-  if (scene.place.weights) headPicks.style.left = `${scene.place.weights.x}px`;
+  parts.addEventListener("focusin", ({ target }) => {
+    const part = target instanceof HTMLElement && target.dataset.part;
+    if (!scene || !part) return;
+    const column = columnOf(scene, { part });
+    const room = scroller.clientWidth;
+    if (column) scroller.scrollLeft = Math.min(Math.max(scroller.scrollLeft, right(column) + 40 - room), Math.max(0, column.x - 40));
+    point({ part });
+  });
+  parts.addEventListener("focusout", () => point(null));
+  parts.addEventListener("keydown", (event) => {
+    const move = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (event.key === "Escape") return point(null);
+    if (!move || !scene || !(event.target instanceof HTMLElement) || modified(event)) return;
+    event.preventDefault();
+    const { selected, total, layer, n_layer, head, n_head } = scene.data;
+    const upright = event.key === "ArrowUp" || event.key === "ArrowDown";
+    const name = upright ? "position" : ATTENTION.includes(event.target.dataset.part ?? "") ? "head" : "layer";
+    const [now, limit] = { position: [selected, total], head: [head, n_head], layer: [layer, n_layer] }[name];
+    select(name, (requests.wanted()[name] ?? now) + move, limit);
+  });
+  return { draw };
 }
 
-function relabel() {
-  find(".gb-flow-scale").textContent = label("scale");
-  refresh();
-}
-
-canvas.addEventListener("pointermove", (event) => point(under(event)));
-canvas.addEventListener("pointerleave", () => point(null));
-canvas.addEventListener("click", (event) => {
-  const spot = under(event);
-  if (spot?.layer !== undefined) select("layer", spot.layer, scene.value.n_layer);
-  else if (spot?.row !== undefined && spot.part !== "next") select("position", scene.value.start + spot.row, scene.value.total);
-});
-parts.addEventListener("focusin", (event) => {
-  const part = event.target.dataset.part;
-  const column = scene && range(part);
-  if (column) scroller.scrollLeft = Math.min(Math.max(scroller.scrollLeft, right(column) + 40 - scroller.clientWidth), Math.max(0, column.x - 40));
-  point({ part });
-});
-parts.addEventListener("focusout", () => point(null));
-parts.addEventListener("keydown", (event) => {
-  const move = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (event.key === "Escape") return point(null);
-  if (!move || !scene || event.ctrlKey || event.metaKey || event.altKey) return;
-  event.preventDefault();
-  const { value } = scene;
-  const upright = event.key === "ArrowUp" || event.key === "ArrowDown";
-  const name = upright ? "position" : ATTENTION.includes(event.target.dataset.part) ? "head" : "layer";
-  const [now, limit] = { position: [value.selected, value.total], head: [value.head, value.n_head], layer: [value.layer, value.n_layer] }[name];
-  select(name, (wanted[name] ?? now) + move, limit);
-});
-
-watch("value", refresh);
-watch("labels", relabel);
-new ResizeObserver(() => scene?.width !== Math.max(NARROWEST, scroller.clientWidth) && schedule()).observe(scroller);
-onTheme(refresh);
-relabel();
+defineWidget("flow", mount, ({ value, labels }) => ({ ...parsed(value), labels }));

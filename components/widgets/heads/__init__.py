@@ -5,23 +5,17 @@ While a text grows, only new rows of pixels travel: the browser keeps those that
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once, widget
+from components.widgets.encoding import to_base64, to_json
+from components.widgets.widget import widget
 
-_FOLDER = Path(__file__).parent
-_SCRIPT = "".join(
-    path.read_text(encoding="utf-8") for path in (_FOLDER.parent / "flow" / "colour.js", _FOLDER / "heads.js")
-)
-CSS = (_FOLDER / "heads.css").read_text(encoding="utf-8")
 LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # pixels of a thumbnail's side; bytes of all together
+FULL = 65535  # what stands for 1
 NEAR = 128  # pixels of the side of the one that is looked at
 
 _TEMPLATE = """<figure class="gb-heads">
@@ -35,24 +29,37 @@ _TEMPLATE = """<figure class="gb-heads">
 </div>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
-_CALL = sent_once("heads", _SCRIPT)
 
 
-def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
+def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
     """The overview of a `heads_value` or `growing_value`; any other string takes no room.
 
-    A click, Enter or Space raises `.select` with an `evt._data` of {"layer", "head"}; a value that builds on rows which
+    A click, Enter or Space raises `.select` with a payload of {"layer", "head"}; a value that builds on rows which
     the browser does not hold, one of {"whole"}. A rest on a head whose tokens are more than its pixels raises `.input`
     with {"layer", "head"}: the answer is a `near_value` for the property `near`.
+
+    Data of a view: `heads_data`, closer (a `closer_data`, or None), labels; without n_layer it takes no room.
     """
-    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {}, near="")
+    return widget("heads", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {}, near="")
+
+
+def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
+    """What the widget shows of all heads. rows: of pixels, each (n_layer, n_head, row + 1) of uint8, 255 for 1; those that
+    are finished do not change as the text grows.
+
+    shares: (n_layer, n_head, 3), the mean weight on the first token, on the one before, and on the token itself.
+    content: the selected "layer" and "head", how many "tokens" there are, and "text", the sentence that says the same.
+    """
+    n_layer, n_head, _ = shares.shape
+    packed = to_base64(np.round(FULL * shares).astype(np.uint16))
+    size = {"n_layer": n_layer, "n_head": n_head, "side": len(rows)}
+    return {**content, **size, "shares": packed, "rows": [to_base64(row) for row in rows]}
 
 
 def heads_value(thumbnails: np.ndarray, shares: np.ndarray, content: dict[str, Any]) -> str:
     """What the widget shows of pictures that do not grow: weights in 0..1, (n_layer, n_head, side, side).
 
-    shares: (n_layer, n_head, 3), the mean weight on the first token, on the one before, and on the token itself.
-    content: the selected "layer" and "head", and "text", the sentence that says the same.
+    shares, content: as for `heads_data`.
     """
     levels = np.round(255 * thumbnails).astype(np.uint8)
     rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
@@ -61,30 +68,25 @@ def heads_value(thumbnails: np.ndarray, shares: np.ndarray, content: dict[str, A
 
 
 def growing_value(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any], *, whole: bool) -> str:
-    """The same for pictures that grow. rows: of pixels, each (n_layer, n_head, row + 1) of uint8.
-
-    The "first" rows of content are sent only where `whole`, and are known again by its "key". content has besides how
-    many "tokens" there are, and the "near" that `near_value` names.
-    """
-    n_layer, n_head, _ = shares.shape
-    first, levels = content["first"], np.round(65535 * shares).astype("<u2")
-    value = {**content, "n_layer": n_layer, "n_head": n_head, "side": len(rows), "shares": _base64(levels)}
-    value["rows"] = _base64(*rows[first:])
+    """The string for pictures that grow: the "first" rows of content are sent only where `whole`, and are known again by
+    its "key". "near" names the text for `near_value`."""
+    value = heads_data(rows, shares, content)
+    value["rows"] = to_base64(*rows[content["first"] :])
     if whole:
-        value["base"] = _base64(*rows[:first])
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+        value["base"] = to_base64(*rows[: content["first"]])
+    return to_json(value)
+
+
+def closer_data(weights: np.ndarray, layer: int, head: int) -> dict[str, Any]:
+    """One head in more pixels: weights (T, T) in 0..1."""
+    side = min(NEAR, len(weights))
+    levels = np.round(255 * max_pooled(weights, side)).astype(np.uint8)
+    return {"layer": layer, "head": head, "side": side, "rows": to_base64(*(levels[i, : i + 1] for i in range(side)))}
 
 
 def near_value(weights: np.ndarray, layer: int, head: int, near: str) -> str:
-    """One head in more pixels: weights (T, T) in 0..1. near: says of which text, as the content of the overview."""
-    side = min(NEAR, len(weights))
-    levels = np.round(255 * max_pooled(weights, side)).astype(np.uint8)
-    rows = _base64(*(levels[row, : row + 1] for row in range(side)))
-    return json.dumps({"layer": layer, "head": head, "near": near, "side": side, "rows": rows}, separators=(",", ":"))
-
-
-def _base64(*arrays: np.ndarray) -> str:
-    return base64.b64encode(b"".join(array.tobytes() for array in arrays)).decode()
+    """The string of a `closer_data`. near: says of which text, as the content of the overview."""
+    return to_json({**closer_data(weights, layer, head), "near": near})
 
 
 def largest_side(n_layer: int, n_head: int) -> int:

@@ -1,203 +1,201 @@
-// The overview of all heads: thumbnails on one canvas, one of them larger beside it.
-const root = element.querySelector(".gb-heads");
-const grid = root.querySelector(".gb-heads-grid");
-const canvas = grid.querySelector("canvas");
-const [selectedMark, spotMark] = grid.querySelectorAll(".gb-heads-mark");
-const large = root.querySelector(".gb-heads-large");
-const [GAP, EDGE, BESIDE, TALLEST] = [4, 26, 360, 560]; // px
+/**
+ * All heads at a glance: thumbnails on one canvas, one of them larger beside it.
+ * @typedef {object} Heads
+ * @property {number} [n_layer]  none: nothing is shown
+ * @property {number} [n_head]
+ * @property {number} [layer]  the selected head
+ * @property {number} [head]
+ * @property {number} [side]  pixels of a thumbnail
+ * @property {number} [tokens]
+ * @property {string[]} [rows]  base64; put together, row after row of pixels, each row + 1 levels for every head
+ * @property {string} [shares]  base64 of uint16, 65535 for 1: for each head on the first token, the one before, itself
+ * @property {string} [text]  the sentence that says the same
+ * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head in more pixels
+ * @property {string} [incomplete]  names rows that are missing here
+ * @property {Record<string, string>} [labels]
+ */
+
+import { bytes } from "../bytes.js";
+import { contextOf, picture, sizedContext } from "../canvas.js";
+import { headColour, mapTo, themed } from "../colours.js";
+import { find, modified, parsed, setText } from "../dom.js";
+import { percent } from "../numbers.js";
+import { defineWidget } from "../runtime.js";
+import { gridLayout, headPictures, joined } from "./pixels.js";
+
 const REST = 80; // ms on a head before it is asked for in more pixels
-let value = null;
-let base = null; // the rows of pixels that are finished, and the key that they go by
-let asked = ""; // the last key that was missing
-let shares = []; // of each head: on the first token, on the one before, on itself; 65535 for 1
-let images = [];
-let cell = 0;
-let spot = null; // [layer, head] under the pointer or chosen by the keys; null: the selected one
-let near = null; // one head in more pixels: {layer, head, near, picture}
-let [frame, stale, resting] = [0, true, 0];
-const label = (name) => props.labels?.[name] ?? "";
+const FULL = 65535;
+/** @type {Record<string, [number, number]>} */
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-function thumbnail(levels, side, map) {
-  const made = Object.assign(document.createElement("canvas"), { width: side, height: side });
-  const context = made.getContext("2d");
-  const pixels = context.createImageData(side, side);
-  const out = new Uint32Array(pixels.data.buffer);
-  for (let i = 0; i < side * side; i += 1) out[i] = map[Math.round(Math.sqrt(255 * levels[i]))]; // faint weights stay visible
-  context.putImageData(pixels, 0, 0);
-  return made;
-}
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const { t } = host;
+  const [grid, large] = [find(root, ".gb-heads-grid"), find(root, ".gb-heads-large")];
+  const [canvas, target] = [grid, large].map((around) => find(around, "canvas", HTMLCanvasElement));
+  const [selectedMark, spotMark] = /** @type {NodeListOf<HTMLElement>} */ (grid.querySelectorAll(".gb-heads-mark"));
+  /** @type {Heads | null} */ let shown = null;
+  let dark = false;
+  let size = { n_layer: 0, n_head: 0, side: 0, tokens: 0 };
+  let selected = [0, 0];
+  let shares = new Uint16Array();
+  /** @type {HTMLCanvasElement[]} */ let images = [];
+  /** @type {{layer: number, head: number, image: HTMLCanvasElement} | null} */ let closer = null;
+  let layout = gridLayout(0, 1, 1);
+  /** @type {number[] | null} */ let spot = null; // under the pointer or chosen by the keys; null: the selected one
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ let resting;
+  /** @type {string | undefined} */ let asked; // the missing rows that the server was asked for
 
-const colours = (head) => ramp([css("surface"), headColour(head, value.n_head)]);
+  const map = (/** @type {number} */ head) => mapTo(root, headColour(head, size.n_head, host.dark));
 
-// Puts rows of pixels, each of them row + 1 levels for every head, where they belong in the heads' pictures.
-function spread(pictures, side, data, from) {
-  let at = 0;
-  for (let row = from; at < data.length; row += 1) {
-    for (const levels of pictures) {
-      levels.set(data.subarray(at, at + row + 1), row * side);
-      at += row + 1;
+  /** Faint weights stay visible. @param {Uint8Array} levels @param {number} side @param {Uint32Array} colours */
+  const thumbnail = (levels, side, colours) => picture(side, side, (i) => colours[Math.round(Math.sqrt(255 * levels[i]))]);
+
+  /** @param {Heads} data */
+  function build(data) {
+    const { n_layer = 0, n_head = 0, side = 0, tokens = 0, rows = [], shares: packed = "" } = data;
+    size = { n_layer, n_head, side, tokens };
+    selected = [data.layer ?? 0, data.head ?? 0];
+    if (spot && (spot[0] >= n_layer || spot[1] >= n_head)) spot = null;
+    shares = new Uint16Array(bytes(packed).buffer);
+    if (rows === shown?.rows && dark === host.dark) return;
+    const maps = Array.from({ length: n_head }, (_, head) => map(head));
+    const pictures = headPictures(joined(rows.map(bytes)), n_layer * n_head, side);
+    images = pictures.map((levels, i) => thumbnail(levels, side, maps[i % n_head]));
+  }
+
+  /** @param {Heads["closer"]} sent */
+  function buildCloser(sent) {
+    closer = null;
+    if (!sent) return;
+    const [levels] = headPictures(bytes(sent.rows), 1, sent.side);
+    closer = { layer: sent.layer, head: sent.head, image: thumbnail(levels, sent.side, map(sent.head)) };
+  }
+
+  /** What there is of a head; more is asked for where several tokens share a pixel. @param {number} layer @param {number} head */
+  function imageOf(layer, head) {
+    clearTimeout(resting);
+    if (closer?.layer === layer && closer.head === head) return closer.image;
+    if (size.side < size.tokens) resting = setTimeout(() => host.send({ layer, head }, "input"), REST);
+    return images[layer * size.n_head + head];
+  }
+
+  /** @param {Heads} data */
+  function draw(data) {
+    const { text = "" } = data;
+    root.classList.toggle("gb-nothing", !data.n_layer);
+    setText(find(root, "figcaption .gb-says"), text);
+    setText(find(root, "figcaption .gb-note"), t("keys"));
+    grid.setAttribute("aria-label", `${t("name")}. ${text}`);
+    if (data.incomplete && data.incomplete !== asked) host.send({ whole: true });
+    asked = data.incomplete;
+    if (data.incomplete) return;
+    if (data !== shown || dark !== host.dark) {
+      build(data);
+      buildCloser(data.closer);
     }
+    [shown, dark] = [data, host.dark];
+    if (data.n_layer && root.clientWidth) drawGrid();
   }
-}
 
-function build() {
-  const next = parsed(props.value);
-  root.classList.toggle("gb-nothing", !next?.key);
-  root.querySelector("figcaption .gb-says").textContent = next?.text ?? "";
-  grid.setAttribute("aria-label", `${label("name")}. ${next?.text ?? ""}`);
-  if (!next?.key) return (value = null);
-  if (next.base !== undefined) base = { key: next.key, data: bytes(next.base) };
-  if (base?.key !== next.key) {
-    if (asked !== next.key) trigger("select", { whole: true });
-    asked = next.key;
-    return;
+  function drawGrid() {
+    const { n_layer, n_head, side } = size;
+    layout = gridLayout(root.clientWidth, n_layer, n_head);
+    const { edge, cell, inner } = layout;
+    const ctx = sizedContext(canvas, layout.width, layout.height);
+    ctx.imageSmoothingEnabled = side > cell;
+    images.forEach((image, i) => ctx.drawImage(image, edge + (i % n_head) * cell, edge + Math.floor(i / n_head) * cell, inner, inner));
+    ctx.font = `11px ${themed(root, "mono")}`;
+    ctx.fillStyle = themed(root, "muted");
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    const every = (/** @type {number} */ room) => Math.ceil(room / cell);
+    for (let head = 0; head < n_head; head += every(18)) ctx.fillText(String(head), edge + head * cell + inner / 2, edge / 2);
+    for (let layer = 0; layer < n_layer; layer += every(12)) ctx.fillText(String(layer), edge / 2 - 2, edge + layer * cell + inner / 2);
+    point();
   }
-  value = next;
-  shares = new Uint16Array(bytes(value.shares).buffer);
-  if (spot && (spot[0] >= value.n_layer || spot[1] >= value.n_head)) spot = null;
-  const maps = Array.from({ length: value.n_head }, (_, head) => colours(head));
-  const pictures = Array.from({ length: value.n_layer * value.n_head }, () => new Uint8Array(value.side ** 2));
-  spread(pictures, value.side, base.data, 0);
-  spread(pictures, value.side, bytes(value.rows), value.first);
-  images = pictures.map((levels, i) => thumbnail(levels, value.side, maps[i % value.n_head]));
-  nearer();
-}
 
-// The head that the server sent in more pixels, if it is of this text.
-function nearer() {
-  near = parsed(props.near);
-  if (near?.near !== value?.near) return (near = null);
-  const levels = new Uint8Array(near.side ** 2);
-  spread([levels], near.side, bytes(near.rows), 0);
-  near.picture = thumbnail(levels, near.side, colours(near.head));
-}
-
-// What there is of a head; more is asked for where several tokens share a pixel.
-function pictureOf(layer, head) {
-  clearTimeout(resting);
-  if (near?.layer === layer && near.head === head) return near.picture;
-  if (value.side < value.tokens) resting = setTimeout(() => trigger("input", { layer, head }), REST);
-  return images[layer * value.n_head + head];
-}
-
-function fit() {
-  const width = root.clientWidth;
-  const room = width - (width > 700 ? BESIDE : 0) - EDGE;
-  cell = Math.max(14, Math.min(84, Math.floor(Math.min(room / value.n_head, Math.max(14, TALLEST / value.n_layer)))));
-  if (EDGE + cell * value.n_head > width) cell = Math.max(8, Math.floor((width - EDGE) / value.n_head));
-  return [EDGE + cell * value.n_head, EDGE + cell * value.n_layer];
-}
-
-function draw() {
-  frame = 0;
-  if (stale) build();
-  stale = false;
-  if (!value || root.clientWidth < 50) return; // nothing there, or a closed tab, which draws when it opens
-  const [width, height] = fit();
-  const ratio = Math.max(1, window.devicePixelRatio || 1);
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const ctx = canvas.getContext("2d");
-  ctx.scale(ratio, ratio);
-  ctx.imageSmoothingEnabled = value.side > cell;
-  images.forEach((picture, i) => ctx.drawImage(picture, EDGE + (i % value.n_head) * cell, EDGE + Math.floor(i / value.n_head) * cell, inner(), inner()));
-  ctx.font = `11px ${css("mono")}`;
-  ctx.fillStyle = css("muted");
-  ctx.textAlign = "center";
-  ctx.textBaseline = "middle";
-  const every = (room) => Math.ceil(room / cell);
-  for (let head = 0; head < value.n_head; head += every(18)) ctx.fillText(head, EDGE + head * cell + inner() / 2, EDGE / 2);
-  for (let layer = 0; layer < value.n_layer; layer += every(12)) ctx.fillText(layer, EDGE / 2 - 2, EDGE + layer * cell + inner() / 2);
-  point();
-}
-
-const inner = () => cell - (cell > 24 ? GAP : 1);
-
-// Frames around the selected head and the one that is looked at, and the latter larger.
-function point() {
-  if (!value || !cell) return;
-  const chosen = [value.layer, value.head];
-  for (const [mark, at] of [[selectedMark, chosen], [spotMark, spot]]) {
-    mark.hidden = !at;
-    if (at) Object.assign(mark.style, { left: `${EDGE + at[1] * cell}px`, top: `${EDGE + at[0] * cell}px`, width: `${inner()}px`, height: `${inner()}px` });
+  /** Frames around the selected head and the one that is pointed at, and the latter larger. */
+  function point() {
+    const { edge, cell, inner } = layout;
+    for (const [mark, at] of /** @type {const} */ ([[selectedMark, selected], [spotMark, spot]])) {
+      mark.hidden = !at;
+      const place = at && { left: edge + at[1] * cell, top: edge + at[0] * cell, width: inner, height: inner };
+      for (const [name, length] of Object.entries(place ?? {})) mark.style.setProperty(name, `${length}px`);
+    }
+    enlarge(spot ?? selected);
   }
-  enlarge(spot ?? chosen);
+
+  /** @param {number[]} at */
+  function enlarge([layer, head]) {
+    const beside = Math.max(248, root.clientWidth - canvas.clientWidth - 300);
+    const width = Math.min(beside, canvas.clientHeight - layout.edge, root.clientWidth, 480);
+    sizedContext(target, width, width);
+    const ctx = contextOf(target);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(imageOf(layer, head), 0, 0, width, width);
+    setText(find(large, "strong"), t("title", { layer, head }));
+    setText(find(large, ".gb-note"), t("axis"));
+    const at = 3 * (layer * size.n_head + head);
+    const [first, previous, self] = [...shares.subarray(at, at + 3)].map((share) => percent(share / FULL));
+    setText(find(large, ".gb-says"), t("share", { first, previous, self }));
+  }
+
+  /** @param {MouseEvent} event */
+  function under(event) {
+    const place = canvas.getBoundingClientRect();
+    const head = Math.floor((event.clientX - place.left - layout.edge) / layout.cell);
+    const layer = Math.floor((event.clientY - place.top - layout.edge) / layout.cell);
+    return head >= 0 && layer >= 0 && head < size.n_head && layer < size.n_layer ? [layer, head] : null;
+  }
+
+  /** @param {number[] | null} to */
+  function move(to) {
+    if (!images.length || String(to) === String(spot)) return;
+    spot = to;
+    point();
+  }
+
+  /** @param {number[]} at */
+  function open([layer, head]) {
+    selected = [layer, head];
+    point();
+    host.send({ layer, head });
+  }
+
+  canvas.addEventListener("pointermove", (event) => move(under(event)));
+  canvas.addEventListener("pointerleave", () => move(null));
+  canvas.addEventListener("click", (event) => {
+    const at = under(event);
+    if (at) open(at);
+  });
+  grid.addEventListener("blur", () => move(null));
+  grid.addEventListener("keydown", (event) => {
+    if (!images.length || modified(event)) return;
+    const [layer, head] = spot ?? selected;
+    const step = MOVES[event.key];
+    const within = (/** @type {number} */ at, /** @type {number} */ count) => Math.max(0, Math.min(count - 1, at));
+    if (step) move([within(layer + step[0], size.n_layer), within(head + step[1], size.n_head)]);
+    else if (event.key === "Enter" || event.key === " ") open([layer, head]);
+    else if (event.key === "Escape") move(null);
+    else return;
+    event.preventDefault();
+  });
+  return { draw, destroy: () => clearTimeout(resting) };
 }
 
-function enlarge([layer, head]) {
-  const target = large.querySelector("canvas");
-  const ratio = Math.max(1, window.devicePixelRatio || 1);
-  const width = Math.min(Math.max(248, root.clientWidth - canvas.clientWidth - 300), canvas.clientHeight - EDGE, root.clientWidth, 480);
-  target.width = target.height = Math.round(width * ratio);
-  target.style.width = target.style.height = `${width}px`;
-  const ctx = target.getContext("2d");
-  ctx.imageSmoothingEnabled = false;
-  ctx.drawImage(pictureOf(layer, head), 0, 0, target.width, target.height);
-  large.querySelector("strong").textContent = fill(label("title"), { layer, head });
-  large.querySelector(".gb-note").textContent = label("axis");
-  const at = 3 * (layer * value.n_head + head);
-  const [first, previous, self] = [...shares.subarray(at, at + 3)].map((share) => percent(share / 65535));
-  large.querySelector(".gb-says").textContent = fill(label("share"), { first, previous, self });
+/**
+ * The first rows come once, with a key; later values have the others and the key. memory: the rows that came.
+ * @param {Record<string, any>} props @param {Record<string, any>} memory @returns {Heads}
+ */
+function fromProps({ value, near, labels }, memory) {
+  const content = parsed(value);
+  if (!content?.key) return { labels };
+  if (content.base !== undefined) memory.base = { key: content.key, rows: content.base };
+  const { base, key, near: text, rows, first, ...data } = content;
+  if (memory.base?.key !== key) return { labels, ...data, incomplete: key };
+  const closer = parsed(near);
+  return { ...data, labels, rows: [memory.base.rows, rows], closer: closer?.near === text ? closer : null };
 }
 
-function schedule() {
-  frame ||= requestAnimationFrame(draw);
-}
-
-function refresh() {
-  stale = true;
-  schedule();
-}
-
-function at(event) {
-  const place = canvas.getBoundingClientRect();
-  const head = Math.floor((event.clientX - place.left - EDGE) / cell);
-  const layer = Math.floor((event.clientY - place.top - EDGE) / cell);
-  return value && head >= 0 && layer >= 0 && head < value.n_head && layer < value.n_layer ? [layer, head] : null;
-}
-
-function move(to) {
-  if (String(to) === String(spot)) return;
-  spot = to;
-  point();
-}
-
-function open([layer, head]) {
-  Object.assign(value, { layer, head });
-  point();
-  trigger("select", { layer, head });
-}
-
-canvas.addEventListener("pointermove", (event) => move(at(event)));
-canvas.addEventListener("pointerleave", () => move(null));
-canvas.addEventListener("click", (event) => at(event) && open(at(event)));
-grid.addEventListener("blur", () => move(null));
-grid.addEventListener("keydown", (event) => {
-  if (!value || event.ctrlKey || event.metaKey || event.altKey) return;
-  const [layer, head] = spot ?? [value.layer, value.head];
-  const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-  const within = (at, count) => Math.max(0, Math.min(count - 1, at));
-  if (step) move([within(layer + step[0], value.n_layer), within(head + step[1], value.n_head)]);
-  else if (event.key === "Enter" || event.key === " ") open([layer, head]);
-  else if (event.key === "Escape") move(null);
-  else return;
-  event.preventDefault();
-});
-
-function relabel() {
-  root.querySelector("figcaption .gb-note").textContent = label("keys");
-  refresh();
-}
-
-watch("value", refresh);
-watch("near", () => {
-  if (!value) return;
-  nearer();
-  point();
-});
-watch("labels", relabel);
-new ResizeObserver(schedule).observe(root);
-onTheme(refresh);
-relabel();
+defineWidget("heads", mount, fromProps);

@@ -1,18 +1,29 @@
-// The selected layer, and the way to the next one; clicks that come faster than answers are added up by `want`.
-const group = element.querySelector(".gb-picks");
-const noHeads = document.createElement("span");
+/**
+ * The selected layer, and the way to the next one.
+ * @typedef {object} Layers
+ * @property {number} [layer]
+ * @property {number} [n_layer]  none: nothing is shown
+ * @property {Record<string, string>} [labels]  "layer"
+ */
 
-function draw() {
-  let value = null;
-  try {
-    value = JSON.parse(props.value);
-  } catch {
-    // nothing to show
+import { parsed } from "../dom.js";
+import { drawLayerPick } from "../picks.js";
+import { createRequests } from "../requests.js";
+import { defineWidget } from "../runtime.js";
+
+/** @type {import("../runtime.js").Mount} */
+function mount(group, host) {
+  const requests = createRequests(host.send);
+
+  /** @param {Layers} data */
+  function draw(data) {
+    const { layer = 0, n_layer } = data;
+    group.hidden = n_layer === undefined;
+    requests.answered(data);
+    if (n_layer !== undefined) drawLayerPick(group, { layer, n_layer }, host.t("layer"), requests.want);
   }
-  group.hidden = !value;
-  answered();
-  if (value) picks({ ...value, head: 0, n_head: 0 }, group, noHeads);
+
+  return { draw };
 }
 
-watch(["value", "labels"], draw);
-draw();
+defineWidget("layers", mount, ({ value, labels }) => ({ ...parsed(value), labels }));

@@ -1,26 +1,20 @@
-"""Who looks at whom: the text twice, lines from each token to those it looks at, and the same as a picture of cells.
+"""Attention as lines: the text twice, lines from each token to those it attends to, and the same as a picture of cells.
 
-The value is JSON; the weights that may be other than zero travel as base64 of uint16, so that another head of the
-layer, the threshold and hovering ask the server nothing.
+The weights that may be other than zero travel as base64 of uint16, so that another head of the layer, the threshold and
+hovering ask the server nothing.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once, widget
+from components.widgets.encoding import to_base64, to_json
+from components.widgets.widget import widget
 
-_FOLDER = Path(__file__).parent
-_SCRIPTS = ("flow/colour.js", "flow/picks.js", "stages/matrix.js", "lines/lines.js")
-_SCRIPT = "".join((_FOLDER.parent / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-CSS = (_FOLDER / "lines.css").read_text(encoding="utf-8")
-FULL = 65535
+FULL = 65535  # what stands for 1
 
 _TEMPLATE = """<figure class="gb-lines">
 <div class="gb-lines-tools">
@@ -35,24 +29,33 @@ _TEMPLATE = """<figure class="gb-lines">
 <figcaption><p class="gb-says" aria-live="polite"></p><p class="gb-note"></p></figcaption>
 <div class="gb-tip gb-stages-tip" role="tooltip" hidden></div>
 </figure>"""
-_CALL = sent_once("lines", _SCRIPT)
 
 
-def lines(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
+def lines(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
     """The picture of a `lines_value`; any other string takes no room.
 
-    Raises `.select` with an `evt._data` of {"position"}, {"position", "key"} or {"head"}.
+    Raises `.select` with a payload of {"position"} or {"position", "key"}.
+
+    Data of a view: `lines_data`, and labels; without n_head it takes no room.
     """
-    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
+    return widget("lines", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
 
 
-def lines_value(weights: np.ndarray, content: dict[str, Any]) -> str:
-    """The string that the widget shows. weights: (pictures, queries, keys) in 0..1; see `components.tabs.inside.looks`."""
+def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
+    """What the widget shows. weights: (pictures, queries, keys) in 0..1.
+
+    content: n_head, layer and head (the selected ones), pictures (n_head or 1), queries and keys ({"start", "tokens"}),
+    query and key (the selected positions; key -1: none), text (the sentence that says the same).
+    """
     seen = seen_cells(content["queries"]["start"], content["keys"]["start"], *weights.shape[1:])
     shares = np.clip(weights[:, seen], 0, 1)
     levels = np.maximum(np.round(FULL * shares), shares > 0).astype("<u2")  # what is not zero is not shown as zero
-    data = base64.b64encode(levels.tobytes()).decode()
-    return json.dumps({**content, "data": data}, separators=(",", ":")).replace("<", "\\u003c")
+    return {**content, "data": to_base64(levels)}
+
+
+def lines_value(weights: np.ndarray, content: dict[str, Any]) -> str:
+    """The string of a `lines_data`."""
+    return to_json(lines_data(weights, content))
 
 
 def seen_cells(query_start: int, key_start: int, n_query: int, n_key: int) -> np.ndarray:

@@ -1,256 +1,258 @@
-// Who looks at whom. Left the tokens that look, right those that are looked at; a line is as wide as its weight.
-const root = element.querySelector(".gb-lines");
-const find = (name) => root.querySelector(name);
-const [headPicks, least, stage, cells, tip] = [".gb-lines-heads", ".gb-lines-least", ".gb-lines-picture", ".gb-lines-cells", ".gb-tip"].map(find);
-const [slider, output] = [least.querySelector("input"), least.querySelector("output")];
-const [canvas, cellCanvas] = [stage.querySelector("canvas"), cells.querySelector("canvas")];
-const [USUAL, PER_TOKEN] = [30, 3]; // of the slider; lines to see
-const [NAMES, TALLEST, FULL] = [112, 720, 65535]; // px of a column of tokens, px of all rows; what stands for 1
-let [value, weights, place] = [null, [], null];
-let off = new Set(); // heads whose lines are not drawn
-let byHand = false; // whether a person has set the threshold
-let hot = null; // {side: "queries" or "keys", index} under the pointer
-let rowHeight = 18;
-let [frame, stale] = [0, true];
-const label = (name) => props.labels?.[name] ?? "";
+/**
+ * Attention as lines: left the tokens that attend, right those that are attended to; a line is as wide as its weight.
+ * @typedef {object} Lines
+ * @property {number} [n_head]  none: nothing is shown
+ * @property {number} [layer]  the selected head
+ * @property {number} [head]
+ * @property {number} [pictures]  one for each head, or 1 for all of them together
+ * @property {Side} [queries]
+ * @property {Side} [keys]
+ * @property {number} [query]  the selected position
+ * @property {number} [key]  the selected one; -1: none
+ * @property {string} [data]  base64 of uint16, 65535 for 1: the weights of each picture that may be other than zero
+ * @property {string} [text]  the sentence that says the same
+ * @property {Record<string, string>} [labels]
+ *
+ * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens from there on
+ */
 
-function build() {
-  value = parsed(props.value);
-  root.classList.toggle("gb-nothing", !value);
-  find("figcaption .gb-says").textContent = value?.text ?? "";
-  if (!value) return;
-  const { queries, keys, pictures } = value;
-  const [n, m] = [queries.tokens.length, keys.tokens.length];
-  const levels = new Uint16Array(bytes(value.data).buffer);
-  let at = 0;
-  weights = Array.from({ length: pictures }, () => {
-    const matrix = new Float32Array(n * m).fill(NaN);
-    for (let i = 0; i < n; i += 1) {
-      for (let j = 0; j < m && keys.start + j <= queries.start + i; j += 1) matrix[i * m + j] = levels[at++] / FULL;
-    }
-    return matrix;
-  });
-  answered();
-  heads();
-  if (!byHand) lower();
-}
+import { bytes } from "../bytes.js";
+import { clipped, sizedContext } from "../canvas.js";
+import { headColour, mapTo, themed } from "../colours.js";
+import { find, make, makeButton, modified, parsed, setText } from "../dom.js";
+import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
+import { percent } from "../numbers.js";
+import { headButtons, replaceButtons } from "../picks.js";
+import { createRequests } from "../requests.js";
+import { defineWidget } from "../runtime.js";
+import { createPointerTip } from "../tip.js";
+import { THINNEST, unpackWeights, usualThreshold } from "./weights.js";
 
-const many = () => value.pictures > 1;
-const hue = (head) => (many() ? headColour(head, value.n_head) : css("after"));
-const chosen = () => (many() ? value.head : 0);
+/** @typedef {"queries" | "keys"} SideName */
 
-// A click on a colour shows or hides its lines.
-function heads() {
-  headPicks.hidden = !many();
-  const buttons = Array.from({ length: value.n_head }, (_, head) => {
-    const made = Object.assign(document.createElement("button"), { type: "button", textContent: value.n_head > 16 ? "" : String(head) });
-    made.setAttribute("aria-label", `${label("head")} ${head}`);
-    made.setAttribute("aria-pressed", String(!off.has(head)));
-    made.style.setProperty("--hue", headColour(head, value.n_head));
-    made.classList.toggle("gb-chosen", head === value.head);
-    made.addEventListener("click", () => {
+const [NAMES, TALLEST, TOP, LARGEST] = [112, 720, 24, 460]; // px: a column of tokens, all rows, above them, the cells
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const { t } = host;
+  const [picks, least, stage, cells] = [".gb-lines-heads", ".gb-lines-least", ".gb-lines-picture", ".gb-lines-cells"].map((name) => find(root, name));
+  const slider = find(least, "input", HTMLInputElement);
+  const [canvas, cellCanvas] = [stage, cells].map((around) => find(around, "canvas", HTMLCanvasElement));
+  const tip = createPointerTip(root, find(root, ".gb-tip"));
+  const requests = createRequests(host.send);
+  /** @type {Lines | null} */ let shown = null;
+  let dark = false;
+  /** @type {Required<Lines>} */ let data = emptyLines();
+  /** @type {Float32Array[]} */ let weights = [];
+  /** @type {import("../matrix.js").Layout | null} */ let layout = null;
+  /** @type {Set<number>} */ let off = new Set(); // heads whose lines are not drawn
+  let byHand = false; // whether a person has set the threshold
+  /** @type {{side: SideName, index: number} | null} */ let hot = null; // under the pointer
+  let rowHeight = 18;
+
+  const many = () => data.pictures > 1;
+  const chosen = () => (many() ? data.head : 0);
+  const colour = (/** @type {number} */ head) => (many() ? headColour(head, data.n_head, host.dark) : themed(root, "after"));
+  const threshold = () => Math.max(THINNEST, (Number(slider.value) / 100) ** 2); // squared: small ones have the finer steps
+  const weight = (/** @type {number} */ head, /** @type {number} */ i, /** @type {number} */ j) => weights[head][i * data.keys.tokens.length + j];
+
+  function drawPicks() {
+    picks.hidden = !many();
+    picks.setAttribute("aria-label", t("head"));
+    const press = () => buttons.forEach((button, head) => button.setAttribute("aria-pressed", String(!off.has(head))));
+    const buttons = headButtons(data.n_head, host.dark, t("head"), (head) => !off.has(head), (head) => {
       if (!off.delete(head)) off.add(head);
-      made.setAttribute("aria-pressed", String(!off.has(head)));
-      schedule();
+      press();
+      host.redraw();
     });
-    return made;
-  });
-  const only = (text, hidden) => {
-    const made = Object.assign(document.createElement("button"), { type: "button", className: "gb-words", textContent: text });
-    made.addEventListener("click", () => {
-      off = hidden();
-      buttons.forEach((button, head) => button.setAttribute("aria-pressed", String(!off.has(head))));
-      schedule();
-    });
-    return made;
-  };
-  const title = Object.assign(document.createElement("span"), { textContent: fill(label("heads"), { layer: value.layer }) });
-  const one = only(fill(label("only"), { head: value.head }), () => new Set([...buttons.keys()].filter((head) => head !== value.head)));
-  headPicks.replaceChildren(title, ...buttons, only(label("all"), () => new Set()), one);
-}
-
-// Until a person sets it, low enough that there are lines to see: some for each token.
-function lower() {
-  const count = PER_TOKEN * value.queries.tokens.length;
-  const strongest = weights.flatMap((of) => [...of].filter((w) => w > 0)).sort((a, b) => b - a);
-  slider.value = Math.min(USUAL, 100 * Math.sqrt(strongest[count] ?? 1));
-}
-
-// Squared, so that small thresholds have the finer steps.
-const threshold = () => Math.max(0.005, (slider.value / 100) ** 2);
-
-function draw() {
-  frame = 0;
-  if (stale) build();
-  stale = false;
-  if (!value || root.clientWidth < 50) return; // nothing there, or a closed tab, which draws when it opens
-  output.textContent = percent(threshold());
-  drawLines();
-  drawCells();
-}
-
-function drawLines() {
-  const { queries, keys } = value;
-  const rows = Math.max(queries.tokens.length, keys.tokens.length);
-  rowHeight = Math.max(11, Math.min(22, TALLEST / rows));
-  const [width, height] = [stage.clientWidth, rows * rowHeight + 24];
-  const names = Math.min(NAMES, width / 3.4);
-  const ratio = Math.max(1, window.devicePixelRatio || 1);
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const ctx = canvas.getContext("2d");
-  ctx.scale(ratio, ratio);
-  ctx.font = `12px ${css("sans")}`;
-  ctx.fillStyle = css("muted");
-  ctx.textBaseline = "middle";
-  ctx.textAlign = "right";
-  ctx.fillText(label("from"), names - 8, 9);
-  ctx.textAlign = "left";
-  ctx.fillText(label("to"), width - names + 8, 9);
-  for (let head = 0; head < weights.length; head += 1) if (!many() || !off.has(head)) headLines(ctx, head, names, width);
-  column(ctx, "queries", names - 8, "right", names);
-  column(ctx, "keys", width - names + 8, "left", names);
-}
-
-const middle = (index) => 24 + (index + 0.5) * rowHeight;
-const touched = (i, j) => !hot || (hot.side === "queries" ? hot.index === i : hot.index === j);
-
-function headLines(ctx, head, names, width) {
-  const m = value.keys.tokens.length;
-  const own = value.query - value.queries.start;
-  ctx.strokeStyle = hue(head);
-  const [from, to, bend] = [names, width - names, (width - 2 * names) * 0.4];
-  for (let i = 0; i < value.queries.tokens.length; i += 1) {
-    for (let j = 0; j < m; j += 1) {
-      const weight = weights[head][i * m + j];
-      if (!(weight >= threshold()) || !touched(i, j)) continue;
-      ctx.globalAlpha = hot || i === own ? 0.25 + 0.75 * weight : 0.12 + 0.5 * weight;
-      ctx.lineWidth = Math.max(0.5, weight * Math.min(7, rowHeight * 0.6));
-      ctx.beginPath();
-      ctx.moveTo(from, middle(i));
-      ctx.bezierCurveTo(from + bend, middle(i), to - bend, middle(j), to, middle(j));
-      ctx.stroke();
-    }
+    buttons[data.head]?.classList.add("gb-chosen");
+    const all = Array.from({ length: data.n_head }, (_, head) => head);
+    /** @param {string} text @param {number[]} hidden */
+    const only = (text, hidden) => {
+      const button = makeButton("gb-words", text);
+      button.addEventListener("click", () => {
+        off = new Set(hidden);
+        press();
+        host.redraw();
+      });
+      return button;
+    };
+    const title = make("span", "", t("heads", { layer: data.layer }));
+    const one = only(t("only", { head: data.head }), all.filter((head) => head !== data.head));
+    replaceButtons(picks, [title, ...buttons, only(t("all"), []), one]);
   }
-  ctx.globalAlpha = 1;
-}
 
-// A column of tokens; those at the other end of the lines of the one under the pointer stay, the others fade.
-function column(ctx, side, x, align, room) {
-  const m = value.keys.tokens.length;
-  const selected = value.query - value.queries.start;
-  const strength = (index) => {
-    if (!hot || hot.side === side) return hot && hot.index !== index ? 0.35 : 1;
+  /** @param {Lines} given */
+  function draw(given) {
+    const again = given === shown && dark === host.dark;
+    dark = host.dark;
+    if (given !== shown) {
+      shown = given;
+      data = { ...emptyLines(), ...given };
+      requests.answered(given);
+      weights = unpackWeights(bytes(data.data), data);
+      if (!byHand) slider.value = String(usualThreshold(weights, data.queries.tokens.length));
+    }
+    root.classList.toggle("gb-nothing", !data.n_head);
+    setText(find(root, "figcaption .gb-says"), data.text);
+    setText(find(root, "figcaption .gb-note"), t("keys"));
+    setText(find(least, "span"), t("least"));
+    stage.setAttribute("aria-label", t("name"));
+    if (!data.n_head) return;
+    if (!again) drawPicks();
+    drawPictures();
+  }
+
+  function drawPictures() {
+    if (root.clientWidth < 50) return;
+    setText(find(least, "output"), percent(threshold()));
+    drawLines();
+    drawCells();
+  }
+
+  function drawLines() {
+    const { queries, keys } = data;
+    const rows = Math.max(queries.tokens.length, keys.tokens.length);
+    rowHeight = Math.max(11, Math.min(22, TALLEST / rows));
+    const [width, height] = [stage.clientWidth, rows * rowHeight + TOP];
+    const names = Math.min(NAMES, width / 3.4);
+    const ctx = sizedContext(canvas, width, height);
+    ctx.font = `12px ${themed(root, "sans")}`;
+    ctx.fillStyle = themed(root, "muted");
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "right";
+    ctx.fillText(t("from"), names - 8, 9);
+    ctx.textAlign = "left";
+    ctx.fillText(t("to"), width - names + 8, 9);
+    weights.forEach((_, head) => {
+      if (!many() || !off.has(head)) drawHead(ctx, head, names, width);
+    });
+    drawTokens(ctx, "queries", names - 8, "right", names);
+    drawTokens(ctx, "keys", width - names + 8, "left", names);
+  }
+
+  const middle = (/** @type {number} */ index) => TOP + (index + 0.5) * rowHeight;
+  const touched = (/** @type {number} */ i, /** @type {number} */ j) => !hot || (hot.side === "queries" ? hot.index === i : hot.index === j);
+
+  /** @param {CanvasRenderingContext2D} ctx @param {number} head @param {number} names px @param {number} width px */
+  function drawHead(ctx, head, names, width) {
+    const own = data.query - data.queries.start;
+    const [from, to, bend] = [names, width - names, (width - 2 * names) * 0.4];
+    ctx.strokeStyle = colour(head);
+    for (let i = 0; i < data.queries.tokens.length; i += 1) {
+      for (let j = 0; j < data.keys.tokens.length; j += 1) {
+        const share = weight(head, i, j);
+        if (!(share >= threshold()) || !touched(i, j)) continue;
+        ctx.globalAlpha = hot || i === own ? 0.25 + 0.75 * share : 0.12 + 0.5 * share;
+        ctx.lineWidth = Math.max(0.5, share * Math.min(7, rowHeight * 0.6));
+        ctx.beginPath();
+        ctx.moveTo(from, middle(i));
+        ctx.bezierCurveTo(from + bend, middle(i), to - bend, middle(j), to, middle(j));
+        ctx.stroke();
+      }
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  /** Those at the other end of the lines of the token under the pointer stay, the others fade. @param {SideName} side @param {number} index */
+  function strength(side, index) {
+    if (!hot) return 1;
+    if (hot.side === side) return hot.index === index ? 1 : 0.35;
     const [i, j] = side === "keys" ? [hot.index, index] : [index, hot.index];
-    const most = Math.max(...weights.map((matrix, head) => (many() && off.has(head) ? 0 : matrix[i * m + j] || 0)));
+    const most = Math.max(...weights.map((_, head) => (many() && off.has(head) ? 0 : weight(head, i, j) || 0)));
     return most >= threshold() ? 1 : 0.25;
-  };
-  ctx.textAlign = align;
-  value[side].tokens.forEach((text, index) => {
-    const strong = side === "queries" && index === selected;
-    ctx.font = `${strong ? "600 " : ""}${Math.min(13, rowHeight)}px ${css("mono")}`;
-    ctx.fillStyle = strong ? css("accent") : css("text");
-    ctx.globalAlpha = strength(index);
-    ctx.fillText(clipped(ctx, text, room - 10), x, middle(index));
+  }
+
+  /** @param {CanvasRenderingContext2D} ctx @param {SideName} side @param {number} x @param {CanvasTextAlign} align @param {number} room px */
+  function drawTokens(ctx, side, x, align, room) {
+    const selected = side === "queries" ? data.query - data.queries.start : -1;
+    const [accent, text, mono] = ["accent", "text", "mono"].map((name) => themed(root, name));
+    ctx.textAlign = align;
+    data[side].tokens.forEach((token, index) => {
+      ctx.font = `${index === selected ? "600 " : ""}${Math.min(13, rowHeight)}px ${mono}`;
+      ctx.fillStyle = index === selected ? accent : text;
+      ctx.globalAlpha = strength(side, index);
+      ctx.fillText(clipped(ctx, token, room - 10), x, middle(index));
+    });
+    ctx.globalAlpha = 1;
+  }
+
+  /** The selected head, or the one picture there is, as cells. */
+  function drawCells() {
+    const { queries, keys } = data;
+    const [rows, columns] = [queries.tokens.length, keys.tokens.length];
+    const later = weights[chosen()].slice(Math.floor(rows / 4) * columns); // the first rows have large weights
+    const scale = later.reduce((most, share) => (share > most ? share : most), 0) || 1e-6;
+    const numbers = { rows, columns, at: (/** @type {number} */ i, /** @type {number} */ j) => weight(chosen(), i, j), scale, signed: false };
+    const matrix = {
+      image: numbersPicture(numbers, mapTo(root, colour(chosen()))),
+      rows,
+      columns,
+      rowLabels: queries.tokens,
+      columnLabels: keys.tokens,
+      row: data.query - queries.start,
+      column: data.key - keys.start,
+    };
+    setText(find(cells, "p"), many() ? t("cells", { layer: data.layer, head: data.head }) : t("cells.one"));
+    layout = drawMatrix(cellCanvas, matrix, cells.clientWidth, LARGEST);
+  }
+
+  /** @param {MouseEvent} event @returns {{side: SideName, index: number} | null} */
+  function under(event) {
+    const box = canvas.getBoundingClientRect();
+    const index = Math.floor((event.clientY - box.top - TOP) / rowHeight);
+    const side = event.clientX - box.left < box.width / 2 ? "queries" : "keys";
+    return index >= 0 && index < data[side].tokens.length ? { side, index } : null;
+  }
+
+  /** @param {typeof hot} to */
+  function point(to) {
+    if (to?.side === hot?.side && to?.index === hot?.index) return;
+    hot = to;
+    host.redraw();
+  }
+
+  canvas.addEventListener("pointermove", (event) => point(under(event)));
+  canvas.addEventListener("pointerleave", () => point(null));
+  canvas.addEventListener("click", (event) => {
+    const found = under(event);
+    if (!found) return;
+    const position = data[found.side].start + found.index;
+    if (found.side === "queries") requests.want({ position });
+    else if (position <= data.query) requests.want({ position: data.query, key: position });
   });
-  ctx.globalAlpha = 1;
+  cellCanvas.addEventListener("pointermove", (event) => {
+    const [i, j] = cellAt(cellCanvas, layout, event) ?? [-1, -1];
+    if (j < 0) return tip.hide();
+    const share = weight(chosen(), i, j);
+    tip.show(event, `“${data.queries.tokens[i]}” → “${data.keys.tokens[j]}”`, Number.isNaN(share) ? t("later") : percent(share));
+  });
+  cellCanvas.addEventListener("pointerleave", tip.hide);
+  cellCanvas.addEventListener("click", (event) => {
+    const found = cellAt(cellCanvas, layout, event);
+    if (!found) return;
+    const [query, key] = [data.queries.start + found[0], data.keys.start + found[1]];
+    requests.want(found[1] >= 0 && key <= query ? { position: query, key } : { position: query });
+  });
+  stage.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!step || !data.n_head || modified(event)) return;
+    event.preventDefault();
+    const { start, tokens } = data.queries;
+    const from = requests.wanted().position ?? data.query;
+    requests.want({ position: Math.max(0, Math.min(start + tokens.length - 1, from + step)) });
+  });
+  slider.addEventListener("input", () => {
+    byHand = true;
+    host.redraw();
+  });
+  return { draw };
 }
 
-// The selected head, or the one picture there is, as cells.
-function drawCells() {
-  const { queries, keys } = value;
-  const [n, m, matrix] = [queries.tokens.length, keys.tokens.length, weights[chosen()]];
-  const sorted = [...matrix.slice(Math.floor(n / 4) * m)].filter((x) => !Number.isNaN(x)).sort((a, b) => a - b);
-  const scale = sorted.at(-1) || 1e-6;
-  const map = ramp([css("surface"), hue(chosen())]);
-  const image = pixels({ rows: n, columns: m, at: (i, j) => matrix[i * m + j], scale, signed: false }, map);
-  const picture = { image, rows: n, columns: m, rowLabels: queries.tokens, columnLabels: keys.tokens, row: value.query - queries.start, column: value.key - keys.start };
-  cells.querySelector("p").textContent = many() ? fill(label("cells"), { layer: value.layer, head: value.head }) : label("cells.one");
-  place = drawMatrix(cellCanvas, picture, cells.clientWidth, 460);
+/** @returns {Required<Lines>} */
+function emptyLines() {
+  const side = { start: 0, tokens: [] };
+  return { n_head: 0, layer: 0, head: 0, pictures: 0, queries: side, keys: side, query: -1, key: -1, data: "", text: "", labels: {} };
 }
 
-function under(event) {
-  const box = canvas.getBoundingClientRect();
-  const index = Math.floor((event.clientY - box.top - 24) / rowHeight);
-  const side = event.clientX - box.left < box.width / 2 ? "queries" : "keys";
-  return value && index >= 0 && index < value[side].tokens.length ? { side, index } : null;
-}
-
-function point(to) {
-  if (to?.side === hot?.side && to?.index === hot?.index) return;
-  hot = to;
-  schedule();
-}
-
-function tell(found, event) {
-  tip.hidden = !found;
-  if (!found) return;
-  const [i, j] = found;
-  const x = weights[chosen()][i * value.keys.tokens.length + j];
-  const number = Number.isNaN(x) ? label("later") : percent(x);
-  tip.replaceChildren(
-    Object.assign(document.createElement("strong"), { textContent: `“${value.queries.tokens[i]}” → “${value.keys.tokens[j]}”` }),
-    Object.assign(document.createElement("code"), { textContent: number }),
-  );
-  const around = root.getBoundingClientRect();
-  const x0 = event.clientX - around.left + 16;
-  const left = x0 + tip.offsetWidth > around.width ? x0 - tip.offsetWidth - 32 : x0;
-  tip.style.transform = `translate(${Math.max(0, left)}px, ${event.clientY - around.top + 16}px)`;
-}
-
-canvas.addEventListener("pointermove", (event) => point(under(event)));
-canvas.addEventListener("pointerleave", () => point(null));
-canvas.addEventListener("click", (event) => {
-  const found = under(event);
-  if (!found) return;
-  const position = value[found.side].start + found.index;
-  if (found.side === "queries") want({ position });
-  else if (position <= value.query) want({ position: value.query, key: position });
-});
-cellCanvas.addEventListener("pointermove", (event) => {
-  const found = place && cellAt(cellCanvas, place, event);
-  tell(found?.[1] >= 0 ? found : null, event);
-});
-cellCanvas.addEventListener("pointerleave", () => tell(null));
-cellCanvas.addEventListener("click", (event) => {
-  const found = place && cellAt(cellCanvas, place, event);
-  if (!found) return;
-  const [query, key] = [value.queries.start + found[0], value.keys.start + found[1]];
-  want(found[1] >= 0 && key <= query ? { position: query, key } : { position: query });
-});
-stage.addEventListener("keydown", (event) => {
-  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-  if (!step || !value || event.ctrlKey || event.metaKey || event.altKey) return;
-  event.preventDefault();
-  const { start, tokens } = value.queries;
-  want({ position: Math.max(0, Math.min(start + tokens.length - 1, (wanted.position ?? value.query) + step)) });
-});
-slider.addEventListener("input", () => {
-  byHand = true;
-  schedule();
-});
-
-function schedule() {
-  frame ||= requestAnimationFrame(draw);
-}
-
-function refresh() {
-  stale = true;
-  schedule();
-}
-
-function relabel() {
-  find("figcaption .gb-note").textContent = label("keys");
-  least.querySelector("span").textContent = label("least");
-  stage.setAttribute("aria-label", label("name"));
-  headPicks.setAttribute("aria-label", label("head"));
-  refresh();
-}
-
-watch("value", refresh);
-watch("labels", relabel);
-new ResizeObserver(schedule).observe(root);
-onTheme(refresh);
-relabel();
+defineWidget("lines", mount, ({ value, labels }) => ({ ...parsed(value), labels }));

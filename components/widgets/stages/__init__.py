@@ -1,25 +1,18 @@
 """One head in stages: eight pictures in a row, one of them large, and the numbers of one of its cells worked out.
 
-The value is JSON; vectors travel as base64 of int16 with their scale, scores and weights as float32, so that another
-stage or another cell asks the server nothing.
+Vectors travel as base64 of int16 with their scale, scores and weights as float32, so that another stage or another cell
+asks the server nothing.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import numpy as np
 
-from components.widgets.script import sent_once, widget
-
-_FOLDER = Path(__file__).parent
-_SCRIPTS = ("flow/colour.js", "flow/picks.js", "stages/matrix.js", "stages/numbers.js", "stages/stages.js")
-_SCRIPT = "".join((_FOLDER.parent / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-CSS = (_FOLDER / "stages.css").read_text(encoding="utf-8")
+from components.widgets.encoding import to_base64, to_json
+from components.widgets.widget import widget
 
 STAGES = ("q", "k", "raw", "scaled", "masked", "weights", "v", "z")
 
@@ -41,36 +34,31 @@ _TEMPLATE = """<figure class="gb-stages">
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 <div class="gb-tip gb-stages-tip" role="tooltip" hidden></div>
 </figure>"""
-_CALL = sent_once("stages", _SCRIPT)
 
 
-def stages(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None) -> gr.HTML:
+def stages(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
     """The pictures of a `stages_value`; any other string takes no room.
 
-    Raises `.select` with an `evt._data` of one of {"layer"}, {"head"}, {"position", "key"}.
+    Raises `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
+
+    Data of a view: labels and, all or none, the fields that `stages/stages.js` lists; `components.tabs.inside.stages`
+    makes them.
     """
-    return widget(value, _TEMPLATE, _CALL, elem_id, labels=labels or {})
+    return widget("stages", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
 
 
 def stages_value(content: dict[str, Any]) -> str:
-    """The string that the widget shows; see `components.tabs.inside.stages`. Arrays of uint8 become base64."""
-    encoded = json.dumps(content, default=_bytes, separators=(",", ":"))
-    return encoded.replace("<", "\\u003c")
+    """The string that the widget shows; see `components.tabs.inside.stages`."""
+    return to_json(content)
 
 
 def floats(values: np.ndarray) -> str:
     """Base64 of float32, little-endian."""
-    return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
+    return to_base64(np.asarray(values, np.float32))
 
 
 def shorts(vectors: np.ndarray) -> dict[str, Any]:
     """Base64 of int16 and the number that 32767 stands for: three parts in 100,000 of the largest are lost."""
     scale = float(np.abs(vectors).max(initial=0)) or 1.0
     levels = np.round(vectors / scale * 32767).astype("<i2")
-    return {"scale": scale, "data": base64.b64encode(levels.tobytes()).decode()}
-
-
-def _bytes(value: Any) -> str:
-    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
-        return base64.b64encode(value.tobytes()).decode()
-    raise TypeError(f"JSON cannot hold {type(value).__name__}")
+    return {"scale": scale, "data": to_base64(levels)}

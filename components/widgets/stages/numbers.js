@@ -1,41 +1,49 @@
-// What the widget's value holds, as numbers, stage by stage; and one cell worked out.
-const STAGES = ["q", "k", "raw", "scaled", "masked", "weights", "v", "z"];
-const OF_KEYS = ["k", "v"]; // a row for each key; the others have one for each query
+// What the stages of a head hold, as numbers; and one cell of them worked out.
 
+import { bytes } from "../bytes.js";
+import { decimal, small } from "../numbers.js";
+
+/**
+ * @typedef {"q" | "k" | "raw" | "scaled" | "masked" | "weights" | "v" | "z"} StageName
+ * @typedef {{scale: number, data: string}} Vectors  base64 of int16, and the number that 32767 stands for
+ * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens from there on
+ *
+ * @typedef {object} Packed
+ * @property {number} head_size
+ * @property {Side} queries
+ * @property {Side} keys
+ * @property {Vectors} q
+ * @property {Vectors} k
+ * @property {Vectors} v
+ * @property {Vectors} z
+ * @property {string} scores  base64 of float32, queries x keys
+ * @property {string} weights  base64 of float32, queries x keys
+ * @property {string} sums  base64 of float32: of each query, log of the sum of exp(score)
+ *
+ * @typedef {import("../matrix.js").Numbers} Numbers
+ * @typedef {{stages: Record<StageName, Numbers>, later: (i: number, j: number) => boolean, sums: Float32Array}} Unpacked
+ *   later: whether key j comes after query i
+ * @typedef {(key: string, values?: Record<string, any>) => string} Texts
+ */
+
+/** @type {StageName[]} */
+export const STAGES = ["q", "k", "raw", "scaled", "masked", "weights", "v", "z"];
+
+/** Whether a stage has a row for each key; the others have one for each query. @param {StageName} stage */
+export const isOfKeys = (stage) => stage === "k" || stage === "v";
+
+/** Whether a column of a stage is a number of a vector; else it is a key. @param {StageName} stage */
+export const isVector = (stage) => ["q", "k", "v", "z"].includes(stage);
+
+/** @param {string} text */
 const floats = (text) => new Float32Array(bytes(text).buffer);
 
-function vectors({ scale, data }, width) {
-  const levels = new Int16Array(bytes(data).buffer);
-  const at = (row, column) => (levels[row * width + column] / 32767) * scale;
-  return { at, of: (row) => Array.from({ length: width }, (_, i) => at(row, i)) };
-}
-
-// Everything that is looked up later; `later(i, j)`: whether key j comes after query i.
-function unpack(value) {
-  const { head_size, queries, keys } = value;
-  const [n, m] = [queries.tokens.length, keys.tokens.length];
-  const [scores, weights, sums] = [value.scores, value.weights, value.sums].map(floats);
-  const later = (i, j) => keys.start + j > queries.start + i;
-  const root = Math.sqrt(head_size);
-  const grid = (at) => ({ rows: n, columns: m, at });
-  const rows = (name, count) => ({ rows: count, columns: head_size, ...vectors(value[name], head_size) });
-  const stages = {
-    q: rows("q", n), k: rows("k", m), v: rows("v", m), z: rows("z", n),
-    raw: grid((i, j) => scores[i * m + j] * root),
-    scaled: grid((i, j) => scores[i * m + j]),
-    masked: grid((i, j) => (later(i, j) ? NaN : scores[i * m + j])),
-    weights: grid((i, j) => (later(i, j) ? NaN : weights[i * m + j])),
-  };
-  for (const [name, stage] of Object.entries(stages)) {
-    stage.signed = name !== "weights";
-    stage.scale = full(stage, name === "weights");
-  }
-  return { stages, later, sums, n, m };
-}
-
-// The number that gets the full colour: a few outliers must not pale the rest, nor the first rows, which have few tokens
-// to look at and so large weights.
-function full({ rows, columns, at }, weights) {
+/**
+ * The number that gets the full colour: a few outliers must not pale the rest, nor the first rows, which have few tokens
+ * to attend to and so large weights.
+ * @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} weights
+ */
+export function fullScale(rows, columns, at, weights) {
   const found = [];
   for (let row = weights ? Math.min(Math.floor(rows / 4), rows - 1) : 0; row < rows; row += 1) {
     for (let column = 0; column < columns; column += 1) {
@@ -47,26 +55,68 @@ function full({ rows, columns, at }, weights) {
   return found[Math.floor((found.length - 1) * (weights ? 1 : 0.99))] || 1e-6;
 }
 
-const length = (vector) => Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
+/** @param {Packed} packed @returns {Unpacked} */
+export function unpack(packed) {
+  const { head_size, queries, keys } = packed;
+  const [n, m] = [queries.tokens.length, keys.tokens.length];
+  const [scores, weights, sums] = [packed.scores, packed.weights, packed.sums].map(floats);
+  const root = Math.sqrt(head_size);
+  const later = (/** @type {number} */ i, /** @type {number} */ j) => keys.start + j > queries.start + i;
 
-// Lines of [stage, text] for query i and key j of what is shown.
-function workedOut(value, numbers, i, j, label) {
-  const { stages, later, sums } = numbers;
-  const [q, k, v, z] = [stages.q.of(i), stages.k.of(j), stages.v.of(j), stages.z.of(i)];
+  /** @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} [signed] */
+  const numbers = (rows, columns, at, signed = true) => ({ rows, columns, at, signed, scale: fullScale(rows, columns, at, !signed) });
+
+  /** @param {Vectors} vectors @param {number} rows */
+  const ofVectors = ({ scale, data }, rows) => {
+    const levels = new Int16Array(bytes(data).buffer);
+    return numbers(rows, head_size, (row, column) => (levels[row * head_size + column] / 32767) * scale);
+  };
+  const stages = {
+    q: ofVectors(packed.q, n),
+    k: ofVectors(packed.k, m),
+    v: ofVectors(packed.v, m),
+    z: ofVectors(packed.z, n),
+    raw: numbers(n, m, (i, j) => scores[i * m + j] * root),
+    scaled: numbers(n, m, (i, j) => scores[i * m + j]),
+    masked: numbers(n, m, (i, j) => (later(i, j) ? NaN : scores[i * m + j])),
+    weights: numbers(n, m, (i, j) => (later(i, j) ? NaN : weights[i * m + j]), false),
+  };
+  return { stages, later, sums };
+}
+
+/** A row of a stage. @param {Numbers} stage @param {number} row */
+const vector = ({ columns, at }, row) => Array.from({ length: columns }, (_, column) => at(row, column));
+
+/** @param {number[]} numbers */
+const norm = (numbers) => Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0));
+
+/**
+ * Query i and key j of what is shown, worked out: sentences by their stage, and q, k and their products.
+ * @param {Packed} packed @param {Unpacked} unpacked @param {[number, number]} cell @param {Texts} t
+ * @returns {{lines: [StageName, string][], strips: number[][]}}
+ */
+export function workedOut(packed, { stages, later, sums }, [i, j], t) {
+  const [q, k, v, z] = [vector(stages.q, i), vector(stages.k, j), vector(stages.v, j), vector(stages.z, i)];
   const products = q.map((x, d) => x * k[d]);
   const most = [...products.keys()].sort((a, b) => Math.abs(products[b]) - Math.abs(products[a])).slice(0, 2);
-  const terms = most.map((d) => `${decimal(q[d])} · ${decimal(k[d])}`).join(" + ");
-  const score = stages.scaled.at(i, j);
-  const places = { i: value.queries.start + i, j: value.keys.start + j };
-  const given = { terms, raw: decimal(stages.raw.at(i, j)), hs: value.head_size, score: decimal(score), ...places };
-  const lines = [["raw", fill(label("dot"), given)], ["scaled", fill(label("scale"), given)]];
-  if (later(i, j)) lines.push(["masked", fill(label("hidden"), given)], ["weights", fill(label("none"), given)]);
+  const values = {
+    terms: most.map((d) => `${decimal(q[d])} · ${decimal(k[d])}`).join(" + "),
+    raw: decimal(stages.raw.at(i, j)),
+    hs: packed.head_size,
+    score: decimal(stages.scaled.at(i, j)),
+    i: packed.queries.start + i,
+    j: packed.keys.start + j,
+  };
+  /** @type {[StageName, string][]} */
+  const lines = [["raw", t("dot", values)], ["scaled", t("scale", values)]];
+  if (later(i, j)) lines.push(["masked", t("hidden", values)], ["weights", t("none", values)]);
   else {
     const weight = stages.weights.at(i, j);
-    const shares = { weight: small(weight, weight < 0.1 ? 4 : 2), total: sums[i] < 0 ? `(${decimal(sums[i])})` : decimal(sums[i]), score: given.score };
-    lines.push(["masked", fill(label("kept"), given)], ["weights", fill(label("weight"), shares)]);
-    lines.push(["v", fill(label("part"), { ...shares, norm: small(weight * length(v)) })]);
+    const total = sums[i] < 0 ? `(${decimal(sums[i])})` : decimal(sums[i]);
+    const shares = { weight: small(weight, weight < 0.1 ? 4 : 2), total, score: values.score };
+    lines.push(["masked", t("kept", values)], ["weights", t("weight", shares)]);
+    lines.push(["v", t("part", { ...shares, norm: small(weight * norm(v)) })]);
   }
-  lines.push(["z", fill(label("output"), { norm: decimal(length(z)) })]);
+  lines.push(["z", t("output", { norm: decimal(norm(z)) })]);
   return { lines, strips: [q, k, products] };
 }

@@ -1,221 +1,237 @@
-// One head in stages: thumbnails to click through, one large, and one cell worked out. Asks the server only for another
-// layer, head, or place of a long text.
-const root = element.querySelector(".gb-stages");
-const find = (name) => root.querySelector(name);
-const [row, what, large, sum, mapBox, tip] = [".gb-stages-row", ".gb-stages-what", ".gb-stages-large", ".gb-stages-sum", ".gb-stages-map", ".gb-stages-tip"].map(find);
-const canvas = large.querySelector("canvas");
-const mapCanvas = mapBox.querySelector("canvas");
-const ends = [...root.querySelectorAll(".gb-stages-legend span")];
-const WIDEST = 640; // px
-const [MAP_EDGE, MAP_STEP] = [160, 32]; // px of the small map; tokens that an arrow key moves there
-let [value, numbers, images, place] = [null, null, {}, null];
-let stage = "weights";
-let cell = [0, 0]; // query and key within what is shown
-let chosen = null; // a pair [query, key] whose key comes later: shown here, and no selection for others
-let [frame, stale] = [0, true];
-const label = (name) => props.labels?.[name] ?? "";
+/**
+ * One head in stages: thumbnails to click through, one large, and the numbers of one of its cells worked out. The server
+ * is asked only for another layer, head, or place of a long text.
+ * @typedef {object} Selection
+ * @property {number} layer
+ * @property {number} head
+ * @property {number} n_layer
+ * @property {number} n_head
+ * @property {number} total  tokens of the text
+ * @property {number} query  the selected pair, by position
+ * @property {number} key
+ * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights of a text longer than what is shown
+ * @property {string} text  the sentence that says the same
+ * @property {Record<string, string>} labels
+ *
+ * @typedef {Selection & import("./numbers.js").Packed} Stages  all or nothing
+ */
 
-function build() {
-  value = parsed(props.value);
-  root.classList.toggle("gb-nothing", !value);
-  find("figcaption .gb-says").textContent = value?.text ?? "";
-  if (!value) return;
-  numbers = unpack(value);
-  const maps = { signed: theme().signed, head: theme().head(value.head, value.n_head) };
-  images = Object.fromEntries(STAGES.map((name) => [name, pixels(numbers.stages[name], numbers.stages[name].signed ? maps.signed : maps.head)]));
-  if (chosen && (chosen[0] !== value.query || !within("keys", chosen[1]))) chosen = null;
-  const [query, key] = chosen ?? [value.query, value.key];
-  cell = [query - value.queries.start, key - value.keys.start];
-  answered();
-  picks(value, find(".gb-picks-layer"), find(".gb-picks-heads"));
-  thumbnails();
-}
+import { bytes } from "../bytes.js";
+import { contextOf, sizedContext } from "../canvas.js";
+import { divergingMap, headColour, mapTo, themed } from "../colours.js";
+import { find, make, makeButton, modified, parsed, setCount, setText } from "../dom.js";
+import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
+import { decimal, percent, small } from "../numbers.js";
+import { drawHeadPicks, drawLayerPick } from "../picks.js";
+import { createRequests } from "../requests.js";
+import { defineWidget } from "../runtime.js";
+import { createPointerTip } from "../tip.js";
+import { isOfKeys, isVector, STAGES, unpack, workedOut } from "./numbers.js";
 
-const within = (side, position) => position >= value[side].start && position < value[side].start + value[side].tokens.length;
+/** @typedef {import("./numbers.js").StageName} StageName */
 
-function thumbnails() {
-  while (row.children.length < STAGES.length) {
-    const made = Object.assign(document.createElement("button"), { type: "button" });
-    made.append(document.createElement("canvas"), document.createElement("span"));
-    const name = STAGES[row.children.length];
-    made.addEventListener("click", ({ detail }) => {
-      show(name);
+const [WIDEST, THUMBNAIL, MAP_EDGE] = [640, 64, 160]; // px
+const MAP_STEP = 32; // tokens that an arrow key moves on the map
+/** @type {Record<string, [number, number]>} */
+const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const { t } = host;
+  const [row, what, large] = [".gb-stages-row", ".gb-stages-what", ".gb-stages-large"].map((name) => find(root, name));
+  const [sum, mapBox] = [find(root, ".gb-stages-sum"), find(root, ".gb-stages-map")];
+  const [canvas, mapCanvas] = [large, mapBox].map((around) => find(around, "canvas", HTMLCanvasElement));
+  const [from, ramp, to] = /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(".gb-stages-legend span"));
+  const tip = createPointerTip(root, find(root, ".gb-stages-tip"));
+  const requests = createRequests(host.send);
+  /** @type {Partial<Stages> | null} */ let shown = null;
+  let dark = false;
+  /** @type {Stages | null} */ let data = null;
+  /** @type {import("./numbers.js").Unpacked} */ let numbers;
+  /** @type {Record<StageName, HTMLCanvasElement>} */ let images;
+  /** @type {import("../matrix.js").Layout | null} */ let layout = null;
+  /** @type {StageName} */ let stage = "weights";
+  /** @type {[number, number]} */ let cell = [0, 0]; // query and key within what is shown
+  /** @type {[number, number] | null} */ let chosen = null; // a pair whose key comes later: shown here, selected nowhere else
+
+  const colour = () => (data ? headColour(data.head, data.n_head, host.dark) : "");
+  const token = (/** @type {"queries" | "keys"} */ side, /** @type {number} */ i) => `“${data?.[side].tokens[i]}”`;
+  const within = ({ start, tokens } = { start: 0, tokens: [""] }, /** @type {number} */ position) => position >= start && position < start + tokens.length;
+
+  /** @param {Stages} given */
+  function build(given) {
+    data = given;
+    numbers = unpack(given);
+    const [signed, weights] = [divergingMap(root), mapTo(root, colour())];
+    const made = STAGES.map((name) => [name, numbersPicture(numbers.stages[name], numbers.stages[name].signed ? signed : weights)]);
+    images = Object.fromEntries(made);
+    if (chosen && (chosen[0] !== given.query || !within(given.keys, chosen[1]))) chosen = null;
+    const [query, key] = chosen ?? [given.query, given.key];
+    cell = [query - given.queries.start, key - given.keys.start];
+    drawLayerPick(find(root, ".gb-picks-layer"), given, t("layer"), requests.want);
+    drawHeadPicks(find(root, ".gb-picks-heads"), given, host.dark, t("head"), requests.want);
+    drawThumbnails(given.head_size);
+  }
+
+  function makeThumbnail() {
+    const button = makeButton("");
+    button.append(Object.assign(document.createElement("canvas"), { width: THUMBNAIL, height: THUMBNAIL }), make("span"));
+    button.addEventListener("click", ({ detail }) => {
+      stage = STAGES[[...row.children].indexOf(button)];
+      host.redraw();
       if (detail) large.focus({ preventScroll: true }); // by pointer: the arrow keys move the cell at once
     });
-    row.append(made);
+    return button;
   }
-  STAGES.forEach((name, i) => {
-    const [button, image] = [row.children[i], images[name]];
-    const small = button.querySelector("canvas");
-    small.width = small.height = 64;
-    const context = small.getContext("2d");
-    context.imageSmoothingEnabled = image.width > 64;
-    context.drawImage(image, 0, 0, 64, 64);
-    button.querySelector("span").textContent = fill(label(name), { hs: value.head_size });
-    button.setAttribute("aria-pressed", String(name === stage));
-    button.title = fill(label(`${name}.says`), { hs: value.head_size });
-  });
-}
 
-function show(name) {
-  stage = name;
-  [...row.children].forEach((button, i) => button.setAttribute("aria-pressed", String(STAGES[i] === stage)));
-  schedule();
-}
-
-function draw() {
-  frame = 0;
-  if (stale) build();
-  stale = false;
-  if (!value || root.clientWidth < 50) return; // nothing there, or a closed tab, which draws when it opens
-  const current = numbers.stages[stage];
-  const [ofKeys, tokens] = [OF_KEYS.includes(stage), !["q", "k", "v", "z"].includes(stage)];
-  const picture = {
-    image: images[stage], rows: current.rows, columns: current.columns,
-    rowLabels: value[ofKeys ? "keys" : "queries"].tokens, columnLabels: tokens ? value.keys.tokens : null,
-    row: cell[ofKeys ? 1 : 0], column: tokens ? cell[1] : -1,
-  };
-  place = drawMatrix(canvas, picture, large.parentElement.clientWidth, WIDEST);
-  what.textContent = fill(label(`${stage}.says`), { hs: value.head_size });
-  const top = current.signed ? [`−${decimal(current.scale)}`, `+${decimal(current.scale)}`] : ["0", `≥ ${percent(current.scale)}`];
-  [ends[0].textContent, ends[2].textContent] = top;
-  ends[1].style.background = current.signed ? "" : `linear-gradient(to right in oklab, var(--gb-surface), ${headColour(value.head, value.n_head)})`;
-  writeSum();
-  drawMap();
-}
-
-const token = (side, i) => `“${value[side].tokens[i]}”`;
-
-function writeSum() {
-  const { lines, strips } = workedOut(value, numbers, ...cell, label);
-  const head = document.createElement("strong");
-  const names = { query: token("queries", cell[0]), key: token("keys", cell[1]), i: value.queries.start + cell[0], j: value.keys.start + cell[1] };
-  head.textContent = fill(label("pair"), names);
-  const items = lines.map(([name, text]) => {
-    const item = document.createElement("li");
-    item.append(Object.assign(document.createElement("code"), { textContent: text }));
-    item.classList.toggle("gb-now", name === stage || (name === "raw" && ["q", "k"].includes(stage)));
-    return item;
-  });
-  items[0].append(stripsOf(strips));
-  sum.replaceChildren(Object.assign(document.createElement("li"), { className: "gb-pair" }), ...items);
-  sum.firstChild.append(head);
-}
-
-// q, k and their products, a column for each number of the vectors.
-function stripsOf(rows) {
-  const made = Object.assign(document.createElement("canvas"), { width: rows[0].length, height: 3 });
-  const scales = rows.map((vector) => Math.max(1e-6, ...vector.map(Math.abs)));
-  const image = pixels({ rows: 3, columns: rows[0].length, at: (i, d) => rows[i][d] / scales[i], scale: 1, signed: true }, theme().signed);
-  made.getContext("2d").drawImage(image, 0, 0);
-  made.className = "gb-stages-strips";
-  made.title = label("strips");
-  return made;
-}
-
-function drawMap() {
-  mapBox.hidden = !value.map;
-  if (!value.map) return;
-  const { side, levels } = value.map;
-  const data = bytes(levels);
-  const image = pixels({ rows: side, columns: side, at: (i, j) => (j > i ? NaN : Math.sqrt(data[i * side + j] / 255)), scale: 1, signed: false }, theme().head(value.head, value.n_head));
-  const ratio = Math.max(1, window.devicePixelRatio || 1);
-  mapCanvas.width = mapCanvas.height = MAP_EDGE * ratio;
-  const ctx = mapCanvas.getContext("2d");
-  ctx.scale(ratio, ratio);
-  ctx.imageSmoothingEnabled = false;
-  ctx.drawImage(image, 0, 0, MAP_EDGE, MAP_EDGE);
-  const unit = MAP_EDGE / value.total;
-  const { queries, keys } = value;
-  ctx.strokeStyle = css("accent");
-  ctx.lineWidth = 2;
-  ctx.strokeRect(keys.start * unit, queries.start * unit, keys.tokens.length * unit, queries.tokens.length * unit);
-}
-
-// Select a pair by its positions in the text.
-function choose(query, key) {
-  chosen = key > query ? [query, key] : null;
-  if (within("queries", query) && within("keys", key)) {
-    cell = [query - value.queries.start, key - value.keys.start];
-    schedule();
+  /** @param {number} hs */
+  function drawThumbnails(hs) {
+    setCount(row, STAGES.length, makeThumbnail);
+    STAGES.forEach((name, i) => {
+      const button = /** @type {HTMLElement} */ (row.children[i]);
+      const context = contextOf(find(button, "canvas", HTMLCanvasElement));
+      context.clearRect(0, 0, THUMBNAIL, THUMBNAIL);
+      context.imageSmoothingEnabled = images[name].width > THUMBNAIL;
+      context.drawImage(images[name], 0, 0, THUMBNAIL, THUMBNAIL);
+      setText(find(button, "span"), t(name, { hs }));
+      button.title = t(`${name}.says`, { hs });
+    });
   }
-  want(chosen ? { position: query } : { position: query, key });
+
+  /** @param {Partial<Stages>} given */
+  function draw(given) {
+    if (given !== shown) requests.answered(given);
+    root.classList.toggle("gb-nothing", !given.n_head);
+    setText(find(root, "figcaption .gb-says"), given.text ?? "");
+    setText(find(root, "figcaption .gb-note"), t("keys"));
+    setText(find(mapBox, ".gb-note"), t("map"));
+    large.setAttribute("aria-label", t("name"));
+    row.setAttribute("aria-label", t("row"));
+    mapCanvas.setAttribute("aria-label", t("map"));
+    if (!given.n_head) data = null;
+    else if (given !== shown || dark !== host.dark) build(/** @type {Stages} */ (given));
+    [shown, dark] = [given, host.dark];
+    if (data && root.clientWidth >= 50) drawStage(data);
+  }
+
+  /** @param {Stages} of */
+  function drawStage(of) {
+    [...row.children].forEach((button, i) => button.setAttribute("aria-pressed", String(STAGES[i] === stage)));
+    const current = numbers.stages[stage];
+    const [ofKeys, vector] = [isOfKeys(stage), isVector(stage)];
+    const matrix = {
+      image: images[stage],
+      rows: current.rows,
+      columns: current.columns,
+      rowLabels: of[ofKeys ? "keys" : "queries"].tokens,
+      columnLabels: vector ? null : of.keys.tokens,
+      row: cell[ofKeys ? 1 : 0],
+      column: vector ? -1 : cell[1],
+    };
+    layout = drawMatrix(canvas, matrix, large.parentElement?.clientWidth ?? 0, WIDEST);
+    setText(what, t(`${stage}.says`, { hs: of.head_size }));
+    setText(from, current.signed ? `−${decimal(current.scale)}` : "0");
+    setText(to, current.signed ? `+${decimal(current.scale)}` : `≥ ${percent(current.scale)}`);
+    ramp.style.background = current.signed ? "" : `linear-gradient(to right in oklab, var(--gb-surface), ${colour()})`;
+    writeSum(of);
+    drawMap(of);
+  }
+
+  /** @param {Stages} of */
+  function writeSum(of) {
+    const { lines, strips } = workedOut(of, numbers, cell, t);
+    const names = { query: token("queries", cell[0]), key: token("keys", cell[1]), i: of.queries.start + cell[0], j: of.keys.start + cell[1] };
+    const pair = make("li", "gb-pair");
+    pair.append(make("strong", "", t("pair", names)));
+    const items = lines.map(([name, text]) => {
+      const item = make("li");
+      item.append(make("code", "", text));
+      item.classList.toggle("gb-now", name === stage || (name === "raw" && (stage === "q" || stage === "k")));
+      return item;
+    });
+    items[0].append(stripsOf(strips));
+    sum.replaceChildren(pair, ...items);
+  }
+
+  /** q, k and their products, a column for each number of the vectors. @param {number[][]} rows */
+  function stripsOf(rows) {
+    const scales = rows.map((numbers) => Math.max(1e-6, ...numbers.map(Math.abs)));
+    const at = (/** @type {number} */ i, /** @type {number} */ d) => rows[i][d] / scales[i];
+    const strips = numbersPicture({ rows: 3, columns: rows[0].length, at, scale: 1, signed: true }, divergingMap(root));
+    strips.className = "gb-stages-strips";
+    strips.title = t("strips");
+    return strips;
+  }
+
+  /** @param {Stages} of */
+  function drawMap({ map, total, queries, keys }) {
+    mapBox.hidden = !map;
+    if (!map) return;
+    const levels = bytes(map.levels);
+    const at = (/** @type {number} */ i, /** @type {number} */ j) => (j > i ? NaN : Math.sqrt(levels[i * map.side + j] / 255));
+    const image = numbersPicture({ rows: map.side, columns: map.side, at, scale: 1, signed: false }, mapTo(root, colour()));
+    const ctx = sizedContext(mapCanvas, MAP_EDGE, MAP_EDGE);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(image, 0, 0, MAP_EDGE, MAP_EDGE);
+    const unit = MAP_EDGE / total;
+    ctx.strokeStyle = themed(root, "accent");
+    ctx.lineWidth = 2;
+    ctx.strokeRect(keys.start * unit, queries.start * unit, keys.tokens.length * unit, queries.tokens.length * unit);
+  }
+
+  /** Selects a pair by its positions in the text. @param {number} query @param {number} key */
+  function choose(query, key) {
+    chosen = key > query ? [query, key] : null;
+    if (data && within(data.queries, query) && within(data.keys, key)) {
+      cell = [query - data.queries.start, key - data.keys.start];
+      host.redraw();
+    }
+    requests.want(chosen ? { position: query } : { position: query, key });
+  }
+
+  /** @param {MouseEvent} event */
+  function tell(event) {
+    const [i, j] = cellAt(canvas, layout, event) ?? [-1, -1];
+    if (j < 0) return tip.hide();
+    const x = numbers.stages[stage].at(i, j);
+    const number = stage === "weights" ? `${percent(x)} · ${small(x, 4)}` : decimal(x, 3);
+    const title = isVector(stage) ? `${token(isOfKeys(stage) ? "keys" : "queries", i)} ${stage}[${j}]` : `${token("queries", i)} → ${token("keys", j)}`;
+    tip.show(event, title, Number.isNaN(x) ? t("later") : number);
+  }
+
+  /** @param {KeyboardEvent} event @param {number} step tokens */
+  function move(event, step) {
+    if (!MOVES[event.key] || !data || modified(event)) return;
+    event.preventDefault();
+    const { queries, keys, total } = data;
+    const [up, across] = MOVES[event.key];
+    const on = (/** @type {number} */ at, /** @type {number} */ by) => Math.max(0, Math.min(total - 1, at + by * step));
+    const query = on(queries.start + cell[0], up);
+    choose(query, Math.min(on(keys.start + cell[1], across), query));
+  }
+
+  canvas.addEventListener("pointermove", tell);
+  canvas.addEventListener("pointerleave", tip.hide);
+  canvas.addEventListener("click", (event) => {
+    const found = cellAt(canvas, layout, event);
+    if (!found || !data) return;
+    const { queries, keys } = data;
+    const [i, j] = found;
+    if (isOfKeys(stage)) choose(queries.start + cell[0], keys.start + i);
+    else if (isVector(stage) || j < 0) choose(queries.start + i, Math.min(keys.start + cell[1], queries.start + i));
+    else choose(queries.start + i, keys.start + j);
+  });
+  large.addEventListener("keydown", (event) => move(event, 1));
+  mapCanvas.addEventListener("keydown", (event) => move(event, MAP_STEP));
+  mapCanvas.addEventListener("click", (event) => {
+    if (!data) return;
+    const { total } = data;
+    const box = mapCanvas.getBoundingClientRect();
+    const at = (/** @type {number} */ share) => Math.max(0, Math.min(total - 1, Math.floor(share * total)));
+    const query = at((event.clientY - box.top) / box.height);
+    choose(query, Math.min(query, at((event.clientX - box.left) / box.width)));
+  });
+  return { draw };
 }
 
-function point(found, event) {
-  tip.hidden = !found;
-  if (!found) return;
-  const [i, j] = found;
-  const x = numbers.stages[stage].at(i, Math.max(0, j));
-  const number = Number.isNaN(x) ? label("later") : stage === "weights" ? `${percent(x)} · ${small(x, 4)}` : decimal(x, 3);
-  const side = OF_KEYS.includes(stage) ? "keys" : "queries";
-  const vector = ["q", "k", "v", "z"].includes(stage);
-  const heading = vector ? `${token(side, i)} ${stage}[${j}]` : `${token("queries", i)} → ${token("keys", j)}`;
-  tip.replaceChildren(
-    Object.assign(document.createElement("strong"), { textContent: heading }),
-    Object.assign(document.createElement("code"), { textContent: number }),
-  );
-  const around = root.getBoundingClientRect();
-  const x0 = event.clientX - around.left + 16;
-  const left = x0 + tip.offsetWidth > around.width ? x0 - tip.offsetWidth - 32 : x0;
-  tip.style.transform = `translate(${Math.max(0, left)}px, ${event.clientY - around.top + 16}px)`;
-}
-
-canvas.addEventListener("pointermove", (event) => {
-  const found = place && cellAt(canvas, place, event);
-  point(found && found[1] >= 0 ? found : null, event);
-});
-canvas.addEventListener("pointerleave", () => point(null));
-canvas.addEventListener("click", (event) => {
-  const found = place && cellAt(canvas, place, event);
-  if (!found) return;
-  const { queries, keys } = value;
-  const [i, j] = found;
-  if (OF_KEYS.includes(stage)) choose(queries.start + cell[0], keys.start + i);
-  else if (["q", "z"].includes(stage) || j < 0) choose(queries.start + i, Math.min(keys.start + cell[1], queries.start + i));
-  else choose(queries.start + i, keys.start + j);
-});
-
-const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
-function keyed(event, size) {
-  const step = STEPS[event.key];
-  if (!step || !value || event.ctrlKey || event.metaKey || event.altKey) return;
-  event.preventDefault();
-  const on = (at, by) => Math.max(0, Math.min(value.total - 1, at + by * size));
-  const query = on(value.queries.start + cell[0], step[0]);
-  choose(query, Math.min(on(value.keys.start + cell[1], step[1]), query));
-}
-
-large.addEventListener("keydown", (event) => keyed(event, 1));
-mapCanvas.addEventListener("keydown", (event) => keyed(event, MAP_STEP));
-mapCanvas.addEventListener("click", (event) => {
-  const box = mapCanvas.getBoundingClientRect();
-  const at = (share) => Math.max(0, Math.min(value.total - 1, Math.floor(share * value.total)));
-  const query = at((event.clientY - box.top) / box.height);
-  choose(query, Math.min(query, at((event.clientX - box.left) / box.width)));
-});
-
-function schedule() {
-  frame ||= requestAnimationFrame(draw);
-}
-
-function refresh() {
-  stale = true;
-  schedule();
-}
-
-function relabel() {
-  find("figcaption .gb-note").textContent = label("keys");
-  mapBox.querySelector(".gb-note").textContent = label("map");
-  large.setAttribute("aria-label", label("name"));
-  row.setAttribute("aria-label", label("row"));
-  mapCanvas.setAttribute("aria-label", label("map"));
-  refresh();
-}
-
-watch("value", refresh);
-watch("labels", relabel);
-new ResizeObserver(schedule).observe(root);
-onTheme(refresh);
-relabel();
+defineWidget("stages", mount, ({ value, labels }) => ({ ...parsed(value), labels }));

@@ -1,190 +1,192 @@
-// Layers x heads of switches. A part is a key such as "h3.2", "a3" or "f3"; what has no factor here is at 1.
-const root = element.querySelector(".gb-switches");
-const grid = root.querySelector(".gb-switch-grid");
-const now = root.querySelector(".gb-switch-now");
-const [said, slider, number] = ["span", "input", "output"].map((tag) => now.querySelector(tag));
+/**
+ * Layers x heads of small switches: each head, each layer's attention and feed-forward part, on, off or scaled.
+ * @typedef {object} Switches
+ * @property {number} [n_layer]  none: nothing is shown
+ * @property {number} [n_head]
+ * @property {string} [edits]  the factors other than 1, as `gpt.documents.edit_text` writes them
+ * @property {number[]} [costs]  bits, for each head of each layer: how much its removal changes
+ * @property {number} [measured]  on so many tokens
+ * @property {Record<string, string>} [labels]
+ */
+
+import { find, make, modified, parsed } from "../dom.js";
+import { defineWidget } from "../runtime.js";
+import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactors } from "./grid.js";
+
+/** @typedef {import("./grid.js").Place} Place */
+
 const STEP = 0.25; // of the keys + and −
-const name = `gb-switch-${Math.random().toString(36).slice(2)}`;
-const factors = new Map();
-let value = null;
-let cells = []; // [row][column]; row 0 and column 0 stand for whole columns and layers; a number of a head has none
-let at = [1, 2]; // the switch that keys and slider are for
-const label = (key) => props.labels?.[key] ?? "";
-const layers = () => Array.from({ length: value.n_layer }, (_, layer) => layer);
-
-function parse(text) {
-  try {
-    const content = JSON.parse(text);
-    return content.n_layer > 0 && content.n_head > 0 ? content : null;
-  } catch {
-    return null;
-  }
-}
-
-// The parts that a switch is for.
-function parts(row, column) {
-  const last = value.n_head + 2;
-  const kind = column === 1 ? "a" : "f";
-  if (row === 0) return layers().map((layer) => kind + layer);
-  if (column === 0) return [`a${row - 1}`, `f${row - 1}`];
-  return [column === 1 || column === last ? kind + (row - 1) : `h${row - 1}.${column - 2}`];
-}
-
-const factor = (part) => factors.get(part) ?? 1;
-
-function title(row, column) {
-  const layer = fill(label("layer"), { layer: row - 1 });
-  const last = value.n_head + 2;
-  if (column === 0) return layer;
-  if (column > 1 && column < last) return `${layer} ${fill(label("head"), { head: column - 2 })}`;
-  return `${row ? layer : label("all")} ${label(column === 1 ? "attention" : "feed")}`;
-}
-
-function state(row, column) {
-  const own = new Set(parts(row, column).map(factor));
-  if (own.size > 1) return "";
-  const [x] = own;
-  return x === 1 ? label("on") : x === 0 ? label("off") : fill(label("times"), { factor: x });
-}
-
-function describe(row, column) {
-  const cost = value.costs && row > 0 && column > 1 && column < value.n_head + 2 ? value.costs[(row - 1) * value.n_head + column - 2] : null;
-  const words = fill(label("state"), { part: title(row, column), state: state(row, column) });
-  return cost === null ? words : `${words} · ${fill(label("cost"), { bits: cost.toPrecision(2) })}`;
-}
-
-function node(tag, className, text = "") {
-  const made = document.createElement(tag);
-  made.className = className;
-  made.textContent = text;
-  return made;
-}
-
-function cell(row, column, text) {
-  const made = node("span", "gb-switch", text);
-  made.id = `${name}-${row}-${column}`;
-  made.setAttribute("role", "gridcell");
-  made.dataset.at = `${row},${column}`;
-  return made;
-}
-
-function build() {
-  value = parse(props.value);
-  root.classList.toggle("gb-nothing", !value);
-  grid.replaceChildren();
-  factors.clear();
-  if (!value) return;
-  for (const part of value.edits.split(",").filter(Boolean)) factors.set(part.split("=")[0], Number(part.split("=")[1]));
-  const last = value.n_head + 2;
-  const [short, every] = [label("short").split("|"), Math.ceil(value.n_head / 13)];
-  cells = [];
-  for (let row = 0; row <= value.n_layer; row += 1) {
-    const line = node("div", "gb-switch-row");
-    line.setAttribute("role", "row");
-    cells.push([]);
-    for (let column = 0; column <= last; column += 1) {
-      const end = column === 1 || column === last;
-      const plain = row === 0 && !end;
-      const text = row === 0 ? (end ? short[column === 1 ? 0 : 1] : column && (column - 2) % every === 0 ? String(column - 2) : "") : column === 0 ? String(row - 1) : "";
-      const made = plain ? node("span", "gb-switch-number", text) : cell(row, column, text);
-      if (plain) made.setAttribute("role", "presentation");
-      else made.classList.add(row === 0 || column === 0 ? "gb-switch-many" : end ? "gb-switch-branch" : "gb-switch-head");
-      cells[row].push(plain ? null : made);
-      line.append(made);
-    }
-    grid.append(line);
-  }
-  grid.style.setProperty("--heads", value.n_head);
-  root.classList.toggle("gb-switch-dense", value.n_layer > 16 || value.n_head > 16);
-  if (!cells[at[0]]?.[at[1]]) at = [1, 2];
-}
-
-function paint() {
-  if (!value) return;
-  const most = Math.max(...(value.costs ?? [0]), 1e-9);
-  cells.forEach((line, row) => {
-    line.forEach((made, column) => {
-      if (!made) return;
-      const words = describe(row, column);
-      made.setAttribute("aria-label", words);
-      made.title = words;
-      if (row === 0 || column === 0) return;
-      const x = factor(parts(row, column)[0]);
-      const head = made.classList.contains("gb-switch-head");
-      made.style.setProperty("--v", Math.min(1, Math.abs(x)));
-      made.classList.toggle("gb-off", x === 0);
-      made.classList.toggle("gb-more", x > 1 || x < 0);
-      made.classList.toggle("gb-moot", head && factor(`a${row - 1}`) === 0);
-      if (head && value.costs) made.style.setProperty("--c", Math.sqrt(value.costs[(row - 1) * value.n_head + column - 2] / most));
-    });
-  });
-  root.classList.toggle("gb-costs", Boolean(value.costs));
-  root.querySelector(".gb-note").textContent = value.costs ? `${fill(label("legend"), { most: most.toPrecision(2), n: value.measured })} ${label("keys")}` : label("keys");
-  point();
-}
-
-function point() {
-  if (!value) return;
-  grid.querySelector(".gb-current")?.classList.remove("gb-current");
-  const made = cells[at[0]][at[1]];
-  made.classList.add("gb-current");
-  grid.setAttribute("aria-activedescendant", made.id);
-  said.textContent = describe(...at);
-  const x = factor(parts(...at)[0]);
-  slider.value = x;
-  slider.setAttribute("aria-label", title(...at));
-  number.textContent = `× ${x.toFixed(2)}`;
-}
-
-function set(x) {
-  for (const part of parts(...at)) {
-    if (x === 1) factors.delete(part);
-    else factors.set(part, x);
-  }
-  paint();
-}
-
-const send = () => trigger("select", { edits: [...factors].map(([part, x]) => `${part}=${x}`).join(",") });
-
-function toggle() {
-  set(parts(...at).some((part) => factor(part) !== 0) ? 0 : 1);
-  send();
-}
-
-function move(rows, columns) {
-  const last = value.n_head + 2;
-  const row = Math.max(0, Math.min(value.n_layer, at[0] + rows));
-  const column = Math.max(row === 0 ? 1 : 0, Math.min(last, at[1] + (row === 0 && columns ? columns * last : columns)));
-  if (cells[row][column]) at = [row, column];
-  point();
-}
-
+const WIDEST = 13; // numbers of heads that are written
+/** @type {Record<string, [number, number]>} */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-grid.addEventListener("click", (event) => {
-  const target = event.target.closest(".gb-switch");
-  if (!target) return;
-  at = target.dataset.at.split(",").map(Number);
-  if (event.shiftKey) point(); // for the slider alone
-  else toggle();
-});
-grid.addEventListener("keydown", (event) => {
-  if (!value || event.ctrlKey || event.metaKey || event.altKey) return;
-  const more = { "+": STEP, "=": STEP, "-": -STEP }[event.key];
-  if (MOVES[event.key]) move(...MOVES[event.key]);
-  else if (event.key === "Enter" || event.key === " ") toggle();
-  else if (more) {
-    set(Math.max(0, Math.min(2, factor(parts(...at)[0]) + more)));
-    send();
-  } else return;
-  event.preventDefault();
-});
-slider.addEventListener("input", () => set(Number(slider.value)));
-slider.addEventListener("change", send);
+let grids = 0;
 
-function relabel() {
-  grid.setAttribute("aria-label", label("name"));
-  build();
-  paint();
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const { t } = host;
+  const grid = find(root, ".gb-switch-grid");
+  const now = find(root, ".gb-switch-now");
+  const [said, number] = [find(now, "span"), find(now, "output")];
+  const slider = find(now, "input", HTMLInputElement);
+  const name = `gb-switch-${(grids += 1)}`;
+  /** @type {Map<string, number>} */ let factors = new Map();
+  /** @type {Switches | null} */ let shown = null;
+  let size = { n_layer: 0, n_head: 0 };
+  /** @type {(HTMLElement | null)[][]} */ let cells = []; // null: a number, no switch
+  /** @type {Place} */ let at = [1, 2]; // the switch that keys and slider are for
+
+  const factor = (/** @type {string} */ part) => factors.get(part) ?? 1;
+
+  /** @param {Place} place */
+  function title(place) {
+    const [row, column] = place;
+    const layer = t("layer", { layer: row - 1 });
+    if (column === 0) return layer;
+    if (isHead(size, place)) return `${layer} ${t("head", { head: column - 2 })}`;
+    return `${row ? layer : t("all")} ${t(column === 1 ? "attention" : "feed")}`;
+  }
+
+  /** @param {Place} place */
+  function state(place) {
+    const own = new Set(partsOf(size, place).map(factor));
+    if (own.size > 1) return "";
+    const [x] = own;
+    return x === 1 ? t("on") : x === 0 ? t("off") : t("times", { factor: x });
+  }
+
+  /** @param {Place} place */
+  const cost = (place) => (shown?.costs && isHead(size, place) ? shown.costs[(place[0] - 1) * size.n_head + place[1] - 2] : null);
+
+  /** @param {Place} place */
+  function describe(place) {
+    const words = t("state", { part: title(place), state: state(place) });
+    const bits = cost(place);
+    return bits === null ? words : `${words} · ${t("cost", { bits: bits.toPrecision(2) })}`;
+  }
+
+  /** What stands on a cell: the numbers of layers and heads, short names over the two other columns. @param {Place} place */
+  function text([row, column]) {
+    const last = lastColumn(size);
+    if (row > 0) return column === 0 ? String(row - 1) : "";
+    if (column === 0) return "";
+    if (column === 1 || column === last) return t("short").split("|")[column === 1 ? 0 : 1];
+    return (column - 2) % Math.ceil(size.n_head / WIDEST) === 0 ? String(column - 2) : "";
+  }
+
+  /** @param {Place} place */
+  function makeCell(place) {
+    const [row, column] = place;
+    if (!hasSwitch(size, place)) return make("span", "gb-switch-number", text(place), { role: "presentation" });
+    const kind = row === 0 || column === 0 ? "many" : isHead(size, place) ? "head" : "branch";
+    const attributes = { id: `${name}-${row}-${column}`, role: "gridcell", "data-at": `${row},${column}` };
+    return make("span", `gb-switch gb-switch-${kind}`, text(place), attributes);
+  }
+
+  function build() {
+    grid.replaceChildren();
+    cells = Array.from({ length: size.n_layer + 1 }, (_, row) => {
+      const line = make("div", "gb-switch-row", "", { role: "row" });
+      line.append(...Array.from({ length: lastColumn(size) + 1 }, (_, column) => makeCell([row, column])));
+      grid.append(line);
+      return [...line.children].map((cell, column) => (hasSwitch(size, [row, column]) ? /** @type {HTMLElement} */ (cell) : null));
+    });
+    grid.style.setProperty("--heads", String(size.n_head));
+    root.classList.toggle("gb-switch-dense", size.n_layer > 16 || size.n_head > 16);
+    if (!cells[at[0]]?.[at[1]]) at = [1, 2];
+  }
+
+  function paint() {
+    const most = Math.max(...(shown?.costs ?? [0]), 1e-9);
+    cells.forEach((line, row) => {
+      line.forEach((cell, column) => {
+        if (!cell) return;
+        const place = /** @type {Place} */ ([row, column]);
+        cell.title = describe(place);
+        cell.setAttribute("aria-label", cell.title);
+        if (row === 0 || column === 0) return;
+        const x = factor(partsOf(size, place)[0]);
+        cell.style.setProperty("--v", String(Math.min(1, Math.abs(x))));
+        cell.classList.toggle("gb-off", x === 0);
+        cell.classList.toggle("gb-more", x > 1 || x < 0);
+        cell.classList.toggle("gb-moot", isHead(size, place) && factor(`a${row - 1}`) === 0);
+        const bits = cost(place);
+        if (bits !== null) cell.style.setProperty("--c", String(Math.sqrt(bits / most)));
+      });
+    });
+    root.classList.toggle("gb-costs", Boolean(shown?.costs));
+    const legend = shown?.costs ? `${t("legend", { most: most.toPrecision(2), n: shown.measured })} ` : "";
+    find(root, ".gb-note").textContent = legend + t("keys");
+    point();
+  }
+
+  function point() {
+    const cell = cells[at[0]]?.[at[1]];
+    if (!cell) return;
+    grid.querySelector(".gb-current")?.classList.remove("gb-current");
+    cell.classList.add("gb-current");
+    grid.setAttribute("aria-activedescendant", cell.id);
+    said.textContent = describe(at);
+    const x = factor(partsOf(size, at)[0]);
+    slider.value = String(x);
+    slider.setAttribute("aria-label", title(at));
+    number.textContent = `× ${x.toFixed(2)}`;
+  }
+
+  /** @param {Switches} data */
+  function draw(data) {
+    if (data === shown) return;
+    const { n_layer = 0, n_head = 0, edits = "" } = data;
+    shown = data;
+    size = { n_layer, n_head };
+    grid.setAttribute("aria-label", t("name"));
+    root.classList.toggle("gb-nothing", !n_layer || !n_head);
+    factors = readFactors(edits);
+    cells = [];
+    if (!n_layer || !n_head) return grid.replaceChildren();
+    build();
+    paint();
+  }
+
+  /** @param {number} x */
+  function set(x) {
+    for (const part of partsOf(size, at)) {
+      if (x === 1) factors.delete(part);
+      else factors.set(part, x);
+    }
+    paint();
+  }
+
+  const send = () => host.send({ edits: writeFactors(factors) });
+
+  function toggle() {
+    set(partsOf(size, at).some((part) => factor(part) !== 0) ? 0 : 1);
+    send();
+  }
+
+  grid.addEventListener("click", (event) => {
+    const cell = event.target instanceof Element ? event.target.closest(".gb-switch") : null;
+    if (!(cell instanceof HTMLElement)) return;
+    const [row, column] = (cell.dataset.at ?? "").split(",").map(Number);
+    at = [row, column];
+    if (event.shiftKey) point(); // for the slider alone
+    else toggle();
+  });
+  grid.addEventListener("keydown", (event) => {
+    if (!cells.length || modified(event)) return;
+    const more = { "+": STEP, "=": STEP, "-": -STEP }[event.key];
+    if (MOVES[event.key]) {
+      at = moved(size, at, ...MOVES[event.key]);
+      point();
+    } else if (event.key === "Enter" || event.key === " ") toggle();
+    else if (more) {
+      set(Math.max(0, Math.min(2, factor(partsOf(size, at)[0]) + more)));
+      send();
+    } else return;
+    event.preventDefault();
+  });
+  slider.addEventListener("input", () => set(Number(slider.value)));
+  slider.addEventListener("change", send);
+  return { draw };
 }
-watch(["value", "labels"], relabel);
-relabel();
+
+defineWidget("switches", mount, ({ value, labels }) => ({ ...parsed(value), labels }));

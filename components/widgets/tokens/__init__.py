@@ -7,21 +7,17 @@ the text.
 
 from __future__ import annotations
 
-import base64
-import json
 import secrets
-from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import gradio as gr
 import numpy as np
 
 from components.labels import visible
+from components.widgets.encoding import to_base64, to_json
 from components.widgets.widget import widget
 
-_FOLDER = Path(__file__).parent
 FULL = 65535  # the largest level of a shade
-CSS = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("tokens.css", "curve.css"))
 
 _TEMPLATE = """<div class="gb-tokens">
 <p class="gb-empty"></p>
@@ -83,16 +79,17 @@ def tokens(
     position), marks, labels.
     """
     words = TOKEN_LABELS | (labels or {})
-    properties = {
-        "labels": words,
+    properties: dict[str, Any] = {
         "marks": marks,
         "selected": str(selected),
         "shade": shade,
         "parted": str(parted),
         "by": by,
     }
-    options = {"ids": ids, "selectable": selectable, "labels": words}
-    return widget("tokens", elem_id, template=_TEMPLATE, view=view, value=value, options=options, **properties)
+    options = {"ids": ids, "selectable": selectable}
+    return widget(
+        "tokens", elem_id, template=_TEMPLATE, view=view, value=value, options=options, labels=words, **properties
+    )
 
 
 def header(doc: str) -> str:
@@ -138,9 +135,8 @@ def shade_value(weights: np.ndarray) -> str:
     largest = float(weights.max(initial=0.0))
     levels = np.round(weights * (FULL / largest)) if largest > 0 else np.zeros_like(weights)
     levels = np.maximum(levels, weights > 0).astype("<u2")  # what is not zero is not shown as zero
-    return f"{largest:.6g}:{base64.b64encode(levels.tobytes()).decode()}"
+    return f"{largest:.6g}:{to_base64(levels)}"
 
 
 def _line(content: object) -> str:
-    """Compact ASCII JSON and a newline: a lone surrogate survives it, and `<` starts no tag that Gradio warns of."""
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c") + "\n"
+    return to_json(content) + "\n"

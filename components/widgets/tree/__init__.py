@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from components.widgets.script import sent_once, widget
-
-_FOLDER = Path(__file__).parent
-_SCRIPT = (_FOLDER / "tree.js").read_text(encoding="utf-8")
-CSS = (_FOLDER / "tree.css").read_text(encoding="utf-8")
+from components.widgets.encoding import to_json
+from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-tree">
 <figcaption></figcaption>
 <div class="gb-branches" role="listbox"><svg aria-hidden="true"></svg></div>
 </figure>"""
-_CALL = sent_once("tree", _SCRIPT)
 
 
 @dataclass(frozen=True)
@@ -43,11 +37,18 @@ class Lane:
 
 def tree(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
     """The picture of a `tree_value`; any other string takes no room. A click, Enter or Space on a line raises `.select`
-    with what it sends as `evt._data`; the arrow keys go from line to line."""
-    return widget(value, _TEMPLATE, _CALL, elem_id)
+    with what it sends as payload; the arrow keys go from line to line.
+
+    Data of a view: `tree_data`; without a text it takes no room.
+    """
+    return widget("tree", elem_id, template=_TEMPLATE, view=view, value=value)
+
+
+def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:
+    """What a tree shows. lanes: each after its parent. text: what stands above it."""
+    return {"text": text, "lanes": [asdict(lane) for lane in lanes]}
 
 
 def tree_value(lanes: Sequence[Lane], text: str) -> str:
-    """The string that a tree shows. lanes: each after its parent. text: what stands above it."""
-    content = {"text": text, "lanes": [asdict(lane) for lane in lanes]}
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    """The string of a `tree_data`."""
+    return to_json(tree_data(lanes, text))

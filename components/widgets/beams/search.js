@@ -1,0 +1,76 @@
+// A beam search as lines of text: its candidates, its best text so far, and which of them may still become a text.
+
+/**
+ * @typedef {"kept" | "pruned" | "finished"} Fate
+ *
+ * @typedef {object} Candidate
+ * @property {number} parent  the number of the candidate before it; -1: the text that the search goes on from
+ * @property {string} text  its token
+ * @property {number} depth  its step, from 1
+ * @property {number} logProbability  nats
+ * @property {number} total  of all tokens of the search up to this one
+ * @property {number} score
+ * @property {Fate} fate
+ * @property {number} row  its place among the candidates of its step
+ */
+
+export class Search {
+  /** @type {Candidate[]} */ candidates = [];
+  /** @type {number[]} */ rows = []; // how many candidates each step has
+  best = -1; // the candidate with which the best text so far ends
+  done = false;
+
+  /** Takes in a line of `candidate_line` or `step_line`: the candidate, or null for the end of a step. @param {string} line */
+  read(line) {
+    const content = JSON.parse(line);
+    if (!Array.isArray(content)) {
+      ({ best: this.best, done: this.done } = content);
+      return null;
+    }
+    const [parent, text, depth, logProbability, total, score, fate] = content;
+    const row = this.rows[depth] ?? 0;
+    this.rows[depth] = row + 1;
+    const candidate = { parent, text, depth, logProbability, total, score, fate, row };
+    this.candidates.push(candidate);
+    return candidate;
+  }
+
+  /** The newest step. */
+  get depth() {
+    return Math.max(0, this.rows.length - 1);
+  }
+
+  /** Candidates in the longest step. */
+  get height() {
+    return Math.max(1, ...this.rows.filter(Boolean));
+  }
+
+  /** The numbers of the candidates up to that one, from the first step. @param {number} number */
+  path(number) {
+    const found = [];
+    for (let i = number; this.candidates[i]; i = this.candidates[i].parent) found.unshift(i);
+    return found;
+  }
+
+  /** The candidates before a text that goes on, or a whole one. */
+  alive() {
+    const alive = new Set();
+    this.candidates.forEach(({ fate, depth }, i) => {
+      const goesOn = fate === "kept" && depth === this.depth && !this.done;
+      if (goesOn || fate === "finished") for (const each of this.path(i)) alive.add(each);
+    });
+    return alive;
+  }
+
+  /** Where an arrow key goes from a candidate: a number, or -1. @param {string} key @param {number} from */
+  next(key, from) {
+    const { depth, row, parent } = this.candidates[from];
+    const beside = (/** @type {number} */ step) => this.candidates.findIndex((each) => each.depth === depth && each.row === row + step);
+    if (key === "ArrowLeft") return parent;
+    if (key === "ArrowRight") return this.candidates.findIndex((each) => each.parent === from);
+    if (key === "ArrowDown") return beside(1);
+    if (key === "ArrowUp") return beside(-1);
+    if (key === "Home") return 0;
+    return key === "End" ? this.best : -1;
+  }
+}

@@ -1,0 +1,94 @@
+// The words of the flow: its tokens on the left, the next ones on the right, the names of the columns above.
+
+import { clipped } from "../canvas.js";
+import { percent } from "../numbers.js";
+import { BAR, HEAD } from "./layout.js";
+import { bottom, centre, middle, right, thickness } from "./scene.js";
+import { box, ribbon, write } from "./shapes.js";
+
+/** @typedef {CanvasRenderingContext2D} Context */
+/** @typedef {import("./scene.js").Scene} Scene */
+
+const NAMED = ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "ff", "out", "post", "fin"];
+
+/** @param {Context} ctx @param {Scene} scene */
+export function paintTokens(ctx, scene) {
+  const { data, place, colours, fonts, heights, chosen, t } = scene;
+  const edge = right(place.tokens);
+  data.tokens.forEach((token, row) => {
+    const y = middle(scene, row);
+    if (heights[row] < 12) {
+      ctx.fillStyle = colours.muted;
+      ctx.globalAlpha = 0.45;
+      ctx.fillRect(edge - 10, y - 0.75, 10, 1.5);
+      ctx.globalAlpha = 1;
+      return;
+    }
+    ctx.font = fonts.token;
+    const text = clipped(ctx, token, place.tokens.w - 14);
+    const weight = row <= chosen ? (data.row?.[row] ?? 0) : 0;
+    const colour = row > chosen ? colours.muted : colours.text;
+    write(ctx, text, edge, y + 0.5, { font: fonts.token, colour, align: "right", alpha: row === chosen ? 1 : 0.6 + 0.4 * Math.min(1, 4 * weight) });
+    if (row !== chosen) return;
+    const room = ctx.measureText(text).width + 12;
+    ctx.strokeStyle = colours.accent;
+    ctx.lineWidth = 2;
+    box(ctx, edge - room + 6, y - 11.5, room, 23, 6);
+    ctx.stroke();
+  });
+  const after = data.total - data.start - data.tokens.length;
+  const quiet = { font: fonts.note, colour: colours.muted, align: /** @type {const} */ ("right") };
+  if (data.start) write(ctx, t("before", { n: data.start }), edge, HEAD - 14, quiet);
+  if (after > 0) write(ctx, t("after", { n: after }), edge, bottom(scene) + 14, quiet);
+}
+
+/** @param {Context} ctx @param {Scene} scene */
+export function paintNext(ctx, scene) {
+  const { data, place, colours, fonts, chosen } = scene;
+  const { x, w } = place.next;
+  const most = data.next[0][1];
+  const total = data.next.reduce((sum, [, p]) => sum + p, 0);
+  const h = thickness(scene, chosen);
+  let start = middle(scene, chosen) - h / 2;
+  data.next.forEach(([token, p], n) => {
+    const y = scene.barsTop + n * BAR + BAR / 2;
+    const share = (h * p) / total;
+    ribbon(ctx, [right(place.fin), start + share / 2, share], [x, y, Math.max(1, (18 * p) / most)], colours.after, 0.35);
+    start += share;
+    ctx.fillStyle = colours.before;
+    ctx.globalAlpha = 0.75;
+    box(ctx, x, y - 11, Math.max(1.5, ((w - 58) * p) / most), 22, 3);
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    ctx.font = fonts.token;
+    write(ctx, clipped(ctx, token, w - 62), x + 7, y + 0.5, { font: n === data.chosen ? fonts.strong : fonts.token, colour: colours.text });
+    write(ctx, percent(p), x + w - 2, y + 0.5, { font: fonts.token, colour: n ? colours.muted : colours.text, align: "right" });
+  });
+}
+
+/** The names of the columns, and how large what they show is. @param {Context} ctx @param {Scene} scene */
+export function paintNames(ctx, scene) {
+  const { data, place, colours, fonts, t } = scene;
+  const names = NAMED.filter((name) => place[name]);
+  const inks = /** @type {Record<string, string>} */ ({ q: colours.q, k: colours.k, v: colours.v, weights: colours.head, z: colours.head });
+  const shape = (/** @type {string} */ name) => {
+    if (name === "weights") return `${data.total}×${data.total}`;
+    return data.strips[name] ? `${data.total}×${data.strips[name].width}` : "";
+  };
+  ctx.font = fonts.shape;
+  const wide = names.map((name) => ctx.measureText(shape(name)).width);
+  const tight = names.some((name, i) => i > 0 && (wide[i] + wide[i - 1]) / 2 > centre(place[name]) - centre(place[names[i - 1]]));
+  for (const name of names) {
+    const x = centre(place[name]);
+    const size = tight && name !== "weights" ? shape(name).replace(/^\d+/, "") : shape(name);
+    write(ctx, t(name), x, HEAD - 30, { font: fonts.name, colour: inks[name] ?? colours.text, align: "center" });
+    write(ctx, size, x, HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
+  }
+  write(ctx, t("embedding"), place.tok.x, 21, { font: fonts.title, colour: colours.text });
+  write(ctx, t("next"), place.next.x, scene.barsTop - 16, { font: fonts.title, colour: colours.text });
+  for (let layer = 0; layer < data.n_layer; layer += 1) {
+    const column = place[`layer${layer}`];
+    if (!column || column.w < 7) continue;
+    write(ctx, String(layer), centre(column), HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
+  }
+}

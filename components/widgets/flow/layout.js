@@ -1,0 +1,81 @@
+// Where everything of the flow stands: columns from left to right, rows from top to bottom.
+
+/** @typedef {import("./scene.js").Flow} Flow */
+/** @typedef {{x: number, w: number}} Column  px */
+/** @typedef {[name: string, width: number][]} Sequence  "": an empty gap */
+
+export const [ROW, CHOSEN, FOLDED] = [18, 28, 5]; // px: a row that can be read, the selected one, a folded one
+export const [HEAD, FOOT, BAR] = [84, 44, 26]; // px: above the rows, below them, a bar of the next tokens
+export const BARS = 8;
+export const [NARROWEST, TARGET] = [1180, 24]; // px: the picture; what a finger or a key can pick
+const BUDGET = 540; // px of all rows
+const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04]; // rows that are readable first: beside the selected one, attended to, from this weight on
+export const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // here the arrow keys change the head
+
+/** @type {Sequence} */
+const ATTENTION_COLUMNS = [
+  ["norm1", 46], ["q", 34], ["", 15], ["k", 34], ["", 10], ["weights", 132], ["", 10], ["v", 34], ["mix", 100], ["z", 34],
+  ["", 22], ["att", 42], ["plus1", 36],
+];
+/** @type {Sequence} */
+const FEED_FORWARD_COLUMNS = [["norm2", 34], ["ff", 116], ["", 34], ["out", 42], ["plus2", 36]];
+
+/** @param {Sequence} parts */
+const widthOf = (parts) => parts.reduce((sum, [, width]) => sum + width, 0);
+
+/** @param {Flow} data @returns {Sequence} */
+function sequence({ bare, n_layer, layer, strips }) {
+  const thin = Math.max(3, Math.min(15, 132 / n_layer));
+
+  /** One empty passage where nothing happens. @param {string} name @param {Sequence} parts @returns {Sequence} */
+  const passage = (name, parts) => (bare ? [[name, widthOf(parts)]] : parts);
+
+  /** Layers that are not opened. @param {number} from @param {number} to @returns {Sequence} */
+  const stack = (from, to) =>
+    Array.from({ length: to - from }, (_, i) => /** @type {Sequence} */ ([[`layer${from + i}`, thin * 0.66], ["", thin * 0.34]])).flat();
+
+  /** @type {Sequence} */
+  const position = strips.pos ? [["", 16], ["pos", 40]] : [];
+  return [
+    ["tokens", 92], ["", 10], ["tok", 40], ...position, ["", 14], ...stack(0, layer), ["", 10], ["open", 0], ["", 12], ["pre", 42],
+    ...passage("attn", ATTENTION_COLUMNS), ["mid", 42], ...passage("mlp", FEED_FORWARD_COLUMNS), ["post", 42],
+    ["", 12], ["close", 0], ["", 10], ...stack(layer + 1, n_layer), ["", 14], ["fin", 42], ["", 44], ["next", 168],
+  ];
+}
+
+/** The columns by their names, over that width in px. @param {Flow} data @param {number} width @returns {Record<string, Column>} */
+export function columns(data, width) {
+  const parts = sequence(data);
+  const unit = width / widthOf(parts);
+  /** @type {Record<string, Column>} */
+  const placed = {};
+  let x = 0;
+  for (const [name, size] of parts) {
+    if (name) placed[name] = { x, w: size * unit };
+    x += size * unit;
+  }
+  return placed;
+}
+
+/** Readable rows: the selected one, its neighbours, those it attends to most, as long as there is room; the others fold. @param {Flow} data @returns {number[]} px */
+export function rowHeights({ tokens, selected: position, start, row: weights }) {
+  const selected = position - start;
+  const all = [...tokens.keys()];
+  const nearest = [...all].sort((a, b) => Math.abs(a - selected) - Math.abs(b - selected));
+  const strongest = all.filter((i) => weights?.[i] > STRONG).sort((a, b) => weights[b] - weights[a]);
+  const heights = Array(tokens.length).fill(FOLDED);
+  let room = BUDGET - tokens.length * FOLDED;
+  for (const i of new Set([...nearest.slice(0, NEIGHBOURS), ...strongest.slice(0, STRONGEST), ...nearest])) {
+    if (room < ROW - FOLDED) break;
+    heights[i] = ROW;
+    room -= ROW - FOLDED;
+  }
+  heights[selected] = CHOSEN;
+  return heights;
+}
+
+/** The upper edges of rows that are so high. @param {number[]} heights @returns {number[]} px */
+export function rowTops(heights) {
+  let y = HEAD;
+  return heights.map((height) => (y += height) - height);
+}

@@ -1,0 +1,140 @@
+// What the flow paints: its data with pictures, colours, fonts and places.
+
+import { bytes } from "../bytes.js";
+import { picture } from "../canvas.js";
+import { divergingMap, headColour, themed } from "../colours.js";
+import { BAR, BARS, columns, FOOT, HEAD, NARROWEST, ROW, rowHeights, rowTops } from "./layout.js";
+
+/**
+ * @typedef {{bins: number, width: number, scale: string, data: string}} Strip  a vector for each row: base64 of uint8, so
+ *   many pixels for so many numbers, and the number with the full colour
+ *
+ * @typedef {object} Flow  all or nothing
+ * @property {string} doc  names the text
+ * @property {string[]} tokens  of the rows that are shown
+ * @property {number} start  the position of the first row
+ * @property {number} total  tokens of the text
+ * @property {number} selected  position
+ * @property {number} layer
+ * @property {number} head
+ * @property {number} n_layer
+ * @property {number} n_head
+ * @property {number} head_size
+ * @property {Record<string, Strip>} strips
+ * @property {Strip[]} stack  the residual stream after each layer
+ * @property {string[]} norms  of the selected row after each layer
+ * @property {string} [weights]  base64 of uint8, rows x rows: the attention of the head
+ * @property {number[]} row  the weights of the selected row
+ * @property {number[]} scores
+ * @property {Record<string, string>} words  what a part says of itself: title, sentence, formula on lines of their own
+ * @property {[string, number][]} next  the most probable next tokens and their probabilities
+ * @property {number} chosen  the one of them with which the text goes on; -1: none
+ * @property {string} text  the sentence that says the same
+ * @property {boolean} [bare]  a skeleton: attention and feed-forward part are identities, called `identity`
+ * @property {string} [identity]
+ * @property {string} [title]  of a skeleton
+ * @property {string} [name]  of the parts, for screen readers
+ * @property {string} [keys]  what the keys do
+ *
+ * @typedef {{heights: number[], tops: number[]}} Rows  px
+ *
+ * @typedef {object} Painted
+ * @property {Flow} data
+ * @property {Record<string, HTMLCanvasElement>} images  one row of pixels a token
+ * @property {Uint8Array} weights
+ * @property {Record<string, string>} colours
+ * @property {Record<string, string>} fonts
+ * @property {(key: string, values?: Record<string, any>) => string} t
+ * @property {number} chosen  the selected row
+ * @property {Rows} goal  where the rows go
+ * @property {number} height  px
+ * @property {number} width  px
+ * @property {Record<string, import("./layout.js").Column>} place
+ * @property {number} barsTop  px
+ *
+ * @typedef {Painted & Rows} Scene
+ */
+
+/** @param {HTMLElement} root @param {number} head @param {number} count @param {boolean} dark */
+function themeColours(root, head, count, dark) {
+  const names = { q: "head-previous-token", k: "head-duplicate-token", v: "head-same-token" };
+  const own = ["surface", "card", "text", "muted", "line", "accent", "before", "after"].map((name) => [name, name]);
+  const colours = [...Object.entries(names), ...own].map(([name, from]) => [name, themed(root, from)]);
+  return { ...Object.fromEntries(colours), head: headColour(head, count, dark) };
+}
+
+/** @param {HTMLElement} root */
+function themeFonts(root) {
+  const [mono, sans] = ["mono", "sans"].map((name) => themed(root, name));
+  return {
+    token: `13px ${mono}`,
+    strong: `600 13px ${mono}`,
+    name: `500 12px ${sans}`,
+    title: `600 13px ${sans}`,
+    note: `11px ${sans}`,
+    shape: `11px ${mono}`,
+  };
+}
+
+/** @param {Flow} data @param {Uint32Array} map */
+function stripImages({ strips, stack, tokens }, map) {
+  const layers = stack.map((strip, layer) => /** @type {const} */ ([`layer${layer}`, strip]));
+  const made = [...Object.entries(strips), ...layers].map(([name, strip]) => {
+    const levels = bytes(strip.data);
+    return [name, picture(strip.bins, tokens.length, (i) => map[levels[i]])];
+  });
+  return Object.fromEntries(made);
+}
+
+/** @param {Flow} data @param {HTMLElement} root @param {import("../runtime.js").Host} host @returns {Scene} */
+export function makeScene(data, root, host) {
+  const heights = rowHeights(data);
+  const goal = { heights, tops: rowTops(heights) };
+  const total = heights.reduce((sum, height) => sum + height, 0);
+  return {
+    ...goal,
+    data,
+    goal,
+    images: stripImages(data, divergingMap(root)),
+    weights: bytes(data.weights ?? ""),
+    colours: themeColours(root, data.head, data.n_head, host.dark),
+    fonts: themeFonts(root),
+    t: host.t,
+    chosen: data.selected - data.start,
+    height: Math.max(HEAD + total + FOOT, HEAD + BARS * BAR + FOOT),
+    width: 0,
+    place: {},
+    barsTop: 0,
+  };
+}
+
+/** Places the columns over so many px. @param {Scene} scene @param {number} room */
+export function fitScene(scene, room) {
+  scene.width = Math.max(NARROWEST, room);
+  scene.place = columns(scene.data, scene.width);
+  const middle = scene.goal.tops[scene.chosen] + ROW / 2;
+  scene.barsTop = Math.max(HEAD, Math.min(middle - (BARS * BAR) / 2, scene.height - FOOT - BARS * BAR));
+}
+
+/** The middle of a row. @param {Scene} scene @param {number} row */
+export const middle = ({ tops, heights }, row) => tops[row] + heights[row] / 2;
+
+/** How thick a row's strips are. @param {Scene} scene @param {number} row */
+export const thickness = ({ heights }, row) => (heights[row] > 9 ? heights[row] - 5 : Math.max(1, heights[row] - 1));
+
+/** @param {import("./layout.js").Column} column */
+export const right = ({ x, w }) => x + w;
+
+/** @param {import("./layout.js").Column} column */
+export const centre = ({ x, w }) => x + w / 2;
+
+/** The lower edge of the last row. @param {Scene} scene */
+export const bottom = ({ tops, heights }) => tops[tops.length - 1] + heights[heights.length - 1];
+
+/** The shape of the tensor that a part shows; "" for a part that shows none. @param {Flow} data @param {string} part */
+export function shapeOf({ strips, n_head, total }, part) {
+  if (part === "weights") return `1 × ${n_head} × ${total} × ${total}`;
+  if (!strips[part]) return "";
+  if (part === "pos") return `${total} × ${strips[part].width}`;
+  return `1 ×${"qkvz".includes(part) ? ` ${n_head} ×` : ""} ${total} × ${strips[part].width}`;
+}

@@ -1,0 +1,29 @@
+// Attention weights as they travel, and how strong a line must be to be seen.
+
+export const THINNEST = 0.005; // the weakest line that is ever drawn
+const [USUAL, PER_TOKEN] = [30, 3]; // of the slider, 0..100; lines to see
+const FULL = 65535; // what stands for 1
+
+/**
+ * queries x keys weights in 0..1 for each picture, NaN where the key comes after the query: these do not travel.
+ * @param {Uint8Array} data uint16, little-endian
+ * @param {{pictures: number, queries: {start: number, tokens: any[]}, keys: {start: number, tokens: any[]}}} of
+ */
+export function unpackWeights(data, { pictures, queries, keys }) {
+  const levels = new Uint16Array(data.buffer);
+  const [n, m] = [queries.tokens.length, keys.tokens.length];
+  let at = 0;
+  return Array.from({ length: pictures }, () => {
+    const matrix = new Float32Array(n * m).fill(NaN);
+    for (let i = 0; i < n; i += 1) {
+      for (let j = 0; j < m && keys.start + j <= queries.start + i; j += 1) matrix[i * m + j] = levels[at++] / FULL;
+    }
+    return matrix;
+  });
+}
+
+/** Where the slider stands until a person sets it: low enough that there are some lines for each token. @param {Float32Array[]} weights @param {number} count of tokens */
+export function usualThreshold(weights, count) {
+  const strongest = weights.flatMap((of) => [...of].filter((weight) => weight > 0)).sort((a, b) => b - a);
+  return Math.min(USUAL, 100 * Math.sqrt(strongest[PER_TOKEN * count] ?? 1));
+}

@@ -1,0 +1,48 @@
+// The layer and the head as buttons.
+
+import { headColour } from "./colours.js";
+import { make, makeButton } from "./dom.js";
+
+/** @typedef {(change: Record<string, number>) => void} Want */
+
+/** @param {string} text @param {string} title @param {boolean | undefined} pressed @param {(() => void) | null} act null: it cannot be pressed */
+export function pickButton(text, title, pressed, act) {
+  const button = makeButton("", text, { "aria-label": title });
+  if (pressed !== undefined) button.setAttribute("aria-pressed", String(pressed));
+  button.disabled = !act;
+  if (act) button.addEventListener("click", act);
+  return button;
+}
+
+/** A button for each head, in its colour. @param {number} count @param {boolean} dark @param {string} word for "head" @param {(head: number) => boolean} pressed @param {(head: number) => void} act */
+export function headButtons(count, dark, word, pressed, act) {
+  return Array.from({ length: count }, (_, head) => {
+    const button = pickButton(count > 16 ? "" : String(head), `${word} ${head}`, pressed(head), () => act(head));
+    button.style.setProperty("--hue", headColour(head, count, dark));
+    return button;
+  });
+}
+
+/** Replaces the buttons of a group; the focus stays where it was. @param {HTMLElement} group @param {Element[]} content */
+export function replaceButtons(group, content) {
+  const index = [...group.children].findIndex((child) => child === document.activeElement);
+  group.replaceChildren(...content);
+  if (index >= 0) /** @type {HTMLElement | undefined} */ (group.children[index])?.focus();
+}
+
+/** One step back, the number of the layer, one step on. @param {HTMLElement} group @param {{layer: number, n_layer: number}} at @param {string} word @param {Want} want */
+export function drawLayerPick(group, { layer, n_layer }, word, want) {
+  group.setAttribute("aria-label", word);
+  replaceButtons(group, [
+    pickButton("‹", `${word} −`, undefined, layer > 0 ? () => want({ layer: layer - 1 }) : null),
+    make("span", "", `${word} ${layer}`),
+    pickButton("›", `${word} +`, undefined, layer + 1 < n_layer ? () => want({ layer: layer + 1 }) : null),
+  ]);
+}
+
+/** @param {HTMLElement} group @param {{head: number, n_head: number}} at @param {boolean} dark @param {string} word @param {Want} want */
+export function drawHeadPicks(group, { head, n_head }, dark, word, want) {
+  group.setAttribute("aria-label", word);
+  const buttons = headButtons(n_head, dark, word, (each) => each === head, (each) => want({ head: each }));
+  replaceButtons(group, [make("span", "", word), ...buttons]);
+}

@@ -1,0 +1,39 @@
+// Which parts of a model a switch of the grid is for. A part is a key such as "h3.2", "a3" or "f3".
+//
+// Row 0 stands for whole columns and column 0 for whole layers; then come attention, each head, the feed-forward part.
+
+/** @typedef {{n_layer: number, n_head: number}} Size */
+/** @typedef {[number, number]} Place row and column */
+
+/** The last column. @param {Size} size */
+export const lastColumn = ({ n_head }) => n_head + 2;
+
+/** Whether there is a switch: the number of a head has none. @param {Size} size @param {Place} place */
+export const hasSwitch = (size, [row, column]) => row > 0 || column === 1 || column === lastColumn(size);
+
+/** Whether the switch is for one head. @param {Size} size @param {Place} place */
+export const isHead = (size, [row, column]) => row > 0 && column > 1 && column < lastColumn(size);
+
+/** @param {Size} size @param {Place} place @returns {string[]} */
+export function partsOf(size, [row, column]) {
+  const kind = column === 1 ? "a" : "f";
+  if (row === 0) return Array.from({ length: size.n_layer }, (_, layer) => kind + layer);
+  if (column === 0) return [`a${row - 1}`, `f${row - 1}`];
+  return isHead(size, [row, column]) ? [`h${row - 1}.${column - 2}`] : [kind + (row - 1)];
+}
+
+/** The place after an arrow key: what has no switch is left out. @param {Size} size @param {Place} from @param {number} rows @param {number} columns @returns {Place} */
+export function moved(size, from, rows, columns) {
+  const last = lastColumn(size);
+  const row = Math.max(0, Math.min(size.n_layer, from[0] + rows));
+  const step = row === 0 && columns ? columns * last : columns;
+  const column = Math.max(row === 0 ? 1 : 0, Math.min(last, from[1] + step));
+  return hasSwitch(size, [row, column]) ? [row, column] : from;
+}
+
+/** Factors by part, from "h3.2=0,a1=0.5". @param {string} edits */
+export const readFactors = (edits) =>
+  new Map(edits.split(",").filter(Boolean).map((edit) => /** @type {[string, number]} */ ([edit.split("=")[0], Number(edit.split("=")[1])])));
+
+/** @param {Map<string, number>} factors */
+export const writeFactors = (factors) => [...factors].map(([part, factor]) => `${part}=${factor}`).join(",");

@@ -1,0 +1,45 @@
+/**
+ * A small table: the first row names the columns, the first cell of each other row what it holds.
+ * @typedef {object} Table
+ * @property {string[][]} [rows]  texts
+ *
+ * options: words_from: the first of the columns that hold words, or null
+ */
+
+import { make, parsed } from "../dom.js";
+import { defineWidget } from "../runtime.js";
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, { options }) {
+  const around = /** @type {HTMLElement} */ (root.closest(".block") ?? root.parentElement);
+  /** @type {object | null} */ let shown = null;
+
+  /** @param {string} text @param {number} row @param {number} column */
+  function cell(text, row, column) {
+    const heads = Boolean(text) && !(row && column);
+    const made = make(heads ? "th" : "td", "", text, heads ? { scope: row ? "row" : "col" } : {});
+    const words = options.words_from !== null && column >= options.words_from;
+    if (words) Object.assign(made.style, { textAlign: "start", paddingLeft: "max(8px, 2vw)", whiteSpace: "normal" });
+    return made;
+  }
+
+  /** @param {Table} data */
+  function draw(data) {
+    if (data !== shown) {
+      const rows = (data.rows ?? []).map((texts, row) => {
+        const made = make("tr");
+        made.append(...texts.map((text, column) => cell(text, row, column)));
+        return made;
+      });
+      root.replaceChildren(...rows);
+    }
+    shown = data;
+    const wide = around.scrollWidth > around.clientWidth && getComputedStyle(around).overflowX === "auto";
+    if (wide) around.tabIndex = 0; // it is scrolled with keys too
+    else around.removeAttribute("tabindex");
+  }
+
+  return { draw };
+}
+
+defineWidget("table", mount, ({ value }) => ({ rows: parsed(value) ?? [] }));

@@ -1,0 +1,43 @@
+// Where the lines of a tree of branches go.
+
+/**
+ * @typedef {object} Lane
+ * @property {number | null} parent  the number of the line that it parts from
+ * @property {number} start  where it parts, in tokens
+ * @property {number} end  where it ends
+ * @property {number} reached  how far the text follows it, below `start` for not at all
+ * @property {boolean} here  whether the text ends on it
+ * @property {string} label
+ * @property {object} sent  what the server gets when it is chosen
+ */
+
+export const ROW = 28; // px
+const [EDGE, BEND] = [10, 8]; // px
+
+/** The middle of a row, in px. @param {number} row */
+const y = (row) => ROW * (row + 0.5);
+
+/** The place of a token in px. @param {Lane[]} lanes @param {number} width */
+function scale(lanes, width) {
+  const deepest = Math.max(1, ...lanes.map((lane) => lane.end));
+  return (/** @type {number} */ depth) => EDGE + (depth / deepest) * (width - 2 * EDGE);
+}
+
+/** The path of each lane, of the part that the text follows, and of its tip: "" where there is none. @param {Lane[]} lanes @param {number} width px */
+export function lanePaths(lanes, width) {
+  const x = scale(lanes, width);
+  return lanes.map((lane, row) => {
+    const to = (/** @type {number} */ end) => {
+      if (lane.parent === null) return `M${x(0)} ${y(row)}H${x(end)}`;
+      const from = x(lane.start);
+      const bend = Math.min(BEND, Math.max(0, x(lane.end) - from));
+      const corner = `Q${from} ${y(row)} ${from + bend} ${y(row)}`;
+      return `M${from} ${y(lane.parent)}V${y(row) - BEND}${corner}H${Math.max(from + bend, x(end))}`;
+    };
+    return {
+      whole: to(lane.end),
+      reached: lane.reached >= lane.start ? to(lane.reached) : "",
+      tip: lane.here ? `M${x(Math.max(lane.reached, lane.start))} ${y(row)}h0` : "",
+    };
+  });
+}
