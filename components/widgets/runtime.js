@@ -114,7 +114,7 @@ export async function mount(element, trigger, watch, props, call) {
     },
   };
   const root = /** @type {HTMLElement} */ (element.firstElementChild);
-  const place = element.closest(".gb-widget")?.parentElement ?? element;
+  const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside of gradio's block
   /** @type {Mounted} */
   const self = { element, place, widget: { draw() {} }, view: call.view, read, width: -1, listening: [] };
   self.widget = make(root, host);

@@ -10,9 +10,8 @@ class FakeElement {
   clientWidth = 300;
   firstElementChild = {};
   parentElement = null;
-  dark = false;
-  closest(selector) {
-    return selector === ".dark" && this.dark ? this : null;
+  closest() {
+    return null;
   }
   getClientRects() {
     return this.shown ? [{}] : [];
@@ -66,8 +65,9 @@ let number = 0;
 const send = (views) => store.apply({ n: (number += 1), base: number === 1 ? null : number - 1, views });
 
 /** Mounts a widget; what it says to the server is put into `events`. */
-async function add(widget, id, { view = null, props = {}, options = {}, events = [] } = {}) {
+async function add(widget, id, { view = null, props = {}, options = {}, events = [], within = null } = {}) {
   const element = new FakeElement();
+  element.parentElement = within;
   let changed = () => {};
   const watch = (_, callback) => (changed = callback);
   await mount(element, (type, payload) => events.push([type, payload]), watch, props, { widget, id, view, options, props: Object.keys(props) });
@@ -130,6 +130,16 @@ test("in a closed tab nothing is drawn; it is when the tab opens", async () => {
   page.sizes([{ target: element }]);
   frame();
   assert.deepEqual(drawn, [["closed", { x: 1 }]]);
+});
+
+test("a widget whose block is hidden, as it shows nothing, is drawn when it has something to show", async () => {
+  const block = new FakeElement();
+  block.parentElement = new FakeElement();
+  const { element } = await add("probe", "hidden", { view: "hidden", within: { closest: () => block } });
+  element.shown = block.shown = false;
+  send({ hidden: { x: 1 } });
+  frame();
+  assert.deepEqual(drawn, [["hidden", { x: 1 }]]);
 });
 
 test("another width draws again, another height does not", async () => {
