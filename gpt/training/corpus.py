@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from gpt.errors import GPTError
-from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, load_vocabulary, save_vocabulary
+from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load_vocabulary, save_vocabulary
 
 
 def read_stories(path: Path | str) -> list[str]:
@@ -89,7 +89,7 @@ def _byte_alphabet() -> list[str]:
     return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
 
 
-def encode_stories(stories: list[str], tokenizer: Tokenizer, block_size: int, part: str) -> list[np.ndarray]:
+def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, part: str) -> list[np.ndarray]:
     """Each story's ids after end-of-text, int32. `part` names the text in the ValueError if it is too short."""
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
@@ -108,7 +108,7 @@ class Rows:
     Raises ValueError if the text is shorter than one row.
     """
 
-    def __init__(self, stories: list[str], tokenizer: Tokenizer, block_size: int, seed: int) -> None:
+    def __init__(self, stories: list[str], tokenizer: Vocabulary, block_size: int, seed: int) -> None:
         self.documents = encode_stories(stories, tokenizer, block_size, "training")
         self.block_size, self.seed = block_size, seed
 

@@ -13,7 +13,7 @@ from gpt.generate import generate
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
-from gpt.tokenizer import Tokenizer
+from gpt.tokenizer import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[
 
 
 @torch.inference_mode()
-def score_stories(model: GPT, tokenizer: Tokenizer, stories: list[str], *, batch_size: int = 16) -> Score:
+def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batch_size: int = 16) -> Score:
     """Score each story on its own, given the end-of-text token before it. The model is in evaluation mode.
 
     Raises ValueError for a vocabulary without an end-of-text token.

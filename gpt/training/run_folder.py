@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import os
 import pickle
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class RunFolder:
     def begin(self, tokenizer: Tokenizer) -> None:
         """Make the folder, with the vocabulary and an empty log."""
         self.path.mkdir(parents=True, exist_ok=True)
+        assert tokenizer.eot_id is not None  # the last id, which the file does not list
         save_vocabulary({tokenizer.token_bytes(i): i for i in range(tokenizer.eot_id)}, self.path / VOCABULARY)
         self._write_log([])
 
@@ -89,7 +91,7 @@ class RunFolder:
 
     def log(self) -> list[LogRow]:
         """The evaluations so far."""
-        types = {"step": int, "tokens": int}
+        types: dict[str, Callable[[str], Any]] = {"step": int, "tokens": int}
         with (self.path / "log.csv").open(newline="", encoding="utf-8") as file:
             return [LogRow(**{k: types.get(k, float)(v) for k, v in row.items()}) for row in csv.DictReader(file)]
 

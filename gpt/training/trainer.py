@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.tokenizer import Tokenizer
+from gpt.tokenizer import Vocabulary
 from gpt.training.evaluation import Score, score_stories
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe, make_optimizers, set_rate
@@ -116,7 +116,7 @@ class Trainer:
         self._check_finite(loss)
         return loss
 
-    def score(self, tokenizer: Tokenizer, stories: list[str]) -> Score:
+    def score(self, tokenizer: Vocabulary, stories: list[str]) -> Score:
         """Score the current weights on stories, of which every process takes a share.
 
         Raises ValueError if the loss is not finite.
