@@ -66,7 +66,7 @@ def test_the_bars_are_the_divergences_and_an_infinite_one_reaches_the_top_with_i
 def test_what_is_said_of_the_parting_is_what_both_settings_make_of_the_same_logits():
     pair = written()
     at = pair.comparison.divergence_index
-    said = compare_views.divergence_index(pair, "en")
+    said = compare_views.parting(pair, "en")
     left, right = pair.documents
     assert f"position {at}" in said
     assert left.ids[:at] == right.ids[:at]
@@ -78,7 +78,7 @@ def test_what_is_said_of_the_parting_is_what_both_settings_make_of_the_same_logi
 
 
 def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
-    assert "the same" in compare_views.divergence_index(written(COLD, COLD), "en")
+    assert "the same" in compare_views.parting(written(COLD, COLD), "en")
     pair = written(SamplingParams(1.0, seed=1), SamplingParams(1.0, seed=2))
     assert "only the draws differ" in json.loads(compare_views.divergence(pair, "en"))["text"]
 
@@ -109,7 +109,7 @@ def test_two_vocabularies_are_shown_and_not_compared():
     for _ in pair.steps(3):
         pass
     pair.read()
-    assert "different vocabularies" in compare_views.divergence_index(pair, "en")
+    assert "different vocabularies" in compare_views.parting(pair, "en")
     assert compare_views.divergence(pair, "en") == ""
     assert pair.select(1, side=1)
     assert pair.positions == [None, 1]
