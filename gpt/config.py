@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from gpt.checks import check_choice, check_integer
 from gpt.errors import GPTError
 
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
@@ -45,20 +46,13 @@ class GPTConfig:
             value = getattr(self, name)
             if name == "n_ff" and value is None:
                 continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise GPTError("argument.whole_number_min", name=name, low=1, value=value)
+            check_integer(name, value, 1)
         if self.n_embd % self.n_head:
             raise GPTError("config.head_width", n_embd=self.n_embd, n_head=self.n_head)
         if not isinstance(self.dropout, (int, float)) or not 0.0 <= self.dropout < 1.0:
             raise GPTError("argument.below_one", name="dropout", value=self.dropout)
-        if self.activation not in get_args(Activation):
-            raise GPTError(
-                "argument.choice", name="activation", choices=", ".join(get_args(Activation)), value=self.activation
-            )
-        if self.position not in get_args(Position):
-            raise GPTError(
-                "argument.choice", name="position", choices=", ".join(get_args(Position)), value=self.position
-            )
+        check_choice("activation", self.activation, get_args(Activation))
+        check_choice("position", self.position, get_args(Position))
         if self.position == "rotary" and self.head_size % 2:
             raise GPTError("config.rotary_head_width", width=self.head_size)
 

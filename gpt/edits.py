@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
 from typing import Any, get_args
 
 from torch import Tensor
 
+from gpt.checks import check_choice, check_head, check_layer, is_integer, is_number
 from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
 
@@ -63,20 +62,18 @@ class Edits:
     patches: tuple[Patch, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.activation is not None and self.activation not in get_args(Activation):
-            raise GPTError(
-                "argument.choice", name="activation", choices=", ".join(get_args(Activation)), value=self.activation
-            )
+        if self.activation is not None:
+            check_choice("activation", self.activation, get_args(Activation))
         if not isinstance(self.drop_positions, bool):
             raise GPTError("edits.drop_positions", value=self.drop_positions)
         for head in self.head_scale:
-            if not (isinstance(head, tuple) and len(head) == 2 and all(isinstance(n, Integral) for n in head)):
+            if not (isinstance(head, tuple) and len(head) == 2 and all(map(is_integer, head))):
                 raise GPTError("edits.head", value=head)
         for layer in (*self.attn_scale, *self.mlp_scale):
-            if not isinstance(layer, Integral):
+            if not is_integer(layer):
                 raise GPTError("edits.layer", value=layer)
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
-            if not isinstance(factor, Real) or not math.isfinite(factor):
+            if not is_number(factor):
                 raise GPTError("edits.factor", value=factor)
 
     def check(self, config: GPTConfig) -> None:
@@ -84,11 +81,9 @@ class Edits:
         heads = list(self.head_scale)
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
         for layer in layers:
-            if not 0 <= layer < config.n_layer:
-                raise GPTError("layer.unknown", layer=layer, last=config.n_layer - 1)
+            check_layer(layer, config.n_layer)
         for _, head in heads:
-            if not 0 <= head < config.n_head:
-                raise GPTError("head.unknown", head=head, last=config.n_head - 1)
+            check_head(head, config.n_head)
         for patch in self.patches:
             if not 0 <= patch.position < config.block_size:
                 last = config.block_size - 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gpt.checks import check_integer
 from gpt.documents.generation import Generation, Step
 from gpt.edits import Edits
-from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
 
@@ -25,6 +25,5 @@ def generate(
     prompt of P tokens yields up to block_size - P + 1 steps). Invalid arguments raise ValueError at the call,
     not at the first step.
     """
-    if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise GPTError("argument.whole_number_min", name="max_new_tokens", low=1, value=max_new_tokens)
+    check_integer("max_new_tokens", max_new_tokens, 1)
     return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gpt.cache import KVCache
+from gpt.checks import check_choice
 from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -57,8 +58,7 @@ class GELU(nn.Module):
 
     def __init__(self, approximate: str = "tanh") -> None:
         super().__init__()
-        if approximate not in ("tanh", "none"):
-            raise GPTError("argument.choice", name="approximate", choices="tanh, none", value=approximate)
+        check_choice("approximate", approximate, ("tanh", "none"))
         self.approximate = approximate
 
     def formula(self, x: Tensor) -> Tensor:

@@ -13,13 +13,12 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gpt.checks import check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
 
 
@@ -45,19 +44,18 @@ class SamplingParams:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not is_number(self.temperature) or not 0 <= self.temperature < math.inf:
-            raise GPTError("argument.number_min", name="temperature", low=0, value=self.temperature)
-        if self.top_k is not None and not (is_integer(self.top_k) and self.top_k >= 1):
-            raise GPTError("argument.whole_number_min", name="top_k", low=1, value=self.top_k)
+        check_number("temperature", self.temperature, 0)
+        if self.top_k is not None:
+            check_integer("top_k", self.top_k, 1)
         if self.top_p is not None and not (is_number(self.top_p) and 0 < self.top_p <= 1):
             raise GPTError("sampling.top_p", value=self.top_p)
-        if self.min_p is not None and not (is_number(self.min_p) and 0 <= self.min_p <= 1):
-            raise GPTError("argument.number_range", name="min_p", low=0, high=1, value=self.min_p)
+        if self.min_p is not None:
+            check_number("min_p", self.min_p, 0, 1)
         penalty = self.repetition_penalty
-        if penalty is not None and not (is_number(penalty) and 0 < penalty < math.inf):
+        if penalty is not None and not (is_number(penalty) and penalty > 0):
             raise GPTError("argument.above", name="repetition_penalty", low=0, value=penalty)
-        if self.seed is not None and not (is_integer(self.seed) and self.seed >= 0):
-            raise GPTError("argument.whole_number_min", name="seed", low=0, value=self.seed)
+        if self.seed is not None:
+            check_integer("seed", self.seed, 0)
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:
@@ -174,8 +172,7 @@ def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous
     if ids.dtype.kind not in "iu":
         raise GPTError("sampling.previous_ids")
     for token_id in (ids.min(), ids.max()):
-        if not 0 <= token_id < len(logits):
-            raise GPTError("token.unknown", token=token_id, last=len(logits) - 1)
+        check_token_id(token_id, len(logits))
     penalised = logits.copy()
     with np.errstate(all="ignore"):
         previous, factor = logits[ids], np.float32(penalty)
@@ -244,19 +241,3 @@ def top_ids(values: np.ndarray, count: int) -> np.ndarray:
 def softmax(logits: np.ndarray) -> Tensor:
     """Softmax over the last dimension, as a tensor of the same dtype."""
     return torch.from_numpy(logits).softmax(dim=-1)
-
-
-def is_number(value: object) -> bool:
-    """Whether value is a real number within the range of a float; bool does not count."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
-    try:
-        float(value)
-    except OverflowError:
-        return False
-    return True
-
-
-def is_integer(value: object) -> TypeGuard[int]:
-    """Whether value is an integer; bool does not count."""
-    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import tiktoken
 
+from gpt.checks import check_token_id
 from gpt.errors import GPTError
 
 END_OF_TEXT = "<|endoftext|>"
@@ -51,8 +52,7 @@ class Tokenizer:
 
     def token_bytes(self, token_id: int) -> bytes:
         """Bytes of one token, not necessarily whole characters. Raises ValueError for an id that does not exist."""
-        if not 0 <= token_id < self.n_vocab:
-            raise GPTError("token.unknown", token=token_id, last=self.n_vocab - 1)
+        check_token_id(token_id, self.n_vocab)
         return self.encoding.decode_single_token_bytes(token_id)
 
 

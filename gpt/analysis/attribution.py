@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpt.analysis.tracing import check_position, check_token, single_sequence, to_float32
+from gpt.analysis.tracing import check_traced, single_sequence, to_float32
+from gpt.checks import check_token_id
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -61,10 +62,10 @@ def direct_logit_attribution(
     edits: of the traced pass. Raises ValueError for a position or an id that does not exist, and for a position with
     a patch, whose logits are not the sum of the components.
     """
-    check_position(trace, position)
+    check_traced(trace, position)
     for each in (token, against):
         if each is not None:
-            check_token(model, each)
+            check_token_id(each, model.config.vocab_size)
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if edits is not None and any(patch.position == S - T + position for patch in edits.patches):
         raise GPTError("position.patched", position=position)

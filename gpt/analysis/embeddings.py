@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.tracing import check_token, to_float32
+from gpt.analysis.tracing import to_float32
+from gpt.checks import check_token_id
 from gpt.errors import GPTError
 from gpt.model import GPT
 
@@ -24,7 +25,7 @@ class NearestTokens:
 @torch.inference_mode()
 def nearest_tokens(model: GPT, token: int, k: int = 10) -> NearestTokens:
     """The k tokens whose embeddings have the highest cosine similarity to that of `token`, itself excluded."""
-    check_token(model, token)
+    check_token_id(token, model.config.vocab_size)
     wte = to_float32(model.wte.weight)  # (vocab_size, C)
     norms = wte.norm(dim=-1)
     cosine = wte @ wte[token] / (norms * norms[token]).clamp(min=1e-12)

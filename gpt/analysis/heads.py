@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpt.analysis.tracing import check_layer, single_sequence, to_float32
+from gpt.analysis.tracing import single_sequence, to_float32
+from gpt.checks import check_layer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -19,7 +20,7 @@ from gpt.trace import Trace
 def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
     """(T, S): attention weights averaged over the heads of one layer, or of all layers for None. Rows sum to 1."""
     if layer is not None:
-        check_layer(trace, layer)
+        check_layer(layer, len(trace.layers))
     layers = trace.layers if layer is None else [trace.layers[layer]]
     return torch.stack([single_sequence(each.attn_weights).mean(dim=0) for each in layers]).mean(dim=0)
 
@@ -31,7 +32,7 @@ def value_weighted(model: GPT, trace: Trace, layer: int) -> Tensor:
     W_h is the head's slice of c_proj. Unlike the weight, it is 0 where the value vector is 0.
     Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.
     """
-    check_layer(trace, layer)
+    check_layer(layer, len(trace.layers))
     weights, v = single_sequence(trace.layers[layer].attn_weights), single_sequence(trace.layers[layer].attn_v)
     w = to_float32(model.blocks[layer].attn.c_proj.weight).T.unflatten(0, (model.config.n_head, -1))  # (nh, hs, C)
     return weights * (v @ w).norm(dim=-1)[:, None]  # (nh, T, S) x (nh, 1, S)

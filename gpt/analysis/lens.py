@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.predictions import log_probabilities
-from gpt.analysis.tracing import check_layer, check_position, check_token, single_sequence, to_float32
+from gpt.analysis.tracing import check_traced, single_sequence, to_float32
+from gpt.checks import check_choice, check_layer, check_token_id
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.sampling import entropy_bits
@@ -62,7 +63,7 @@ def logit_lens(
     T, device = trace.final_norm.shape[1], trace.final_norm.device
     places = list(range(T) if positions is None else positions)
     for position in places:
-        check_position(trace, position)
+        check_traced(trace, position)
     chosen_ids = _chosen_ids(model, chosen, len(places))
     ids = None if chosen_ids is None else torch.tensor(chosen_ids * 2, device=device)
     weight = to_float32(model.lm_head.weight)
@@ -79,10 +80,9 @@ def logit_lens(
 @torch.inference_mode()
 def lens_top_tokens(model: GPT, trace: Trace, layer: int, point: LensPoint, position: int, k: int = 10) -> TopTokens:
     """The k most likely tokens at one layer and position of the lens; fewer where the vocabulary is smaller."""
-    check_layer(trace, layer)
-    check_position(trace, position)
-    if point not in LENS_POINTS:
-        raise GPTError("argument.choice", name="point", choices=", ".join(LENS_POINTS), value=point)
+    check_layer(layer, len(trace.layers))
+    check_traced(trace, position)
+    check_choice("point", point, LENS_POINTS)
     state = single_sequence(getattr(trace.layers[layer], point))[position]
     ((_, log_p),) = log_probabilities(model, model.ln_f.formula(state)[None])  # (1, vocab_size)
     top = log_p[0].exp().topk(min(k, model.config.vocab_size))
@@ -97,7 +97,7 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
     if len(ids) != n:
         raise GPTError("analysis.chosen_tokens", n=n, given=len(ids))
     for token in set(ids):
-        check_token(model, token)
+        check_token_id(token, model.config.vocab_size)
     return ids
 
 

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpt.analysis.tracing import (
-    MAX_BATCH_TOKENS,
-    check_token,
-    hidden_states_from,
-    single_sequence,
-    to_float32,
-    trace_text,
-)
+from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, single_sequence, to_float32, trace_text
 from gpt.background import Progress
+from gpt.checks import check_layer, check_position, check_token_id
 from gpt.edits import Edits, Patch, check_patchable
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -47,12 +41,10 @@ def patch_from(model: GPT, ids: Sequence[int], name: str, layer: int, position: 
     check_patchable(name)
     if not 0 < len(ids) <= model.config.block_size:
         raise GPTError("patch.text_length", limit=model.config.block_size, n=len(ids))
-    if not 0 <= position < len(ids):
-        raise GPTError("position.unknown", position=position, last=len(ids) - 1)
-    if not 0 <= layer < model.config.n_layer:
-        raise GPTError("layer.unknown", layer=layer, last=model.config.n_layer - 1)
+    check_position(position, len(ids))
+    check_layer(layer, model.config.n_layer)
     for token in ids:
-        check_token(model, token)
+        check_token_id(token, model.config.vocab_size)
     trace = _ActivationTrace(layer, name)
     with torch.inference_mode():
         model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
@@ -103,7 +95,7 @@ def patch_sweep(
     if T != len(corrupted):
         raise GPTError("patch.lengths_differ", clean=T, corrupted=len(corrupted))
     for token in (answer, other):
-        check_token(model, token)
+        check_token_id(token, model.config.vocab_size)
     direction = to_float32(model.lm_head.weight[answer]) - to_float32(model.lm_head.weight[other])  # (C,)
     traces = [trace_text(model, ids) for ids in (clean, corrupted)]
     best, worst = (single_sequence(trace.final_norm)[-1] @ direction for trace in traces)

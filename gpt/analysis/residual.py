@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.analysis.attribution import final_norm_scale
-from gpt.analysis.tracing import check_layer, check_position, single_sequence, to_float32
+from gpt.analysis.tracing import check_traced, single_sequence, to_float32
+from gpt.checks import check_layer
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -81,8 +82,8 @@ def strongest_neurons(
     Geva et al., "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary Space"
     (2022), arXiv 2203.14680. Raises ValueError for a layer or position that was not traced.
     """
-    check_layer(trace, layer)
-    check_position(trace, position)
+    check_layer(layer, len(trace.layers))
+    check_traced(trace, position)
     c_proj = to_float32(model.blocks[layer].mlp.c_proj.weight)  # (C, n_ff)
     traced = trace.layers[layer]
     pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)

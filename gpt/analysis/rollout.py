@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.tracing import check_layer, single_sequence
+from gpt.analysis.tracing import single_sequence
+from gpt.checks import check_layer
 from gpt.errors import GPTError
 from gpt.trace import Trace
 
@@ -43,7 +44,7 @@ def rollout(trace: Trace, layer: int | None = None) -> Tensor:
     Raises ValueError for the trace of a pass with earlier tokens in a cache.
     """
     last = len(trace.layers) - 1 if layer is None else layer
-    check_layer(trace, last)
+    check_layer(last, len(trace.layers))
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if T != S:
         raise GPTError("analysis.rollout_trace", traced=T, total=S)

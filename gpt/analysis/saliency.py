@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.predictions import log_probabilities
-from gpt.analysis.tracing import MAX_BATCH_TOKENS, check_token, single_sequence, to_float32, trace_text
+from gpt.analysis.tracing import MAX_BATCH_TOKENS, single_sequence, to_float32, trace_text
 from gpt.cache import KVCache
+from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -23,7 +24,7 @@ def input_x_gradient(model: GPT, ids: Sequence[int], token: int) -> Tensor:
     First-order estimate of the loss of log-probability if that embedding shrank to 0.
     Shrikumar et al., "Not Just a Black Box" (2016), arXiv 1605.01713.
     """
-    check_token(model, token)
+    check_token_id(token, model.config.vocab_size)
     trace = trace_text(model, ids)
     stream = trace.layers[0].resid_pre[0].clone().requires_grad_()  # (T, C): embedding + position
     patches = tuple(Patch("resid_pre", 0, position, row) for position, row in enumerate(stream))
@@ -47,13 +48,12 @@ def leave_one_out(model: GPT, ids: Sequence[int], token: int, positions: Sequenc
 
 def leave_one_out_batches(model: GPT, ids: Sequence[int], token: int, positions: Sequence[int]) -> Iterator[Tensor]:
     """`leave_one_out` in batches of at most MAX_BATCH_TOKENS: yields (n,) nats for the next n positions."""
-    check_token(model, token)
+    check_token_id(token, model.config.vocab_size)
     T = len(ids)
     if T < 2:
         raise GPTError("analysis.leave_one_out", n=T)
     for position in positions:
-        if not 0 <= position < T:
-            raise GPTError("position.unknown", position=position, last=T - 1)
+        check_position(position, T)
     idx, weight = torch.tensor([list(ids)], device=model.device), to_float32(model.lm_head.weight)
 
     @torch.inference_mode()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.errors import GPTError
+from gpt.checks import check_token_id
 from gpt.sampling import SamplingParams, entropy_bits, inverse_cdf, stage_logits, top_ids
 
 StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final"]
@@ -93,8 +93,7 @@ def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: i
 
     Raises ValueError for an id outside the vocabulary.
     """
-    if not 0 <= token_id < len(logits):
-        raise GPTError("token.unknown", token=token_id, last=len(logits) - 1)
+    check_token_id(token_id, len(logits))
     raw = logits.detach().to("cpu", torch.float32)
     rows = [_token("raw", raw, raw.double().log_softmax(dim=0), token_id)]
     return rows + [_token(stage.name, stage.logits, stage.log_probabilities, token_id) for stage in stages]

@@ -1,4 +1,4 @@
-"""Traced passes over one text, and checks of the indices that analyses take."""
+"""Traced passes over one text."""
 
 from __future__ import annotations
 
@@ -51,20 +51,8 @@ def single_sequence(x: Tensor) -> Tensor:
     return to_float32(x[0])
 
 
-def check_layer(trace: Trace, layer: int) -> None:
-    """Raise ValueError for a layer that is not in the trace."""
-    if not 0 <= layer < len(trace.layers):
-        raise GPTError("layer.unknown", layer=layer, last=len(trace.layers) - 1)
-
-
-def check_position(trace: Trace, position: int) -> None:
+def check_traced(trace: Trace, position: int) -> None:
     """Raise ValueError for a position that is not in the trace; 0 is its first."""
     T = trace.final_norm.shape[1]
     if not 0 <= position < T:
         raise GPTError("position.not_traced", position=position, last=T - 1)
-
-
-def check_token(model: GPT, token: int) -> None:
-    """Raise ValueError for an id outside the vocabulary."""
-    if not 0 <= token < model.config.vocab_size:
-        raise GPTError("token.unknown", token=token, last=model.config.vocab_size - 1)

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
+from gpt.checks import check_integer, check_number
 from gpt.documents.generation import Generation
 from gpt.errors import GPTError
-from gpt.sampling import is_integer, is_number
 
 MAX_WIDTH = 32
 Fate = Literal["kept", "pruned", "finished"]
@@ -62,12 +62,9 @@ class BeamSearch:
     """
 
     def __init__(self, document: Generation, width: int, max_new_tokens: int, *, length_penalty: float = 1.0) -> None:
-        if not is_integer(width) or not 1 <= width <= MAX_WIDTH:
-            raise GPTError("argument.whole_number_range", name="width", low=1, high=MAX_WIDTH, value=width)
-        if not is_integer(max_new_tokens) or max_new_tokens < 1:
-            raise GPTError("argument.whole_number_min", name="max_new_tokens", low=1, value=max_new_tokens)
-        if not is_number(length_penalty) or not -10 <= length_penalty <= 10:
-            raise GPTError("argument.number_range", name="length_penalty", low=-10, high=10, value=length_penalty)
+        check_integer("width", width, 1, MAX_WIDTH)
+        check_integer("max_new_tokens", max_new_tokens, 1)
+        check_number("length_penalty", length_penalty, -10, 10)
         block_size = document.loaded.model.config.block_size
         if document.full:
             raise GPTError("context.full", limit=block_size)

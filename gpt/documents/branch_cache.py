@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from gpt.errors import GPTError
+from gpt.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ class BranchCache:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        if max_bytes < 0:
-            raise GPTError("argument.minimum", name="max_branch_bytes", low=0, value=max_bytes)
+        check_integer("max_branch_bytes", max_bytes, 0)
         self.max_bytes = max_bytes
         self.evicted: set[int] = set()
         self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # by first node, in the order of storing

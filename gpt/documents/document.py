@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+from gpt.checks import check_position
 from gpt.documents.token_tree import CHOSEN, TYPED, History, Origin, TokenTree
 from gpt.errors import GPTError
 from gpt.sampling import uniform_draw
@@ -140,8 +141,7 @@ class Document:
         return "".join(map(self._decode, ids))
 
     def _node(self, position: int) -> int:
-        if not 0 <= position < len(self.path):
-            raise GPTError("position.unknown", position=position, last=len(self.path) - 1)
+        check_position(position, len(self.path))
         return self.path[position]
 
     def _restart_decoder(self) -> None:

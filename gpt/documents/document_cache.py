@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
+from gpt.checks import check_head, check_layer
 from gpt.documents.branch_cache import BranchCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -104,10 +105,9 @@ class DocumentCache:
     def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
         """(length, length): attention weights of one head, or their mean over the heads for None."""
         config = self.model.config
-        if not 0 <= layer < config.n_layer:
-            raise GPTError("layer.unknown", layer=layer, last=config.n_layer - 1)
-        if head is not None and not 0 <= head < config.n_head:
-            raise GPTError("head.unknown", head=head, last=config.n_head - 1)
+        check_layer(layer, config.n_layer)
+        if head is not None:
+            check_head(head, config.n_head)
         weights = self.kv.attn_weights(layer)[0]  # (nh, S, S)
         return weights.mean(dim=0) if head is None else weights[head]
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from gpt.checks import check_integer, is_integer
 from gpt.documents.edit_text import parse_edits
 from gpt.documents.token_tree import CHOSEN, MAX_TOKENS, TYPED, Origin, Token, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
-from gpt.sampling import SamplingParams, is_integer
+from gpt.sampling import SamplingParams
 
 FORMAT, VERSION = "glassbox-gpt document", 1
 MAX_FILE_CHARS = 2**24
@@ -130,11 +131,10 @@ def read_settings(entry: Any) -> SamplingParams:
     return params
 
 
-def integer_of(data: Mapping[str, Any], name: str, least: int, most: int) -> int:
-    """The integer of that name. Raises ValueError unless it lies in least..most."""
-    value = data.get(name)
-    if not is_integer(value) or not least <= value <= most:
-        raise GPTError("argument.whole_number_range", name=f'"{name}"', low=least, high=most, value=value)
+def integer_of(data: Mapping[str, Any], name: str, low: int, high: int) -> int:
+    """The integer of that name. Raises ValueError unless it lies in low..high."""
+    value: Any = data.get(name)
+    check_integer(f'"{name}"', value, low, high)
     return value
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.sampling import SamplingParams
 
@@ -25,8 +26,7 @@ class Origin:
     params: SamplingParams | None = None
 
     def __post_init__(self) -> None:
-        if self.how not in get_args(How):
-            raise GPTError("argument.choice", name="how", choices=", ".join(get_args(How)), value=self.how)
+        check_choice("how", self.how, get_args(How))
         if (self.how == "sampled") != (self.params is not None and self.params.seed is not None):
             raise GPTError("document.token_params")
 

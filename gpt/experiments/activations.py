@@ -9,6 +9,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
+from gpt.checks import check_choice, check_layer
 from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.model import ACTIVATIONS, GPT
@@ -39,8 +40,7 @@ def activation_curve(name: Activation, x: Tensor) -> Curve:
 
 def check_activation(name: str) -> None:
     """Raise ValueError for a name that `GPTConfig` does not know."""
-    if name not in ACTIVATIONS:
-        raise GPTError("argument.choice", name="activation", choices=", ".join(get_args(Activation)), value=name)
+    check_choice("activation", name, get_args(Activation))
 
 
 def gelu_difference(x: Tensor) -> Tensor:
@@ -71,8 +71,7 @@ def pre_activations(model: GPT, ids: Sequence[int], layer: int) -> Tensor:
 
     Raises ValueError for a layer that the model does not have.
     """
-    if not 0 <= layer < model.config.n_layer:
-        raise GPTError("layer.unknown", layer=layer, last=model.config.n_layer - 1)
+    check_layer(layer, model.config.n_layer)
     trace = Trace()
     model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
     return trace.layers[layer].mlp_pre[0]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gpt.checks import check_number
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -46,8 +46,7 @@ def first_prediction(config: GPTConfig, *, seed: int = 0, std: float = 0.02) -> 
 
     std: of the first weights; GPT-2's is 0.02. Raises ValueError if it is negative or not finite.
     """
-    if not 0 <= std < math.inf:
-        raise GPTError("argument.number_min", name="std", low=0, value=std)
+    check_number("std", std, 0)
     model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
     for parameter in model.parameters():
         if parameter.dim() == 2:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gpt.checks import check_position
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.model import GPT, ForwardContext, rotary_angles
 
 
@@ -44,8 +44,7 @@ def future_leak(model: GPT, ids: Sequence[int], position: int, token_id: int) ->
 
     With the causal mask nothing before that place moves. Raises ValueError for a place outside of the text.
     """
-    if not 0 <= position < len(ids):
-        raise GPTError("argument.range", name="position", low=0, high=len(ids) - 1, value=position)
+    check_position(position, len(ids))
     device = model.device
     before = torch.tensor([list(ids)], device=device)
     after = before.clone()

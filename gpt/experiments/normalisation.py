@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gpt.checks import check_layer
 from gpt.errors import GPTError
 from gpt.experiments.linear import linear
 from gpt.model import GPT
@@ -73,8 +74,8 @@ def norm_input(model: GPT, ids: Sequence[int], norm: Norm, layer: int = 0) -> No
 
     A model without biases shifts by 0. Raises ValueError for a layer that the model does not have.
     """
-    if norm != "ln_f" and not 0 <= layer < model.config.n_layer:
-        raise GPTError("layer.unknown", layer=layer, last=model.config.n_layer - 1)
+    if norm != "ln_f":
+        check_layer(layer, model.config.n_layer)
     trace = Trace()
     model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
     if norm == "ln_f":

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gpt.checks import check_choice
 from gpt.config import Position
 from gpt.errors import GPTError
 from gpt.model import rotary_angles, rotate
@@ -71,8 +72,7 @@ def extrapolation_steps(
     tests: int = 20,
 ) -> Iterator[Extrapolation]:
     """The same, told as it learns: it reads the same long texts `tests` times, the last time after all updates."""
-    if position not in get_args(Position):
-        raise GPTError("argument.choice", name="position", choices=", ".join(get_args(Position)), value=position)
+    check_choice("position", position, get_args(Position))
     if not 8 < trained_length < tested_length:
         raise GPTError("experiment.lengths", trained=trained_length, tested=tested_length)
     rule = ChanceRule(seed)

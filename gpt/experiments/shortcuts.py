@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gpt.checks import check_integer
 from gpt.config import Activation
-from gpt.errors import GPTError
 from gpt.experiments.activations import check_activation
 from gpt.experiments.linear import linear
 from gpt.model import ACTIVATIONS
@@ -49,8 +49,7 @@ def shortcut_gradients(
     activation.
     """
     for name, value in (("depth", depth), ("width", width)):
-        if value < 1:
-            raise GPTError("argument.minimum", name=name, low=1, value=value)
+        check_integer(name, value, 1)
     check_activation(activation)
     widths = [width] * depth + [1]
     return ShortcutGradients(*(mean_gradients(widths, seed, activation, shortcuts) for shortcuts in (False, True)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gpt.checks import check_integer
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.training.evaluation import Score, windows
@@ -85,8 +86,7 @@ def checked_stride(loaded: LoadedModel, stride: int | None) -> int:
     block_size = loaded.model.config.block_size
     if stride is None:
         return max(1, block_size // 2)
-    if isinstance(stride, bool) or not isinstance(stride, int) or not 1 <= stride <= max(1, block_size - 1):
-        raise GPTError("argument.whole_number_range", name="stride", low=1, high=max(1, block_size - 1), value=stride)
+    check_integer("stride", stride, 1, max(1, block_size - 1))
     return stride
 
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from gpt.checks import check_token_id
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from gpt.model import GPT, ForwardContext
 from gpt.models.checkpoints.bpe_files import bpe_tokenizer
-from gpt.models.checkpoints.vocabularies import PlainIds, check_id
+from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import LoadedModel
 from gpt.models.memory import free_memory, gigabytes
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
@@ -55,7 +56,7 @@ class PaddedVocabulary:
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
 
     def token_bytes(self, token_id: int) -> bytes:
-        check_id(token_id, self.n_vocab)
+        check_token_id(token_id, self.n_vocab)
         return self.inner.token_bytes(token_id) if token_id < self.inner.n_vocab else f"<{token_id}>".encode()
 
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 import torch
 
+from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.inference.engine import Engine
 from gpt.inference.huge_pages import use_huge_pages
@@ -64,8 +65,7 @@ def best_device() -> torch.device:
 
 def check_precision(precision: str) -> None:
     """Raise ValueError for a precision that models cannot be loaded in."""
-    if precision not in get_args(Precision):
-        raise GPTError("argument.choice", name="precision", choices=", ".join(get_args(Precision)), value=precision)
+    check_choice("precision", precision, get_args(Precision))
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import bpe_tokenizer
@@ -53,8 +54,7 @@ class TextDataset:
     name = "text"
 
     def __init__(self, text: str, *, units: Units = "characters", block_size: int = 64, seed: int = 0) -> None:
-        if units not in get_args(Units):
-            raise GPTError("argument.choice", name="units", choices=", ".join(get_args(Units)), value=units)
+        check_choice("units", units, get_args(Units))
         text = text.replace("\r\n", "\n").encode("utf-8", "replace_surrogate").decode()
         if not text.strip():
             raise GPTError("training.empty_text")

@@ -126,8 +126,8 @@ def test_seeds_give_other_gradients_and_leave_torchs_random_numbers_alone() -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"depth": 0}, "depth must be at least 1, not 0"),
-        ({"width": 0}, "width must be at least 1, not 0"),
+        ({"depth": 0}, "depth must be a whole number of at least 1, not 0"),
+        ({"width": 0}, "width must be a whole number of at least 1, not 0"),
         ({"activation": "tanh"}, "activation must be one of .* not 'tanh'"),
     ],
 )

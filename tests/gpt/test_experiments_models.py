@@ -47,7 +47,7 @@ def test_without_the_mask_the_last_token_alone_sees_what_it_always_sees() -> Non
 
 
 def test_a_place_outside_of_the_text_is_refused(model: GPT) -> None:
-    with pytest.raises(ValueError, match=r"position must be between 0 and 6, not 7"):
+    with pytest.raises(ValueError, match=r"position 7 does not exist: the text has positions 0 to 6"):
         future_leak(model, TEXT, 7, 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from gpt.checks import check_token_id
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import (
     MERGES_TXT,
@@ -52,7 +53,7 @@ class Characters:
         return b"".join(map(self.token_bytes, ids)).decode("utf-8")
 
     def token_bytes(self, token_id: int) -> bytes:
-        check_id(token_id, self.n_vocab)
+        check_token_id(token_id, self.n_vocab)
         return self.characters[token_id].encode("utf-8", "replace")
 
 
@@ -70,7 +71,7 @@ class PlainIds:
             if not (word.isascii() and word.isdigit() and len(word) < 20):
                 key = "vocabulary.unfetched" if self.unfetched else "vocabulary.none"
                 raise GPTError(key, last=self.n_vocab - 1, word=word[:20])
-            check_id(int(word), self.n_vocab)
+            check_token_id(int(word), self.n_vocab)
             ids.append(int(word))
         return ids
 
@@ -78,14 +79,8 @@ class PlainIds:
         return b"".join(map(self.token_bytes, ids)).decode()
 
     def token_bytes(self, token_id: int) -> bytes:
-        check_id(token_id, self.n_vocab)
+        check_token_id(token_id, self.n_vocab)
         return f" {token_id}".encode()
-
-
-def check_id(token_id: int, n_vocab: int) -> None:
-    """Raise ValueError for an id outside of the vocabulary."""
-    if not 0 <= token_id < n_vocab:
-        raise GPTError("token.unknown", token=token_id, last=n_vocab - 1)
 
 
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
