@@ -74,8 +74,8 @@ def build_app(
             playground = Playground(frame, session, parts, events, controls["playground"])
             with words.build(gr.Tab, {"label": "tab.inside"}, id="inside") as tab:
                 build_inside(words, tabs, tab, playground, visitor_memory)
-            with words.build(gr.Tab, {"label": "tab.why"}, id="why") as tab:
-                build_why(words, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.why"}, id="why"):
+                controls["why"] = build_why(words, events)
             with words.build(gr.Tab, {"label": "tab.change"}, id="change") as tab:
                 build_change(words, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:

@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from components.tabs.why.answers import CARDS, Memory
+from components.tabs.why.reading import COLUMNS, METHODS
 
 from components.i18n import has_text
 from components.state.selection import Selection
 from components.tabs.why import part_views as why_part_views
 from components.tabs.why import reading as why_reading
 from components.tabs.why import views as why_views
-from components.tabs.why.answers import CARDS, Memory
-from components.tabs.why.reading import COLUMNS, METHODS
 from components.tabs.why.tab import ROLES, Why
 from gpt import PRESETS, Generation, GPTConfig, get_model
 from gpt.analysis.attribution import direct_logit_attribution

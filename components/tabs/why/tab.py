@@ -1,87 +1,65 @@
-"""The Why tab: one prediction of the document, and what it comes from: tokens, layers, parts, heads."""
+"""The Why tab: one prediction of the text, and what it comes from: tokens, layers, parts, heads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 
-from components import legacy
-from components.i18n import LANGUAGES, Language, t
-from components.legacy import LOOKING, RUNNING, Playground
+from components.events import Events
+from components.i18n import Language, t
 from components.localized import Words
-from components.tabs.why import answers as why_answers
-from components.tabs.why import clicks as why_clicks
-from components.tabs.why import views as why_views
-from components.tabs.why.answers import Memory, Values
-from components.tabs.why.reading import METHODS
+from components.render import Control
+from components.state.session import Snapshot
+from components.tabs.why import handlers
+from components.tabs.why.components import Order, Role, Sample, WhyComponents, WhyState
+from components.tabs.why.predictions import METHODS
+from components.tabs.why.views import VIEWS
+from components.tabs.why.views.tokens import token_choices
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
 from gpt.analysis.lens import LENS_POINTS
 
-TICK_SECONDS = 0.5  # between two looks for a text that has changed, while the tab is open
-ROLES = ("previous_token", "first_token", "same_token", "induction")
+NAME = "why"
 
 
-@dataclass(frozen=True)
-class Why:
-    """The components of the tab, and the Playground, whose session it shares."""
-
-    playground: Playground
-    memory: gr.State
-    timer: gr.Timer
-    lead: gr.HTML
-    token: gr.Dropdown
-    status: gr.HTML
-    strip: gr.HTML
-    method: gr.Radio
-    method_says: gr.HTML
-    influence: gr.HTML
-    trouble: gr.HTML
-    stage: gr.Radio
-    lens: gr.HTML
-    cell: gr.HTML
-    path_question: gr.HTML
-    path: gr.HTML
-    order: gr.Radio
-    against: gr.Dropdown
-    parts: gr.HTML
-    heads: gr.HTML
-    role: gr.Radio
-    sample: gr.Radio
-    role_says: gr.HTML
-    roles: gr.HTML
-    head: gr.HTML
-
-    def inputs(self) -> set[Any]:
-        """Everything that a handler reads."""
-        own = (self.memory, self.token, self.method, self.stage, self.order, self.against, self.role, self.sample)
-        return {*own, *self.playground.inputs()}
-
-    def of(self, *cards: str) -> list[Any]:
-        """The components of those cards, with the line that says what is being done."""
-        names = dict.fromkeys(name for card in cards for name in why_answers.CARDS[card].outputs)
-        return [self.status, *(getattr(self, name) for name in names)]
-
-
-def build_why(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
-    """Lay the tab out and wire it; it is about the document of the Playground and computes while it is open."""
-    parts: dict[str, Any] = {"playground": playground}
+def build_why(words: Words, events: Events) -> list[Control]:
+    """Lay the tab out and wire it; it computes while it is open, and waits while the text is written."""
+    parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-why-lead"):
         with gr.Row(elem_classes="gb-card-head"):
             words.build(sentence, {"value": "why.question"}, kind="question")
             parts["token"] = _dropdown(words, "token")
-        parts["lead"] = sentence(kind="lead", elem_id="why-lead")
-        parts["status"] = sentence(kind="status", elem_id="why-status")
+        sentence(kind="lead", elem_id="why-lead", view="why-lead")
+        sentence(kind="status", elem_id="why-status", view="why-status")
     parts |= _text(words) | _lens(words) | _parts(words) | _roles(words)
-    parts["memory"] = gr.State(Memory())
-    parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
-    ui = Why(**{field.name: parts[field.name] for field in fields(Why)})
-    _wire(ui, tabs, tab)
+    ui = WhyComponents(**{field.name: parts[field.name] for field in fields(WhyComponents)})
+    events.renderer.add(NAME, VIEWS, handlers.ANALYSIS)
+    controls = [
+        Control(ui.token, lambda s: (s.state(WhyState).shown, s.language), _token_picker),
+        Control(ui.against, lambda s: (s.state(WhyState).shown, s.language), _against_picker),
+    ]
+    _wire(ui, events, controls)
+    return controls
+
+
+def _token_picker(s: Snapshot) -> dict[str, Any]:
+    shown = s.state(WhyState).shown
+    if shown is None:
+        return {"choices": [], "value": None}
+    return {"choices": token_choices(shown.traced, shown.prediction), "value": shown.prediction.token}
+
+
+def _against_picker(s: Snapshot) -> dict[str, Any]:
+    shown = s.state(WhyState).shown
+    if shown is None:
+        return {"choices": [], "value": None}
+    others = [each for each in token_choices(shown.traced, shown.prediction) if each[1] != shown.prediction.token]
+    none = (t("why.against.none", s.language), handlers.NOTHING)
+    return {"choices": [none, *others], "value": handlers.NOTHING if shown.against is None else shown.against}
 
 
 def _text(words: Words) -> dict[str, Any]:
@@ -89,14 +67,14 @@ def _text(words: Words) -> dict[str, Any]:
         with gr.Row(elem_classes="gb-card-head"):
             words.build(sentence, {"value": "why.text.question"}, kind="question")
             method = _switch(words, "method", METHODS)
-        says = sentence(kind="caption", elem_id="why-method-says")
-        trouble = sentence(kind="notice", elem_id="why-trouble")
+        sentence(kind="caption", elem_id="why-method-says", view="why-method-says")
+        sentence(kind="notice", elem_id="why-trouble", view="why-trouble")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=320, scale=3):
-                strip = words.build(tokens, {"labels": why_views.strip_words}, elem_id="why-strip")
+                strip = tokens(elem_id="why-strip", view="why-strip")
             with gr.Column(min_width=280, scale=2):
-                influence = chart(elem_id="why-influence")
-    return {"method": method, "method_says": says, "trouble": trouble, "strip": strip, "influence": influence}
+                chart(elem_id="why-influence", view="why-influence")
+    return {"method": method, "strip": strip}
 
 
 def _lens(words: Words) -> dict[str, Any]:
@@ -105,15 +83,15 @@ def _lens(words: Words) -> dict[str, Any]:
             words.build(sentence, {"value": "why.lens.question"}, kind="question")
             stage = _switch(words, "stage", LENS_POINTS, value="resid_post")
         words.build(sentence, {"value": "why.lens.says"}, kind="caption")
-        lens = chart(elem_id="why-lens", clickable=True)
+        lens = chart(elem_id="why-lens", clickable=True, view="why-lens")
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
             words.build(sentence, {"value": "why.cell.question"}, kind="question")
-            cell = chart(elem_id="why-cell")
+            chart(elem_id="why-cell", view="why-cell")
         with gr.Column(elem_classes="gb-card", min_width=300):
-            question = sentence(kind="question", elem_id="why-path-question")
-            path = chart(elem_id="why-path")
-    return {"stage": stage, "lens": lens, "cell": cell, "path_question": question, "path": path}
+            sentence(kind="question", elem_id="why-path-question", view="why-path-question")
+            chart(elem_id="why-path", view="why-path")
+    return {"stage": stage, "lens": lens}
 
 
 def _parts(words: Words) -> dict[str, Any]:
@@ -121,13 +99,13 @@ def _parts(words: Words) -> dict[str, Any]:
         with gr.Row(elem_classes="gb-card-head"):
             words.build(sentence, {"value": "why.parts.question"}, kind="question")
             against = _dropdown(words, "against")
-            order = _switch(words, "order", ("size", "layer"))
+            order = _switch(words, "order", get_args(Order))
         words.build(sentence, {"value": "why.parts.says"}, kind="caption")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
-                bars = chart(elem_id="why-parts", clickable=True)
+                bars = chart(elem_id="why-parts", clickable=True, view="why-parts")
             with gr.Column(min_width=300):
-                heads = chart(elem_id="why-heads", clickable=True)
+                heads = chart(elem_id="why-heads", clickable=True, view="why-heads")
     return {"against": against, "order": order, "parts": bars, "heads": heads}
 
 
@@ -136,15 +114,15 @@ def _roles(words: Words) -> dict[str, Any]:
         with gr.Column(elem_classes="gb-card", min_width=300):
             words.build(sentence, {"value": "why.roles.question"}, kind="question")
             with gr.Row(elem_classes="gb-why-switches"):
-                role = _switch(words, "role", ROLES)
-                sample = _switch(words, "sample", ("text", "noise"))
-            says = sentence(kind="caption", elem_id="why-role-says")
-            roles = chart(elem_id="why-roles", clickable=True)
+                role = _switch(words, "role", get_args(Role))
+                sample = _switch(words, "sample", get_args(Sample))
+            sentence(kind="caption", elem_id="why-role-says", view="why-role-says")
+            roles = chart(elem_id="why-roles", clickable=True, view="why-roles")
         with gr.Column(elem_classes="gb-card", min_width=300):
             words.build(sentence, {"value": "why.head.question"}, kind="question")
             words.build(sentence, {"value": "why.head.says"}, kind="caption")
-            head = chart(elem_id="why-head")
-    return {"role": role, "sample": sample, "role_says": says, "roles": roles, "head": head}
+            chart(elem_id="why-head", view="why-head")
+    return {"role": role, "sample": sample, "roles": roles}
 
 
 def _switch(words: Words, name: str, values: tuple[str, ...], value: str | None = None) -> gr.Radio:
@@ -177,57 +155,18 @@ def _dropdown(words: Words, name: str) -> gr.Dropdown:
     )
 
 
-def _wire(ui: Why, tabs: gr.Tabs, tab: gr.Tab) -> None:
-    every = tuple(why_answers.CARDS)
-    run = {"trigger_mode": "always_last", **RUNNING}
-
-    def answers(cards: tuple[str, ...], **options: Any) -> dict[str, Any]:
-        fn = partial(why_answers.answer, ui, cards=cards, **options)
-        return {"fn": fn, "inputs": ui.inputs(), "outputs": ui.of(*cards), **run}
-
-    tab.select(**answers(every, fresh=True))
-    tabs.select(_only_while_open, None, ui.timer, **LOOKING)
-    ui.timer.tick(**answers(every, fresh=True, only_changed=True))
-    ui.playground.frame.language.change(**answers(every, only_opened=True))
-
-    ui.token.input(**answers(("question", "text", "lens", "parts")))
-    for control, card in (
-        (ui.method, "text"),
-        (ui.stage, "lens"),
-        (ui.order, "parts"),
-        (ui.against, "parts"),
-        (ui.role, "roles"),
-        (ui.sample, "roles"),
+def _wire(ui: WhyComponents, events: Events, controls: list[Control]) -> None:
+    latest: Any = {"trigger_mode": "always_last"}
+    for name, values in handlers.CHOICES.items():
+        control = getattr(ui, name)
+        events.on(control.input, partial(handlers.choose, name, values), [control], controls=controls, **latest)
+    events.on(ui.token.input, handlers.choose_token, [ui.token], controls=controls, **latest)
+    events.on(ui.against.input, handlers.choose_against, [ui.against], controls=controls, **latest)
+    for widget, handler in (
+        (ui.strip, handlers.choose_position),
+        (ui.lens, handlers.choose_cell),
+        (ui.parts, handlers.choose_bar),
+        (ui.heads, handlers.choose_head),
+        (ui.roles, handlers.choose_head),
     ):
-        control.input(**answers((card,)))
-
-    about_position, about_head = ("question", "text", "lens", "parts", "head"), ("parts", "roles", "head")
-    for widget, choose, cards in (
-        (ui.strip, why_clicks.choose_token, about_position),
-        (ui.lens, why_clicks.choose_cell, about_position),
-        (ui.parts, why_clicks.choose_bar, about_head),
-        (ui.heads, why_clicks.choose_head, about_head),
-        (ui.roles, why_clicks.choose_head, about_head),
-    ):
-        fresh = cards is about_position
-        fn = _with_event(partial(why_answers.answer, ui, cards=cards, fresh=fresh), partial(choose, ui))
-        chosen = widget.select(fn, ui.inputs(), ui.of(*cards), **run)
-        agree = partial(legacy.agree, ui)
-        chosen.then(agree, ui.inputs(), legacy.shared(ui.playground), trigger_mode="always_last", **LOOKING)
-
-
-def _only_while_open(event: gr.SelectData) -> gr.Timer:
-    """The timer runs while this tab is the one that is open."""
-    return gr.Timer(active=event.value in {t("tab.why", language) for language in LANGUAGES})
-
-
-def _with_event(
-    answer: Callable[[Values], Iterator[Values]], choose: Callable[[Values, Values], None]
-) -> Callable[..., Iterator[Values]]:
-    """A handler that first selects what was clicked; what the browser sent may be anything."""
-
-    def handle(values: Values, event: gr.EventData) -> Iterator[Values]:
-        choose(values, event._data if isinstance(event._data, dict) else {})
-        yield from answer(values)
-
-    return handle
+        events.on(widget.select, handler, controls=controls, payload=True)

@@ -1,34 +1,43 @@
-"""What the Why tab shows of the parts of the model: values for its widgets, no components."""
+"""What each part of the model adds to the logit, the role of each head, and where the selected one attends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from plotly.graph_objects import Figure
 
 from components.i18n import Language, t
 from components.labels import decimal, percent, quoted, signed
+from components.render import View
 from components.state.selection import Selection
+from components.state.session import Snapshot
+from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.figures import part_bars
 from components.tabs.why.part_figures import head_map as heads_figure
 from components.tabs.why.part_figures import layer_bars
-from components.tabs.why.reading import Prediction, Reading
-from components.tabs.why.views import BARS, short
+from components.tabs.why.predictions import Prediction, TracedText
+from components.tabs.why.views.tokens import MAX_BARS, short
 from components.text_views import head_name
-from components.widgets.chart import chart_value
+from components.widgets.chart import chart_data
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.heads import HeadRoles
 
-PARTS = 12  # parts of the model that are named; the others are one bar
-NAMED = 3  # heads in a sentence
+MAX_PARTS = 12  # parts of the model that are named; the others are one bar
+MAX_NAMED_HEADS = 3  # heads in a sentence
 
 
-def parts(
-    reading: Reading, asked: Prediction, found: Attribution, against: int | None, by_layer: bool, language: Language
-) -> str:
+def parts_bars(
+    traced: TracedText,
+    prediction: Prediction,
+    found: Attribution,
+    against: int | None,
+    by_layer: bool,
+    language: Language,
+) -> dict[str, Any]:
     """What each part adds to the logit, with the sum in words."""
-    tokenizer = reading.loaded.tokenizer
+    tokenizer = traced.loaded.tokenizer
     heads, mlp = found.heads.cpu().numpy(), found.mlp.cpu().numpy()
     biases = found.attn_bias.sum().item() + found.norm_bias
     outside = {"embedding": found.embedding, "position": found.position, "biases": biases}
@@ -54,10 +63,10 @@ def parts(
         mlp=signed(mlp.sum()),
         biases=signed(biases),
         total=signed(found.total),
-        token=quoted(tokenizer, asked.token),
+        token=quoted(tokenizer, prediction.token),
         against="" if against is None else quoted(tokenizer, against),
     )
-    return chart_value(figure, said, t("why.parts.frozen", language, scale=f"{found.scale:.2f}"))
+    return chart_data(figure, said, t("why.parts.frozen", language, scale=f"{found.scale:.2f}"))
 
 
 def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndarray, language: Language) -> Figure:
@@ -68,7 +77,7 @@ def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndar
         name = t("why.part.head", language, layer=layer, head=head)
         named.append((name, float(value), (layer, head)))
     named.sort(key=lambda part: -abs(part[1]))
-    shown, others = named[:PARTS], named[PARTS:]
+    shown, others = named[:MAX_PARTS], named[MAX_PARTS:]
     if others:
         rest = t("why.part.rest", language, n=len(others))
         shown.append((rest, sum(value for _, value, _ in others), None))
@@ -76,60 +85,68 @@ def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndar
     return part_bars(names, np.array(values), [signed(value) for value in values], heads=places)
 
 
-def head_map(found: Attribution, look: Selection, language: Language) -> str:
+def heads_map(found: Attribution, selection: Selection, language: Language) -> dict[str, Any]:
     """What each head adds."""
     heads = found.heads.cpu().numpy()
     order = np.argsort(-heads, axis=None, kind="stable")
     ends = (_heads_named(heads, places, language, signed) for places in (order[:1], order[-1:]))
     said = t("why.heads.says", language, **dict(zip(("most", "least"), ends, strict=True)))
-    return _map(heads, True, look, t("why.parts.logit", language), said, language)
+    return _map(heads, True, selection, t("why.parts.logit", language), said, language)
 
 
-def roles_map(roles: HeadRoles, n: int, role: str, look: Selection, language: Language) -> str:
+def roles_map(roles: HeadRoles, n: int, role: str, selection: Selection, language: Language) -> dict[str, Any]:
     """How much each head plays one role; a sentence alone where the text has nothing to measure it at."""
     scores = getattr(roles, role).cpu().numpy()
     if np.isnan(scores).all():
-        return ""
-    order = np.argsort(-scores, axis=None, kind="stable")[:NAMED]
+        return chart_data(None, "")
+    order = np.argsort(-scores, axis=None, kind="stable")[:MAX_NAMED_HEADS]
     said = t("why.roles.says", language, most=_heads_named(scores, order, language, decimal), n=n)
-    return _map(scores, False, look, t("why.roles.scale", language), said, language)
+    return _map(scores, False, selection, t("why.roles.scale", language), said, language)
 
 
-def role_says(roles: HeadRoles, role: str, language: Language) -> str:
+def role_sentence(roles: HeadRoles, role: str, language: Language) -> str:
     """How the role is measured, or that it cannot be."""
     missing = np.isnan(getattr(roles, role).cpu().numpy()).all()
     return t("why.roles.none" if missing else f"why.role.{role}.is", language)
 
 
-def head_bars(reading: Reading, asked: Prediction, look: Selection, language: Language) -> str:
+def head_bars(traced: TracedText, prediction: Prediction, selection: Selection, language: Language) -> dict[str, Any]:
     """Where the selected head looks from the position; the average of the layer's heads where none is selected."""
-    tokenizer, ids = reading.loaded.tokenizer, reading.ids
-    weights = reading.trace.layers[look.layer].attn_weights[0, :, asked.position - reading.first].float()  # (nh, S)
-    row = (weights.mean(dim=0) if look.head is None else weights[look.head])[: asked.position + 1].cpu().numpy()
-    most = np.argsort(-row, kind="stable")[:BARS].tolist()
+    tokenizer, ids = traced.loaded.tokenizer, traced.ids
+    weights = (
+        traced.trace.layers[selection.layer].attn_weights[0, :, prediction.position - traced.first].float()
+    )  # (nh, S)
+    row = (
+        (weights.mean(dim=0) if selection.head is None else weights[selection.head])[: prediction.position + 1]
+        .cpu()
+        .numpy()
+    )
+    most = np.argsort(-row, kind="stable")[:MAX_BARS].tolist()
     shares = [percent(float(row[i])) for i in most]
     figure = part_bars([f"{short(tokenizer, ids[i])} {i}" for i in most], row[most], shares)
     said = t(
         "attention.says",
         language,
-        layer=look.layer,
-        head=head_name(look.head, language),
-        token=quoted(tokenizer, ids[asked.position]),
+        layer=selection.layer,
+        head=head_name(selection.head, language),
+        token=quoted(tokenizer, ids[prediction.position]),
         targets=", ".join(f"{quoted(tokenizer, ids[i])} ({percent(float(row[i]))})" for i in most[:2]),
     )
-    return chart_value(figure, said)
+    return chart_data(figure, said)
 
 
-def _map(values: np.ndarray, diverging: bool, look: Selection, title: str, said: str, language: Language) -> str:
+def _map(
+    values: np.ndarray, diverging: bool, selection: Selection, title: str, said: str, language: Language
+) -> dict[str, Any]:
     figure = heads_figure(
         values,
         diverging=diverging,
-        selected=(look.layer, look.head),
+        selected=(selection.layer, selection.head),
         layer_title=t("attention.layer", language),
         head_title=t("attention.head", language),
         value_title=title,
     )
-    return chart_value(figure, said)
+    return chart_data(figure, said)
 
 
 def _heads_named(values: np.ndarray, places: np.ndarray, language: Language, written: Callable[[float], str]) -> str:
@@ -138,3 +155,58 @@ def _heads_named(values: np.ndarray, places: np.ndarray, language: Language, wri
     return ", ".join(
         f"{t('why.part.head', language, layer=layer, head=head)} ({written(value)})" for layer, head, value in found
     )
+
+
+def parts(s: Snapshot) -> dict[str, Any]:
+    state, shown = s.state(WhyState), s.state(WhyState).shown
+    if shown is None or shown.attribution is None:
+        return chart_data(None, "")
+    by_layer = state.order == "layer"
+    return parts_bars(shown.traced, shown.prediction, shown.attribution, shown.against, by_layer, s.language)
+
+
+def heads(s: Snapshot) -> dict[str, Any]:
+    shown = s.state(WhyState).shown
+    if shown is None or shown.attribution is None:
+        return chart_data(None, "")
+    return heads_map(shown.attribution, fitting(s), s.language)
+
+
+def role_says(s: Snapshot) -> dict[str, Any]:
+    state = s.state(WhyState)
+    measured = state.measured_roles
+    return {"text": "" if measured is None else role_sentence(measured.roles, state.role, s.language)}
+
+
+def roles(s: Snapshot) -> dict[str, Any]:
+    state = s.state(WhyState)
+    measured = state.measured_roles
+    if measured is None:
+        return chart_data(None, "")
+    return roles_map(measured.roles, measured.n_tokens, state.role, fitting(s), s.language)
+
+
+def head(s: Snapshot) -> dict[str, Any]:
+    shown = s.state(WhyState).shown
+    if shown is None:
+        return chart_data(None, "")
+    return head_bars(shown.traced, shown.prediction, fitting(s), s.language)
+
+
+def fitting(s: Snapshot) -> Selection:
+    """The selection, as far as the model of the text that is shown has its layer and head."""
+    shown = s.state(WhyState).shown
+    return s.selection if shown is None else s.selection.fitting(shown.traced.model.config, position=0)
+
+
+def with_selection(s: Snapshot) -> tuple[Any, ...]:
+    return *why_inputs(s), s.selection.layer, s.selection.head
+
+
+VIEWS = (
+    View("why-parts", why_inputs, parts),
+    View("why-heads", with_selection, heads),
+    View("why-role-says", why_inputs, role_says),
+    View("why-roles", with_selection, roles),
+    View("why-head", with_selection, head),
+)

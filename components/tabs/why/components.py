@@ -1,0 +1,103 @@
+"""What the Why tab consists of: its gradio components, and what it remembers of one visitor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import gradio as gr
+
+from components.state.session import Message, Snapshot
+from components.tabs.why.predictions import Influence, Method, Prediction, TracedText
+from gpt.analysis.attribution import Attribution
+from gpt.analysis.heads import HeadRoles
+from gpt.analysis.lens import Lens, LensPoint, TopTokens
+
+Role = Literal["previous_token", "first_token", "same_token", "induction"]
+Sample = Literal["text", "noise"]
+Order = Literal["size", "layer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was computed about one prediction; whatever is None is still missing.
+
+    influence_known: it was looked for, and there may be none. against: the token that the attribution compares with.
+    """
+
+    traced: TracedText
+    prediction: Prediction
+    influence: Influence | None = None
+    influence_known: bool = False
+    lens: Lens | None = None
+    cell: TopTokens | None = None
+    attribution: Attribution | None = None
+    against: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRoles:
+    """The roles of all heads, measured on so many tokens of the text of that version."""
+
+    roles: HeadRoles
+    n_tokens: int
+    version: object
+
+
+@dataclass(frozen=True, eq=False)
+class WhyState:
+    """token: the one that is asked about, None for the one that follows; against: the one that it is compared with;
+    asked_at: the text and the position that both were chosen for. row: of the lens, -1 for the last. shown: the answer
+    that every panel is drawn from. roles: by sample."""
+
+    token: int | None = None
+    against: int | None = None
+    asked_at: object = None
+    method: Method = "gradient"
+    stage: LensPoint = "resid_post"
+    row: int = -1
+    order: Order = "size"
+    role: Role = "previous_token"
+    sample: Sample = "text"
+    shown: Answer | None = None
+    roles: dict[str, MeasuredRoles] = field(default_factory=dict)
+    progress: Message | None = None
+
+    @property
+    def lens_row(self) -> int:
+        """The selected layer of the lens."""
+        n_layer = 0 if self.shown is None else self.shown.traced.model.config.n_layer
+        return self.row if 0 <= self.row < n_layer else n_layer - 1
+
+    @property
+    def measured_roles(self) -> MeasuredRoles | None:
+        """The roles on the sample that is chosen, if they were measured for the text that is shown."""
+        found = self.roles.get(self.sample)
+        return found if found and self.shown and found.version == self.shown.traced.text.version else None
+
+    @property
+    def n_bytes(self) -> int:
+        return 0 if self.shown is None else self.shown.traced.n_bytes
+
+
+@dataclass(frozen=True)
+class WhyComponents:
+    """The gradio components of the tab."""
+
+    token: gr.Dropdown
+    strip: gr.HTML
+    method: gr.Radio
+    stage: gr.Radio
+    lens: gr.HTML
+    order: gr.Radio
+    against: gr.Dropdown
+    parts: gr.HTML
+    heads: gr.HTML
+    role: gr.Radio
+    sample: gr.Radio
+    roles: gr.HTML
+
+
+def why_inputs(s: Snapshot) -> tuple[Any, ...]:
+    """What every view of the tab depends on."""
+    return s.state(WhyState), s.text is None or s.text.n_read == 0, s.language

@@ -1,0 +1,247 @@
+"""What the events of the Why tab do to the session, and what it computes while it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar, get_args
+
+from components.render import Analysis
+from components.state.session import Message, Session, Snapshot, Text
+from components.tabs.why import predictions
+from components.tabs.why.components import Answer, MeasuredRoles, Order, Role, Sample, WhyState
+from gpt import GPT
+from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
+from gpt.background import run_with_progress
+from gpt.inference.threads import threads_for
+
+T = TypeVar("T")
+NOTHING = -1  # the choice of `against` that stands for no token
+
+
+def choose_position(session: Session, sent: dict[str, Any]) -> None:
+    """A click on a token of the strip selects its position in every tab."""
+    _select(session, position=sent.get("index"))
+
+
+def choose_cell(session: Session, sent: dict[str, Any]) -> None:
+    """A click on a cell of the lens opens it and selects its position in every tab."""
+    column, row, shown = sent.get("x"), sent.get("y"), session.state(WhyState).shown
+    if shown is not None and type(column) is int and type(row) is int:
+        session.change(WhyState, row=row, shown=replace(shown, cell=None))
+        _select(session, position=shown.traced.first + column)
+
+
+def choose_head(session: Session, sent: dict[str, Any]) -> None:
+    """A click on a head of a map selects it in every tab."""
+    layer, head = sent.get("y"), sent.get("x")
+    if type(layer) is int and type(head) is int:
+        session.select(layer=layer, head=head)
+
+
+def choose_bar(session: Session, sent: dict[str, Any]) -> None:
+    """The same for the bar of a head; the other bars are no heads."""
+    place = sent.get("customdata")
+    if isinstance(place, list) and len(place) == 2 and all(type(each) is int for each in place):
+        session.select(layer=place[0], head=place[1])
+
+
+def _select(session: Session, *, position: object) -> None:
+    document = session.document
+    if document is not None and type(position) is int and position < document.n_read:
+        session.select(position=position)
+
+
+def choose_token(session: Session, token: object) -> None:
+    """Ask about another token after this position; what is sent while a text grows may be an old choice."""
+    document = session.document
+    if document is not None and type(token) is int and 0 <= token < document.loaded.model.config.vocab_size:
+        session.change(WhyState, token=token, against=None, asked_at=_place(session))
+
+
+def choose_against(session: Session, token: object) -> None:
+    """Compare with another token, or with none."""
+    shown = session.state(WhyState).shown
+    if shown is None or type(token) is not int:
+        return
+    against = token if 0 <= token < shown.traced.model.config.vocab_size else None
+    session.change(WhyState, token=shown.prediction.token, against=against, asked_at=_place(session))
+
+
+def choose(name: str, values: tuple[str, ...], session: Session, value: object) -> None:
+    """One of a few choices side by side; what depends on it must be computed again."""
+    if value not in values:
+        return
+    session.change(WhyState, **{name: value})
+    shown = session.state(WhyState).shown
+    if shown is not None and name == "method":
+        session.change(WhyState, shown=replace(shown, influence=None, influence_known=False))
+    if shown is not None and name == "stage":
+        session.change(WhyState, shown=replace(shown, cell=None))
+
+
+CHOICES = {
+    "method": predictions.METHODS,
+    "stage": LENS_POINTS,
+    "order": get_args(Order),
+    "role": get_args(Role),
+    "sample": get_args(Sample),
+}
+
+
+def _place(session: Session) -> object:
+    """The text and the position that a question belongs to."""
+    with session.lock.reading():
+        s = session.snapshot()
+    return None if s.text is None else (s.text, s.position)
+
+
+def wanted(s: Snapshot) -> Any:
+    """What is missing for the selected position; nothing while the text is written."""
+    if s.text is None or s.text.n_read == 0 or s.generating:
+        return None
+    missing = _missing(s.state(WhyState), s.text, s.text.at(s.selection))
+    return (s.text, s.position, *missing) if missing else None
+
+
+def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
+    """The names of what must be computed, each with what it depends on."""
+    shown = state.shown
+    token, against = _question(state, text, position)
+    if shown is None or not shown.traced.holds(text, position) or shown.prediction.position != position:
+        return ("answer", token, against)
+    if token is not None and shown.prediction.token != token:
+        return ("answer", token, against)
+    missing: list[Any] = []
+    if not shown.influence_known:
+        missing.append(("influence", state.method))
+    if shown.cell is None:
+        missing.append(("lens", state.stage, state.row))
+    if shown.attribution is None or shown.against != against:
+        missing.append(("attribution", against))
+    if state.measured_roles is None:
+        missing.append(("roles", state.sample))
+    return tuple(missing)
+
+
+def _question(state: WhyState, text: Text, position: int) -> tuple[int | None, int | None]:
+    """The token that is asked about and the one that it is compared with, where they were chosen for this place."""
+    return (state.token, state.against) if state.asked_at == (text, position) else (None, None)
+
+
+def analyse(session: Session) -> Iterator[None]:
+    """Compute what the panels of the selected position lack, one after the other."""
+    with session.lock.reading():
+        s = session.snapshot()
+        if s.text is None or s.text.n_read == 0:
+            session.change(WhyState, shown=None)
+            return
+        text, position, state = s.text, s.text.at(s.selection), s.state(WhyState)
+        token, against = _question(state, text, position)
+        prediction = predictions.predict(text, position, token)
+    try:
+        before = None if state.shown is None else state.shown.traced
+        traced = yield from _busy(
+            session, text.loaded.model, "reading", lambda: predictions.trace_around(text, position, before)
+        )
+        answer = state.shown
+        if answer is None or answer.traced is not traced or answer.prediction != prediction:
+            answer = Answer(traced, prediction)
+            session.change(WhyState, shown=answer)
+            yield
+        yield from _influence(session, answer)
+        yield from _lens(session)
+        yield from _attribution(session, against)
+        yield from _roles(session)
+    finally:
+        session.change(WhyState, progress=None)
+
+
+def _update(session: Session, answer: Answer, **found: Any) -> bool:
+    """Add to the answer that is shown, unless another one has taken its place; whether it has not."""
+    shown = session.state(WhyState).shown
+    if shown is None or shown.traced is not answer.traced or shown.prediction != answer.prediction:
+        return False
+    session.change(WhyState, shown=replace(shown, **found))
+    return True
+
+
+def _influence(session: Session, answer: Answer) -> Iterator[None]:
+    if answer.influence_known:
+        return
+    traced, prediction, method = answer.traced, answer.prediction, session.state(WhyState).method
+    if method == "gradient":
+        found = yield from _busy(session, traced.model, "gradient", lambda: predictions.gradient(traced, prediction))
+    else:
+        steps = predictions.left_out(traced, prediction)
+        while True:
+            try:
+                n, total = next(steps)
+            except StopIteration as end:
+                found = end.value
+                break
+            session.change(WhyState, progress=Message("why.doing.left_out", {"n": n, "total": total}))
+            yield
+    _update(session, answer, influence=found, influence_known=True)
+    yield
+
+
+def _lens(session: Session) -> Iterator[None]:
+    state = session.state(WhyState)
+    answer = state.shown
+    if answer is None or answer.cell is not None:
+        return
+    traced, prediction = answer.traced, answer.prediction
+    lens = answer.lens
+    if lens is None:
+        lens = yield from _busy(session, traced.model, "reading", lambda: predictions.lens(traced, prediction.token))
+    place = prediction.position - traced.first
+    cell = lens_top_tokens(traced.model, traced.trace, state.lens_row, state.stage, place)
+    _update(session, answer, lens=lens, cell=cell)
+    yield
+
+
+def _attribution(session: Session, against: int | None) -> Iterator[None]:
+    answer = session.state(WhyState).shown
+    if answer is None or (answer.attribution is not None and answer.against == against):
+        return
+    traced, prediction = answer.traced, answer.prediction
+    place = prediction.position - traced.first
+    found = direct_logit_attribution(
+        traced.model, traced.trace, place, prediction.token, against=against, edits=traced.edits
+    )
+    _update(session, answer, attribution=found, against=against)
+    yield
+
+
+def _roles(session: Session) -> Iterator[None]:
+    state = session.state(WhyState)
+    if state.shown is None:
+        return
+    traced, sample = state.shown.traced, state.sample
+    if state.measured_roles is not None:
+        return
+    measure = predictions.roles_of_noise if sample == "noise" else predictions.roles_of_text
+    roles, n = yield from _busy(session, traced.model, "roles", lambda: measure(traced))
+    known = session.state(WhyState).roles
+    session.change(WhyState, roles=known | {sample: MeasuredRoles(roles, n, traced.text.version)})
+    yield
+
+
+def _busy(session: Session, model: GPT, name: str, work: Callable[[], T]) -> Generator[None, None, T]:
+    """The result of work in a thread of its own; a message says what is computed where that takes long."""
+
+    def run(progress: Any) -> T:
+        with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters read for one token
+            return work()
+
+    def show(done: int, total: int) -> None:
+        session.change(WhyState, progress=Message(f"why.doing.{name}"))
+
+    result = yield from run_with_progress(run, show)
+    session.change(WhyState, progress=None)
+    return result
+
+
+ANALYSIS = Analysis(wanted, analyse)

@@ -1,0 +1,151 @@
+"""The logit lens: what each layer would predict around the position, and the asked token's way through the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from components.i18n import Language, t
+from components.labels import percent, quoted, token_text
+from components.render import View
+from components.state.session import Snapshot
+from components.tabs.why import figures
+from components.tabs.why.components import WhyState, why_inputs
+from components.tabs.why.predictions import Prediction, TracedText
+from components.tabs.why.views.tokens import short
+from components.widgets.chart import chart_data
+from gpt import Tokenizer
+from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens
+
+
+def lens_map(
+    traced: TracedText, prediction: Prediction, lens: Lens, stage: LensPoint, layer: int, language: Language
+) -> dict[str, Any]:
+    """What each layer would predict around the position."""
+    tokenizer, row = traced.loaded.tokenizer, LENS_POINTS.index(stage)
+    tokens, p, entropy = (values[:, row].tolist() for values in (lens.token, lens.probability, lens.entropy))
+    first, end, column = traced.first, traced.end, prediction.position - traced.first
+    here = [quoted(tokenizer, i) for i in traced.ids[first:end]]
+    following = traced.text.ids[first + 1 : end + 1]
+
+    def tip(layer: int, place: int) -> str:
+        where = stage_name(stage, layer, language)
+        best, share = quoted(tokenizer, tokens[layer][place]), percent(p[layer][place])
+        bits = f"{entropy[layer][place]:.1f}"
+        return t("why.lens.tip", language, where=where, here=here[place], best=best, p=share, entropy=bits)
+
+    figure = figures.lens_heatmap(
+        np.array(p),
+        [[token_text(tokenizer, i) for i in line] for line in tokens],
+        [token_text(tokenizer, i) for i in traced.ids[first:end]],
+        [*(token_text(tokenizer, i) for i in following), *[""] * (end - first - len(following))],
+        column=column,
+        row=layer,
+        tips=[[tip(i, place) for place in range(end - first)] for i in range(len(tokens))],
+        layer_title=t("attention.layer", language),
+        value_title=t("why.lens.scale", language),
+    )
+    final = int(lens.token[-1, -1, column])
+    said = _leads(here[column], [line[column] for line in tokens], final, tokenizer, language)
+    if first > 0 or end < len(traced.ids):
+        said += t("why.lens.window", language, start=first, end=end - 1, n=f"{len(traced.ids):,}")
+    return chart_data(figure, said)
+
+
+def _leads(here: str, best: Sequence[int], final: int, tokenizer: Tokenizer, language: Language) -> str:
+    """From which layer on the token that is the best in the end is the best of each layer."""
+    since = len(best)
+    while since and best[since - 1] == final:
+        since -= 1
+    key = {len(best): "why.lens.after", len(best) - 1: "why.lens.late"}.get(since, "why.lens.early")
+    return t(key, language, here=here, best=quoted(tokenizer, final), layer=since)
+
+
+def stage_name(stage: LensPoint, layer: int, language: Language) -> str:
+    """A row of the lens inside a sentence."""
+    return t(f"why.stage.{stage}.of", language, layer=layer)
+
+
+def cell_bars(
+    traced: TracedText, prediction: Prediction, top: TopTokens, stage: LensPoint, layer: int, language: Language
+) -> dict[str, Any]:
+    """The most likely tokens of one cell of the lens."""
+    tokenizer, ids, p = traced.loaded.tokenizer, top.token.tolist(), top.probability.float().cpu().numpy()
+    figure = figures.part_bars(
+        [short(tokenizer, i) for i in ids],
+        p,
+        [percent(float(value)) for value in p],
+        marked=ids.index(prediction.token) if prediction.token in ids else None,
+    )
+    said = t(
+        "why.cell.says",
+        language,
+        where=stage_name(stage, layer, language),
+        here=quoted(tokenizer, traced.ids[prediction.position]),
+        best=quoted(tokenizer, ids[0]),
+        p=percent(float(p[0])),
+    )
+    return chart_data(figure, said)
+
+
+def path_title(traced: TracedText, prediction: Prediction, language: Language) -> str:
+    """The title of the lines."""
+    return t("why.path.question", language, token=quoted(traced.loaded.tokenizer, prediction.token))
+
+
+def path_lines(traced: TracedText, prediction: Prediction, lens: Lens, language: Language) -> dict[str, Any]:
+    """The token that is asked about, from stage to stage."""
+    column = prediction.position - traced.first
+    p = lens.chosen_probability[:, :, column].flatten().float().cpu().numpy()  # (2 n_layer,)
+    rank = lens.chosen_rank[:, :, column].flatten().cpu().numpy()
+    stages = [stage_name(stage, layer, language) for layer in range(len(p) // 2) for stage in LENS_POINTS]
+    figure = figures.path_lines(
+        p,
+        rank,
+        stages,
+        layer_title=t("attention.layer", language),
+        probability_title=t("strip.probability", language),
+        rank_title=t("why.path.rank", language),
+    )
+    token, ends = quoted(traced.loaded.tokenizer, prediction.token), (f"{rank[0]:,}", f"{rank[-1]:,}")
+    said = t("why.path.says", language, token=token, first=ends[0], last=ends[1], p=percent(float(p[-1])))
+    best = np.flatnonzero(rank == 1)
+    if len(best):
+        said += t("why.path.best", language, where=stages[best[0]])
+    return chart_data(figure, said)
+
+
+def lens_picture(s: Snapshot) -> dict[str, Any]:
+    state, shown = s.state(WhyState), s.state(WhyState).shown
+    if shown is None or shown.lens is None:
+        return chart_data(None, "")
+    return lens_map(shown.traced, shown.prediction, shown.lens, state.stage, state.lens_row, s.language)
+
+
+def cell(s: Snapshot) -> dict[str, Any]:
+    state, shown = s.state(WhyState), s.state(WhyState).shown
+    if shown is None or shown.cell is None:
+        return chart_data(None, "")
+    return cell_bars(shown.traced, shown.prediction, shown.cell, state.stage, state.lens_row, s.language)
+
+
+def path_question(s: Snapshot) -> dict[str, Any]:
+    shown = s.state(WhyState).shown
+    return {"text": "" if shown is None else path_title(shown.traced, shown.prediction, s.language)}
+
+
+def path(s: Snapshot) -> dict[str, Any]:
+    shown = s.state(WhyState).shown
+    if shown is None or shown.lens is None:
+        return chart_data(None, "")
+    return path_lines(shown.traced, shown.prediction, shown.lens, s.language)
+
+
+VIEWS = (
+    View("why-lens", why_inputs, lens_picture),
+    View("why-cell", why_inputs, cell),
+    View("why-path-question", why_inputs, path_question),
+    View("why-path", why_inputs, path),
+)
