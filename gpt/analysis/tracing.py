@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.model import GPT, ForwardContext, rotary_angles
@@ -20,6 +21,18 @@ def trace_text(model: GPT, ids: Sequence[int], edits: Edits | None = None) -> Tr
     """Trace of one pass over a text, without the head."""
     trace = Trace()
     model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace, edits=edits)
+    return trace
+
+
+@torch.inference_mode()
+def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: Edits | None = None) -> Trace:
+    """Trace of the positions start to stop - 1, without the head; those before are read into a cache, untraced."""
+    idx = torch.tensor([list(ids[:stop])], device=model.device)
+    cache = KVCache(model.config, max_length=stop, dtype=model.dtype, device=model.device)
+    if start:
+        model.hidden_states(idx[:, :start], cache=cache, edits=edits)
+    trace = Trace()
+    model.hidden_states(idx[:, start:], cache=cache, trace=trace, edits=edits)
     return trace
 
 

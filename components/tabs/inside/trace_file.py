@@ -12,9 +12,9 @@ from gradio.utils import get_upload_folder
 from components.i18n import Language, t
 from components.legacy import LOOKING, Playground
 from components.localized import Words
-from components.tabs.why.reading import trace_window
 from components.widgets.sentence import sentence
 from gpt import Generation
+from gpt.analysis.tracing import trace_window
 from gpt.models.memory import gigabytes
 
 LARGEST = 2**26  # bytes of the file; of a longer text only its end

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, is_tensor
 
 from components.state.session import Text
-from gpt import GPT, Edits, GPTConfig, KVCache, LoadedModel, Trace
+from gpt import GPT, Edits, GPTConfig, LoadedModel, Trace
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out_batches
-from gpt.analysis.tracing import trace_text
+from gpt.analysis.tracing import trace_text, trace_window
 from gpt.inference.products import matrix_numbers
 
 LENS_POSITIONS = 16  # at once
@@ -113,18 +113,6 @@ def trace_around(text: Text, position: int, before: TracedText | None = None) ->
     first = max(0, min(position + 1 + POSITIONS_AHEAD, len(ids)) - LENS_POSITIONS)
     trace = trace_window(text.loaded.model, ids, first, min(len(ids), first + LENS_POSITIONS), edits)
     return TracedText(text.loaded, edits, text, first, trace)
-
-
-@torch.inference_mode()
-def trace_window(model: GPT, ids: tuple[int, ...], start: int, end: int, edits: Edits | None = None) -> Trace:
-    """The activations of positions start..end - 1: those before are read into a cache and leave no trace."""
-    idx = torch.tensor([ids[:end]], device=model.device)
-    cache = KVCache(model.config, max_length=end, dtype=model.dtype, device=model.device)
-    if start:
-        model.hidden_states(idx[:, :start], cache=cache, edits=edits)
-    trace = Trace()
-    model.hidden_states(idx[:, start:], cache=cache, trace=trace, edits=edits)
-    return trace
 
 
 def lens(traced: TracedText, token: int) -> Lens:
