@@ -9,7 +9,7 @@ from components.i18n import Language, t
 from components.labels import percent
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, get_model
-from gpt.models.precision_error import measured
+from gpt.models.precision_error import precision_error
 
 
 def build_precision(loaded: LoadedModel) -> gr.HTML | None:
@@ -28,11 +28,11 @@ def note(model: str, language: Language) -> str:
 
 
 def told(loaded: LoadedModel, language: Language) -> str:
-    """How far a model is from itself in float32, measured once; nothing for an exact one."""
+    """Error of a model compared with float32, in words; empty for a model in float32."""
     if loaded.precision == "fp32":
         return ""
     try:
-        error = measured(loaded)
+        error = precision_error(loaded)
     except ValueError as problem:
         return t("precision.unknown", language, precision=loaded.precision, problem=localize_error(problem, language))
     numbers = {"kl": f"{error.kl:.2g}", "logit": f"{error.logit:.2g}", "top_1": percent(error.top_1)}

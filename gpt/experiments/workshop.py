@@ -18,7 +18,7 @@ from gpt.model import GPT, ForwardContext
 from gpt.models.checkpoints.bpe_files import bpe_tokenizer
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import LoadedModel
-from gpt.models.memory import free_memory, gigabytes
+from gpt.models.memory import format_bytes, free_memory
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
 
 BUDGET = 2**30  # bytes of all models that are being looked at at the same time
@@ -150,10 +150,10 @@ class Workshop:
         """
         need = run_bytes(config, skeleton=skeleton_only)
         if need > self.budget:
-            raise GPTError("memory.shape_limit", need=gigabytes(need), limit=gigabytes(self.budget))
+            raise GPTError("memory.shape_limit", need=format_bytes(need), limit=format_bytes(self.budget))
         with self._lock:
             if need > min(self.budget - self._taken, free_memory()):
-                raise NoRoom("memory.shape_in_use", need=gigabytes(need))
+                raise NoRoom("memory.shape_in_use", need=format_bytes(need))
             self._taken += need
         try:
             make = skeleton if skeleton_only else GPT

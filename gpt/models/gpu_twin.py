@@ -1,7 +1,7 @@
-"""A copy of a shared model on the GPU that ZeroGPU lends for the length of one call.
+"""A copy of a shared model on the GPU that ZeroGPU provides during one call.
 
-The shared model stays on the CPU, where a document is inspected without waiting for a GPU. A Space wants its default
-model on "cuda" at start-up; there the copy is made as soon as a model is loaded.
+The shared model stays on the CPU, where a document is inspected without waiting for a GPU. The copy is made when the
+model is loaded, because a Space must place its models on "cuda" at start-up.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from gpt.models.checkpoints import weight_files
 from gpt.models.gpu_twin import gpu_twin
 from gpt.models.hub import Progress
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision, memory_of
-from gpt.models.memory import free_memory, gigabytes
+from gpt.models.memory import format_bytes, free_memory
 from gpt.models.sources import DEFAULT_MODEL, MODELS, Source, find_source
 
 MAX_NAME_CHARS = 200  # of an unknown name in an error message
@@ -190,7 +190,7 @@ class Registry:
         checkpoint = source.open()
         n_bytes, free = memory_of(checkpoint, "fp32", device), free_memory(device)
         if n_bytes > free:
-            raise GPTError("memory.fp32_copy", model=name, need=gigabytes(n_bytes), free=gigabytes(free))
+            raise GPTError("memory.fp32_copy", model=name, need=format_bytes(n_bytes), free=format_bytes(free))
         return build(name, checkpoint, device, "fp32", untrained=source.untrained)
 
     def _run(self, name: str, source: Source, load: Load) -> None:
@@ -239,13 +239,13 @@ class Registry:
             if self.memory is None:
                 self.memory = free_memory("cpu" if on_zero_gpu() else device) // 2
             if n_bytes > self.memory:
-                raise GPTError("memory.limit", model=name, need=gigabytes(n_bytes), limit=gigabytes(self.memory))
+                raise GPTError("memory.limit", model=name, need=format_bytes(n_bytes), limit=format_bytes(self.memory))
             for candidate in list(self._kept):
                 if self._taken() + n_bytes <= self.memory:
                     break
                 self._evict(candidate)
             if self._taken() + n_bytes > self.memory:
-                raise GPTError("memory.in_use", model=name, need=gigabytes(n_bytes))
+                raise GPTError("memory.in_use", model=name, need=format_bytes(n_bytes))
             self._reserved[load] = n_bytes
 
     def _taken(self) -> int:

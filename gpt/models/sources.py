@@ -1,4 +1,4 @@
-"""Where models come from: a name that is known here, a path, or a repository of the hub."""
+"""Where models come from: a known name, a path, or a repository of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -16,15 +16,8 @@ from gpt.models.loading import LoadedModel, Precision, best_device, build, check
 
 DEFAULT_MODEL = "stories"
 BUNDLED = Path(__file__).parent.parent / "assets" / "stories"
-MODELS = {
-    "stories": "Small stories in simple English; comes with the app",
-    "untrained": "The same shape and vocabulary with random weights: before any learning",
-    "distilgpt2": "82 million parameters, taught by GPT-2: half its layers",
-    "gpt2": "GPT-2 small: 124 million parameters",
-    "gpt2-medium": "GPT-2 medium: 355 million parameters",
-    "gpt2-large": "GPT-2 large: 774 million parameters",
-    "gpt2-xl": "GPT-2 XL: 1,558 million parameters",
-}
+UNTRAINED = "untrained"  # the configuration and the vocabulary of the bundled model, with random weights
+MODELS = (DEFAULT_MODEL, UNTRAINED, "distilgpt2", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
 
 
 @dataclass(frozen=True)
@@ -46,13 +39,15 @@ class Source:
 
 
 def find_source(name_or_path: str | Path, n_head: int | None = None) -> Source:
-    """A name of `list_models`, else a path, else a repository of the hub. Raises ValueError if it is none."""
+    """The source of a name of MODELS, else of a path, else of a repository of the hub. Raises ValueError otherwise."""
     name = str(name_or_path)
-    if name in (DEFAULT_MODEL, "untrained"):
-        return Source(BUNDLED, n_head, untrained=name == "untrained")
-    if name not in MODELS and (path := _existing(name)):
+    if name in (DEFAULT_MODEL, UNTRAINED):
+        return Source(BUNDLED, n_head, untrained=name == UNTRAINED)
+    if name in MODELS:
+        return Source(name, n_head)
+    if path := _existing(name):
         return Source(path, n_head)
-    if name not in MODELS and not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
+    if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
         raise GPTError("model.unknown_source", name=name, models=", ".join(MODELS))
     return Source(name, n_head)
 
@@ -62,15 +57,15 @@ def _existing(name: str) -> Path | None:
     try:
         path = Path(name).expanduser()
         return path if path.exists() else None
-    except (OSError, RuntimeError, ValueError):  # far too long, of a user whom nobody knows, with a zero byte
+    except (OSError, RuntimeError, ValueError):  # too long, of an unknown user, with a zero byte
         return None
 
 
-def usable(device: str | torch.device) -> torch.device:
-    """A device that this computer has. Raises ValueError for any other."""
+def available_device(device: str | torch.device) -> torch.device:
+    """The device. Raises ValueError if this computer does not have it, and for "meta"."""
     try:
         found = torch.device(device)
-        torch.empty(1, device=found).item()  # which has numbers: meta has none
+        torch.empty(1, device=found).item()
     except (AssertionError, NotImplementedError, RuntimeError, TypeError):
         raise GPTError("device.unknown", device=str(device)) from None
     return found
@@ -84,13 +79,13 @@ def load_model(
     n_head: int | None = None,
     progress: hub.Progress | None = None,
 ) -> LoadedModel:
-    """A model of its own, shared with nobody: a name of `list_models`, a path, or a repository of the hub.
+    """Load a model that is not shared: a name of `list_models`, a path, or a repository of the hub.
 
-    device: None takes CUDA, then MPS, then the CPU. n_head: for checkpoints that do not say it.
-    progress: called with the bytes that are here and those there will be, while it downloads.
-    Raises ValueError, with a sentence for a person, for what cannot be loaded.
+    device: None is CUDA if there is one, else MPS, else the CPU. n_head: for checkpoints that do not state it.
+    progress: called while it downloads, with the bytes downloaded and their total.
+    Raises ValueError for what cannot be loaded.
     """
     check_precision(precision)
     source = find_source(name_or_path, n_head)
-    chosen = best_device() if device is None else usable(device)
+    chosen = best_device() if device is None else available_device(device)
     return build(str(name_or_path), source.open(progress), chosen, precision, untrained=source.untrained)

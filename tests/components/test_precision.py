@@ -5,7 +5,7 @@ import pytest
 from components.page import build_app
 from components.precision import build_precision, note
 from gpt import get_model
-from gpt.models.precision_error import measured
+from gpt.models.precision_error import precision_error
 from gpt.models.registry import configure
 
 
@@ -24,7 +24,7 @@ def test_exact_numbers_need_no_word():
 
 def test_numbers_that_are_not_exact_say_by_how_much(reduced):
     line = build_precision(get_model())
-    error = measured(get_model())
+    error = precision_error(get_model())
     assert "bf16" in line.value
     assert f"{error.kl:.2g} bits" in line.value
     assert f"{error.logit:.2g}" in note("stories", "zh")

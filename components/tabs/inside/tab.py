@@ -27,7 +27,7 @@ from components.widgets.sentence import sentence
 from gpt import Generation
 from gpt.inference.products import matrix_numbers
 from gpt.inference.threads import threads_for
-from gpt.models.memory import gigabytes
+from gpt.models.memory import format_bytes
 
 PARTS: tuple[Callable[[Words], Part], ...] = (build_machine, build_one_head, build_stream, build_embeddings)
 TICK_SECONDS = 0.4  # between two looks for new tokens, while the tab is open
@@ -151,7 +151,7 @@ def too_long(record: Record, language: Language) -> str:
     total = record.document.n_read
     if total <= record.limit:
         return ""
-    return t("inside.too_long", language, n=record.length, total=total, memory=gigabytes(record.memory))
+    return t("inside.too_long", language, n=record.length, total=total, memory=format_bytes(record.memory))
 
 
 def follow(ui: Inside, values: Values) -> Iterator[Values]:

@@ -15,7 +15,7 @@ from components.localized import Words
 from components.widgets.sentence import sentence
 from gpt import Generation
 from gpt.analysis.tracing import trace_window
-from gpt.models.memory import gigabytes
+from gpt.models.memory import format_bytes
 
 LARGEST = 2**26  # bytes of the file; of a longer text only its end
 _FETCH = "() => { document.querySelector('#trace-file a, #trace-file button')?.click(); }"
@@ -49,5 +49,5 @@ def save_trace(document: Generation, language: Language) -> tuple[str, str]:
     cache.mkdir(parents=True, exist_ok=True)
     path = Path(tempfile.mkdtemp(dir=cache)) / "trace.npz"
     trace.save(path)
-    size = gigabytes(path.stat().st_size)
+    size = format_bytes(path.stat().st_size)
     return str(path), t("trace.saved", language, first=start, last=n - 1, size=size)

@@ -17,7 +17,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints.layouts import Weights, recognise
 from gpt.models.checkpoints.untrusted import open_safetensors, open_weights, read_json
 from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
-from gpt.models.memory import free_memory, gigabytes
+from gpt.models.memory import format_bytes, free_memory
 from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
@@ -60,7 +60,7 @@ class Checkpoint:
     def need_memory(self, n_bytes: int) -> None:
         """Raise ValueError unless that many bytes are free."""
         if n_bytes > (free := free_memory()):
-            raise GPTError("memory.checkpoint", need=gigabytes(n_bytes), free=gigabytes(free))
+            raise GPTError("memory.checkpoint", need=format_bytes(n_bytes), free=format_bytes(free))
 
     def fill(self, model: GPT, dtype: torch.dtype = torch.float32) -> Iterator[nn.Module]:
         """Load the weights into a model on the meta device; yields each block when it is loaded, so it can be packed.

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gpt.errors import GPTError
-from gpt.models.memory import gigabytes
+from gpt.models.memory import format_bytes
 
 MAX_PICKLE_BYTES = 16_000_000  # of the part of a torch file that is no tensor
 MAX_TUPLES = 20_000  # in a torch file; 100,000 nested ones overflow the C stack when they are hashed
@@ -153,7 +153,7 @@ def unreadable(path: Path, error: Exception) -> GPTError:
     """The error to raise for a file that could not be read because of another."""
     first_line = str(error).strip().partition("\n")[0]
     if "Cannot allocate memory" in first_line:  # the whole file is mapped
-        return GPTError("memory.file", file=path.name, need=gigabytes(path.stat().st_size))
+        return GPTError("memory.file", file=path.name, need=format_bytes(path.stat().st_size))
     return GPTError("file.cut_short", file=path.name, reason=first_line)
 
 

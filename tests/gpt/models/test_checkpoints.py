@@ -16,7 +16,7 @@ from gpt.models.checkpoints import Checkpoint, checkpoint, convert, open_checkpo
 from gpt.models.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds, find_vocabulary, gpt2_or_ids
 from gpt.models.loading import Precision, memory_of
-from gpt.models.memory import free_memory, gigabytes
+from gpt.models.memory import format_bytes, free_memory
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 
@@ -292,8 +292,8 @@ def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypat
 
 
 def test_sizes_are_written_for_people() -> None:
-    assert gigabytes(652_038_144) == "0.61 GiB"
-    assert gigabytes(3 * 2**20) == "3.0 MiB"
+    assert format_bytes(652_038_144) == "0.61 GiB"
+    assert format_bytes(3 * 2**20) == "3.0 MiB"
 
 
 def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(

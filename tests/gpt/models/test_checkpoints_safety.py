@@ -114,7 +114,7 @@ def test_zip_bomb_is_refused(tmp_path: Path, torch_file: Path) -> None:
 
 def test_zip_entries_that_overlap_to_seem_larger_are_refused(tmp_path: Path, torch_file: Path) -> None:
     data = bytearray(torch_file.read_bytes())
-    at = data.rindex(b"PK\x01\x02")  # the last entry of the directory: say that it has two gigabytes
+    at = data.rindex(b"PK\x01\x02")  # the last entry of the directory: say that it has two format_bytes
     data[at + 20 : at + 28] = struct.pack("<II", 2**31, 2**31)
     (tmp_path / "large.pt").write_bytes(data)
     with pytest.raises(ValueError, match=r"large\.pt is damaged"):

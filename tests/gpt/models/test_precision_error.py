@@ -2,16 +2,16 @@ import pytest
 import torch
 
 from gpt import add_model, get_model, load_model
-from gpt.models.precision_error import measured, precision_error
+from gpt.models.precision_error import compare, precision_error
 from gpt.models.registry import configure
 from tests.parity.lookalikes import NanoGPT, randomized
 
 
 def test_the_same_model_has_no_error_and_bf16_a_small_one():
     exact = load_model("stories", device="cpu")
-    none = precision_error(exact, exact)
+    none = compare(exact, exact)
     assert (none.kl, none.logit, none.top_1) == (0, 0, 1)
-    small = measured(load_model("stories", device="cpu", precision="bf16"))
+    small = precision_error(load_model("stories", device="cpu", precision="bf16"))
     assert 0 < small.kl < 0.01
     assert 0 < small.logit < 1
     assert small.top_1 > 0.9
@@ -28,15 +28,15 @@ def reduced():
 def test_a_model_that_cannot_spell_the_text_and_does_not_say_its_heads_is_measured_too(tmp_path, reduced):
     torch.save(randomized(NanoGPT()).state_dict(), tmp_path / "weights.pt")
     loaded = get_model(add_model(tmp_path / "weights.pt", n_head=3))
-    assert 0 < measured(loaded).logit < 1
-    assert measured(loaded) is measured(loaded)
+    assert 0 < precision_error(loaded).logit < 1
+    assert precision_error(loaded) is precision_error(loaded)
 
 
 def test_where_there_is_no_room_for_an_exact_copy_a_sentence_says_so(reduced, monkeypatch):
     loaded = get_model("stories")
     monkeypatch.setattr("gpt.models.registry.free_memory", lambda device: 1000)
     with pytest.raises(ValueError, match=r"stories in fp32 needs .* of memory"):
-        measured(loaded)
+        precision_error(loaded)
 
 
 def test_the_divergence_is_that_of_two_known_distributions():
@@ -49,4 +49,4 @@ def test_the_divergence_is_that_of_two_known_distributions():
         q = other.model(ids)[0].softmax(-1)
     n = q.shape[-1]
     expected = (torch.log2(torch.tensor(1 / n)) - q.log2()).mean().item()
-    assert precision_error(other, exact, "the dog").kl == pytest.approx(expected, rel=1e-3)
+    assert compare(other, exact, "the dog").kl == pytest.approx(expected, rel=1e-3)
