@@ -76,8 +76,8 @@ def build_app(
                 build_inside(words, tabs, tab, playground, visitor_memory)
             with words.build(gr.Tab, {"label": "tab.why"}, id="why"):
                 controls["why"] = build_why(words, events)
-            with words.build(gr.Tab, {"label": "tab.change"}, id="change") as tab:
-                build_change(words, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.change"}, id="change"):
+                _, controls["change"] = build_change(words, events)
             with words.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
                 build_compare(words, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.activations"}, id="activations") as tab:

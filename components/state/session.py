@@ -123,6 +123,7 @@ class Snapshot:
     notice: Message | Exception | None
     query: str
     edits: Edits
+    edits_on: tuple[int, ...]
     loaded: LoadedModel | None = field(compare=False)
     token_statistics: TokenStatisticsCache = field(compare=False)
     states: dict[type, object] = field(compare=False)
@@ -233,6 +234,7 @@ class Session:
             notice=self.notice,
             query=self.query,
             edits=self.edits,
+            edits_on=self.edits_on,
             loaded=self.loaded,
             token_statistics=self.token_statistics,
             states=states,

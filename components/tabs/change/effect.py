@@ -1,33 +1,39 @@
-"""What edits do to a text: both models read the same tokens, and their predictions are compared at each."""
+"""The effect of edits on a text: both models read the same tokens, and their predictions are compared at each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gpt import Edits, Generation, GPTConfig, LoadedModel
+from gpt.analysis.patching import is_patch_of_model
 from gpt.analysis.predictions import kl_bits, kl_bits_from
-from gpt.analysis.text_statistics import text_statistics
+from gpt.analysis.text_statistics import TextStatistics, text_statistics
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.background import Progress
 
-COST_TOKENS = 96  # of a long text, from its beginning: one pass for each head
+MAX_COST_TOKENS = 96  # of a text, from its beginning: there is one pass for each head
 
 
-@dataclass(frozen=True)
-class Text:
-    """A text as the original model has read it; nothing in it changes, whatever becomes of the document.
+@dataclass(frozen=True, eq=False)
+class ReadText:
+    """A text with the states of the unedited model; later changes of a document do not change it.
 
-    ids: all of it; the model has read the first n_read. states: (n_read, C), after the last norm.
+    source: identifies the text. ids: all of it; the model has read the first n_read. states: (n_read, C), after the
+    last norm. own: whether it is another text than the Playground's.
     """
 
+    source: Hashable
     loaded: LoadedModel
     ids: tuple[int, ...]
     n_prompt: int
     states: Tensor
+    own: bool = False
 
     @property
     def n_read(self) -> int:
@@ -37,45 +43,59 @@ class Text:
     def config(self) -> GPTConfig:
         return self.loaded.model.config
 
+    @property
+    def following(self) -> tuple[int, ...]:
+        """The ids that the model has a prediction for."""
+        return self.ids[1 : self.n_read + 1]
 
-def text_of(document: Generation) -> Text:
-    """A copy of what was read of a document; where that was an edited model, the original reads it here."""
-    states = document.states().clone()
-    ids = tuple(document.ids)
-    if document.edits is not None and document.edits != Edits():
+    @cached_property
+    def statistics(self) -> TextStatistics:
+        """Statistics of `following` under the unedited model."""
+        return text_statistics(self.loaded.model, self.states[: len(self.following)], self.following)
+
+
+def read_document(document: Generation, source: Hashable, *, own: bool = False) -> ReadText:
+    """A copy of what was read of a document; the text of an edited model is read again by the unedited one."""
+    states, ids = document.states().clone(), tuple(document.ids)
+    if document.edits not in (None, Edits()):
         states = read(document.loaded, ids[: len(states)])
-    return Text(document.loaded, ids, document.n_prompt, states)
+    return ReadText(source, document.loaded, ids, document.n_prompt, states, own)
 
 
-def text_of_ids(loaded: LoadedModel, ids: list[int]) -> Text:
-    """A prompt, read here."""
-    return Text(loaded, tuple(ids), len(ids), read(loaded, ids))
+def read_prompt(loaded: LoadedModel, ids: Sequence[int], source: Hashable) -> ReadText:
+    """A prompt, read by the unedited model."""
+    return ReadText(source, loaded, tuple(ids), len(ids), read(loaded, ids), own=True)
 
 
 @torch.inference_mode()
-def read(loaded: LoadedModel, ids: list[int] | tuple[int, ...], edits: Edits | None = None) -> Tensor:
+def read(loaded: LoadedModel, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
     """(T, C): the final-norm states of one pass."""
     idx = torch.tensor([list(ids)], device=loaded.model.device)
     return loaded.model.hidden_states(idx, edits=edits)[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Effect:
-    """What the edits change, where both models read the text of the original.
+    """What the edits change where both models read the same text.
 
     states: (n_read, C), of the edited model. bits: (n_read,), Kullback-Leibler divergence of its predictions from
-    the original's. before, after: bits a token that the text itself costs either model; NaN for one token.
+    those of the unedited model. before, after: mean surprisal of the text in bits under either model; NaN for one
+    token.
     """
 
-    text: Text
+    text: ReadText
     edits: Edits
     states: Tensor
     bits: np.ndarray
     before: float
     after: float
 
+    @property
+    def n_bytes(self) -> int:
+        return self.text.states.nbytes + (0 if self.states is self.text.states else self.states.nbytes)
+
     def probabilities(self, position: int) -> tuple[Tensor, Tensor]:
-        """(vocab_size,) each: what may follow the token at a position, by the original and by the edited model."""
+        """(vocab_size,) each: the predictions of the unedited and of the edited model at a position."""
         head = self.text.loaded.model.lm_head
         with torch.inference_mode():
             original, edited = (
@@ -84,33 +104,45 @@ class Effect:
         return original, edited
 
 
-def measure(text: Text, edits: Edits) -> Effect:
+def measure(text: ReadText, edits: Edits) -> Effect:
     """One pass of the edited model over the text. Raises ValueError for edits that the model cannot take."""
-    model, following = text.loaded.model, text.ids[1 : text.n_read + 1]
-
-    def cost(states: Tensor) -> float:
-        return text_statistics(model, states[: len(following)], following).mean_surprisal
-
-    before = cost(text.states)
+    model, before = text.loaded.model, text.statistics.mean_surprisal
     if edits == Edits():
         return Effect(text, edits, text.states, np.zeros(text.n_read, dtype=np.float32), before, before)
     states = read(text.loaded, text.ids[: text.n_read], edits)
-    return Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, cost(states))
+    after = text_statistics(model, states[: len(text.following)], text.following).mean_surprisal
+    return Effect(text, edits, states, kl_bits(model, text.states, states).cpu().numpy(), before, after)
 
 
-def measured_tokens(text: Text | None) -> int:
-    """How many tokens of a text `head_costs` reads."""
-    return 0 if text is None else min(COST_TOKENS, text.n_read)
+@dataclass(frozen=True, eq=False)
+class HeadCosts:
+    """bits: (n_layer, n_head), the mean divergence that switching off each head alone causes on n_tokens of a text."""
+
+    text: ReadText
+    bits: np.ndarray
+    n_tokens: int
 
 
 @torch.inference_mode()
-def head_costs(text: Text, progress: Progress) -> np.ndarray:
-    """(n_layer, n_head): bits that switching each head off, alone, changes, on average over the first COST_TOKENS."""
-    model, config, n = text.loaded.model, text.config, measured_tokens(text)
-    costs = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
+def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
+    """Switch off each head in turn, on at most the first MAX_COST_TOKENS of the text."""
+    model, config, n = text.loaded.model, text.config, min(MAX_COST_TOKENS, text.n_read)
+    bits = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
     streams, against = trace_text(model, text.ids[:n]).layers, kl_bits_from(model, text.states[:n])
-    for number, (layer, head) in enumerate(np.ndindex(costs.shape), start=1):
+    for number, (layer, head) in enumerate(np.ndindex(bits.shape), start=1):
         states = hidden_states_from(model, streams[layer].resid_pre, layer, Edits(head_scale={(layer, head): 0.0}))[0]
-        costs[layer, head] = against(states).mean().item()
-        progress(number, costs.size)
-    return costs
+        bits[layer, head] = against(states).mean().item()
+        progress(number, bits.size)
+    return HeadCosts(text, bits, n)
+
+
+def fitting_edits(edits: Edits, loaded: LoadedModel) -> tuple[Edits, Edits]:
+    """The edits that a model can take, and the others. A patch fits only the model that its values are from."""
+    kept = edits.fitting(loaded.model.config)
+    kept = replace(kept, patches=tuple(patch for patch in kept.patches if is_patch_of_model(loaded.model, patch)))
+    return kept, Edits(
+        {at: x for at, x in edits.head_scale.items() if at not in kept.head_scale},
+        {layer: x for layer, x in edits.attn_scale.items() if layer not in kept.attn_scale},
+        {layer: x for layer, x in edits.mlp_scale.items() if layer not in kept.mlp_scale},
+        patches=tuple(patch for patch in edits.patches if not any(patch is other for other in kept.patches)),
+    )

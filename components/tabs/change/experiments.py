@@ -1,4 +1,4 @@
-"""Changes worth trying on any model, and edits put into words."""
+"""Edits to try on any model, and the description of edits in words."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ EXPERIMENTS: dict[str, Callable[[GPTConfig], Edits]] = {
     "other_gelu": lambda config: Edits(activation="gelu_tanh" if config.activation == "gelu" else "gelu"),
 }
 SEPARATOR: dict[Language, str] = {"en": "; ", "zh": "；"}
-MOST = 6  # changes are named one by one, then counted
+MAX_DESCRIBED = 6  # edits that a summary names; the others are counted
 
 
-def localize_error(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
-    """Each change as a few words: "layer 3 head 2 off"; what holds for the whole model first, whole
-    layers and all layers together where it is so."""
+def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
+    """A phrase for each edit, such as "layer 3 head 2 off"; those of the whole model first. Equal edits of all heads of
+    a layer, or of all layers, are one phrase."""
     heads, attention, feed = dict(edits.head_scale), dict(edits.attn_scale), dict(edits.mlp_scale)
     found = []
 
@@ -59,7 +59,7 @@ def localize_error(edits: Edits, config: GPTConfig, language: Language) -> list[
 
 
 def summary(edits: Edits, config: GPTConfig, language: Language) -> str:
-    """All changes as one phrase, "" for none."""
-    found = localize_error(edits, config, language)
-    more = [t("change.more", language, n=len(found) - MOST)] if len(found) > MOST else []
-    return SEPARATOR[language].join([*found[:MOST], *more])
+    """All edits as one phrase, "" for none."""
+    found = describe_edits(edits, config, language)
+    more = [t("change.more", language, n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
+    return SEPARATOR[language].join([*found[:MAX_DESCRIBED], *more])

@@ -1,37 +1,32 @@
-"""The comparison of the Change tab as a Python program that needs nothing but this package."""
+"""The comparison of the Change tab as a Python program that needs only this package."""
 
 from __future__ import annotations
 
-from components.tabs.change.memory import Memory
-from gpt import SamplingParams, Tokenizer
+from gpt import Edits, LoadedModel, SamplingParams, Tokenizer
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
 
-LENGTH = 40  # tokens, before anything was generated here
-DEFAULT = SamplingParams(temperature=0.8, seed=1)
+DEFAULT_LENGTH = 40  # new tokens, before anything was written in the tab
+DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
-def program(memory: Memory) -> str:
-    """It writes the text with the original and with the changed model, and prints how far their predictions of the
-    original's text lie apart. On the same kind of machine the texts are those on the screen."""
-    text, written = memory.text, memory.written
-    loaded, edits = text.loaded, memory.edits
+def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int) -> str:
+    """It writes the text with the unedited and with the edited model, and prints how far their predictions of the
+    first text are apart. On the same kind of machine the texts are those on the page."""
     load, loading = loading_line(loaded)
-    params, length = (written.params, written.length) if written else (DEFAULT, LENGTH)
+    imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []
+    patched = [f"# patched from the text {loaded.tokenizer.decode(list(patch.ids or ()))!r}" for patch in edits.patches]
     lines = [
         "import torch",
         "",
         f"from gpt import Edits, Generation, SamplingParams, {load}",
         "from gpt.analysis.predictions import kl_bits",
-    ]
-    lines += ["from gpt.analysis.patching import patch_from"] if edits.patches else []
-    lines += ["", loading]
-    lines += [
-        f"prompt = {quoted_ids(loaded.tokenizer, text.ids[: text.n_prompt])}",
+        *imports,
+        "",
+        loading,
+        f"prompt = {prompt_as_python(loaded.tokenizer, prompt)}",
         f"params = {params_as_python(params)}",
-    ]
-    lines += [
-        *(f"# patched from the text {loaded.tokenizer.decode(list(patch.ids))!r}" for patch in edits.patches),
+        *patched,
         f"edits = {edits_as_python(edits)}",
         "",
         "original, edited = Generation(loaded, prompt), Generation(loaded, prompt, edits=edits)",
@@ -49,8 +44,8 @@ def program(memory: Memory) -> str:
     return "\n".join([*lines, ""])
 
 
-def quoted_ids(tokenizer: Tokenizer, ids: tuple[int, ...]) -> str:
-    """These ids as a text in quotes where encoding it gives them back, else as a list."""
+def prompt_as_python(tokenizer: Tokenizer, ids: tuple[int, ...]) -> str:
+    """A string literal where encoding it gives these ids, else a list."""
     try:
         text = tokenizer.decode(list(ids))
         same = bool(ids) and tokenizer.encode(text) == list(ids)

@@ -1,186 +1,111 @@
-"""The Change tab: parts of the model switched off, scaled or replaced, and what becomes of the text."""
+"""The Change tab: parts of the model switched off, scaled or replaced, and what that does to the text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from components import legacy
-from components.i18n import LANGUAGES, t
-from components.legacy import LOOKING, RUNNING, Playground
+from components.events import Events
 from components.localized import Words
-from components.tabs.change import answers as change_answers
-from components.tabs.change import panels as change_panels
-from components.tabs.change import patching as change_patching
-from components.tabs.change import writing as change_writing
+from components.render import Control
+from components.state.session import Snapshot
+from components.tabs.change import layout
+from components.tabs.change.components import PROMPT_PAIRS, ChangeComponents, ChangeState
 from components.tabs.change.experiments import EXPERIMENTS
-from components.tabs.change.memory import Memory
-from components.widgets.chart import chart
-from components.widgets.sentence import sentence
+from components.tabs.change.handlers import editing, patching, writing
+from components.tabs.change.handlers.measuring import ANALYSIS
+from components.tabs.change.views import VIEWS
+from components.tabs.change.views.patching import answer_picker, picker_inputs, shown_sweep
+from components.tabs.change.views.texts import code, code_inputs
 
-Values = dict[Any, Any]
-TICK_SECONDS = 0.5  # between two looks for a text that has changed, while the tab is open
-
-
-@dataclass(frozen=True)
-class Change:
-    """The components of the tab, and the Playground, whose session it shares."""
-
-    playground: Playground
-    memory: gr.State
-    timer: gr.Timer
-    reset: gr.Button
-    lead: gr.HTML
-    notice: gr.HTML
-    status: gr.HTML
-    switches: gr.HTML
-    activation: gr.Radio
-    positions: gr.Checkbox
-    experiments: tuple[gr.Button, ...]
-    costliest: gr.Button
-    costs_stop: gr.Button
-    both: gr.Button
-    stop: gr.Button
-    own: gr.HTML
-    original: gr.HTML
-    edited: gr.HTML
-    parted: gr.HTML
-    code: gr.Textbox
-    bars: gr.HTML
-    divergence: gr.HTML
-    examples: tuple[gr.Button, ...]
-    clean: gr.Textbox
-    corrupted: gr.Textbox
-    answer: gr.Dropdown
-    other: gr.Dropdown
-    name: gr.Radio
-    measure: gr.Button
-    patch_stop: gr.Button
-    patch_status: gr.HTML
-    trouble: gr.HTML
-    map: gr.HTML
-    cell: gr.HTML
-    keep: gr.Button
-
-    def inputs(self) -> set[Any]:
-        """Everything that a handler reads."""
-        patching = (self.clean, self.corrupted, self.answer, self.other, self.name)
-        return {self.memory, self.activation, self.positions, *patching, *self.playground.inputs()}
-
-    def shown(self) -> list[Any]:
-        """Everything about the text and the edits."""
-        controls = (self.lead, self.notice, self.status, self.switches, self.activation, self.positions)
-        texts = (self.own, self.original, self.edited, self.parted, self.code, self.bars, self.divergence)
-        return [*controls, *texts, self.clean, self.corrupted]
-
-    def swept(self) -> list[Any]:
-        """Everything about the patching."""
-        return [
-            self.answer,
-            self.other,
-            self.patch_stop,
-            self.patch_status,
-            self.trouble,
-            self.map,
-            self.cell,
-            self.keep,
-        ]
+NAME = "change"
 
 
-def build_change(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
-    """Lay the tab out and wire it; it is about the text of the Playground and computes while it is open."""
-    parts: dict[str, Any] = {"playground": playground}
-    parts |= change_panels.controls(words) | change_panels.texts(words)
-    with gr.Row(elem_classes="gb-cards gb-change-cards"):
-        for name, clickable in (("bars", False), ("divergence", True)):
-            with gr.Column(elem_classes="gb-card", min_width=300):
-                words.build(sentence, {"value": f"change.{name}.question"}, kind="question")
-                parts[name] = chart(elem_id=f"change-{name}", clickable=clickable)
-    parts |= change_panels.patching_card(words)
-    parts["memory"] = gr.State(Memory())
-    parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
-    ui = Change(**{field.name: parts[field.name] for field in fields(Change)})
-    _wire(ui, tabs, tab)
+def build_change(words: Words, events: Events) -> tuple[ChangeComponents, list[Control]]:
+    """Lay the tab out and wire it."""
+    parts: dict[str, Any] = layout.editing_card(words) | layout.texts_card(words)
+    parts |= layout.effect_cards(words) | layout.patching_card(words)
+    ui = ChangeComponents(**{field.name: parts[field.name] for field in fields(ChangeComponents)})
+    controls = _controls(ui)
+    events.renderer.add(NAME, VIEWS, ANALYSIS)
+    _wire(ui, events, controls)
+    return ui, controls
 
 
-def _wire(ui: Change, tabs: gr.Tabs, tab: gr.Tab) -> None:
-    everything, shown, swept = ui.inputs(), ui.shown(), ui.swept()
-    run = {"trigger_mode": "always_last", **RUNNING}
+def _controls(ui: ChangeComponents) -> list[Control]:
+    """What the server changes besides the pictures."""
 
-    def on(event: Any, fn: Callable[..., Any], outputs: list[Any], **options: Any) -> Any:
-        return event(partial(fn, ui), everything, outputs, **{**run, **options})
+    def has(component: gr.Button, task: str, name: str, *, when: bool = True) -> Control:
+        """The property `name` of a button is `when` while the task runs."""
 
-    answers, patching, writing = change_answers, change_patching, change_writing
-    on(tab.select, answers.follow, shown)
-    tabs.select(_only_while_open, None, ui.timer, **LOOKING)
-    ui.timer.tick(partial(answers.follow, ui, only_changed=True), everything, shown, **run)
-    follow_language = partial(answers.follow, ui, only_opened=True)
-    ui.playground.frame.language.change(follow_language, everything, shown, **run)
-    on(ui.playground.frame.language.change, patching.retell, swept)
+        def value(s: Snapshot) -> bool:
+            return (getattr(s.state(ChangeState), task) is not None) == when
 
-    ui.switches.select(_with_event(ui, answers.switch), everything, shown, **run)
-    on(ui.activation.input, answers.choose_activation, shown)
-    on(ui.positions.input, answers.drop_positions, shown)
-    on(ui.reset.click, answers.reset, shown)
+        return Control(component, value, lambda s: {name: value(s)})
+
+    def state(component: Any, name: str) -> Control:
+        def value(s: Snapshot) -> Any:
+            return getattr(s.state(ChangeState), name)
+
+        return Control(component, value, lambda s: {"value": value(s)})
+
+    return [
+        Control(ui.activation, _activation, lambda s: {"value": _activation(s)}),
+        Control(ui.positions, lambda s: s.edits.drop_positions, lambda s: {"value": s.edits.drop_positions}),
+        Control(ui.code, code_inputs, lambda s: {"value": code(s)}),
+        has(ui.costs_stop, "costs_task", "visible"),
+        has(ui.both, "writing_task", "interactive", when=False),
+        has(ui.stop, "writing_task", "interactive"),
+        has(ui.patch_stop, "sweep_task", "interactive"),
+        Control(ui.keep, _has_cell, lambda s: {"visible": _has_cell(s)}),
+        *(state(getattr(ui, name), name) for name in ("clean", "corrupted", "patched")),
+        *(
+            Control(getattr(ui, name), picker_inputs, lambda s, name=name: answer_picker(s, name))
+            for name in ("answer", "other")
+        ),
+    ]
+
+
+def _activation(s: Snapshot) -> str:
+    return s.edits.activation or ("gelu_tanh" if s.text is None else s.text.config.activation)
+
+
+def _has_cell(s: Snapshot) -> bool:
+    return s.state(ChangeState).cell is not None and shown_sweep(s) is not None
+
+
+def _wire(ui: ChangeComponents, events: Events, controls: list[Control]) -> None:
+    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
+        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
+
+    latest: dict[str, Any] = {"trigger_mode": "always_last"}
+    run: dict[str, Any] = {"queue": "model"}
+    on(ui.switches.select, editing.set_switches, payload=True, **latest)
+    on(ui.activation.input, editing.choose_activation, [ui.activation], **latest)
+    on(ui.positions.input, editing.drop_positions, [ui.positions], **latest)
+    on(ui.reset.click, editing.reset)
     for button, name in zip(ui.experiments, EXPERIMENTS, strict=True):
-        on(button.click, partial(_named, answers.experiment, name), shown)
-    costs = on(ui.costliest.click, answers.costliest, [*shown, ui.costs_stop], trigger_mode="once")
-    _stoppable(ui, costs, ui.costs_stop, answers.measured, [ui.costs_stop, ui.status])
+        on(button.click, partial(editing.try_experiment, name))
+    on(ui.costliest.click, editing.switch_off_costliest, trigger_mode="once", **run)
+    on(ui.costs_stop.click, editing.stop_costs)
+    on(ui.original.select, editing.select_token, payload=True)
+    on(ui.divergence.select, editing.select_bar, payload=True)
 
-    for widget, select in ((ui.original, answers.select_token), (ui.divergence, answers.select_bar)):
-        chosen = widget.select(_with_event(ui, select), everything, shown, **run)
-        agree, shared = partial(_agree, ui), legacy.shared(ui.playground)
-        chosen.then(agree, everything, shared, **{**LOOKING, "trigger_mode": "always_last"})
+    on(ui.both.click, writing.write_both, trigger_mode="once", **run)
+    on(ui.stop.click, writing.stop_writing)
 
-    buttons = [ui.both, ui.stop]
-    both = on(ui.both.click, writing.write, [*shown, *buttons], trigger_mode="once")
-    _stoppable(ui, both, ui.stop, writing.finish, [*shown, *buttons])
-
-    sweeps = [on(ui.measure.click, patching.sweep, swept, trigger_mode="once")]
-    sweeps += [on(event, patching.sweep, swept) for event in (ui.name.input, ui.answer.input, ui.other.input)]
-    for button, name in zip(ui.examples, change_patching.EXAMPLES, strict=True):
-        filled = button.click(partial(_example, name), None, [ui.clean, ui.corrupted], **LOOKING)
-        sweeps.append(on(filled.then, patching.sweep, swept, trigger_mode="once"))
-    _stoppable(ui, sweeps, ui.patch_stop, patching.swept, [ui.patch_stop, ui.patch_status])
-    ui.map.select(_with_event(ui, patching.choose_cell), everything, swept, **run)
-    on(ui.keep.click, patching.keep, shown)
-
-
-def _stoppable(ui: Change, events: Any, stop: gr.Button, finish: Callable[..., Values], outputs: list[Any]) -> None:
-    """`stop` ends the events; however they end, `finish` follows."""
-    events = events if isinstance(events, list) else [events]
-    for event in events:
-        for ended in (event.then, event.failure):
-            ended(partial(finish, ui), ui.inputs(), outputs, **RUNNING)
-    stop.click(None, None, None, cancels=events, api_visibility="private")
-
-
-def _example(name: str) -> tuple[str, str]:
-    return change_patching.EXAMPLES[name]
-
-
-def _named(function: Callable[..., Values], name: str, ui: Change, values: Values) -> Values:
-    return function(ui, values, name)
-
-
-def _agree(ui: Change, values: Values) -> Values:
-    """Let the Playground show what was selected here, unless this is another text."""
-    return gr.skip() if values[ui.memory].own else legacy.agree(ui, values)
-
-
-def _only_while_open(event: gr.SelectData) -> gr.Timer:
-    """The timer runs while this tab is the one that is open."""
-    return gr.Timer(active=event.value in {t("tab.change", language) for language in LANGUAGES})
-
-
-def _with_event(ui: Change, function: Callable[..., Values]) -> Callable[..., Values]:
-    """A handler that also gets what the browser sent with the event: a dict of anything."""
-
-    def handle(values: Values, event: gr.EventData) -> Values:
-        return function(ui, values, event._data if isinstance(event._data, dict) else {})
-
-    return handle
+    for name in ("clean", "corrupted"):
+        box = getattr(ui, name)
+        on(box.input, partial(patching.set_control, name), [box], **latest)
+    for name in ("answer", "other", "patched"):
+        picker = getattr(ui, name)
+        on(picker.input, partial(patching.choose, name), [picker], sets=[picker], **run, **latest)
+    for button, name in zip(ui.examples, PROMPT_PAIRS, strict=True):
+        on(button.click, partial(patching.take_example, name), **run)
+    on(ui.measure.click, patching.sweep, trigger_mode="once", **run)
+    on(ui.patch_stop.click, patching.stop_sweep)
+    on(ui.map.select, patching.choose_cell, payload=True)
+    on(ui.keep.click, patching.keep, **run)

@@ -1,8 +1,7 @@
-"""The cards of the Change tab: what stands in them, not what it does."""
+"""Where the components of the Change tab stand."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -10,27 +9,26 @@ import gradio as gr
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
 from components.localized import Words
+from components.tabs.change.components import PATCHED, PROMPT_PAIRS
 from components.tabs.change.experiments import EXPERIMENTS
-from components.tabs.change.patching import EXAMPLES, NAMES
-from components.tabs.change.views import strip_words, switch_labels
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.switches import switches
 from components.widgets.tokens import tokens
 
 
-def controls(words: Words) -> dict[str, Any]:
-    """The switches and all else that can be changed."""
+def editing_card(words: Words) -> dict[str, Any]:
+    """The switches and the other edits."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
             words.build(sentence, {"value": "change.question"}, kind="question")
             parts["reset"] = _button(words, "change.reset", "change-reset")
-        parts["lead"] = sentence(kind="lead", elem_id="change-lead")
-        parts["notice"] = sentence(kind="notice", elem_id="change-notice")
+        sentence(kind="lead", elem_id="change-lead", view="change-lead")
+        sentence(kind="notice", elem_id="change-notice", view="change-notice")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=320, scale=3):
-                parts["switches"] = words.build(switches, {"labels": switch_labels}, elem_id="change-switches")
+                parts["switches"] = switches(elem_id="change-switches", view="change-switches")
             with gr.Column(min_width=280, scale=2, elem_classes="gb-change-side"):
                 parts["activation"] = words.build(
                     gr.Radio,
@@ -54,11 +52,11 @@ def controls(words: Words) -> dict[str, Any]:
                         for name in EXPERIMENTS
                     )
                     parts["costs_stop"] = _button(words, "change.stop", "change-costs-stop", visible=False)
-                parts["status"] = sentence(kind="status", elem_id="change-status")
+                sentence(kind="status", elem_id="change-status", view="change-status")
     return parts
 
 
-def texts(words: Words) -> dict[str, Any]:
+def texts_card(words: Words) -> dict[str, Any]:
     """Both texts side by side, and the program."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
@@ -70,10 +68,10 @@ def texts(words: Words) -> dict[str, Any]:
             for side in ("original", "edited"):
                 with gr.Column(min_width=300):
                     words.build(sentence, {"value": f"change.{side}"}, kind="caption")
-                    labels = {"labels": partial(strip_words, side)}
-                    parts[side] = words.build(tokens, labels, elem_id=f"change-{side}", selectable=side == "original")
-        parts["parted"] = sentence(kind="lead", elem_id="change-parted")
-        parts["own"] = sentence(kind="caption", elem_id="change-own")
+                    name = f"change-{side}"
+                    parts[side] = tokens(elem_id=name, selectable=side == "original", view=name)
+        sentence(kind="lead", elem_id="change-parted", view="change-parted")
+        sentence(kind="caption", elem_id="change-own", view="change-own")
         words.build(sentence, {"value": "change.hint"}, kind="caption")
         with words.build(gr.Accordion, {"label": "change.python"}, open=False, elem_id="change-python"):
             parts["code"] = words.build(
@@ -88,6 +86,16 @@ def texts(words: Words) -> dict[str, Any]:
     return parts
 
 
+def effect_cards(words: Words) -> dict[str, Any]:
+    """The next token and the divergence."""
+    with gr.Row(elem_classes="gb-cards gb-change-cards"):
+        for name, clickable in (("bars", False), ("divergence", True)):
+            with gr.Column(elem_classes="gb-card", min_width=300):
+                words.build(sentence, {"value": f"change.{name}.question"}, kind="question")
+                picture = chart(elem_id=f"change-{name}", clickable=clickable, view=f"change-{name}")
+    return {"divergence": picture}
+
+
 def patching_card(words: Words) -> dict[str, Any]:
     """Two prompts, their answers, and the map."""
     parts: dict[str, Any] = {}
@@ -96,14 +104,14 @@ def patching_card(words: Words) -> dict[str, Any]:
         words.build(sentence, {"value": "change.patch.says"}, kind="caption")
         with gr.Row(elem_classes="gb-examples"):
             parts["examples"] = tuple(
-                _button(words, f"change.patch.example.{name}", f"change-patch-{name}") for name in EXAMPLES
+                _button(words, f"change.patch.example.{name}", f"change-patch-{name}") for name in PROMPT_PAIRS
             )
         with gr.Row(elem_classes="gb-columns"):
             for place, name in enumerate(("clean", "corrupted")):
                 parts[name] = words.build(
                     gr.Textbox,
                     {"label": f"change.patch.{name}"},
-                    value=EXAMPLES["names"][place],
+                    value=PROMPT_PAIRS["names"][place],
                     elem_id=f"change-{name}",
                     max_lines=3,
                 )
@@ -118,26 +126,26 @@ def patching_card(words: Words) -> dict[str, Any]:
                     elem_id=f"change-{name}",
                 )
         with gr.Row(elem_classes="gb-change-run"):
-            parts["name"] = words.build(
+            parts["patched"] = words.build(
                 gr.Radio,
                 {"label": "change.patch.name", "choices": _patch_choices},
-                value=NAMES[0],
+                value=PATCHED[0],
                 elem_id="change-name",
                 elem_classes="gb-segments",
                 container=False,
             )
             parts["measure"] = _button(words, "change.patch.measure", "change-measure", variant="primary")
             parts["patch_stop"] = _button(words, "change.stop", "change-patch-stop", interactive=False)
-        parts["patch_status"] = sentence(kind="status", elem_id="change-patch-status")
-        parts["trouble"] = sentence(kind="notice", elem_id="change-trouble")
-        parts["map"] = chart(elem_id="change-map", clickable=True)
-        parts["cell"] = sentence(kind="lead", elem_id="change-cell")
+        sentence(kind="status", elem_id="change-patch-status", view="change-patch-status")
+        sentence(kind="notice", elem_id="change-trouble", view="change-trouble")
+        parts["map"] = chart(elem_id="change-map", clickable=True, view="change-map")
+        sentence(kind="lead", elem_id="change-cell", view="change-cell")
         parts["keep"] = _button(words, "change.patch.keep", "change-keep", visible=False)
     return parts
 
 
 def _patch_choices(language: Language) -> list[tuple[str, str]]:
-    return [(t(f"change.patch.{name}", language), name) for name in NAMES]
+    return [(t(f"change.patch.{name}", language), name) for name in PATCHED]
 
 
 def _button(words: Words, key: str, elem_id: str, **options: Any) -> gr.Button:

@@ -1,0 +1,188 @@
+"""The gradio components of the Change tab, and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any, Literal
+
+import gradio as gr
+
+from components.render import Lines
+from components.state.selection import NEWEST
+from components.state.session import Message, Snapshot
+from components.tabs.change.effect import Effect, HeadCosts, ReadText
+from gpt import Edits, GPTConfig, LoadedModel, SamplingParams
+from gpt.analysis.patching import PatchSweep
+from gpt.documents.comparison import divergence_index
+
+PATCHED = ("resid_pre", "attn_out", "mlp_out")  # activations that can be patched on the page
+PROMPT_PAIRS = {
+    "names": ("Lily was sad. Tom gave a hug to", "Tom was sad. Lily gave a hug to"),
+    "animals": ("Tom saw a big dog. He wanted to play with the", "Tom saw a big cat. He wanted to play with the"),
+}
+TaskName = Literal["costs_task", "writing_task", "sweep_task"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Work that is running. progress: shown meanwhile; stop: set to end it."""
+
+    progress: Message | None = None
+    stop: Event = field(default_factory=Event)
+
+    def at(self, progress: Message | None) -> Task:
+        """The same task, further on."""
+        return replace(self, progress=progress)
+
+
+@dataclass(frozen=True)
+class WrittenText:
+    """A text that was written in the tab, prompt included. lines: of its token strip."""
+
+    key: str = ""
+    ids: tuple[int, ...] = ()
+    lines: Lines = field(default_factory=Lines)
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenPair:
+    """The texts of the unedited and of the edited model, written from one prompt with one seed.
+
+    version: of the Playground's text at that time. read: the unedited model's text with its states, None while the
+    texts are being written.
+    """
+
+    version: tuple[int, int]
+    params: SamplingParams
+    length: int
+    edits: Edits
+    original: WrittenText = field(default_factory=WrittenText)
+    edited: WrittenText = field(default_factory=WrittenText)
+    read: ReadText | None = None
+
+    @property
+    def divergence_index(self) -> int | None:
+        return divergence_index(self.original.ids, self.edited.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class DroppedEdits:
+    """Edits that the model of the text cannot take. config: of the model that they were made for."""
+
+    edits: Edits
+    config: GPTConfig
+
+
+@dataclass(frozen=True)
+class PromptPair:
+    """Two prompts of the same number of tokens, and the two tokens whose logits are compared."""
+
+    clean: tuple[int, ...]
+    corrupted: tuple[int, ...]
+    answer: int
+    other: int
+
+
+@dataclass(frozen=True, eq=False)
+class Sweeps:
+    """What was measured on a pair of prompts. choices: likely answers, (label, id); by_name: by patched activation."""
+
+    loaded: LoadedModel
+    pair: PromptPair
+    choices: tuple[tuple[str, int], ...]
+    by_name: Mapping[str, PatchSweep] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ChangeState:
+    """effect: of the session's edits on a text, see `text_source`. position: in a text that is not the Playground's.
+
+    tried_on: a prompt of `Session.edits_on`, and the version of the Playground's text that it was given with; it is
+    used as long as that text stays the same. experiment: the one chosen last, until the edits change again.
+    n_switched: clicks on the switches that were answered.
+    clean, corrupted, answer, other, patched: the controls of activation patching; cell: (layer, position) of its map.
+    """
+
+    effect: Effect | None = None
+    position: int = NEWEST
+    tried_on: tuple[tuple[int, ...], tuple[int, int]] | None = None
+    written: WrittenPair | None = None
+    costs: HeadCosts | None = None
+    experiment: str = ""
+    n_switched: int = 0
+    notice: Exception | None = None
+    dropped: DroppedEdits | None = None
+    costs_task: Task | None = None
+    writing_task: Task | None = None
+    sweep_task: Task | None = None
+    clean: str = PROMPT_PAIRS["names"][0]
+    corrupted: str = PROMPT_PAIRS["names"][1]
+    answer: Any = None
+    other: Any = None
+    patched: str = PATCHED[0]
+    sweeps: Sweeps | None = None
+    cell: tuple[int, int] | None = None
+    trouble: Exception | None = None
+
+    @property
+    def busy(self) -> bool:
+        return any((self.costs_task, self.writing_task, self.sweep_task))
+
+    @property
+    def n_bytes(self) -> int:
+        return 0 if self.effect is None else self.effect.n_bytes
+
+    @property
+    def text(self) -> ReadText | None:
+        """The text that the edits were measured on."""
+        return None if self.effect is None else self.effect.text
+
+    def selected(self, s: Snapshot) -> int:
+        """The selected position of that text, at most the last one that the model has read."""
+        last = self.text.n_read - 1
+        position = self.position if self.text.own else s.selection.position
+        return last if position == NEWEST else min(position, last)
+
+
+def written_pair(s: Snapshot) -> WrittenPair | None:
+    """Both texts, as long as they are being written or the Playground's text is the one that they were written for."""
+    state = s.state(ChangeState)
+    if s.text is None or state.written is None:
+        return None
+    return state.written if state.writing_task is not None or state.written.version == s.text.version else None
+
+
+def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
+    """The prompt that the edits are tried on; () where that is the Playground's text."""
+    ids, version = s.state(ChangeState).tried_on or ((), None)
+    return () if s.edits_on is ids and version != s.text.version else s.edits_on
+
+
+@dataclass(frozen=True)
+class ChangeComponents:
+    """The gradio components of the tab."""
+
+    reset: gr.Button
+    switches: gr.HTML
+    activation: gr.Radio
+    positions: gr.Checkbox
+    experiments: tuple[gr.Button, ...]
+    costliest: gr.Button
+    costs_stop: gr.Button
+    both: gr.Button
+    stop: gr.Button
+    original: gr.HTML
+    code: gr.Textbox
+    divergence: gr.HTML
+    examples: tuple[gr.Button, ...]
+    clean: gr.Textbox
+    corrupted: gr.Textbox
+    answer: gr.Dropdown
+    other: gr.Dropdown
+    patched: gr.Radio
+    measure: gr.Button
+    patch_stop: gr.Button
+    map: gr.HTML
+    keep: gr.Button

@@ -1,0 +1,115 @@
+"""Editing the model, and selecting a token of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, get_args
+
+from components.errors import PageError
+from components.state.session import Session
+from components.tabs.change.components import ChangeState
+from components.tabs.change.effect import head_costs
+from components.tabs.change.experiments import EXPERIMENTS
+from components.tabs.change.handlers.measuring import run_task, stop_task, up_to_date
+from components.tabs.change.views.effect import window
+from gpt import Edits
+from gpt.background import Cancelled
+from gpt.config import Activation
+from gpt.documents.edit_text import parse_edits
+
+
+def edit(session: Session, edits: Edits, **changes: Any) -> None:
+    """Other edits; what was said about the last ones goes."""
+    session.edits = edits
+    session.change(ChangeState, **{"experiment": "", "notice": None, "dropped": None, **changes})
+
+
+def set_switches(session: Session, sent: dict[str, Any]) -> None:
+    """All factors anew, after a click on the switches."""
+    document, edits, count = session.document, sent.get("edits"), sent.get("n")
+    if document is None:
+        return
+    session.change(ChangeState, n_switched=count if type(count) is int else 0)
+    try:
+        factors = parse_edits(edits if isinstance(edits, str) else "?")
+        if factors.activation or factors.drop_positions:
+            raise PageError("error.no_switch", edits=edits)
+        factors.check(document.loaded.model.config)
+    except ValueError as problem:
+        session.change(ChangeState, notice=PageError("change.not_edits", problem=problem))
+        return
+    scales = {name: getattr(factors, name) for name in ("head_scale", "attn_scale", "mlp_scale")}
+    edit(session, replace(session.edits, **scales))
+
+
+def choose_activation(session: Session, name: object) -> None:
+    """Another activation in every layer; the model's own is no edit."""
+    if session.document is None or name not in get_args(Activation):
+        return
+    own = name == session.document.loaded.model.config.activation
+    edit(session, replace(session.edits, activation=None if own else name))
+
+
+def drop_positions(session: Session, dropped: object) -> None:
+    """With positions or without."""
+    edit(session, replace(session.edits, drop_positions=dropped is True))
+
+
+def try_experiment(name: str, session: Session) -> None:
+    """One of the experiments in place of all edits."""
+    if session.document is not None:
+        edit(session, EXPERIMENTS[name](session.document.loaded.model.config), experiment=name)
+
+
+def switch_off_costliest(session: Session) -> Iterator[None]:
+    """Switch off the head whose removal changes most on this text, after measuring all of them."""
+    text = yield from up_to_date(session)
+    if text is None:
+        raise PageError("error.no_text")
+    costs = session.state(ChangeState).costs
+    if costs is None or costs.text is not text:
+        work = run_task(session, "costs_task", "change.costs.doing", lambda progress: head_costs(text, progress))
+        try:
+            costs = yield from work
+        except Cancelled:
+            return
+        if session.state(ChangeState).text is not text:
+            return
+    layer, head = divmod(int(costs.bits.argmax()), text.config.n_head)
+    edit(session, Edits(head_scale={(layer, head): 0.0}), costs=costs)
+
+
+def stop_costs(session: Session) -> None:
+    stop_task(session, "costs_task")
+
+
+def reset(session: Session) -> None:
+    """The model without edits, and the text of the Playground."""
+    session.edits_on = ()
+    edit(session, Edits(), written=None)
+
+
+def select_token(session: Session, sent: dict[str, Any]) -> None:
+    """The token that was clicked; where the text is the Playground's, in every tab."""
+    _select(session, sent.get("index"))
+
+
+def select_bar(session: Session, sent: dict[str, Any]) -> None:
+    """The token whose bar was clicked; of a long text only a part is drawn."""
+    state, x = session.state(ChangeState), sent.get("x")
+    if state.text is not None and type(x) is int:
+        with session.lock.reading():
+            start = window(state.text.n_read, state.selected(session.snapshot()))[0]
+        _select(session, start + x)
+
+
+def _select(session: Session, position: object) -> None:
+    state = session.state(ChangeState)
+    if state.text is None or state.writing_task is not None:
+        return
+    if type(position) is int and 0 <= position < state.text.n_read:
+        if state.text.own:
+            session.change(ChangeState, position=position)
+        else:
+            session.select(position=position)

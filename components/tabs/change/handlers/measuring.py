@@ -1,0 +1,154 @@
+"""Measuring the effect of the edits, while the tab is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Iterator
+from typing import TypeVar
+
+from components.render import Analysis
+from components.state.selection import NEWEST
+from components.state.session import Message, Session, Snapshot
+from components.tabs.change.components import (
+    ChangeState,
+    DroppedEdits,
+    Task,
+    TaskName,
+    prompt_to_try,
+    written_pair,
+)
+from components.tabs.change.effect import ReadText, fitting_edits, measure, read_document, read_prompt
+from gpt import Edits, LoadedModel, encode_prompt
+from gpt.background import Cancelled, Progress, run_with_progress
+from gpt.documents.edit_text import format_edits
+
+T = TypeVar("T")
+
+
+def text_source(s: Snapshot) -> Hashable:
+    """Identifies the text that the edits are measured on; None where there is none.
+
+    It is the unedited model's text of both that were written, else the prompt of `Session.edits_on`, else the text of
+    the Playground.
+    """
+    if s.text is None or s.text.n_read == 0:
+        return None
+    pair = written_pair(s)
+    if pair is not None and pair.read is not None:
+        return pair.read.source
+    if prompt := prompt_to_try(s):
+        return "prompt", prompt, s.text.document.key
+    return s.text.version, s.text.n_read
+
+
+def wanted(s: Snapshot) -> Hashable:
+    """The text and the edits that are not measured yet; nothing while a text is being written."""
+    state, source = s.state(ChangeState), text_source(s)
+    if source is None or s.generating or state.writing_task is not None:
+        return None
+    effect, edits = state.effect, format_edits(s.edits)
+    if effect is not None and (effect.text.source, format_edits(effect.edits)) == (source, edits):
+        return None
+    return source, edits
+
+
+def run(session: Session) -> Iterator[None]:
+    """Measure the effect of the session's edits; those that the model cannot take are dropped."""
+    text = _read(session)
+    if text is None:
+        return
+    before = session.state(ChangeState).text
+    if before is not None and before is not text:
+        session.change(ChangeState, experiment="", notice=None, dropped=None)
+    kept, dropped = fitting_edits(session.edits, text.loaded)
+    if dropped != Edits():
+        session.edits = kept
+        session.change(ChangeState, dropped=DroppedEdits(dropped, (before or text).config))
+    session.change(ChangeState, effect=measure(text, kept))
+    yield
+
+
+def _read(session: Session) -> ReadText | None:
+    """The text to measure on, read by the unedited model where that was not done yet."""
+    with session.lock.reading():
+        s = session.snapshot()
+        source, state, pair = text_source(s), s.state(ChangeState), None
+        if source is None:
+            return None
+        if state.text is not None and state.text.source == source:
+            return state.text
+        pair, prompt = written_pair(s), prompt_to_try(s)
+        if pair is not None and pair.read is not None:
+            return pair.read
+        if not prompt:
+            session.edits_on = ()
+            return read_document(s.text.document, source)
+    return _read_prompt(session, s.text.loaded, prompt, source, s.text.version)
+
+
+def _read_prompt(
+    session: Session, loaded: LoadedModel, prompt: tuple[int, ...], source: Hashable, version: tuple[int, int]
+) -> ReadText | None:
+    """The prompt of a link. Where a patch is from another text, both become the prompts of activation patching."""
+    try:
+        text = read_prompt(loaded, encode_prompt(loaded, list(prompt)), source)
+    except ValueError:  # of another vocabulary
+        session.edits_on = ()
+        return _read(session)
+    tried = session.state(ChangeState).tried_on
+    if tried is None or tried[0] is not prompt:
+        session.change(ChangeState, position=NEWEST, tried_on=(prompt, version))
+        for patch in session.edits.patches[:1]:
+            clean, corrupted = (loaded.tokenizer.decode(list(ids)) for ids in (patch.ids or (), prompt))
+            session.change(ChangeState, clean=clean, corrupted=corrupted)
+    return text
+
+
+ANALYSIS = Analysis(wanted, run)
+
+
+def up_to_date(session: Session) -> Generator[None, None, ReadText | None]:
+    """The text that the tab is about, measured first where that was not done yet."""
+    with session.lock.reading():
+        missing = wanted(session.snapshot())
+    if missing is not None:
+        yield from run(session)
+    return session.state(ChangeState).text
+
+
+def start_task(session: Session, name: TaskName) -> Task:
+    """A new task of that name; one that is running stops."""
+    stop_task(session, name)
+    task = Task()
+    session.change(ChangeState, **{name: task})
+    return task
+
+
+def stop_task(session: Session, name: TaskName) -> None:
+    """Stop the running task of that name, if any."""
+    task: Task | None = getattr(session.state(ChangeState), name)
+    if task is not None:
+        task.stop.set()
+
+
+def end_task(session: Session, name: TaskName, task: Task) -> None:
+    """The task has ended; another one of its name may have begun."""
+    current: Task | None = getattr(session.state(ChangeState), name)
+    if current is not None and current.stop is task.stop:
+        session.change(ChangeState, **{name: None})
+
+
+def run_task(session: Session, name: TaskName, key: str, work: Callable[[Progress], T]) -> Generator[None, None, T]:
+    """What `work` returns. key: of the message that shows its progress. Raises Cancelled once the task is stopped."""
+    task = start_task(session, name)
+
+    def show(done: int, total: int) -> None:
+        if task.stop.is_set():
+            raise Cancelled
+        if total:
+            session.change(ChangeState, **{name: task.at(Message(key, {"n": done, "total": total}))})
+
+    try:
+        yield
+        return (yield from run_with_progress(work, show))
+    finally:
+        end_task(session, name, task)

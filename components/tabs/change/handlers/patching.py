@@ -1,0 +1,168 @@
+"""Activation patching: two prompts, a pair of answers, and where the answer to one of them is carried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from components.api import MAX_CHARACTERS
+from components.errors import PageError
+from components.labels import quoted
+from components.state.selection import NEWEST
+from components.state.session import Session
+from components.tabs.change.components import (
+    PATCHED,
+    PROMPT_PAIRS,
+    ChangeState,
+    PromptPair,
+    Sweeps,
+)
+from components.tabs.change.effect import read
+from components.tabs.change.handlers.editing import edit
+from components.tabs.change.handlers.measuring import run_task, stop_task
+from components.tabs.change.views.patching import answer_choices, sweeps_of
+from gpt import LoadedModel
+from gpt.analysis.patching import patch_from, patch_sweep
+from gpt.background import Cancelled
+
+MAX_PROMPT_TOKENS = 64  # there are as many passes for each layer
+N_CHOICES = 8  # likely next tokens of either prompt
+
+
+def set_control(name: str, session: Session, value: object) -> None:
+    """What a person typed or chose: clean, corrupted, answer, other or patched."""
+    if name in ("clean", "corrupted"):
+        value = str(value or "")[:MAX_CHARACTERS]
+    if name == "patched" and value not in PATCHED:
+        return
+    session.change(ChangeState, **{name: value})
+
+
+def choose(name: str, session: Session, value: object) -> Iterator[None]:
+    """Another answer or another activation, measured at once."""
+    set_control(name, session, value)
+    yield from sweep(session)
+
+
+def take_example(name: str, session: Session) -> Iterator[None]:
+    """One of the examples, measured at once."""
+    clean, corrupted = PROMPT_PAIRS[name]
+    session.change(ChangeState, clean=clean, corrupted=corrupted)
+    yield from sweep(session)
+
+
+def sweep(session: Session) -> Iterator[None]:
+    """Patch every layer and position, unless that was done for these prompts and answers."""
+    try:
+        if session.document is None:
+            raise PageError("error.no_text")
+        yield from _sweep(session, session.document.loaded)
+    except ValueError as problem:
+        session.change(ChangeState, trouble=problem)
+
+
+def _sweep(session: Session, loaded: LoadedModel) -> Iterator[None]:
+    session.change(ChangeState, trouble=None)
+    state = session.state(ChangeState)
+    before = state.sweeps if state.sweeps is not None and state.sweeps.loaded is loaded else None
+    sweeps, name = _prepare(loaded, state, before), state.patched
+    if before is not None and before.pair == sweeps.pair:
+        sweeps = replace(sweeps, by_name=before.by_name)
+    else:
+        session.change(ChangeState, cell=None)
+    pair = sweeps.pair
+    session.change(ChangeState, sweeps=sweeps, answer=pair.answer, other=pair.other)
+    yield
+    if name in sweeps.by_name:
+        return
+    arguments = (loaded.model, pair.clean, pair.corrupted, pair.answer, pair.other)
+    try:
+        found = yield from run_task(
+            session,
+            "sweep_task",
+            "change.patch.doing",
+            lambda progress: patch_sweep(*arguments, name=name, progress=progress),
+        )
+    except Cancelled:
+        return
+    except ValueError as problem:
+        answer, other = (quoted(loaded.tokenizer, i) for i in (pair.answer, pair.other))
+        raise PageError("change.patch.flat", answer=answer, other=other) from problem
+    newest = session.state(ChangeState).sweeps
+    if newest is not None and (newest.loaded, newest.pair) == (loaded, pair):
+        session.change(ChangeState, sweeps=replace(newest, by_name={**newest.by_name, name: found}))
+
+
+def stop_sweep(session: Session) -> None:
+    stop_task(session, "sweep_task")
+
+
+def choose_cell(session: Session, sent: dict[str, Any]) -> None:
+    """The cell of the map that was clicked."""
+    with session.lock.reading():
+        s = session.snapshot()
+    position, layer, sweeps = sent.get("x"), sent.get("y"), sweeps_of(s)
+    found = None if sweeps is None else sweeps.by_name.get(s.state(ChangeState).patched)
+    if found is None or type(position) is not int or type(layer) is not int:
+        return
+    n_layer, n = found.recovered.shape
+    if 0 <= layer < n_layer and 0 <= position < n:
+        session.change(ChangeState, cell=(layer, position))
+
+
+def keep(session: Session) -> None:
+    """Make the patch of the chosen cell one of the edits, tried on prompt B."""
+    with session.lock.reading():
+        s = session.snapshot()
+    state, sweeps = s.state(ChangeState), sweeps_of(s)
+    if sweeps is None or state.cell is None or state.patched not in sweeps.by_name:
+        return
+    patch = patch_from(sweeps.loaded.model, sweeps.pair.clean, state.patched, *state.cell)
+    session.edits_on = sweeps.pair.corrupted
+    tried_on = sweeps.pair.corrupted, s.text.version
+    edit(session, replace(session.edits, patches=(patch,)), tried_on=tried_on, written=None, position=NEWEST)
+
+
+def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> Sweeps:
+    """Both prompts and answers, and the answers to choose from. The answers that were chosen count where the prompts
+    are those of `before`. Raises ValueError for prompts or answers that cannot be compared."""
+    clean, corrupted = (tuple(loaded.tokenizer.encode(text)) for text in (state.clean, state.corrupted))
+    limit = min(MAX_PROMPT_TOKENS, loaded.model.config.block_size)
+    if not clean or not corrupted:
+        raise PageError("change.patch.empty")
+    if len(clean) != len(corrupted):
+        raise PageError("change.patch.lengths", a=len(clean), b=len(corrupted))
+    if len(clean) > limit:
+        raise PageError("change.patch.long", n=len(clean), limit=limit)
+    if clean == corrupted:
+        raise PageError("change.patch.same")
+    with torch.inference_mode():
+        p, q = (loaded.model.lm_head(read(loaded, ids)[-1]).float().softmax(dim=0).cpu() for ids in (clean, corrupted))
+    answer, other = int((p - q).argmax()), int((q - p).argmax())
+    if before is not None and (before.pair.clean, before.pair.corrupted) == (clean, corrupted):
+        answer, other = _token(loaded, state.answer, answer), _token(loaded, state.other, other)
+        if answer == other:
+            raise PageError("change.patch.alike")
+    n = min(N_CHOICES, len(p))
+    ids = dict.fromkeys([answer, other, *p.topk(n).indices.tolist(), *q.topk(n).indices.tolist()])
+    pair = PromptPair(clean, corrupted, answer, other)
+    return Sweeps(loaded, pair, answer_choices(loaded.tokenizer, ids, p, q))
+
+
+def _token(loaded: LoadedModel, chosen: object, default: int) -> int:
+    """An id of the list, or a token that was typed, with or without its space."""
+    if chosen is None or chosen == "":
+        return default
+    if type(chosen) is int and 0 <= chosen < loaded.model.config.vocab_size:
+        return chosen
+    for text in (f" {chosen}", str(chosen)):
+        try:
+            ids = loaded.tokenizer.encode(text[:MAX_CHARACTERS])
+        except ValueError:
+            continue
+        if len(ids) == 1:
+            return ids[0]
+    raise PageError("change.patch.token", text=str(chosen)[:40])

@@ -1,0 +1,101 @@
+"""Writing with the unedited and the edited model, token by token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from components.errors import PageError
+from components.state.admission import admitted
+from components.state.selection import NEWEST
+from components.state.session import Session
+from components.state.token_statistics import TokenStatisticsCache
+from components.tabs.change.components import ChangeState, Task, WrittenPair, WrittenText, prompt_to_try
+from components.tabs.change.effect import read_document
+from components.tabs.change.handlers.measuring import end_task, start_task, stop_task
+from components.text_views import document_lines
+from components.updates import update_gap
+from gpt import Generation
+from gpt.documents.comparison import paired_steps
+
+UPDATE_SECONDS = 0.02  # between two frames at full speed
+
+
+def write_both(session: Session) -> Iterator[None]:
+    """Write both texts from the prompt, with one seed and the settings of the Playground.
+
+    The two share one place in the admission queue.
+    """
+    with session.lock.reading():
+        s = session.snapshot()
+        if s.text is None:
+            raise PageError("error.no_text")
+        prompt = prompt_to_try(s) or s.text.ids[: s.text.document.n_prompt]
+    loaded, settings = s.text.loaded, session.settings
+    pair = WrittenPair(s.text.version, settings.seeded(), settings.length, session.edits)
+    pair.edits.check(loaded.model.config)
+    task = start_task(session, "writing_task")
+    try:
+        yield
+        with admitted(session, loaded) as waiting:
+            for _ in waiting:
+                yield
+                if task.stop.is_set():
+                    return
+            writers = _Writer(Generation(loaded, prompt)), _Writer(Generation(loaded, prompt, edits=pair.edits))
+            yield from _write(session, task, pair, writers, settings.pace)
+    finally:
+        end_task(session, "writing_task", task)
+
+
+def stop_writing(session: Session) -> None:
+    """Let both texts end after the token that is being written."""
+    stop_task(session, "writing_task")
+
+
+@dataclass(frozen=True)
+class _Writer:
+    document: Generation
+    statistics: TokenStatisticsCache = field(default_factory=TokenStatisticsCache)
+
+    @property
+    def text(self) -> WrittenText:
+        lines = document_lines(self.document, self.statistics)
+        return WrittenText(str(self.document.key), tuple(self.document.ids), lines)
+
+
+def _write(
+    session: Session, task: Task, pair: WrittenPair, writers: tuple[_Writer, _Writer], pace: float
+) -> Iterator[None]:
+    documents = [writer.document for writer in writers]
+    for document in documents:
+        document.read()
+
+    def show(shown: WrittenPair) -> WrittenPair:
+        shown = replace(shown, original=writers[0].text, edited=writers[1].text)
+        session.change(ChangeState, written=shown)
+        return shown
+
+    try:
+        show(pair)
+        yield
+        began, last = time.perf_counter(), 0.0
+        for count, steps in enumerate(paired_steps(*documents, pair.params, pair.params, pair.length), start=1):
+            for writer, step in zip(writers, steps, strict=True):
+                if step is not None:
+                    writer.statistics.add(writer.document, step)
+            now = time.perf_counter()
+            if now - last >= max(update_gap(documents[0].loaded), 0.0 if pace else UPDATE_SECONDS):
+                last = now
+                show(pair)
+                yield
+            if pace:
+                task.stop.wait(max(0.0, began + count / pace - time.perf_counter()))
+            if task.stop.is_set():
+                return
+    finally:
+        documents[0].read()
+        read = read_document(documents[0], ("written", documents[0].key), own=True)
+        at = show(replace(pair, read=read)).divergence_index
+        session.change(ChangeState, position=NEWEST if at is None else at - 1)

@@ -1,0 +1,220 @@
+"""The edits, and what they do to the predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from components.errors import localize_error
+from components.figures import charts
+from components.i18n import Language, t
+from components.labels import percent, quoted, token_text
+from components.render import View
+from components.state.session import Snapshot
+from components.tabs.change.components import ChangeState
+from components.tabs.change.effect import Effect
+from components.tabs.change.experiments import summary
+from components.tabs.change.figures import divergence_bars
+from components.widgets.chart import chart_data
+from components.widgets.switches import LABELS
+from gpt import Edits
+from gpt.documents.edit_text import format_edits
+
+MAX_BARS = 12
+WINDOW = 128  # positions that the chart shows at once
+
+
+def lead(s: Snapshot) -> dict[str, Any]:
+    """What is changed now, in words."""
+    if s.text is None:
+        return {"text": t("error.no_text", s.language)}
+    said = summary(s.edits, s.text.config, s.language)
+    return {"text": t("change.now", s.language, changes=said) if said else t("change.nothing", s.language)}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    """Why switches were refused, or which edits the model could not take."""
+    state = s.state(ChangeState)
+    if state.notice is not None:
+        return {"text": localize_error(state.notice, s.language)}
+    if state.dropped is None:
+        return {"text": ""}
+    changes = summary(state.dropped.edits, state.dropped.config, s.language)
+    return {"text": t("change.dropped", s.language, changes=changes)}
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    """What is being waited for, or what the chosen experiment is about."""
+    state = s.state(ChangeState)
+    progress = s.progress if state.writing_task is not None else None
+    if state.costs_task is not None:
+        progress = state.costs_task.progress
+    if progress is not None:
+        return {"text": t(progress.key, s.language, **progress.values)}
+    if s.generating:
+        return {"text": t("change.waits", s.language)}
+    return {"text": t(f"change.try.{state.experiment}.says", s.language) if state.experiment else ""}
+
+
+def switches(s: Snapshot) -> dict[str, Any]:
+    """A switch for each head and branch, as the edits have them."""
+    labels = switch_labels(s.language)
+    if s.text is None:
+        return {"n_layer": 0, "n_head": 0, "labels": labels}
+    state, config, edits = s.state(ChangeState), s.text.config, s.edits.fitting(s.text.config)
+    costs = state.costs if state.costs is not None and state.costs.text is state.text else None
+    return {
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "edits": format_edits(Edits(edits.head_scale, edits.attn_scale, edits.mlp_scale)),
+        "costs": None if costs is None else [float(f"{cost:.3g}") for cost in costs.bits.ravel()],
+        "measured": 0 if costs is None else costs.n_tokens,
+        "answered": state.n_switched,
+        "labels": labels,
+    }
+
+
+def switch_labels(language: Language) -> dict[str, str]:
+    return {key: t(f"change.switches.{key}", language) for key in LABELS}
+
+
+def bars(s: Snapshot) -> dict[str, Any]:
+    """The most probable next tokens before and after the edits, at the selected position."""
+    state = s.state(ChangeState)
+    if state.effect is None or s.text is None:
+        return chart_data(None, "")
+    return next_token_change(state.effect, state.selected(s), s.language, _note(state, s.language))
+
+
+def next_token_change(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
+    """The sentence names the token whose probability changed most."""
+    tokenizer, ids = effect.text.loaded.tokenizer, effect.text.ids
+    before, after = (p.numpy() for p in effect.probabilities(position))
+    order = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS]
+    chosen = ids[position + 1] if position + 1 < len(ids) else None
+    if chosen is not None and chosen not in order:
+        order[-1] = chosen
+    figure = charts.next_token_bars(
+        [token_text(tokenizer, int(i)) for i in order],
+        before[order],
+        after[order],
+        chosen=None if chosen is None else int(np.flatnonzero(order == chosen)[0]),
+        before_name=t("change.bars.before", language),
+        after_name=t("change.bars.after", language),
+        chosen_name=t("change.bars.chosen", language),
+    )
+    token, changes = quoted(tokenizer, ids[position]), summary(effect.edits, effect.text.config, language)
+    best, now = int(before.argmax()), int(after.argmax())
+    if not changes:
+        best_name = quoted(tokenizer, best)
+        said = t("change.bars.same", language, token=token, best=best_name, p=percent(before[best]))
+        return chart_data(figure, said, note)
+    most = int(np.abs(after - before).argmax())
+    said = t(
+        "change.bars.says",
+        language,
+        changes=changes,
+        token=token,
+        most=quoted(tokenizer, most),
+        before=percent(before[most]),
+        after=percent(after[most]),
+        bits=_bits(effect.bits[position]),
+    )
+    if best != now:
+        said += t("change.bars.best", language, old=quoted(tokenizer, best), new=quoted(tokenizer, now))
+    return chart_data(figure, said, note)
+
+
+def divergence(s: Snapshot) -> dict[str, Any]:
+    """How far the predictions of both models are apart at each position."""
+    state = s.state(ChangeState)
+    if state.effect is None or s.text is None:
+        return chart_data(None, "")
+    return divergence_chart(state.effect, state.selected(s), s.language, _note(state, s.language))
+
+
+def divergence_chart(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
+    """Of a long text the part around the selected position."""
+    tokenizer, n = effect.text.loaded.tokenizer, effect.text.n_read
+    if not summary(effect.edits, effect.text.config, language):
+        return chart_data(None, t("change.divergence.nothing", language))
+    first, end = window(n, position)
+    figure = divergence_bars(
+        effect.bits[first:end],
+        [token_text(tokenizer, i) for i in effect.text.ids[first:end]],
+        selected=position - first,
+        first=first,
+        bits_title=t("change.bits", language),
+    )
+    if effect.bits.max() <= 0:
+        return chart_data(figure, t("change.divergence.none", language), note)
+    most = int(effect.bits.argmax())
+    said = t(
+        "change.divergence.says",
+        language,
+        mean=_bits(effect.bits.mean()),
+        most=_bits(effect.bits[most]),
+        token=quoted(tokenizer, effect.text.ids[most]),
+        position=most,
+    )
+    if not np.isnan(effect.before):
+        said += t("change.divergence.cost", language, before=f"{effect.before:.2f}", after=f"{effect.after:.2f}")
+    if first > 0 or end < n:
+        said += t("change.window", language, start=first, end=end - 1, n=f"{n:,}")
+    return chart_data(figure, said, note or t("change.divergence.note", language))
+
+
+def window(n: int, position: int) -> tuple[int, int]:
+    """The first position of the chart and the one after its last."""
+    end = min(n, max(position + WINDOW // 2, WINDOW))
+    return max(0, end - WINDOW), end
+
+
+def _note(state: ChangeState, language: Language) -> str:
+    """What is drawn belongs to the text before, while both texts are being written."""
+    return t("change.before", language) if state.writing_task is not None else ""
+
+
+def _bits(value: float) -> str:
+    """With as many digits as it takes; what is not zero is not written as zero."""
+    value = float(value)
+    if 0 < value < 0.001:
+        return "< 0.001"
+    return f"{value:.1f}" if value >= 9.95 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3f}"
+
+
+def _edits(s: Snapshot) -> Any:
+    return None if s.text is None else s.text.config, format_edits(s.edits), s.language
+
+
+def _effect(s: Snapshot) -> Any:
+    state = s.state(ChangeState)
+    if state.text is None or s.text is None:
+        return None
+    return state.effect, state.selected(s), state.writing_task is not None, s.language
+
+
+def _status(s: Snapshot) -> Any:
+    state = s.state(ChangeState)
+    return state.costs_task, state.writing_task, s.progress, s.generating, state.experiment, s.language
+
+
+def _notice(s: Snapshot) -> Any:
+    state = s.state(ChangeState)
+    return state.notice, state.dropped, s.language
+
+
+def _switches(s: Snapshot) -> Any:
+    state = s.state(ChangeState)
+    return _edits(s), state.costs, state.text, state.n_switched
+
+
+VIEWS = (
+    View("change-lead", _edits, lead),
+    View("change-notice", _notice, notice),
+    View("change-status", _status, status),
+    View("change-switches", _switches, switches),
+    View("change-bars", _effect, bars),
+    View("change-divergence", _effect, divergence),
+)

@@ -1,0 +1,135 @@
+"""Activation patching: the map, its cells, the answers to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor
+
+from components.errors import localize_error
+from components.i18n import t
+from components.labels import decimal, percent, quoted, signed, token_text, visible
+from components.render import View
+from components.state.session import Snapshot
+from components.tabs.change.components import ChangeState, Sweeps
+from components.tabs.change.figures import recovery_heatmap
+from components.widgets.chart import chart_data
+from gpt import Tokenizer
+from gpt.analysis.patching import PatchSweep
+
+
+def sweeps_of(s: Snapshot) -> Sweeps | None:
+    """What was measured, where it is of the model of the text."""
+    sweeps = s.state(ChangeState).sweeps
+    return sweeps if sweeps is not None and s.text is not None and sweeps.loaded is s.text.loaded else None
+
+
+def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
+    """What the map shows; None while it was not measured, and for prompts or answers that cannot be compared."""
+    state, sweeps = s.state(ChangeState), sweeps_of(s)
+    if state.trouble is not None or sweeps is None or state.patched not in sweeps.by_name:
+        return None
+    return sweeps, sweeps.by_name[state.patched]
+
+
+def answer_choices(tokenizer: Tokenizer, ids: Iterable[int], p: Tensor, q: Tensor) -> tuple[tuple[str, int], ...]:
+    """(token and its probability after A and after B, id)."""
+    return tuple(
+        (f"{visible(token_text(tokenizer, i))}  A {percent(float(p[i]))} · B {percent(float(q[i]))}", i) for i in ids
+    )
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    """How far the measuring is."""
+    task = s.state(ChangeState).sweep_task
+    progress = None if task is None else task.progress
+    return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
+
+
+def trouble(s: Snapshot) -> dict[str, Any]:
+    """Why prompts or answers cannot be compared."""
+    problem = s.state(ChangeState).trouble
+    return {"text": "" if problem is None else localize_error(problem, s.language)}
+
+
+def recovery_map(s: Snapshot) -> dict[str, Any]:
+    """How much of the answer returns, by layer and position."""
+    shown = shown_sweep(s)
+    if shown is None:
+        return chart_data(None, "")
+    (sweeps, sweep), state = shown, s.state(ChangeState)
+    tokenizer, pair, recovered = sweeps.loaded.tokenizer, sweeps.pair, sweep.recovered.float().cpu().numpy()
+    figure = recovery_heatmap(
+        recovered,
+        [token_text(tokenizer, i) for i in pair.clean],
+        [token_text(tokenizer, i) for i in pair.corrupted],
+        cell=state.cell,
+        layer_title=t("attention.layer", s.language),
+        value_title=t("change.patch.scale", s.language),
+    )
+    layer, position = divmod(int(recovered.argmax()), recovered.shape[1])
+    said = t(
+        "change.patch.map",
+        s.language,
+        answer=quoted(tokenizer, pair.answer),
+        other=quoted(tokenizer, pair.other),
+        clean=signed(sweep.clean),
+        corrupted=signed(sweep.corrupted),
+        name=t(f"change.patch.{state.patched}", s.language),
+        layer=layer,
+        position=position,
+        token=quoted(tokenizer, pair.corrupted[position]),
+        share=_share(recovered[layer, position]),
+    )
+    return chart_data(figure, said, t("change.patch.note", s.language))
+
+
+def cell(s: Snapshot) -> dict[str, Any]:
+    """The numbers of the chosen cell."""
+    shown, state = shown_sweep(s), s.state(ChangeState)
+    if shown is None or state.cell is None:
+        return {"text": ""}
+    (sweeps, sweep), (layer, position) = shown, state.cell
+    share = float(sweep.recovered[layer, position])
+    said = t(
+        "change.patch.cell",
+        s.language,
+        layer=layer,
+        position=position,
+        token=quoted(sweeps.loaded.tokenizer, sweeps.pair.corrupted[position]),
+        name=t(f"change.patch.{state.patched}", s.language),
+        corrupted=signed(sweep.corrupted),
+        value=signed(sweep.corrupted + share * (sweep.clean - sweep.corrupted)),
+        share=_share(share),
+        clean=signed(sweep.clean),
+    )
+    return {"text": said}
+
+
+def answer_picker(s: Snapshot, name: str) -> dict[str, Any]:
+    """The choices and the value of a picker, "answer" or "other"."""
+    sweeps = sweeps_of(s)
+    return {"choices": [] if sweeps is None else list(sweeps.choices), "value": getattr(s.state(ChangeState), name)}
+
+
+def picker_inputs(s: Snapshot) -> Any:
+    sweeps, state = sweeps_of(s), s.state(ChangeState)
+    return sweeps and sweeps.choices, state.answer, state.other
+
+
+def _share(value: float) -> str:
+    return f"{decimal(100 * value, 0)}\u00a0%"
+
+
+def _map(s: Snapshot) -> Any:
+    state = s.state(ChangeState)
+    return sweeps_of(s), state.patched, state.cell, state.trouble is None, s.language
+
+
+VIEWS = (
+    View("change-patch-status", lambda s: (s.state(ChangeState).sweep_task, s.language), status),
+    View("change-trouble", lambda s: (s.state(ChangeState).trouble, s.language), trouble),
+    View("change-map", _map, recovery_map),
+    View("change-cell", _map, cell),
+)

@@ -1,0 +1,109 @@
+"""Both texts side by side, and the comparison as a program."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from components.i18n import Language, t
+from components.labels import quoted
+from components.render import Lines, View
+from components.state.selection import NEWEST
+from components.state.session import Snapshot
+from components.tabs.change.components import ChangeState, WrittenPair, written_pair
+from components.tabs.change.effect import ReadText
+from components.tabs.change.experiments import summary
+from components.tabs.change.program import DEFAULT_LENGTH, DEFAULT_PARAMS, program
+from components.text_views import strip_words, token_lines
+from gpt.documents.edit_text import format_edits
+
+NOWHERE = -1  # the divergence index of texts that agree
+
+
+def original(s: Snapshot) -> dict[str, Any]:
+    """The text that the edits are measured on, or the one that the unedited model is writing."""
+    state, pair = s.state(ChangeState), written_pair(s)
+    if pair is not None and pair.read is None:
+        shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
+    elif state.text is not None and s.text is not None:
+        lines = text_lines(state.text)
+        shown = {"doc": repr(state.text.source), "lines": lines, "selected": state.selected(s)}
+    else:
+        shown = {"doc": "", "lines": Lines(), "selected": NEWEST}
+    return shown | {"parted": _divergence_index(pair), "labels": side_labels("original", s.language)}
+
+
+def edited(s: Snapshot) -> dict[str, Any]:
+    """The text of the edited model."""
+    pair, labels = written_pair(s), side_labels("edited", s.language)
+    doc, lines = ("", Lines()) if pair is None else (pair.edited.key, pair.edited.lines)
+    return {"doc": doc, "lines": lines, "selected": NEWEST, "parted": _divergence_index(pair), "labels": labels}
+
+
+def side_labels(side: Literal["original", "edited"], language: Language) -> dict[str, str]:
+    """The words of the token strip on one side."""
+    return strip_words(language, t("change.edited.empty", language)) | {"name": t(f"change.{side}", language)}
+
+
+def text_lines(text: ReadText) -> Lines:
+    """The token strip of a text, each token with what the unedited model gave it."""
+    tokens = text.statistics.tokens
+    known: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in tokens)]
+    known += [(None, None)] * (len(text.ids) - len(known))
+    return token_lines(text.loaded.tokenizer, text.ids, known, text.n_prompt)
+
+
+def parted(s: Snapshot) -> dict[str, Any]:
+    """Where both texts differ first, once they are written."""
+    pair = written_pair(s)
+    if pair is None or pair.read is None:
+        return {"text": ""}
+    changes = summary(pair.edits, pair.read.config, s.language) or t("change.no_edit", s.language)
+    index, seed = pair.divergence_index, pair.params.seed
+    if index is None:
+        return {"text": t("change.parted.never", s.language, changes=changes, seed=seed)}
+    left, right = (quoted(pair.read.loaded.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
+    values = {"changes": changes, "position": index, "original": left, "edited": right, "seed": seed}
+    return {"text": t("change.parted", s.language, **values)}
+
+
+def own(s: Snapshot) -> dict[str, Any]:
+    """Says that the text is not the one of the Playground."""
+    text = s.state(ChangeState).text
+    return {"text": t("change.own", s.language) if text is not None and text.own and s.text is not None else ""}
+
+
+def code(s: Snapshot) -> str:
+    """The comparison as a Python program."""
+    text, pair = s.state(ChangeState).text, written_pair(s)
+    if text is None or s.text is None:
+        return ""
+    params, length = (DEFAULT_PARAMS, DEFAULT_LENGTH) if pair is None else (pair.params, pair.length)
+    return program(text.loaded, text.ids[: text.n_prompt], s.edits.fitting(text.config), params, length)
+
+
+def code_inputs(s: Snapshot) -> Any:
+    pair = written_pair(s)
+    return s.text is None, s.state(ChangeState).text, format_edits(s.edits), pair and (pair.params, pair.length)
+
+
+def _divergence_index(pair: WrittenPair | None) -> int:
+    index = None if pair is None else pair.divergence_index
+    return NOWHERE if index is None else index
+
+
+def _original(s: Snapshot) -> Any:
+    state = s.state(ChangeState)
+    position = None if state.text is None else state.selected(s)
+    return s.text is None, state.text, position, written_pair(s), s.language
+
+
+def _written(s: Snapshot) -> Any:
+    return written_pair(s), s.language
+
+
+VIEWS = (
+    View("change-original", _original, original),
+    View("change-edited", _written, edited),
+    View("change-parted", _written, parted),
+    View("change-own", lambda s: (s.text is None, s.state(ChangeState).text, s.language), own),
+)
