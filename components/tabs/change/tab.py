@@ -97,15 +97,15 @@ def _wire(ui: ChangeComponents, events: Events, controls: list[Control]) -> None
     on(ui.both.click, writing.write_both, trigger_mode="once", **run)
     on(ui.stop.click, writing.stop_writing)
 
-    for name in ("clean", "corrupted"):
-        box = getattr(ui, name)
+    boxes = [ui.clean, ui.corrupted]
+    for name, box in zip(("clean", "corrupted"), boxes, strict=True):
         on(box.input, partial(patching.set_control, name), [box], **latest)
     for name in ("answer", "other", "patched"):
         picker = getattr(ui, name)
-        on(picker.input, partial(patching.choose, name), [picker], sets=[picker], **run, **latest)
+        on(picker.input, partial(patching.choose, name), [picker, *boxes], sets=[picker], **run, **latest)
     for button, name in zip(ui.examples, PROMPT_PAIRS, strict=True):
         on(button.click, partial(patching.take_example, name), **run)
-    on(ui.measure.click, patching.sweep, trigger_mode="once", **run)
+    on(ui.measure.click, patching.measure, boxes, trigger_mode="once", **run)
     on(ui.patch_stop.click, patching.stop_sweep)
     on(ui.map.select, patching.choose_cell, payload=True)
     on(ui.keep.click, patching.keep, **run)

@@ -399,9 +399,9 @@ def test_a_kept_patch_does_what_its_cell_of_the_map_says(session):
 
 def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(session):
     def trouble(clean: str, corrupted: str, **chosen: object) -> str:
-        for name, value in {"clean": clean, "corrupted": corrupted, **chosen}.items():
+        for name, value in chosen.items():
             patching.set_control(name, session, value)
-        finish(patching.sweep(session))
+        finish(patching.measure(session, clean, corrupted))
         return said(session, "trouble")
 
     assert "must have the same number" in trouble("the cat", "the catalogue")

@@ -41,10 +41,17 @@ def set_control(name: str, session: Session, value: object) -> None:
     session.change(ChangeState, **{name: value})
 
 
-def choose(name: str, session: Session, value: object) -> Iterator[None]:
+def measure(session: Session, clean: object, corrupted: object) -> Iterator[None]:
+    """Measure the prompts that stand in the boxes."""
+    set_control("clean", session, clean)
+    set_control("corrupted", session, corrupted)
+    yield from sweep(session)
+
+
+def choose(name: str, session: Session, value: object, clean: object, corrupted: object) -> Iterator[None]:
     """Another answer or another activation, measured at once."""
     set_control(name, session, value)
-    yield from sweep(session)
+    yield from measure(session, clean, corrupted)
 
 
 def take_example(name: str, session: Session) -> Iterator[None]:
