@@ -7,7 +7,6 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.widgets.encoding import to_json
 from components.widgets.widget import widget
 
 LABELS = (
@@ -36,34 +35,38 @@ _TEMPLATE = """<div class="gb-switches">
 </div>"""
 
 
-def switches(
-    value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None
-) -> gr.HTML:
-    """The switches of a `switches_value`; any other string takes no room. labels: a sentence for each of LABELS.
+def switches(*, elem_id: str, view: str) -> gr.HTML:
+    """The switches of a view's `switches_data`; without layers it takes no room.
 
     A click on a switch, Enter or Space turns it off and on; + and − and the slider below scale it; a click on the
     number of a layer is for both its branches, one on a column's name for all layers. Every change raises `.select`
-    with a payload of {"edits": text}: all that is not 1, in the notation of `gpt.documents.edit_text`.
-
-    Data of a view: `switches_data`, and labels; without n_layer it takes no room.
+    with a payload of {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
+    `gpt.documents.edit_text`.
     """
-    return widget("switches", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
+    return widget("switches", elem_id, template=_TEMPLATE, view=view)
 
 
 def switches_data(
-    n_layer: int, n_head: int, edits: str, costs: np.ndarray | None = None, measured: int = 0
+    n_layer: int,
+    n_head: int,
+    edits: str = "",
+    *,
+    labels: dict[str, str],
+    answered: int = 0,
+    costs: np.ndarray | None = None,
+    measured: int = 0,
 ) -> dict[str, Any]:
-    """edits: the factors to show, as text. costs: (n_layer, n_head), bits, how much each head's removal changes on so
-    many tokens that were measured."""
-    content: dict[str, Any] = {"n_layer": n_layer, "n_head": n_head, "edits": edits}
-    if costs is not None:
-        if costs.shape != (n_layer, n_head):
-            raise ValueError(f"{n_layer} layers of {n_head} heads need as many costs, not {costs.shape}")
-        content["measured"] = measured
-        content["costs"] = [float(f"{cost:.3g}") for cost in costs.ravel()]
-    return content
-
-
-def switches_value(n_layer: int, n_head: int, edits: str, costs: np.ndarray | None = None, measured: int = 0) -> str:
-    """The string of a `switches_data`."""
-    return to_json(switches_data(n_layer, n_head, edits, costs, measured))
+    """edits: the factors to show, as text. labels: a text for each of LABELS. answered: the number of the last change
+    that the edits contain; a later one stays as the person set it. costs: (n_layer, n_head), bits, how much each head's
+    removal changes on so many tokens that were measured. Raises ValueError for costs of another shape."""
+    if costs is not None and costs.shape != (n_layer, n_head):
+        raise ValueError(f"{n_layer} layers of {n_head} heads need as many costs, not {costs.shape}")
+    return {
+        "n_layer": n_layer,
+        "n_head": n_head,
+        "edits": edits,
+        "answered": answered,
+        "costs": None if costs is None else [float(f"{cost:.3g}") for cost in costs.ravel()],
+        "measured": measured,
+        "labels": labels,
+    }

@@ -4,12 +4,13 @@
  * @property {number} [n_layer]  none: nothing is shown
  * @property {number} [n_head]
  * @property {string} [edits]  the factors other than 1, as `gpt.documents.edit_text` writes them
- * @property {number[]} [costs]  bits, for each head of each layer: how much its removal changes
+ * @property {number[] | null} [costs]  bits, for each head of each layer: how much its removal changes
  * @property {number} [measured]  on so many tokens
+ * @property {number} [answered]  the number of the last change that `edits` contains
  * @property {Record<string, string>} [labels]
  */
 
-import { find, make, modified, parsed } from "../dom.js";
+import { find, make, modified } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactors } from "./grid.js";
 
@@ -34,6 +35,7 @@ function mount(root, host) {
   let size = { n_layer: 0, n_head: 0 };
   /** @type {(HTMLElement | null)[][]} */ let cells = []; // null: a number, no switch
   /** @type {Place} */ let at = [1, 2]; // the switch that keys and slider are for
+  let changes = 0; // that were sent
 
   const factor = (/** @type {string} */ part) => factors.get(part) ?? 1;
 
@@ -95,6 +97,11 @@ function mount(root, host) {
     if (!cells[at[0]]?.[at[1]]) at = [1, 2];
   }
 
+  function clear() {
+    grid.replaceChildren();
+    cells = [];
+  }
+
   function paint() {
     const most = Math.max(...(shown?.costs ?? [0]), 1e-9);
     cells.forEach((line, row) => {
@@ -135,15 +142,18 @@ function mount(root, host) {
   /** @param {Switches} data */
   function draw(data) {
     if (data === shown) return;
-    const { n_layer = 0, n_head = 0, edits = "" } = data;
+    const { n_layer = 0, n_head = 0, edits = "", answered = 0, labels } = data;
+    const sameSize = n_layer === size.n_layer && n_head === size.n_head;
+    const same = sameSize && labels === shown?.labels;
     shown = data;
     size = { n_layer, n_head };
-    grid.setAttribute("aria-label", t("name"));
     root.classList.toggle("gb-nothing", !n_layer || !n_head);
-    factors = readFactors(edits);
-    cells = [];
-    if (!n_layer || !n_head) return grid.replaceChildren();
-    build();
+    if (!sameSize || answered >= changes) factors = readFactors(edits); // else what was changed last is on its way
+    if (!same) {
+      grid.setAttribute("aria-label", t("name"));
+      if (n_layer && n_head) build();
+      else clear();
+    }
     paint();
   }
 
@@ -156,7 +166,7 @@ function mount(root, host) {
     paint();
   }
 
-  const send = () => host.send({ edits: writeFactors(factors) });
+  const send = () => host.send({ edits: writeFactors(factors), n: (changes += 1) });
 
   function toggle() {
     set(partsOf(size, at).some((part) => factor(part) !== 0) ? 0 : 1);
@@ -189,4 +199,4 @@ function mount(root, host) {
   return { draw };
 }
 
-defineWidget("switches", mount, ({ value, labels }) => ({ ...parsed(value), labels }));
+defineWidget("switches", mount);

@@ -26,6 +26,7 @@ from components.tabs.change.program import program
 from components.tabs.change.tab import NAME
 from components.tabs.change.views import VIEWS
 from components.tabs.change.views.texts import code
+from components.widgets.switches import switches_data
 from gpt import Edits, Generation, SamplingParams
 from gpt.analysis.patching import patch_from
 from gpt.analysis.predictions import kl_divergence
@@ -435,6 +436,8 @@ def test_a_map_has_zero_in_the_middle_of_its_colours_and_both_tokens_where_they_
         recovery_heatmap(np.zeros((2, 2)), ["a"], ["b", "c"])
 
 
-def test_bars_and_labels_of_different_number_are_refused():
+def test_values_that_do_not_belong_together_are_refused():
     with pytest.raises(ValueError, match="3 bars"):
         divergence_bars(np.zeros(3), ["a"], selected=0)
+    with pytest.raises(ValueError, match="2 layers of 3 heads"):
+        switches_data(2, 3, labels={}, costs=np.zeros((3, 2)))

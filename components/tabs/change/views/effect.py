@@ -17,7 +17,7 @@ from components.tabs.change.effect import Effect
 from components.tabs.change.experiments import summary
 from components.tabs.change.figures import divergence_bars
 from components.widgets.chart import chart_data
-from components.widgets.switches import LABELS
+from components.widgets.switches import LABELS, switches_data
 from gpt import Edits
 from gpt.documents.edit_text import format_edits
 
@@ -59,24 +59,20 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 def switches(s: Snapshot) -> dict[str, Any]:
     """A switch for each head and branch, as the edits have them."""
-    labels = switch_labels(s.language)
+    labels = {key: t(f"change.switches.{key}", s.language) for key in LABELS}
     if s.text is None:
-        return {"n_layer": 0, "n_head": 0, "labels": labels}
+        return switches_data(0, 0, labels=labels)
     state, config, edits = s.state(ChangeState), s.text.config, s.edits.fitting(s.text.config)
     costs = state.costs if state.costs is not None and state.costs.text is state.text else None
-    return {
-        "n_layer": config.n_layer,
-        "n_head": config.n_head,
-        "edits": format_edits(Edits(edits.head_scale, edits.attn_scale, edits.mlp_scale)),
-        "costs": None if costs is None else [float(f"{cost:.3g}") for cost in costs.bits.ravel()],
-        "measured": 0 if costs is None else costs.n_tokens,
-        "answered": state.n_switched,
-        "labels": labels,
-    }
-
-
-def switch_labels(language: Language) -> dict[str, str]:
-    return {key: t(f"change.switches.{key}", language) for key in LABELS}
+    return switches_data(
+        config.n_layer,
+        config.n_head,
+        format_edits(Edits(edits.head_scale, edits.attn_scale, edits.mlp_scale)),
+        labels=labels,
+        answered=state.n_switched,
+        costs=None if costs is None else costs.bits,
+        measured=0 if costs is None else costs.n_tokens,
+    )
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
