@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
-from gpt.checks import check_head, check_layer
 from gpt.documents.branch_cache import BranchCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -24,6 +23,7 @@ class DocumentCache:
 
     A text is a path of nodes of a `TokenTree`. Before the path changes, `leave` moves the activations of the old one
     into the branch cache; then `restore` takes back those of the new one, and `read` computes the rest.
+    length: number of positions that were read; it grows when everything of a position is stored.
     states: (block_size, C), the first `length` rows filled.
     """
 
@@ -34,6 +34,7 @@ class DocumentCache:
         self.kv = KVCache(config, dtype=dtype, device=device, keep_queries=True)
         self.states = torch.empty(config.block_size, config.n_embd, dtype=dtype, device=device)
         self.branches = BranchCache(max_branch_bytes)
+        self.length = 0
         self._longest = 0  # positions whose memory was written to
         self._newest: tuple[int, Outlook] | None = None  # (position, prediction after it) asked for last
 
@@ -42,13 +43,8 @@ class DocumentCache:
         other = DocumentCache(self.engine, self.edits, self.branches.max_bytes)
         other.kv.copy_(self.kv)
         other.states[: self.length] = self.states[: self.length]
-        other.branches = self.branches.copy()
+        other.length, other.branches = self.length, self.branches.copy()
         return other
-
-    @property
-    def length(self) -> int:
-        """Number of positions that were read."""
-        return self.kv.length
 
     @property
     def n_bytes(self) -> int:
@@ -62,12 +58,14 @@ class DocumentCache:
             self._longest = max(self._longest, self.length)
             self.branches.put(path[start : self.length], self._rows(), start)
             self.kv.crop(start)
-            self._newest = None
+            self.length, self._newest = start, None
 
     def restore(self, path: Sequence[int]) -> None:
         """Take back the activations of this path that the branch cache holds."""
         unread = path[self.length : self.model.config.block_size]
-        self.kv.advance(self.branches.take(unread, self._rows(), self.length))
+        count = self.branches.take(unread, self._rows(), self.length)
+        self.kv.advance(count)
+        self.length += count
 
     def read(self, ids: Sequence[int], path: Sequence[int], then: Callable[[], T]) -> T:
         """Run the model over the positions that were not read, up to block_size; then return `then()`.
@@ -80,7 +78,7 @@ class DocumentCache:
 
         def keep(states: Tensor, outlook: Outlook) -> T:
             self.states[start:end] = states
-            self._newest = end - 1, outlook
+            self.length, self._newest = end, (end - 1, outlook)
             self.branches.evicted.difference_update(path[start:end])
             return then()
 
@@ -91,29 +89,17 @@ class DocumentCache:
         """(vocab_size,) float32: logits of the token after a position."""
         if not 0 <= position < self.length:
             raise GPTError("position.not_read", position=position, n=self.length)
-        if self._newest is not None and self._newest[0] == position:
-            return self._newest[1].logits
+        newest = self._newest  # a concurrent `read` replaces it
+        if newest is not None and newest[0] == position:
+            return newest[1].logits
         return self.engine.logits(self.states[position : position + 1])[0]
 
     def outlook(self, position: int) -> Outlook:
         """The distribution of the token after a position."""
-        if self._newest is None or self._newest[0] != position:
-            self._newest = position, self.engine.outlook(self.states[position])
-        return self._newest[1]
-
-    @torch.inference_mode()
-    def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
-        """(length, length): attention weights of one head, or their mean over the heads for None."""
-        config = self.model.config
-        check_layer(layer, config.n_layer)
-        if head is not None:
-            check_head(head, config.n_head)
-        weights = self.kv.attn_weights(layer)[0]  # (nh, S, S)
-        return weights.mean(dim=0) if head is None else weights[head]
-
-    def fork(self, batch_size: int, max_length: int) -> KVCache:
-        """A key-value cache for a batch of continuations of the current text."""
-        return self.kv.fork(self.model.config, batch_size, max_length)
+        newest = self._newest
+        if newest is None or newest[0] != position:
+            newest = self._newest = position, self.engine.outlook(self.states[position])
+        return newest[1]
 
     def rows(self, start: int) -> tuple[Tensor, ...]:
         """Copies of all activations from position `start` on, for `put_rows` of a cache of the same text."""
@@ -121,12 +107,12 @@ class DocumentCache:
 
     def put_rows(self, start: int, rows: Sequence[Tensor]) -> None:
         """Store the `rows` of another cache of the same text from position `start` on."""
-        self.kv.crop(min(start, self.length))
-        self._newest = None
         count = rows[0].shape[-2]
         for target, source in zip(self._rows(), rows, strict=True):
             target[..., start : start + count, :] = source
+        self.kv.crop(start)
         self.kv.advance(count)
+        self.length, self._newest = start + count, None
 
     def _rows(self) -> tuple[Tensor, ...]:
         """All tensors with one row per position, (..., block_size, width)."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gpt.analysis.text_statistics import TextStatistics, text_statistics
 from gpt.cache import KVCache
+from gpt.checks import check_head, check_layer
 from gpt.documents.document import Document
 from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache
 from gpt.documents.edit_text import format_edits
@@ -152,13 +153,19 @@ class Generation(Document):
         """(vocab_size,) float32: logits of the token after a position."""
         return self._cache.logits(position)
 
+    @torch.inference_mode()
     def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
         """(n_read, n_read): attention weights of one head, or their mean over the heads for None."""
-        return self._cache.attn_weights(layer, head)
+        config = self.loaded.model.config
+        check_layer(layer, config.n_layer)
+        if head is not None:
+            check_head(head, config.n_head)
+        weights = self._cache.kv.attn_weights(layer, stop=self.n_read)[0]  # (nh, S, S)
+        return weights.mean(dim=0) if head is None else weights[head]
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
         """A key-value cache for a batch of continuations of what was read."""
-        return self._cache.fork(batch_size, max_length)
+        return self._cache.kv.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
 
     def rows(self, start: int) -> tuple[Tensor, ...]:
         """Copies of all activations from position `start` on."""

@@ -130,6 +130,21 @@ def test_reading_below_n_read_is_consistent_while_the_text_grows(document):
     assert document.version != version
 
 
+def test_n_read_grows_only_when_the_states_are_stored(document, monkeypatch):
+    read, seen = document.loaded.engine.read, []
+
+    def read_and_look(ids, cache, edits, then):
+        return read(ids, cache, edits, lambda *found: seen.append((document.n_read, cache.length)) or then(*found))
+
+    monkeypatch.setattr(document.loaded.engine, "read", read_and_look)
+    document.read()
+    document.step(WARM)
+    document.step(WARM)
+    n = document.n_prompt
+    assert seen == [(0, n), (n, n + 1)]
+    assert document.n_read == n + 1
+
+
 def test_version_changes_with_the_tree_the_text_and_what_was_read(document):
     versions = [document.version, Generation(document.loaded, "the cat").version]
     for action in (document.read, lambda: document.append(99), document.undo, lambda: document.step(WARM)):
