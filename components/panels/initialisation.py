@@ -21,7 +21,13 @@ from components.panels.panel_figures import lines
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import GPTConfig
-from gpt.experiments import FirstPrediction, ResidualNorms, first_prediction, model_norms, residual_norms
+from gpt.experiments.initialisation import (
+    InitialPrediction,
+    ResidualNorms,
+    initial_prediction,
+    model_norms,
+    residual_norms,
+)
 
 CONTEXT, HEAD_SIZE = 32, 16
 BINS = 60
@@ -106,17 +112,17 @@ def draw(ui: InitialisationPanel, values: Values, entering: bool) -> Values:
         n_head=width // HEAD_SIZE,
         n_embd=width,
     )
-    first = first_prediction(config, seed=seed, std=float(values[ui.std]))
+    first = initial_prediction(config, seed=seed, std=float(values[ui.std]))
     document = document_of(values, ui.playground)
     trained = () if document is None else model_norms(document.loaded.model, document.ids[: document.n_read])
-    verdict = "start.verdict.near" if abs(first.loss - first.uniform) < NEAR else "start.verdict.far"
+    verdict = "start.verdict.near" if abs(first.loss - first.uniform_loss) < NEAR else "start.verdict.far"
     return {
         ui.answer: t(
             "start.says",
             language,
             loss=f"{first.loss:.2f}",
             vocabulary=f"{config.vocab_size:,}",
-            uniform=f"{first.uniform:.2f}",
+            uniform=f"{first.uniform_loss:.2f}",
             verdict=t(verdict, language),
         ),
         ui.logits: logits(first, language),
@@ -124,7 +130,7 @@ def draw(ui: InitialisationPanel, values: Values, entering: bool) -> Values:
     }
 
 
-def logits(first: FirstPrediction, language: Language) -> str:
+def logits(first: InitialPrediction, language: Language) -> str:
     """The logits of one position as a histogram."""
     found = first.logits.float().numpy()
     limit = max(0.5, float(np.abs(found).max()))

@@ -31,11 +31,12 @@ from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
 from gpt import Generation, GPTConfig
-from gpt.experiments import SpeedRow, bytes_per_token, measure_speed, next_token_cost
+from gpt.experiments.shapes import cache_numbers
+from gpt.experiments.speed import SpeedRow, measure_speed, next_token_cost
 
 SHORTEST = 16  # tokens; each further length is the double
 SECONDS = 15.0  # of measuring
-KINDS = (("cached", "sdpa"), ("cached", "open"), ("plain", "sdpa"), ("plain", "open"))
+KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "eager"))
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def draw(ui: KernelsPanel, values: Values, entering: bool) -> Values:
         ]
         for kind in KINDS
     }
-    cached, plain = costs["cached", "sdpa"], costs["plain", "open"]
+    cached, plain = costs["cached", "sdpa"], costs["plain", "eager"]
     figure = lines(
         np.array(lengths),
         {
@@ -125,7 +126,7 @@ def draw(ui: KernelsPanel, values: Values, entering: bool) -> Values:
         log_y=True,
         markers=True,
     )
-    columns = ("kernels.bytes.tokens", "kernels.bytes.cache", "kernels.bytes.open")
+    columns = ("kernels.bytes.tokens", "kernels.bytes.cache", "kernels.bytes.eager")
     rows = [[t(key, language) for key in columns]]
     rows += [
         [f"{a.length:,}", memory(a.cache_bytes), memory(b.weight_bytes)] for a, b in zip(cached, plain, strict=True)
@@ -139,7 +140,7 @@ def draw(ui: KernelsPanel, values: Values, entering: bool) -> Values:
             cached=short(cached[-1].multiplications),
             plain=short(plain[-1].multiplications),
             ratio=f"{plain[-1].multiplications / cached[-1].multiplications:,.0f}",
-            bytes=memory(bytes_per_token(config, size)),
+            bytes=memory(cache_numbers(config) * size),
         ),
         ui.counted: chart_value(figure, t("kernels.counted", language)),
         ui.measured: measured(found, language) if found else "",
@@ -203,6 +204,6 @@ def measured(rows: list[SpeedRow], language: Language) -> str:
         cached=last["cached", "sdpa"],
         plain=last["plain", "sdpa"],
         sdpa=last["cached", "sdpa"],
-        open=last["cached", "open"],
+        eager=last["cached", "eager"],
     )
     return chart_value(figure, text)

@@ -21,8 +21,7 @@ from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
 from gpt import Generation
-from gpt.experiments import Normalised, linear_relu_rows, norm_input, normalise
-from gpt.experiments.normalisation import Norm
+from gpt.experiments.normalisation import Norm, Normalised, linear_relu_rows, norm_input, normalise
 
 EXAMPLE, MODEL = "example", "model"
 EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}

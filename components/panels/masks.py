@@ -31,7 +31,7 @@ from components.panels.panel_figures import lines
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import Generation
-from gpt.experiments import Cheating, MaskEffect, chance_losses, future_leak, padding_effect
+from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
 MOST_TOKENS = 48  # of the text, read at once and without a cache
 STEPS, SECONDS = 80, 20.0  # of learning
@@ -201,7 +201,7 @@ def learn(ui: MasksPanel, values: Values) -> Iterator[Values]:
     """Two tiny models learn, and their losses are drawn as they fall; it ends after SECONDS at the latest."""
     language: Language = values[ui.frame.language]
     began = drawn = time.monotonic()
-    for found in chance_losses(steps=STEPS):
+    for found in train_on_random_text(steps=STEPS):
         now = time.monotonic()
         if now - drawn >= TICK:
             drawn = now
@@ -211,7 +211,7 @@ def learn(ui: MasksPanel, values: Values) -> Iterator[Values]:
     yield {ui.losses: losses(found, language), ui.learn.found: found}
 
 
-def losses(found: Cheating, language: Language) -> str:
+def losses(found: RandomTextLosses, language: Language) -> str:
     """Both losses over the updates, and the best honest one."""
     sides = {"masks.without": found.without_mask, "masks.with": found.with_mask}
     n = len(found.with_mask)

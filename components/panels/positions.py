@@ -22,7 +22,7 @@ from components.panels.panel_figures import lines
 from components.panels.position_figures import Hands, circles
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
-from gpt.experiments import Extrapolation, extrapolation_steps, rotary_closeness
+from gpt.experiments.positions import Extrapolation, rotary_closeness, train_extrapolation
 from gpt.model import rotary_angles
 
 HEAD_SIZE = 16  # of the pictures
@@ -146,7 +146,7 @@ def train(ui: PositionsPanel, values: Values) -> Iterator[Values]:
     """Both models learn, in turn, and read the longer texts again and again; it ends after SECONDS at the latest."""
     language: Language = values[ui.frame.language]
     began = time.monotonic()
-    runs = [extrapolation_steps(kind, trained_length=TRAINED, tested_length=TESTED, steps=STEPS) for kind in KINDS]
+    runs = [train_extrapolation(kind, trained_length=TRAINED, tested_length=TESTED, steps=STEPS) for kind in KINDS]
     for learned, rotary in zip(*runs, strict=True):
         found = (learned, rotary)
         yield {ui.beyond: beyond(*found, language), ui.train.found: found}

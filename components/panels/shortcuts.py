@@ -20,7 +20,7 @@ from components.panels.panel_figures import pair_bars
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
-from gpt.experiments import ShortcutGradients, shortcut_gradients
+from gpt.experiments.shortcuts import ShortcutGradients, shortcut_gradients
 
 MAX_SEED = 2**31 - 1
 

@@ -21,8 +21,8 @@ from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
 from gpt import GPT, Edits, GPTConfig
-from gpt.experiments.masks import moved
-from gpt.experiments.workshop import Stage, skeleton, stages
+from gpt.experiments.masks import total_variation
+from gpt.experiments.random_models import ModuleShape, module_shapes, skeleton
 
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128)  # the curriculum's
 TEXT = tuple(range(0, 1600, 100))
@@ -47,8 +47,8 @@ class Pair:
     """The stages of a small model and of its skeleton, and how far exchanging the first token moves the last
     prediction of both, 0 to 1."""
 
-    whole: list[Stage]
-    bare: list[Stage]
+    whole: list[ModuleShape]
+    bare: list[ModuleShape]
     whole_moved: float
     bare_moved: float
 
@@ -106,7 +106,7 @@ def draw(ui: SkeletonPanel, values: Values, entering: bool) -> Values:
             token=token,
             full=quoted(tokenizer, full.argmax().item()),
             bare=quoted(tokenizer, bare.argmax().item()),
-            moved=percent(moved(full[None], bare[None]).item()),
+            moved=percent(total_variation(full, bare).item()),
         ),
         ui.bars: chart_value(figure, t("skeleton.bars.says", language, token=token)),
         ui.stages: table_value(both(pair, language)),
@@ -137,8 +137,8 @@ def small_pair() -> Pair:
     whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)
-    changes = [moved(logits[:1, -1], logits[1:, -1]).item() for logits in (whole(texts), bare(texts))]
-    return Pair(stages(whole, TEXT), stages(bare, TEXT), *changes)
+    changes = [total_variation(*logits[:, -1]).item() for logits in (whole(texts), bare(texts))]
+    return Pair(module_shapes(whole, TEXT), module_shapes(bare, TEXT), *changes)
 
 
 def both(pair: Pair, language: Language) -> list[list[str]]:

@@ -9,7 +9,7 @@ from components.labels import visible
 from components.panels.token_figures import Cell, merge_ladder
 from components.widgets.chart import chart_value
 from gpt import Tokenizer
-from gpt.experiments import MergeStep, text_cost
+from gpt.experiments.tokens import MergeStep, text_cost
 
 MOST_CHARACTERS = 8  # whose bytes are listed
 

@@ -24,7 +24,7 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model
-from gpt.experiments import gpt2_copy, language_costs, merge_steps, words
+from gpt.experiments.tokens import cached_gpt2_tokenizer, language_costs, merge_steps, split_words
 
 WORD = "grandmother"
 TEXT = "Hello, I am 小狗 🐶"
@@ -101,7 +101,7 @@ def vocabularies(values: Values, playground: Playground) -> dict[str, Tokenizer 
     document = values[playground.session].document
     current = None if document is None else document.loaded.tokenizer
     is_gpt2 = isinstance(current, Tokenizer) and current.n_vocab == GPT2_SIZE
-    return {"own": get_model(DEFAULT_MODEL).tokenizer, "gpt2": current if is_gpt2 else gpt2_copy()}
+    return {"own": get_model(DEFAULT_MODEL).tokenizer, "gpt2": current if is_gpt2 else cached_gpt2_tokenizer()}
 
 
 def draw(ui: TokenizerPanel, values: Values, entering: bool) -> Values:
@@ -146,7 +146,7 @@ def checked_word(value: object, tokenizer: Tokenizer) -> str:
         raise PageError("bpe.error.none")
     if (n := len(word.encode("utf-8", "replace"))) > MAX_BYTES:
         raise PageError("bpe.error.long", word=token_views.shown(word), n=n, limit=MAX_BYTES)
-    if (n := len(words(tokenizer, word))) > 1:
+    if (n := len(split_words(tokenizer, word))) > 1:
         raise PageError("bpe.error.several", word=token_views.shown(word), n=n)
     return word
 

@@ -20,8 +20,8 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table, table_value
 from gpt import PRESETS, Generation, GPTConfig, get_model
 from gpt.analysis.embeddings import nearest_tokens
-from gpt.experiments import shared_matrix, tying
 from gpt.experiments.shapes import UNTIED_124M
+from gpt.experiments.tying import embedding_effects, tied_and_untied
 
 PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
@@ -92,12 +92,12 @@ def draw(ui: TyingPanel, values: Values, entering: bool) -> Values:
     name = values[ui.shape]
     config = SHAPES[name] if name in SHAPES else get_model(values[ui.frame.model]).model.config
     config = replace(config, tie_weights=tied)
-    counts = tying(config)
+    counts = tied_and_untied(config)
     states = [t(f"tying.state.{state}", language) for state in ("tied", "untied")]
     numbers = [f"{counts.tied:,}", f"{counts.untied:,}"]
     if not tied:
         states, numbers = states[::-1], numbers[::-1]
-    shared = shared_matrix(replace(SMALL, tie_weights=tied), TEXT)
+    effects = embedding_effects(replace(SMALL, tie_weights=tied), TEXT)
     document = document_of(values, ui.playground)
     near, neighbours = ("", "") if document is None else nearest(document, values, ui, language)
     return {
@@ -118,8 +118,8 @@ def draw(ui: TyingPanel, values: Values, entering: bool) -> Values:
             "tying.taught",
             language,
             state=states[0],
-            own=percent(shared.own_row_first),
-            rows=percent(shared.rows_taught),
+            own=percent(effects.own_token_best),
+            rows=percent(effects.rows_with_gradient),
             tokens=len(TEXT) - 1,
         ),
         ui.near: near,

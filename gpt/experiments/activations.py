@@ -1,4 +1,4 @@
-"""Activation functions: their curves, their slopes, and what a running model sends through them."""
+"""Activation functions, their slopes, and the values that a model passes through them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import get_args
 import torch
 from torch import Tensor
 
+from gpt.analysis.tracing import trace_text
 from gpt.checks import check_choice, check_layer
 from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.model import ACTIVATIONS, GPT
-from gpt.trace import Trace
 
 
 @dataclass(frozen=True)
 class Curve:
-    """An activation function at some points: x, y and slope dy/dx, each a float64 tensor of the same shape."""
+    """Points of an activation function: x, y and the slope dy/dx, float64 tensors of one shape."""
 
     x: Tensor
     y: Tensor
@@ -26,10 +26,7 @@ class Curve:
 
 
 def activation_curve(name: Activation, x: Tensor) -> Curve:
-    """Values and slopes of an activation function; the slope is autograd's, not a formula of its own.
-
-    Raises ValueError for a name that `GPTConfig` does not know.
-    """
+    """Values of an activation function, and slopes by autograd. Raises ValueError for an unknown name."""
     check_activation(name)
     x = x.detach().double().requires_grad_()
     with torch.enable_grad():
@@ -44,14 +41,14 @@ def check_activation(name: str) -> None:
 
 
 def gelu_difference(x: Tensor) -> Tensor:
-    """GPT-2's GELU minus the exact one, float64: at most 0.0005 away from it, furthest near |x| = 2.7."""
+    """GPT-2's approximation of GELU minus the exact function, float64: below 0.0005, largest near |x| = 2.7."""
     return activation_curve("gelu_tanh", x).y - activation_curve("gelu", x).y
 
 
 def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> float:
     """Where the slope changes from negative to positive between low and high, by bisection to 1e-12.
 
-    For GELU near -0.75, the only place where its slope is zero. Raises ValueError if the sign does not change.
+    For GELU near -0.75, its only stationary point. Raises ValueError if the slope does not change its sign.
     """
 
     def slope(x: float) -> float:
@@ -65,13 +62,7 @@ def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> floa
     return (low + high) / 2
 
 
-@torch.inference_mode()
 def pre_activations(model: GPT, ids: Sequence[int], layer: int) -> Tensor:
-    """(T, n_ff): what one layer's feed-forward part sends through its activation function for a text.
-
-    Raises ValueError for a layer that the model does not have.
-    """
+    """(T, n_ff): the input of one layer's activation function for a text. Raises ValueError for an unknown layer."""
     check_layer(layer, model.config.n_layer)
-    trace = Trace()
-    model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
-    return trace.layers[layer].mlp_pre[0]
+    return trace_text(model, ids).layers[layer].mlp_pre[0]

@@ -1,4 +1,4 @@
-"""Layer normalisation, with every number on the way."""
+"""Layer normalisation with its intermediate results."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gpt.analysis.tracing import trace_text
 from gpt.checks import check_layer
 from gpt.errors import GPTError
 from gpt.experiments.linear import linear
 from gpt.model import GPT
-from gpt.trace import Trace
 
 Norm = Literal["ln_1", "ln_2", "ln_f"]
 
 
 @dataclass(frozen=True)
 class Normalised:
-    """Some rows on their way through a layer normalisation (arXiv 1607.06450).
+    """Rows through a layer normalisation (arXiv 1607.06450).
 
-    before: (n, C). mean, variance, unbiased_variance: (n,), of each row; variance divides by C and is the one that
-    is used, unbiased_variance divides by C - 1. standard: (n, C), mean 0 and variance 1 but for eps.
+    before: (n, C). mean, variance, unbiased_variance: (n,) of each row; variance divides by C and is the one that is
+    used, unbiased_variance divides by C - 1. standard: (n, C), with mean 0 and, but for eps, variance 1.
     after: (n, C), standard x scale + shift.
     """
 
@@ -37,7 +37,7 @@ class Normalised:
 
 @dataclass(frozen=True)
 class NormInput:
-    """What one layer normalisation of a model reads, (T, C), and what it has learned, (C,) each."""
+    """The input (T, C) of a layer normalisation of a model, and its learned parameters (C,)."""
 
     rows: Tensor
     scale: Tensor
@@ -49,7 +49,7 @@ class NormInput:
 def normalise(
     rows: Tensor, *, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0, eps: float = 1e-5
 ) -> Normalised:
-    """Normalise each row of (n, C). Raises ValueError for rows of one number, and for eps that is not above 0."""
+    """Normalise each row of (n, C). Raises ValueError for C below 2, and for eps that is not above 0."""
     if rows.dim() != 2 or rows.shape[1] < 2:
         raise GPTError("experiment.rows", shape=tuple(rows.shape))
     if not eps > 0:
@@ -62,28 +62,25 @@ def normalise(
 
 @torch.inference_mode()
 def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: int = 123) -> Tensor:
-    """(n_rows, n_out): normal random rows through a fresh linear layer and ReLU, an example to normalise."""
+    """(n_rows, n_out): standard normal rows through an untrained linear layer and ReLU, an example to normalise."""
     generator = torch.Generator().manual_seed(seed)
     batch = torch.randn(n_rows, n_in, generator=generator)
     return linear(n_in, n_out, generator)(batch).relu()
 
 
-@torch.inference_mode()
 def norm_input(model: GPT, ids: Sequence[int], norm: Norm, layer: int = 0) -> NormInput:
-    """What reaches a normalisation of a running model: ln_1 or ln_2 of one layer, or ln_f after the last.
+    """The input of a normalisation for a text: ln_1 or ln_2 of a layer, or ln_f.
 
-    A model without biases shifts by 0. Raises ValueError for a layer that the model does not have.
+    shift is 0 for a model without biases. Raises ValueError for a layer that the model does not have.
     """
-    if norm != "ln_f":
-        check_layer(layer, model.config.n_layer)
-    trace = Trace()
-    model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
-    if norm == "ln_f":
-        module, rows = model.ln_f, trace.layers[-1].resid_post
-    else:
-        here = trace.layers[layer]
-        module = getattr(model.h[layer], norm)
-        rows = here.resid_pre if norm == "ln_1" else here.resid_mid
+    check_layer(layer, model.config.n_layer)
+    trace = trace_text(model, ids)
+    activations = trace.layers[layer]
+    module, rows = {
+        "ln_1": (model.h[layer].ln_1, activations.resid_pre),
+        "ln_2": (model.h[layer].ln_2, activations.resid_mid),
+        "ln_f": (model.ln_f, trace.layers[-1].resid_post),
+    }[norm]
     scale = module.weight.detach()
     shift = torch.zeros_like(scale) if module.bias is None else module.bias.detach()
     return NormInput(rows[0], scale, shift, module.eps)

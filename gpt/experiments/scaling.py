@@ -2,8 +2,8 @@
 
     python -m gpt.experiments.scaling stories.txt
 
-The text is that of gpt.training, and so are its recipe, the vocabulary and the part of it that is held back: the bundled
-model, which has not seen it either, is measured beside them. A run that was stopped goes on where it was.
+The text, its vocabulary and its held-back part are those of the bundled model, which is measured beside them, and the
+recipe is that of gpt.training. The same command continues a run that was stopped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,16 +31,16 @@ from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
-SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # what the recorded run wrote
+SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results of the run that the page shows
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
-STEPS, ROWS = 1024, 8  # updates of each model; contexts per update
+STEPS, BATCH_SIZE = 1024, 8
 BUNDLED_STEPS = 5000  # of the bundled model, by its card
-KEEP_EVERY = 100  # updates
+SAVE_STEPS = 100  # between two saves
 
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """How good a model was after so much training: tokens read, operations spent, nats a token, bits a byte."""
+    """A model after some training: tokens read, operations, loss in nats per token, bits per byte."""
 
     tokens: int
     flops: float
@@ -50,7 +50,7 @@ class ScalingPoint:
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """One model on its way. parameters: all; block_parameters: without embeddings and head."""
+    """The training of one model. block_parameters: without embeddings and head."""
 
     name: str
     parameters: int
@@ -60,14 +60,14 @@ class ScalingCurve:
 
 @dataclass(frozen=True)
 class Scaling:
-    """What the recorded run found. command: how it was begun. curves: the smallest first, the bundled model last."""
+    """The results of a run. command: that started it. curves: smallest model first, the bundled model last."""
 
     command: str
     curves: tuple[ScalingCurve, ...]
 
 
 def load_scaling(path: Path | str = SCALING) -> Scaling:
-    """What the command wrote. Raises ValueError if it was not run."""
+    """Read the file that the command writes. Raises ValueError if there is none."""
     path = Path(path)
     if not path.is_file():
         raise GPTError("experiment.no_results", file=path.name)
@@ -80,9 +80,9 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
 
 
 def training_flops(config: GPTConfig) -> float:
-    """Operations for each token of training, mean over a context: three times those of reading it.
+    """Operations per token of training, mean over a context: three times those of a forward pass.
 
-    Going backwards costs twice as much as going forwards (Kaplan et al., arXiv 2001.08361, section 2.1).
+    The backward pass costs twice as much as the forward pass (Kaplan et al., arXiv 2001.08361, section 2.1).
     """
     total = sum(flops_per_token(config, position).total for position in range(config.block_size))
     return 3 * total / config.block_size
@@ -96,16 +96,16 @@ def measure_scaling(
     process: Process,
     *,
     sizes: dict[str, tuple[int, int, int]],
-    kept: Path | None = None,
+    saved: Path | None = None,
 ) -> Iterator[ScalingCurve]:
-    """Train a model of each size by one recipe; measured after 1, 2, 4, 8 ... steps and at the end.
+    """Train a model of each size by one recipe, and score it after 1, 2, 4, 8 ... steps and at the end.
 
-    kept: a file to go on from after a stop. Raises ValueError if another run has left it.
+    saved: a file to resume from after a stop. Raises ValueError if it is of another recipe.
     """
     for name, (n_layer, n_head, n_embd) in sizes.items():
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
         trainer = Trainer(sized.new_model(tokenizer.n_vocab), sized, process)
-        points = go_on(kept, name, trainer)
+        points = resume(saved, name, trainer)
         rows = Rows(training, tokenizer, sized.block_size, sized.seed)
         batches = rows.batches(sized.batch_size, trainer.step)
         while trainer.step < sized.steps:
@@ -114,24 +114,24 @@ def measure_scaling(
                 score = trainer.score(tokenizer, held_back)
                 flops = trainer.n_tokens * training_flops(trainer.model.config)
                 points.append(ScalingPoint(trainer.n_tokens, flops, score.loss, score.bits_per_byte))
-            if trainer.step % KEEP_EVERY == 0 or trainer.step == sized.steps:
-                keep(kept, name, trainer, points)
+            if trainer.step % SAVE_STEPS == 0 or trainer.step == sized.steps:
+                save(saved, name, trainer, points)
         yield make_curve(name, trainer.model.config, points)
 
 
-def keep(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoint]) -> None:
-    """Write down how far the model of this name has come; the others in the file stay."""
+def save(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoint]) -> None:
+    """Save the state of one model; those of the others in the file stay."""
     if path is None:
         return
     state = {"recipe": asdict(trainer.recipe), "points": [asdict(point) for point in points], **trainer.state()}
     part = path.with_name(path.name + ".part")
-    torch.save({**read_kept(path), name: state}, part)
+    torch.save({**read_saved(path), name: state}, part)
     os.replace(part, path)
 
 
-def go_on(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]:
-    """Bring the trainer where `keep` left the model of this name; returns what was measured until then."""
-    state = read_kept(path).get(name)
+def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]:
+    """Load the state that `save` wrote for a model, if there is one; returns the points until then."""
+    state = read_saved(path).get(name)
     if state is None:
         return []
     if state["recipe"] != asdict(trainer.recipe):
@@ -140,13 +140,13 @@ def go_on(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]:
     return [ScalingPoint(**point) for point in state["points"]]
 
 
-def read_kept(path: Path | None) -> dict[str, Any]:
-    """What `keep` wrote, by the names of the models."""
+def read_saved(path: Path | None) -> dict[str, Any]:
+    """What `save` wrote, by the names of the models."""
     return torch.load(path, weights_only=True) if path is not None and path.is_file() else {}
 
 
 def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
-    """Where a model stands that was trained by a recipe: one point."""
+    """The curve of a model that was trained by a recipe elsewhere: its last point."""
     config, n_tokens = loaded.model.config, recipe.steps * recipe.batch_size * recipe.block_size
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
     point = ScalingPoint(n_tokens, n_tokens * training_flops(config), score.loss, score.bits_per_byte)
@@ -154,18 +154,18 @@ def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -
 
 
 def make_curve(name: str, config: GPTConfig, points: Sequence[ScalingPoint]) -> ScalingCurve:
-    """A curve with the counts of its model."""
+    """A curve with the parameter counts of its model."""
     parts = parameter_parts(config)
     outside = parts["token_embedding"] + parts["position_embedding"] + parts["head"]
     return ScalingCurve(name, count_parameters(config), count_parameters(config) - outside, tuple(points))
 
 
-def main(arguments: Sequence[str] | None = None, say: Callable[[str], None] = print) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    about, _, usage = __doc__.partition("\n\n")
+    description, _, usage = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
         prog="python -m gpt.experiments.scaling",
-        description=about,
+        description=description,
         epilog=usage,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -177,24 +177,26 @@ def main(arguments: Sequence[str] | None = None, say: Callable[[str], None] = pr
     if options.threads:
         torch.set_num_threads(options.threads)
     try:
-        recipe = Recipe(steps=options.steps, batch_size=ROWS)
+        recipe = Recipe(steps=options.steps, batch_size=BATCH_SIZE)
         training, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
         bundled = load_model(DEFAULT_MODEL, device="cpu") if BUNDLED.is_dir() else None
         tokenizer = bundled.tokenizer if bundled is not None else learn_tokenizer(training, recipe.vocab_size)
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        kept = options.out.with_suffix(".pt")
+        saved = options.out.with_suffix(".pt")
         curves = []
         with join_processes() as process:
-            for curve in measure_scaling(training, held_back, tokenizer, recipe, process, sizes=SIZES, kept=kept):
+            for curve in measure_scaling(training, held_back, tokenizer, recipe, process, sizes=SIZES, saved=saved):
                 curves.append(curve)
-                say(f"{curve.name}: {curve.parameters:,} parameters, {curve.points[-1].bits_per_byte:.4f} bits a byte")
+                print(
+                    f"{curve.name}: {curve.parameters:,} parameters, {curve.points[-1].bits_per_byte:.4f} bits a byte"
+                )
         if bundled is not None:
             curves.append(measure_bundled(bundled, held_back, Recipe(steps=BUNDLED_STEPS)))
-            say(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits a byte")
+            print(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits a byte")
         command = f"python -m gpt.experiments.scaling {options.text.name} --steps {options.steps}"
         found = {"command": command, "curves": [asdict(curve) for curve in curves]}
         options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        kept.unlink(missing_ok=True)
+        saved.unlink(missing_ok=True)
     except ValueError as error:
         print(f"gpt.experiments.scaling: {error}", file=sys.stderr)
         return 1

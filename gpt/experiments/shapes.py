@@ -1,4 +1,4 @@
-"""How big a GPT is, from its configuration alone: parameters, memory, operations. No tensor is made."""
+"""Parameters, KV-cache size and operations of a GPT, computed from its configuration."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
-NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # of one number; scales of int8 not counted
+NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # per number, without the scales of int8
 
-# "124M" as teaching texts write it: GPT-2 small without QKV bias; 163,009,536 parameters with a head of its own.
+# GPT-2 "124M" as textbooks build it: no QKV bias and an untied head, 163,009,536 parameters.
 UNTIED_124M = GPTConfig(qkv_bias=False, tie_weights=False)
 
 
 @dataclass(frozen=True)
 class Flops:
-    """Floating-point operations of one token: in the weight matrices, and in looking back."""
+    """Floating-point operations for one token, in the weight matrices and in the attention over earlier tokens."""
 
     matrices: int
     attention: int
 
     @property
     def total(self) -> int:
-        """Both together."""
+        """The sum of both."""
         return self.matrices + self.attention
 
 
 def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:
-    """How many parameters each part has, all blocks together; a head that is tied has none of its own.
+    """Parameters of each part, summed over the blocks; a tied head has none.
 
-    Per block, with C = n_embd: attention 3 C^2 + C^2 and feed-forward 2 C n_ff weights, each matrix with a bias per
-    output where it has one; two norms of C scales and C shifts, and a last one after the blocks.
-    skeleton: blocks and norms replaced by identity (`gpt.experiments.workshop.skeleton`).
+    Per block, with C = n_embd: attention has 3 C^2 + C^2 and feed-forward 2 C n_ff weights, with biases one more per
+    output; two norms have C scales and C shifts each, as has the final one.
+    skeleton: blocks and norms are replaced by identity (`gpt.experiments.random_models.skeleton`).
     """
     width, n_ff = config.n_embd, config.ff_size
     blocks = 0 if skeleton else config.n_layer
@@ -50,24 +50,24 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
 
 
 def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """All parameters; the matrix that embedding and head share is counted once."""
+    """All parameters; a matrix shared by embedding and head is counted once."""
     return sum(parameter_parts(config, skeleton=skeleton).values())
 
 
 def cache_numbers(config: GPTConfig) -> int:
-    """Numbers that a KV cache keeps of each token: a key and a value of width n_embd in every layer."""
+    """Numbers in a KV cache per token: a key and a value of n_embd numbers in every layer."""
     return 2 * config.n_layer * config.n_embd
 
 
 def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
-    """Operations of the forward pass for the token at `position` (from 0), the tokens before it in the cache.
+    """Operations of a forward pass for the token at `position` (from 0), with the tokens before it in the cache.
 
-    A multiplication and an addition count as two. Matrices: 2 per weight, so 2 (4 C^2 + 2 C n_ff) in each block and
-    2 C vocab_size in the head, tied or not. Attention over S = position + 1 tokens: 2 C S for q k^T and 2 C S for
-    weights v, so 4 C S in each block. Left out, as in the sources: looking up embeddings, biases, norms, softmax,
-    activation, sums of the residual stream.
+    A multiplication and an addition are two operations. Matrices: 2 per weight, 2 (4 C^2 + 2 C n_ff) in each block
+    and 2 C vocab_size in the head, tied or not. Attention over S = position + 1 tokens: 2 C S for q k^T and 2 C S for
+    weights v in each block. Not counted, as in the sources: embedding lookup, biases, norms, softmax, activation,
+    additions to the residual stream.
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
-    appendix F (both products of attention, the head). Raises ValueError for a position outside of the context.
+    appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
     """
     if not 0 <= position < config.block_size:
         raise GPTError("argument.range", name="position", low=0, high=config.block_size - 1, value=position)

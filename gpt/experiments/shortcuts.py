@@ -1,4 +1,4 @@
-"""Shortcut connections: what reaches the first layers of a deep network when it learns."""
+"""Shortcut connections: the gradients of a deep network with and without them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gpt.model import ACTIVATIONS
 
 @dataclass(frozen=True)
 class ShortcutGradients:
-    """Mean absolute gradient of each layer's weights, the first layer first; 0 where it is too small for float32."""
+    """Mean absolute gradient of each layer's weights, the first layer first; 0 where it underflows float32."""
 
     without: tuple[float, ...]
     with_shortcuts: tuple[float, ...]
 
 
 class DeepNetwork(nn.Module):
-    """Linear layers, each with an activation; with shortcuts, each adds to what it read where the shapes agree."""
+    """Linear layers with activations; with shortcuts, each layer's input is added to its output of the same shape."""
 
     def __init__(self, widths: list[int], activation: Activation, shortcuts: bool, generator: torch.Generator) -> None:
         super().__init__()
@@ -42,11 +42,10 @@ class DeepNetwork(nn.Module):
 def shortcut_gradients(
     *, depth: int = 5, width: int = 3, seed: int = 123, activation: Activation = "gelu_tanh"
 ) -> ShortcutGradients:
-    """The gradients of one step without and with shortcuts, from the same first weights.
+    """The gradients of one step without and with shortcuts, from the same initial weights.
 
-    `depth` layers, all `width` wide but the last, which gives one number. The input falls in a line from 1 to -1,
-    the target is 0, the loss is the squared error. Raises ValueError for a depth or width below 1 and for an unknown
-    activation.
+    `depth` layers of `width` outputs, the last of one. The input falls linearly from 1 to -1, the target is 0, the
+    loss is the squared error. Raises ValueError for a depth or width below 1 and for an unknown activation.
     """
     for name, value in (("depth", depth), ("width", width)):
         check_integer(name, value, 1)

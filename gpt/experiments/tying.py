@@ -1,4 +1,4 @@
-"""One matrix for two tasks: the token embedding, which is also the head."""
+"""Tied weights: one matrix for the token embedding and the head."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gpt.model import GPT
 
 
 @dataclass(frozen=True)
-class Tying:
-    """Parameters with one matrix for embedding and head (`tied`) and with one each (`untied`)."""
+class ParameterCounts:
+    """Parameters of one shape with tied and with untied weights."""
 
     tied: int
     untied: int
@@ -26,30 +26,29 @@ class Tying:
 
 
 @dataclass(frozen=True)
-class SharedMatrix:
-    """What it means to share, on a fresh model and a text; each number a share of the vocabulary from 0 to 1.
+class EmbeddingEffects:
+    """Embedding and head of an untrained model; each number is a share of the vocabulary, 0 to 1.
 
-    own_row_first: tokens whose own embedding, sent straight to the head, scores that token highest.
-    rows_taught: rows of the embedding that one update changes: all where the head teaches them too, else those of
-    the tokens in the text.
+    own_token_best: tokens whose embedding, multiplied by the head, gives that token the highest logit.
+    rows_with_gradient: rows of the embedding with a gradient for a text: all if tied, else those of its tokens.
     """
 
-    own_row_first: float
-    rows_taught: float
+    own_token_best: float
+    rows_with_gradient: float
 
 
-def tying(config: GPTConfig) -> Tying:
+def tied_and_untied(config: GPTConfig) -> ParameterCounts:
     """The parameters of one shape, tied and untied."""
-    return Tying(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
+    return ParameterCounts(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
 
 
-def shared_matrix(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> SharedMatrix:
-    """Look at the matrices at both ends of a fresh model, tied or not as `config` says; for small models."""
+def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> EmbeddingEffects:
+    """Measure an untrained model, tied or not as `config` says; for small models."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed))
-    rows, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
-    best = (rows @ head.T).argmax(dim=1)  # (vocab_size,)
+    embedding, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
+    best = (embedding @ head.T).argmax(dim=1)  # (vocab_size,)
     own = (best == torch.arange(config.vocab_size)).float().mean()
     text = torch.tensor([list(ids)])
     with torch.enable_grad():
         (gradient,) = torch.autograd.grad(model.loss(text[:, :-1], text[:, 1:]), model.wte.weight)
-    return SharedMatrix(own.item(), gradient.any(dim=1).float().mean().item())
+    return EmbeddingEffects(own.item(), gradient.any(dim=1).float().mean().item())

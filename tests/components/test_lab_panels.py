@@ -24,8 +24,7 @@ from components.state.example import example
 from components.state.session import Session
 from components.tabs.activations.tab import exact_value, swap_value
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
-from gpt.experiments import extrapolation, extrapolation_steps, pre_activations
-from gpt.inference.threads import threads_for
+from gpt.experiments.activations import pre_activations
 from gpt.model import ACTIVATIONS
 from gpt.models.checkpoints.vocabularies import Characters
 
@@ -226,14 +225,6 @@ def test_equal_vectors_at_one_place_are_as_close_as_can_be(place: Any) -> None:
     query, key = (curve["y"] for curve in json.loads(found["positions-circles"])["figure"]["data"])
     assert query == key
     assert "100" in found["positions-answer"]
-
-
-def test_a_longer_training_is_told_as_it_goes_and_ends_as_the_whole() -> None:
-    lengths = {"trained_length": 9, "tested_length": 12, "steps": 4}
-    with threads_for(0):
-        *early, last = extrapolation_steps("rotary", tests=2, **lengths)
-        assert [found.steps for found in (*early, last)] == [2, 4]
-        assert last == extrapolation("rotary", **lengths)
 
 
 def test_the_skeleton_has_the_shapes_of_the_whole_and_sees_no_earlier_token() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import gpt
 from gpt.errors import MESSAGES, GPTError
-from gpt.experiments.workshop import NoRoom
+from gpt.experiments.random_models import MemoryInUse
 from gpt.models.checkpoints.layouts import HeadsUnknown
 
 FOLDER = Path(gpt.__file__).parent
@@ -66,7 +66,7 @@ def test_no_sentence_is_raised_outside_of_the_table() -> None:
     [
         GPTError("context.full", limit=8),
         HeadsUnknown("layout.heads_unknown", n_embd=12),
-        NoRoom("memory.shape_in_use", need="1 GiB"),
+        MemoryInUse("memory.shape_in_use", need="1 GiB"),
         GPTError("file.damaged", file="a", reason=GPTError("beam.none_finished")),
         GPTError("argument.choice", name="activation", choices="relu", value=lambda: 0),
     ],

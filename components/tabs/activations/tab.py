@@ -23,8 +23,8 @@ from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence
 from gpt import Edits, Generation
 from gpt.config import Activation
-from gpt.experiments import activation_curve, gelu_difference, lowest_point, pre_activations
-from gpt.experiments.masks import moved
+from gpt.experiments.activations import activation_curve, gelu_difference, lowest_point, pre_activations
+from gpt.experiments.masks import total_variation
 
 SPAN = 3.0  # all pictures show [-SPAN, SPAN]
 POINTS = 241
@@ -228,5 +228,5 @@ def swap_value(document: Generation, position: int, activation: Activation, lang
     if activation == model.config.activation:
         return chart_value(figure, t("activations.swap.same", language, **told))
     told |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, after.argmax().item())}
-    share = percent(round(moved(usual[None], changed[None]).item(), 6))
+    share = percent(round(total_variation(usual, changed).item(), 6))
     return chart_value(figure, t("activations.swap.says", language, moved=share, **told))

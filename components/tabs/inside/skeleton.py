@@ -14,7 +14,7 @@ from components.tabs.inside.views import THIN, chosen_bars, next_tokens, shown_h
 from components.tabs.inside.words import next_words, number
 from components.widgets.flow import flow_value
 from gpt import Trace
-from gpt.experiments.workshop import skeleton_of
+from gpt.experiments.random_models import skeleton_of
 
 STREAM = ("pre", "mid", "post", "fin")  # columns of one vector: nothing is added to it
 

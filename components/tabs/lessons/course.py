@@ -43,7 +43,10 @@ LESSONS: tuple[Lesson, ...] = (
     ),
     Lesson(
         "skeleton",
-        (Code("gpt.experiments.workshop", "IdentityBlock.forward"), Code("gpt.experiments.workshop", "skeleton")),
+        (
+            Code("gpt.experiments.random_models", "IdentityBlock.forward"),
+            Code("gpt.experiments.random_models", "skeleton"),
+        ),
         Place("shapes", PRESETS["gpt2"], skeleton=True),
     ),
     Lesson(

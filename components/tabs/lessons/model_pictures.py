@@ -16,8 +16,8 @@ from components.tabs.lessons.picture import EXAMPLE, Drawn, Knob, Picture, Scene
 from components.widgets.chart import chart_value
 from components.widgets.table import table_value
 from gpt import GPT
-from gpt.experiments import padding_effect
-from gpt.experiments.workshop import skeleton as make_skeleton
+from gpt.experiments.masks import padding_effect
+from gpt.experiments.random_models import skeleton as make_skeleton
 
 TOP = 8  # bars of next tokens
 IDS = (2, 16)  # the batch of the small model: rows, tokens

@@ -10,7 +10,7 @@ from components.tabs.lessons.code_view import excerpt
 from components.tabs.lessons.course import LESSONS, Lesson
 from components.widgets.encoding import to_json
 from gpt import PRESETS, GPTConfig
-from gpt.experiments import next_token_cost
+from gpt.experiments.speed import next_token_cost
 
 
 def head_value(index: int, language: Language, config: GPTConfig) -> str:

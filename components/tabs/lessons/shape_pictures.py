@@ -13,9 +13,9 @@ from components.tabs.shapes.settings import shape_of, values_of
 from components.widgets.chart import chart_value
 from components.widgets.table import table_value
 from gpt import PRESETS, GPTConfig
-from gpt.experiments import residual_norms
-from gpt.experiments.shapes import UNTIED_124M
-from gpt.experiments.speed import bytes_per_token, next_token_cost
+from gpt.experiments.initialisation import residual_norms
+from gpt.experiments.shapes import UNTIED_124M, cache_numbers
+from gpt.experiments.speed import next_token_cost
 from gpt.models.checkpoints.hugging_face import transposed
 from gpt.models.checkpoints.layouts import BOOK_NAMES
 from gpt.models.meta import meta_model
@@ -121,7 +121,7 @@ def cost(scene: Scene) -> Drawn:
         uncached=f"{without.multiplications / unit:,.1f}",
         times=f"{without.multiplications / with_cache.multiplications:,.0f}",
         memory=shape_views.memory(with_cache.cache_bytes),
-        each=shape_views.memory(bytes_per_token(config)),
+        each=shape_views.memory(4 * cache_numbers(config)),
     )
     return Drawn(chart=chart_value(figure, text))
 

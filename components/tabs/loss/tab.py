@@ -23,7 +23,8 @@ from components.tabs.loss.views import Reading
 from components.widgets.sentence import sentence
 from components.widgets.tokens import selection, tokens
 from gpt import LoadedModel
-from gpt.experiments.text_loss import collect, count_windows, read_windows
+from gpt.background import run_with_progress
+from gpt.experiments.text_loss import score_text
 
 Values = dict[Any, Any]
 MAX_TOKENS = 4096
@@ -135,7 +136,7 @@ def strip_words(language: Language) -> dict[str, str]:
 def read(loaded: LoadedModel, text: str) -> Reading:
     """A text that is known to fit the context, read at once."""
     ids = loaded.tokenizer.encode(text)
-    result = collect(loaded, ids, list(read_windows(loaded, ids)))
+    result = score_text(loaded, ids)
     return Reading(loaded, result, loss_views.most_surprising(result))
 
 
@@ -149,15 +150,13 @@ def measure(ui: TextLoss, values: Values) -> Iterator[Values]:
         ids = loaded.tokenizer.encode(text)
         check_length(len(ids))
         stride = stride_of(values[ui.stride], loaded.model.config.block_size)
-        total = count_windows(len(ids), loaded.model.config.block_size, stride)
-        parts = []
-        for part in read_windows(loaded, ids, stride=stride):
-            parts.append(part)
-            yield {ui.status: t("loss.progress", language, n=len(parts), total=total)}
+        result = yield from run_with_progress(
+            lambda progress: score_text(loaded, ids, stride=stride, progress=progress),
+            lambda n, total: {ui.status: t("loss.progress", language, n=n, total=total) if total else gr.skip()},
+        )
     except ValueError as problem:
         yield {ui.notice: localize_error(problem, language)}
         return
-    result = collect(loaded, ids, parts, stride)
     repaired = re.search("[\ud800-\udfff]", text) is not None
     reading = Reading(loaded, result, loss_views.most_surprising(result), repaired)
     shade, selected = loss_views.shading(reading), selection(reading.selected)

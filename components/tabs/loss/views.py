@@ -29,21 +29,21 @@ class Reading(NamedTuple):
 
 
 def most_surprising(result: TextScore) -> int:
-    """The position of the token with the largest surprise."""
-    return 1 + max(range(len(result.surprises)), key=lambda i: result.surprises[i].nats)
+    """The position of the token with the largest loss."""
+    return 1 + max(range(len(result.losses)), key=lambda i: result.losses[i].nats)
 
 
 def strip(reading: Reading) -> str:
     """The text, each token with its probability and rank; the first has none."""
     result = reading.result
-    known = [(None, None), *((math.exp(-surprise.nats), surprise.rank) for surprise in result.surprises)]
+    known = [(None, None), *((math.exp(-loss.nats), loss.rank) for loss in result.losses)]
     doc = header(doc=f"{id(result):x}")
     return doc + legacy.token_lines(reading.loaded.tokenizer, result.ids, known, n_prompt=1)
 
 
 def shading(reading: Reading) -> str:
     """Surprisal in bits, as the tint of the strip."""
-    return shade_value(np.array([0.0, *(surprise.bits for surprise in reading.result.surprises)]))
+    return shade_value(np.array([0.0, *(loss.bits for loss in reading.result.losses)]))
 
 
 def headline(reading: Reading, language: Language) -> str:
@@ -91,16 +91,16 @@ def token(reading: Reading, language: Language) -> str:
     name = quoted(tokenizer, result.ids[reading.selected])
     if reading.selected == 0:
         return t("loss.token.first", language, token=name)
-    surprise = result.surprises[reading.selected - 1]
-    expected = ", ".join(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in surprise.expected)
+    loss = result.losses[reading.selected - 1]
+    expected = ", ".join(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.expected)
     return t(
         "loss.token",
         language,
         token=name,
-        p=percent(math.exp(-surprise.nats)),
-        rank=f"{surprise.rank:,}",
+        p=percent(math.exp(-loss.nats)),
+        rank=f"{loss.rank:,}",
         total=f"{reading.loaded.model.config.vocab_size:,}",
-        bits=f"{surprise.bits:.2f}",
-        nats=f"{surprise.nats:.2f}",
+        bits=f"{loss.bits:.2f}",
+        nats=f"{loss.nats:.2f}",
         expected=expected,
     )

@@ -22,8 +22,15 @@ from components.tabs.shapes.settings import RANGES, SWITCHES, shape_of
 from components.tabs.shapes.views import Facts
 from gpt import Generation, LoadedModel, SamplingParams, with_seed
 from gpt.errors import GPTError
+from gpt.experiments.random_models import (
+    MAX_MEMORY_BYTES,
+    MemoryInUse,
+    RandomModels,
+    memory_bytes,
+    module_shapes,
+    resize_vocabulary,
+)
 from gpt.experiments.shapes import count_parameters
-from gpt.experiments.workshop import BUDGET, NoRoom, Workshop, run_bytes, stages, vocabulary_of
 
 if TYPE_CHECKING:
     from components.tabs.shapes.tab import ShapeLab
@@ -44,14 +51,14 @@ class Built:
     trained_strip: str
 
 
-def example(workshop: Workshop, written: Generation) -> Built | None:
+def example(models: RandomModels, written: Generation) -> Built | None:
     """The page's example, beside what random weights of the same shape make of its prompt; None for a large model."""
     loaded = written.loaded
     config, prompt = loaded.model.config, written.ids[: written.n_prompt]
-    if count_parameters(config) > EXAMPLE_PARAMETERS or run_bytes(config) > workshop.budget:
+    if count_parameters(config) > EXAMPLE_PARAMETERS or memory_bytes(config) > models.max_memory_bytes:
         return None
     began = time.perf_counter()
-    with workshop.model(config, loaded.tokenizer) as built:
+    with models.model(config, loaded.tokenizer) as built:
         facts = _facts(built, False, prompt, time.perf_counter() - began, loaded.name, EXAMPLE_SEED)
         document = Generation(built, prompt)
         params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
@@ -72,7 +79,7 @@ def compare(ui: ShapeLab, values: Values) -> Iterator[Values]:
     }
     try:
         yield from _compare(ui, values, language)
-    except NoRoom:
+    except MemoryInUse:
         yield {ui.trouble: t("shapes.busy", language)}
     except ValueError as problem:
         yield {ui.trouble: localize_error(problem, language)}
@@ -82,12 +89,12 @@ def _compare(ui: ShapeLab, values: Values, language: Language) -> Iterator[Value
     given = {name: values[getattr(ui, name)] for name in (*RANGES, *SWITCHES)}
     config, bare = shape_of(given, language), bool(given["skeleton"])
     if not shape_views.fits(config, bare):
-        need = shape_views.memory(run_bytes(config, skeleton=bare))
-        raise PageError("shapes.room.none", need=need, limit=shape_views.memory(BUDGET))
+        need = shape_views.memory(memory_bytes(config, skeleton=bare))
+        raise PageError("shapes.room.none", need=need, limit=shape_views.memory(MAX_MEMORY_BYTES))
     trained = find_model(values[ui.frame.model])
     prompt = checked_text("prompt", values[ui.playground.prompt] or "")
     params = with_seed(params_of(ui.playground, values, seeded=True))
-    vocabulary = vocabulary_of(config.vocab_size, trained.tokenizer)
+    vocabulary = resize_vocabulary(trained.tokenizer, config.vocab_size)
     for limit, ids in (
         (config.block_size, vocabulary.encode(prompt)),
         (trained.model.config.block_size, trained.tokenizer.encode(prompt)),
@@ -95,7 +102,7 @@ def _compare(ui: ShapeLab, values: Values, language: Language) -> Iterator[Value
         if len(ids) > limit:
             raise GPTError("context.prompt_too_long", n=len(ids), excess=len(ids) - limit, limit=limit)
     began = time.perf_counter()
-    with ui.workshop.model(config, vocabulary, skeleton_only=bare) as built:
+    with ui.models.model(config, vocabulary, skeleton_only=bare) as built:
         seconds = time.perf_counter() - began
         documents = Generation(built, prompt), Generation(trained, prompt)
         facts = _facts(built, bare, documents[0].ids, seconds, trained.name, params.seed)
@@ -127,7 +134,7 @@ def _write(ui: ShapeLab, documents: tuple[Generation, Generation], params: Sampl
 
 
 def _facts(built: LoadedModel, bare: bool, ids: list[int], seconds: float, model: str, seed: int) -> Facts:
-    seen = tuple(stages(built.model, ids[:STAGE_TOKENS]))
+    seen = tuple(module_shapes(built.model, ids[:STAGE_TOKENS]))
     return Facts(built.model.config, bare, seen, seconds, model, 0, seed)
 
 

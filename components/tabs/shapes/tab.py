@@ -23,8 +23,8 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
 from gpt import PRESETS, GPTConfig, get_model
+from gpt.experiments.random_models import RandomModels
 from gpt.experiments.shapes import UNTIED_124M
-from gpt.experiments.workshop import Workshop
 
 Values = dict[Any, Any]
 
@@ -46,7 +46,7 @@ class ShapeLab:
 
     frame: Frame
     playground: Playground
-    workshop: Workshop
+    models: RandomModels
     session: gr.State
     preset: gr.Dropdown
     n_embd: gr.Slider
@@ -94,8 +94,8 @@ class ShapeLab:
 def build_shape_lab(words: Words, frame: Frame, tab: gr.Tab, playground: Playground) -> ShapeLab:
     """Lay the tab out and wire it. It opens with the shape of the page's model, its example beside random weights."""
     config = frame.example.loaded.model.config
-    workshop = Workshop()
-    parts: dict[str, Any] = {"frame": frame, "playground": playground, "workshop": workshop}
+    models = RandomModels()
+    parts: dict[str, Any] = {"frame": frame, "playground": playground, "models": models}
     parts["session"] = gr.State(None)
     with gr.Row(elem_classes="gb-playground gb-lab"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
@@ -104,7 +104,7 @@ def build_shape_lab(words: Words, frame: Frame, tab: gr.Tab, playground: Playgro
             parts |= _numbers(words, config)
             parts |= _building(words, config)
     ui = ShapeLab(**{field.name: parts[field.name] for field in fields(ShapeLab)})
-    _wire(ui, tab, cache(partial(shape_building.example, workshop, frame.example)))
+    _wire(ui, tab, cache(partial(shape_building.example, models, frame.example)))
     return ui
 
 

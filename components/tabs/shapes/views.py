@@ -13,8 +13,8 @@ from components.tabs.shapes import figures as shape_figures
 from components.widgets.chart import chart_value
 from components.widgets.table import table_value
 from gpt import GPTConfig
+from gpt.experiments.random_models import MAX_MEMORY_BYTES, ModuleShape, memory_bytes
 from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, flops_per_token, parameter_parts
-from gpt.experiments.workshop import BUDGET, Stage, run_bytes
 
 PARTS = {
     "token_embedding": "shapes.part.token_embedding",
@@ -48,7 +48,7 @@ class Facts:
 
     config: GPTConfig
     skeleton: bool
-    stages: tuple[Stage, ...]
+    stages: tuple[ModuleShape, ...]
     seconds: float
     model: str
     n_tokens: int
@@ -126,14 +126,14 @@ def cost(config: GPTConfig, skeleton: bool, language: Language) -> str:
 
 def fits(config: GPTConfig, skeleton: bool) -> bool:
     """Whether such a model may be built here."""
-    return run_bytes(config, skeleton=skeleton) <= BUDGET
+    return memory_bytes(config, skeleton=skeleton) <= MAX_MEMORY_BYTES
 
 
 def room(config: GPTConfig, skeleton: bool, language: Language) -> str:
     """What building it would take, and the limit."""
-    need = memory(run_bytes(config, skeleton=skeleton))
+    need = memory(memory_bytes(config, skeleton=skeleton))
     key = "shapes.room" if fits(config, skeleton) else "shapes.room.none"
-    return t(key, language, need=need, limit=memory(BUDGET))
+    return t(key, language, need=need, limit=memory(MAX_MEMORY_BYTES))
 
 
 def status(facts: Facts | None, language: Language) -> str:

@@ -39,8 +39,8 @@ def test_each_size_is_measured_after_powers_of_two_and_at_the_end() -> None:
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.experiments.scaling.KEEP_EVERY", 2)
-    tokenizer, kept = learn_tokenizer(STORIES, 261), tmp_path / "kept.pt"
+    monkeypatch.setattr("gpt.experiments.scaling.SAVE_STEPS", 2)
+    tokenizer, saved = learn_tokenizer(STORIES, 261), tmp_path / "saved.pt"
     texts = (STORIES[3:], STORIES[:3], tokenizer)
     whole = list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES))
 
@@ -55,11 +55,11 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch
     update = Trainer.update
     monkeypatch.setattr(Trainer, "update", stop_after_three)
     with pytest.raises(Stopped):
-        list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, kept=kept))
+        list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, saved=saved))
     monkeypatch.setattr(Trainer, "update", update)
-    assert list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, kept=kept)) == whole
+    assert list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, saved=saved)) == whole
     with pytest.raises(ValueError, match="another recipe: delete it"):
-        list(measure_scaling(*texts, replace(RECIPE, steps=6), ALONE, sizes=SIZES, kept=kept))
+        list(measure_scaling(*texts, replace(RECIPE, steps=6), ALONE, sizes=SIZES, saved=saved))
 
 
 def test_compute_is_three_times_that_of_reading() -> None:
@@ -80,7 +80,9 @@ def test_the_bundled_models_point_is_its_recipes_end() -> None:
     assert point.bits_per_byte == score_stories(model, tokenizer, STORIES[:3]).bits_per_byte
 
 
-def test_the_command_writes_what_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_what_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
     monkeypatch.setattr("gpt.experiments.scaling.SIZES", {"tiny": (1, 1, 4)})
     monkeypatch.setattr("gpt.experiments.scaling.BUNDLED", tmp_path / "nowhere")
@@ -88,15 +90,14 @@ def test_the_command_writes_what_is_read_back(tmp_path: Path, monkeypatch: pytes
         "gpt.experiments.scaling.Recipe", lambda **given: Recipe(**{**vars(RECIPE), "steps": given["steps"]})
     )
     write_stories(tmp_path / "stories.txt")
-    said: list[str] = []
     out = tmp_path / "new" / "scaling.json"
-    assert main([str(tmp_path / "stories.txt"), "--out", str(out), "--steps", "3"], said.append) == 0
+    assert main([str(tmp_path / "stories.txt"), "--out", str(out), "--steps", "3"]) == 0
     found = load_scaling(out)
     assert found.command == "python -m gpt.experiments.scaling stories.txt --steps 3"
     assert list(out.parent.iterdir()) == [out]  # nothing to go on from is left
     (curve,) = found.curves
     assert [point.tokens for point in curve.points] == [64, 128, 192]
-    assert f"{curve.points[-1].bits_per_byte:.4f} bits a byte" in said[0]
+    assert f"{curve.points[-1].bits_per_byte:.4f} bits a byte" in capsys.readouterr().out
     assert json.loads(out.read_text())["curves"][0]["parameters"] == curve.parameters
 
 

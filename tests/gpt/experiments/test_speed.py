@@ -9,9 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
-from gpt.experiments import bytes_per_token, measure_speed, next_token_cost
-from gpt.experiments.shapes import flops_per_token
-from gpt.experiments.speed import timed_token
+from gpt.experiments.shapes import cache_numbers, flops_per_token
+from gpt.experiments.speed import measure_speed, next_token_cost, timed_token
 from gpt.model import GPT
 
 IDS = [5, 1, 60, 8, 8, 30, 2]
@@ -29,7 +28,7 @@ def test_multiplications_are_those_that_torch_counts(model: GPT, cached: bool) -
     idx = torch.tensor([IDS])
     cache = filled_cache(model, idx) if cached else None
     with FlopCounterMode(display=False) as counter:
-        timed_token(model, idx, cache, "open")
+        timed_token(model, idx, cache, "eager")
     cost = next_token_cost(model.config, len(IDS), cached=cached)
     assert 2 * cost.multiplications == counter.get_total_flops()  # an addition for each
 
@@ -53,11 +52,11 @@ def test_without_a_cache_every_token_is_read_again() -> None:
 def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
     config = model.config
     cache = KVCache(config)
-    assert cache.k.nbytes + cache.v.nbytes == bytes_per_token(config) * config.block_size
-    assert bytes_per_token(GPTConfig()) == 73_728  # 2 x 12 layers x 768 numbers of 4 bytes
-    cost = next_token_cost(config, 7, cached=True, kernel="open", number_bytes=2)
-    assert (cost.cache_bytes, cost.weight_bytes) == (7 * bytes_per_token(config, 2), 3 * 7 * 2)
-    cost = next_token_cost(config, 7, cached=False, kernel="open")
+    assert cache.k.nbytes + cache.v.nbytes == 4 * cache_numbers(config) * config.block_size
+    assert 4 * cache_numbers(GPTConfig()) == 73_728  # 2 x 12 layers x 768 numbers of 4 bytes
+    cost = next_token_cost(config, 7, cached=True, kernel="eager", number_bytes=2)
+    assert (cost.cache_bytes, cost.weight_bytes) == (7 * 2 * cache_numbers(config), 3 * 7 * 2)
+    cost = next_token_cost(config, 7, cached=False, kernel="eager")
     assert (cost.cache_bytes, cost.weight_bytes) == (0, 3 * 7 * 7 * 4)
     assert next_token_cost(config, 7, cached=False, kernel="sdpa").weight_bytes == 0
 
@@ -66,7 +65,7 @@ def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
 def test_all_four_ways_give_the_same_token(model: GPT) -> None:
     idx = torch.tensor([IDS])
     expected = model(idx)[0, -1]
-    for kernel in ("sdpa", "open"):
+    for kernel in ("sdpa", "eager"):
         cache = filled_cache(model, idx)
         assert_close(timed_token(model, idx, None, kernel)[0], expected, atol=1e-5, rtol=0)
         assert_close(timed_token(model, idx, cache, kernel)[0], expected, atol=1e-5, rtol=0)
@@ -75,7 +74,7 @@ def test_all_four_ways_give_the_same_token(model: GPT) -> None:
 
 def test_measured_rows_come_for_each_length_in_all_four_ways(model: GPT) -> None:
     rows = list(measure_speed(model, IDS, [16, 1, 9], repeats=2))
-    ways = [(cached, kernel) for cached in (True, False) for kernel in ("sdpa", "open")]
+    ways = [(cached, kernel) for cached in (True, False) for kernel in ("sdpa", "eager")]
     assert [(r.cost.length, r.cost.cached, r.cost.kernel) for r in rows] == [
         (length, *way) for length in (1, 9, 16) for way in ways
     ]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gpt.config import GPTConfig
-from gpt.experiments.text_loss import count_windows, read_windows, score_text
+from gpt.experiments.text_loss import score_text
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Tokenizer
@@ -69,28 +69,28 @@ def test_a_longer_text_has_the_loss_of_the_guide_s_sliding_window(
         if end == length:
             break
     result = score_text(ours, ids[0].tolist(), stride=stride)
-    assert [surprise.nats for surprise in result.surprises] == pytest.approx(nats, abs=1e-4)
+    assert [loss.nats for loss in result.losses] == pytest.approx(nats, abs=1e-4)
     assert result.score.loss == pytest.approx(sum(nats) / (length - 1), abs=1e-5)
     assert (result.n_windows, result.stride) == (windows, step)
 
 
-def test_ranks_and_what_was_expected_are_those_of_the_sorted_scores(
+def test_ranks_and_expected_tokens_are_those_of_the_sorted_logits(
     pair: tuple[GPT2LMHeadModel, LoadedModel],
 ) -> None:
     reference, ours = pair
     ids = some_ids(BLOCK)
     with torch.inference_mode():
         probabilities = reference(torch.tensor([ids])).logits[0].softmax(dim=-1)
-    for position, surprise in enumerate(score_text(ours, ids).surprises, start=1):
+    for position, loss in enumerate(score_text(ours, ids).losses, start=1):
         order = probabilities[position - 1].argsort(descending=True).tolist()
-        assert surprise.rank == 1 + order.index(ids[position])
-        assert [token_id for token_id, _ in surprise.expected] == order[:3]
+        assert loss.rank == 1 + order.index(ids[position])
+        assert [token_id for token_id, _ in loss.expected] == order[:3]
         best = [probabilities[position - 1, i].item() for i in order[:3]]
-        assert [p for _, p in surprise.expected] == pytest.approx(best, abs=1e-6)
-        assert surprise.bits == pytest.approx(-math.log2(probabilities[position - 1, ids[position]].item()), abs=1e-4)
+        assert [p for _, p in loss.expected] == pytest.approx(best, abs=1e-6)
+        assert loss.bits == pytest.approx(-math.log2(probabilities[position - 1, ids[position]].item()), abs=1e-4)
 
 
-def test_a_model_that_knows_nothing_is_surprised_by_the_size_of_its_vocabulary(byte_tokenizer: Tokenizer) -> None:
+def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_size(byte_tokenizer: Tokenizer) -> None:
     model = GPT(GPTConfig(vocab_size=261, block_size=4, n_layer=1, n_head=1, n_embd=4)).eval()
     for parameter in model.parameters():
         torch.nn.init.zeros_(parameter)
@@ -99,31 +99,33 @@ def test_a_model_that_knows_nothing_is_surprised_by_the_size_of_its_vocabulary(b
     assert (result.score.n_tokens, result.score.n_bytes) == (4, 7)
     assert result.score.perplexity == pytest.approx(261)
     assert result.score.bits_per_byte == pytest.approx(4 * math.log2(261) / 7)
-    assert {surprise.rank for surprise in result.surprises} == {1}
+    assert {loss.rank for loss in result.losses} == {1}
 
 
-def test_pieces_are_the_whole_and_their_number_is_known_before(pair: tuple[GPT2LMHeadModel, LoadedModel]) -> None:
+def test_progress_counts_the_windows(pair: tuple[GPT2LMHeadModel, LoadedModel]) -> None:
     _, ours = pair
     for length in (2, BLOCK, BLOCK + 1, 2 * BLOCK, 5 * BLOCK + 3):
         for stride in (1, 7, BLOCK - 1):
-            parts = list(read_windows(ours, some_ids(length), stride=stride))
-            result = score_text(ours, some_ids(length), stride=stride)
-            assert tuple(surprise for part in parts for surprise in part) == result.surprises
-            assert len(result.surprises) == length - 1
-            assert len(parts) == count_windows(length, BLOCK, stride)
+            seen: list[tuple[int, int]] = []
+            result = score_text(
+                ours, some_ids(length), stride=stride, progress=lambda *done, seen=seen: seen.append(done)
+            )
+            assert len(result.losses) == length - 1
+            assert result.n_windows == 1 + max(0, math.ceil((length - BLOCK) / stride))
+            assert seen == [(done, result.n_windows) for done in range(1, result.n_windows + 1)]
 
 
 def test_a_context_of_one_token_still_counts_every_other_token(byte_tokenizer: Tokenizer) -> None:
     model = GPT(GPTConfig(vocab_size=261, block_size=1, n_layer=1, n_head=1, n_embd=4)).eval()
     result = score_text(wrapped(model, byte_tokenizer), some_ids(5))
-    assert len(result.surprises) == 4
-    assert result.n_windows == count_windows(5, 1, 1) == 4
+    assert len(result.losses) == 4
+    assert result.n_windows == 4
 
 
 @pytest.mark.parametrize("ids", [[], [7]])
 def test_fewer_than_two_tokens_are_refused(pair: tuple[GPT2LMHeadModel, LoadedModel], ids: list[int]) -> None:
     with pytest.raises(ValueError, match=f"at least two tokens, not {len(ids)}"):
-        read_windows(pair[1], ids)
+        score_text(pair[1], ids)
 
 
 @pytest.mark.parametrize("stride", [0, BLOCK, -1, 2.0, True])

@@ -6,9 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from gpt.experiments import SAMPLES, language_costs, merge_steps, pieces, side_by_side, text_cost, words
-from gpt.experiments.tokens import MergeStep
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.experiments.tokens import SAMPLES, MergeStep, language_costs, merge_steps, split_words, text_cost
 from gpt.tokenizer import Tokenizer
 
 TEXTS = [*SAMPLES.values(), "Every effort moves you", "  two  spaces\n\n", "naïve café 123456", "half \ud83d a pair"]
@@ -37,7 +35,7 @@ def test_the_merges_end_in_the_tokens_that_tiktoken_gives(
     gpt2: Tokenizer, byte_tokenizer: Tokenizer, text: str
 ) -> None:
     for tokenizer in (gpt2, byte_tokenizer):
-        joined = [part for word in words(tokenizer, text) for part in merge_steps(tokenizer, word)[-1].parts]
+        joined = [part for word in split_words(tokenizer, text) for part in merge_steps(tokenizer, word)[-1].parts]
         assert joined == [tokenizer.token_bytes(token_id) for token_id in tokenizer.encode(text)]
 
 
@@ -59,7 +57,6 @@ def test_costs_of_the_curriculums_sentence(gpt2: Tokenizer) -> None:
     cost = text_cost(gpt2, "Every effort moves you")
     assert (cost.characters, cost.n_bytes, cost.tokens) == (22, 22, 4)
     assert cost.tokens_per_character == 4 / 22
-    assert [piece.token_id for piece in pieces(gpt2, "Every effort moves you")] == [6109, 3626, 6100, 345]
 
 
 def test_languages_far_from_english_cost_more(gpt2: Tokenizer) -> None:
@@ -73,16 +70,3 @@ def test_languages_far_from_english_cost_more(gpt2: Tokenizer) -> None:
 def test_nothing_costs_nothing_that_could_be_said(gpt2: Tokenizer) -> None:
     with pytest.raises(ValueError, match="the text is empty"):
         text_cost(gpt2, "")
-
-
-def test_two_vocabularies_side_by_side(gpt2: Tokenizer, byte_tokenizer: Tokenizer) -> None:
-    both = side_by_side(gpt2, byte_tokenizer, "see the cat")
-    assert [piece.data for piece in both.first] == [b"see", b" the", b" cat"]
-    assert [piece.data for piece in both.second] == [b"s", b"e", b"e", b" the", b" ", b"c", b"a", b"t"]
-    assert both.cuts == (3, 7)
-    for row in (both.first, both.second):
-        assert [b"see the cat"[piece.start : piece.end] for piece in row] == [piece.data for piece in row]
-
-
-def test_characters_are_pieces_too() -> None:
-    assert [(p.start, p.end) for p in pieces(Characters(["a", "é"]), "éa")] == [(0, 2), (2, 3)]

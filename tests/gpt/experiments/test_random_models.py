@@ -9,8 +9,15 @@ import torch
 
 from gpt import Generation
 from gpt.config import GPTConfig
+from gpt.experiments.random_models import (
+    MemoryInUse,
+    RandomModels,
+    memory_bytes,
+    module_shapes,
+    resize_vocabulary,
+    skeleton,
+)
 from gpt.experiments.shapes import count_parameters
-from gpt.experiments.workshop import NoRoom, Workshop, run_bytes, skeleton, stages, vocabulary_of
 from gpt.model import GPT
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import BUNDLED
@@ -32,8 +39,8 @@ def test_the_skeleton_gives_the_head_s_scores_of_the_embeddings_and_nothing_else
 def test_the_skeleton_has_every_shape_of_the_whole_model() -> None:
     assert skeleton(TINY)(torch.tensor([IDS])).shape == GPT(TINY)(torch.tensor([IDS])).shape == (1, 5, 261)
     outer = {"idx", "wte", "wpe", "h.0", "h.1", "h.2", "ln_f", "lm_head"}
-    whole = [stage for stage in stages(GPT(TINY), IDS) if stage.name in outer]
-    assert stages(skeleton(TINY), IDS) == whole
+    whole = [stage for stage in module_shapes(GPT(TINY), IDS) if stage.name in outer]
+    assert module_shapes(skeleton(TINY), IDS) == whole
     assert {stage.name for stage in whole} == outer
 
 
@@ -43,9 +50,9 @@ def test_the_skeleton_has_the_parameters_that_are_counted(tie_weights: bool) -> 
     assert count_parameters(config, skeleton=True) == sum(p.numel() for p in skeleton(config).parameters())
 
 
-def test_stages_are_the_shapes_of_the_pass_in_order_and_leave_no_trace() -> None:
+def test_module_shapes_are_those_of_the_pass_in_order_and_leave_no_hook() -> None:
     model = GPT(replace(TINY, n_ff=30))
-    seen = {stage.name: stage.shape for stage in stages(model, IDS)}
+    seen = {stage.name: stage.shape for stage in module_shapes(model, IDS)}
     assert next(iter(seen)) == "idx"
     assert list(seen)[-1] == "lm_head"
     assert seen["idx"] == (1, 5)
@@ -57,17 +64,17 @@ def test_stages_are_the_shapes_of_the_pass_in_order_and_leave_no_trace() -> None
 
 
 def test_memory_is_that_of_the_tensors_a_document_keeps(byte_tokenizer: Tokenizer) -> None:
-    with Workshop().model(TINY, byte_tokenizer) as loaded:
+    with RandomModels().model(TINY, byte_tokenizer) as loaded:
         document = Generation(loaded, [97] * TINY.block_size)
         document.read()
-        assert run_bytes(TINY) == sum(weight.nbytes for weight in loaded.model.parameters()) + document.n_bytes
+        assert memory_bytes(TINY) == sum(weight.nbytes for weight in loaded.model.parameters()) + document.n_bytes
 
 
 def test_the_same_seed_gives_the_same_weights_and_leaves_torch_s_numbers_alone(byte_tokenizer: Tokenizer) -> None:
     state = torch.random.get_rng_state()
     weights = []
     for seed in (0, 0, 1):
-        with Workshop().model(TINY, byte_tokenizer, seed=seed) as loaded:
+        with RandomModels().model(TINY, byte_tokenizer, seed=seed) as loaded:
             weights.append(loaded.model.wte.weight)
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
@@ -77,8 +84,8 @@ def test_the_same_seed_gives_the_same_weights_and_leaves_torch_s_numbers_alone(b
 @pytest.mark.parametrize("bare", [False, True])
 def test_a_model_of_any_vocabulary_writes(byte_tokenizer: Tokenizer, bare: bool) -> None:
     for size in (257, 259, 261, 1000):
-        vocabulary = vocabulary_of(size, byte_tokenizer)
-        with Workshop().model(replace(TINY, vocab_size=size), vocabulary, skeleton_only=bare) as loaded:
+        vocabulary = resize_vocabulary(byte_tokenizer, size)
+        with RandomModels().model(replace(TINY, vocab_size=size), vocabulary, skeleton_only=bare) as loaded:
             steps = list(Generation(loaded, "the the").steps(SamplingParams(seed=1), 5))
             assert 1 <= len(steps) <= 5
             assert all(0 <= step.token_id < size for step in steps)
@@ -87,7 +94,7 @@ def test_a_model_of_any_vocabulary_writes(byte_tokenizer: Tokenizer, bare: bool)
 @pytest.mark.parametrize("size", [257, 258, 260, 261, 262, 5000])
 def test_a_vocabulary_of_another_size_still_spells_every_text(byte_tokenizer: Tokenizer, size: int) -> None:
     text = "the end of \U0001f9c0, the \x00"
-    vocabulary = vocabulary_of(size, byte_tokenizer)
+    vocabulary = resize_vocabulary(byte_tokenizer, size)
     ids = vocabulary.encode(text)
     assert vocabulary.n_vocab == size
     assert vocabulary.decode(ids) == text
@@ -101,7 +108,7 @@ def test_a_vocabulary_of_another_size_still_spells_every_text(byte_tokenizer: To
 def test_a_shorter_vocabulary_has_the_first_tokens_of_the_longer_one() -> None:
     longer = load_vocabulary(BUNDLED / "vocab.tiktoken")
     text = "Once upon a time, there was a little girl"
-    ids = vocabulary_of(400, longer).encode(text)
+    ids = resize_vocabulary(longer, 400).encode(text)
     assert max(ids) < 399
     assert b"".join(map(longer.token_bytes, ids)) == text.encode()
     assert len(longer.encode(text)) < len(ids) < len(text)
@@ -109,7 +116,7 @@ def test_a_shorter_vocabulary_has_the_first_tokens_of_the_longer_one() -> None:
 
 @pytest.mark.parametrize("size", [1, 9, 100])
 def test_plain_ids_are_as_many_as_are_wanted(size: int) -> None:
-    vocabulary = vocabulary_of(size, PlainIds(61))
+    vocabulary = resize_vocabulary(PlainIds(61), size)
     assert vocabulary.encode(f"0 {size - 1}") == [0, size - 1]
     with pytest.raises(ValueError, match="does not exist"):
         vocabulary.encode(str(size))
@@ -117,30 +124,30 @@ def test_plain_ids_are_as_many_as_are_wanted(size: int) -> None:
 
 def test_what_cannot_be_cut_is_refused(byte_tokenizer: Tokenizer) -> None:
     with pytest.raises(ValueError, match="at least 257 tokens"):
-        vocabulary_of(256, byte_tokenizer)
+        resize_vocabulary(byte_tokenizer, 256)
     with pytest.raises(ValueError, match="cannot be cut to 2"):
-        vocabulary_of(2, Characters(["a", "b", "c"]))
+        resize_vocabulary(Characters(["a", "b", "c"]), 2)
 
 
 def test_a_shape_over_the_budget_is_refused_with_what_it_would_need(byte_tokenizer: Tokenizer) -> None:
-    workshop = Workshop(budget=10 * 2**20)
+    models = RandomModels(10 * 2**20)
     large = GPTConfig(n_layer=1, n_embd=48, vocab_size=50257)
     with (
         pytest.raises(ValueError, match=r"needs 10\.\d MiB of memory: the limit is 10\.0 MiB"),
-        workshop.model(large, byte_tokenizer),
+        models.model(large, byte_tokenizer),
     ):
         pass
 
 
 def test_the_budget_is_shared_and_given_back(byte_tokenizer: Tokenizer) -> None:
-    workshop = Workshop(budget=run_bytes(TINY) * 3 // 2)
+    models = RandomModels(memory_bytes(TINY) * 3 // 2)
     with (
-        workshop.model(TINY, byte_tokenizer),
-        pytest.raises(NoRoom, match="try again later"),
-        workshop.model(TINY, byte_tokenizer),
+        models.model(TINY, byte_tokenizer),
+        pytest.raises(MemoryInUse, match="try again later"),
+        models.model(TINY, byte_tokenizer),
     ):
         pass
-    with pytest.raises(RuntimeError, match="gone"), workshop.model(TINY, byte_tokenizer):
+    with pytest.raises(RuntimeError, match="gone"), models.model(TINY, byte_tokenizer):
         raise RuntimeError("gone")
-    with workshop.model(TINY, byte_tokenizer) as loaded:
+    with models.model(TINY, byte_tokenizer) as loaded:
         assert loaded.model.config == TINY

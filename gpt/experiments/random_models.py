@@ -1,0 +1,162 @@
+"""Models with random weights of any shape, within a memory budget; and the skeleton of a model without its blocks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from gpt.checks import check_token_id
+from gpt.config import GPTConfig
+from gpt.errors import GPTError
+from gpt.experiments.shapes import cache_numbers, count_parameters
+from gpt.model import GPT, ForwardContext
+from gpt.models.checkpoints.bpe_files import bpe_tokenizer
+from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.loading import LoadedModel
+from gpt.models.memory import format_bytes, free_memory
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
+
+MAX_MEMORY_BYTES = 2**30  # of all random models in use at the same time
+
+
+class MemoryInUse(GPTError):
+    """The model fits the budget, but not beside those in use now."""
+
+
+@dataclass(frozen=True)
+class ModuleShape:
+    """The name of a module, and the shape of its output in one forward pass."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+class IdentityBlock(nn.Module):
+    """Replaces a block; returns its input."""
+
+    def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
+        return x
+
+
+class PaddedVocabulary:
+    """A vocabulary with additional ids; no text is encoded to them, and id 4096 is decoded to "<4096>"."""
+
+    def __init__(self, inner: Vocabulary, n_vocab: int) -> None:
+        self.inner, self.n_vocab, self.eot_id = inner, n_vocab, inner.eot_id
+
+    def encode(self, text: str) -> list[int]:
+        return self.inner.encode(text)
+
+    def decode(self, ids: list[int]) -> str:
+        return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
+
+    def token_bytes(self, token_id: int) -> bytes:
+        check_token_id(token_id, self.n_vocab)
+        return self.inner.token_bytes(token_id) if token_id < self.inner.n_vocab else f"<{token_id}>".encode()
+
+
+def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
+    """Memory for a model in float32 and one document of a full context: weights, KV cache with queries, final states.
+
+    A skeleton has no cache.
+    """
+    cache = 0 if skeleton else cache_numbers(config) * 3 // 2 * config.block_size
+    states = config.block_size * config.n_embd
+    return 4 * (count_parameters(config, skeleton=skeleton) + cache + states)
+
+
+def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
+    """A GPT of random weights whose blocks and final norm are replaced by identity: embedding, then head.
+
+    All shapes are those of the whole model. generator: as of GPT.
+    """
+    model = GPT(replace(config, n_layer=1), generator=generator)
+    model.config = config
+    model.h = nn.ModuleList(IdentityBlock() for _ in range(config.n_layer))
+    model.ln_f = nn.Identity()  # type: ignore[assignment]
+    return model
+
+
+def skeleton_of(model: GPT) -> GPT:
+    """The skeleton of a model, with the model's own embeddings and head, which both share."""
+    with torch.device("meta"):  # only the modules without weights are kept
+        made = skeleton(model.config)
+    made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
+    return made.eval()
+
+
+def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
+    """A vocabulary of exactly `size` tokens, from another one.
+
+    A larger one has additional ids without text. A smaller one has the first tokens and end-of-text: byte-pair
+    encoding merges each token from earlier ones. Raises ValueError if the smaller one could not encode every text.
+    """
+    if size == vocabulary.n_vocab:
+        return vocabulary
+    if isinstance(vocabulary, PlainIds):
+        return PlainIds(size)
+    if size > vocabulary.n_vocab:
+        return PaddedVocabulary(vocabulary, size)
+    if not isinstance(vocabulary, Tokenizer):
+        raise GPTError("experiment.vocabulary_not_bytes", n=vocabulary.n_vocab, size=size)
+    if size < 257:
+        raise GPTError("experiment.vocabulary_size", size=size)
+    ranks = {token: rank for token, rank in vocabulary.encoding._mergeable_ranks.items() if rank < size - 1}
+    return bpe_tokenizer(ranks, {END_OF_TEXT: size - 1}, size)
+
+
+@torch.inference_mode()
+def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
+    """The output shapes of a forward pass in order: ids, embeddings, the linear layers of the first block, all blocks,
+    final norm, logits. The model gets hooks for the pass, so nobody else may use it."""
+    idx = torch.tensor([list(ids)], device=model.device)
+    found = [ModuleShape("idx", tuple(idx.shape))]
+    inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_fc", "h.0.mlp.c_proj")
+    handles = [
+        module.register_forward_hook(lambda _, __, out, name=name: found.append(ModuleShape(name, tuple(out.shape))))
+        for name, module in model.named_modules()
+        if name in inside or (name.count(".") < 2 and name not in ("", "h", "drop"))
+    ]
+    try:
+        model(idx)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+class RandomModels:
+    """Makes models with random weights, within a memory budget for all that are in use at the same time."""
+
+    def __init__(self, max_memory_bytes: int = MAX_MEMORY_BYTES) -> None:
+        self.max_memory_bytes = max_memory_bytes
+        self._used_bytes = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def model(
+        self, config: GPTConfig, vocabulary: Vocabulary, *, skeleton_only: bool = False, seed: int = 0
+    ) -> Iterator[LoadedModel]:
+        """`with models.model(config, vocabulary) as loaded`; the same seed gives the same weights.
+
+        Raises MemoryInUse if it does not fit now, another ValueError if it exceeds the budget.
+        """
+        need = memory_bytes(config, skeleton=skeleton_only)
+        if need > self.max_memory_bytes:
+            raise GPTError("memory.shape_limit", need=format_bytes(need), limit=format_bytes(self.max_memory_bytes))
+        with self._lock:
+            if need > min(self.max_memory_bytes - self._used_bytes, free_memory()):
+                raise MemoryInUse("memory.shape_in_use", need=format_bytes(need))
+            self._used_bytes += need
+        try:
+            make = skeleton if skeleton_only else GPT
+            model = make(config, generator=torch.Generator().manual_seed(seed))
+            yield LoadedModel("random", model.eval(), vocabulary, torch.device("cpu"), "fp32")
+        finally:
+            with self._lock:
+                self._used_bytes -= need

@@ -1,0 +1,53 @@
+"""Untrained models: their predictions and the norms of their residual stream."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gpt.config import GPTConfig
+from gpt.experiments.initialisation import initial_prediction, model_norms, residual_norms
+from gpt.model import GPT
+from gpt.trace import Trace
+
+TEXT = [5, 1, 60, 8, 8, 30, 2]
+SMALL = GPTConfig(vocab_size=500, block_size=64, n_layer=12, n_head=4, n_embd=64)
+
+
+def test_a_fresh_model_is_as_good_as_a_guess() -> None:
+    first = initial_prediction(SMALL)
+    assert first.uniform_loss == math.log(500)
+    assert first.loss == pytest.approx(first.uniform_loss, abs=0.05)
+    assert first.logits.shape == (500,)
+    assert first.logits_std == pytest.approx(0.02 * math.sqrt(64), rel=0.3)  # normed states times rows of N(0, 0.02)
+
+
+def test_large_first_weights_are_worse_than_a_guess() -> None:
+    assert initial_prediction(SMALL, std=0.2).loss > math.log(500) + 0.5
+    assert initial_prediction(SMALL, std=0.0).loss == pytest.approx(math.log(500))
+    with pytest.raises(ValueError, match="std must be a number of at least 0, not -1"):
+        initial_prediction(SMALL, std=-1)
+
+
+def test_the_scaling_keeps_the_residual_stream_from_growing() -> None:
+    norms = residual_norms(SMALL)
+    assert len(norms.scaled) == len(norms.unscaled) == 13
+    assert norms.scaled[0] == norms.unscaled[0] == pytest.approx(0.02 * math.sqrt(2 * 64), rel=0.05)
+    grown = [math.sqrt(row[-1] ** 2 - row[0] ** 2) for row in (norms.scaled, norms.unscaled)]
+    assert grown[1] / grown[0] == pytest.approx(math.sqrt(2 * 12), rel=0.25)  # each branch is that much longer
+
+
+def test_norms_of_a_running_model_are_those_of_its_trace(model: GPT) -> None:
+    trace = Trace()
+    model(torch.tensor([TEXT]), trace=trace)
+    norms = model_norms(model, TEXT)
+    assert norms[0] == pytest.approx(trace.layers[0].resid_pre[0].norm(dim=1).mean().item())
+    assert norms[2] == pytest.approx(trace.layers[2].resid_pre[0].norm(dim=1).mean().item())
+    assert norms[3] == pytest.approx(trace.layers[2].resid_post[0].norm(dim=1).mean().item())
+
+
+def test_one_seed_is_one_model() -> None:
+    assert torch.equal(initial_prediction(SMALL, seed=1).logits, initial_prediction(SMALL, seed=1).logits)
+    assert initial_prediction(SMALL, seed=1).loss != initial_prediction(SMALL, seed=2).loss

@@ -1,0 +1,71 @@
+"""Layer normalisation: the numbers that the curriculum printed, and torch's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from gpt.config import GPTConfig
+from gpt.experiments.normalisation import linear_relu_rows, norm_input, normalise
+from gpt.model import GPT
+from gpt.trace import Trace
+
+ROUNDED = {"atol": 5e-5, "rtol": 0}  # printed with four digits
+
+
+def test_the_curriculums_rows_and_their_moments() -> None:
+    done = normalise(linear_relu_rows())
+    rows = [[0.2260, 0.3470, 0, 0.2216, 0, 0], [0.2133, 0.2394, 0, 0.5198, 0.3297, 0]]
+    assert_close(done.before, torch.tensor(rows), **ROUNDED)
+    assert_close(done.mean, torch.tensor([0.1324, 0.2170]), **ROUNDED)
+    assert_close(done.unbiased_variance, torch.tensor([0.0231, 0.0398]), **ROUNDED)
+    assert_close(done.variance, done.unbiased_variance * 5 / 6)  # six numbers a row
+
+
+def test_normalised_rows_equal_torchs_layer_norm() -> None:
+    rows, scale, shift = torch.randn(4, 7) * 3 + 1, torch.randn(7), torch.randn(7)
+    done = normalise(rows, scale=scale, shift=shift, eps=1e-3)
+    assert_close(done.after, nn.functional.layer_norm(rows, (7,), scale, shift, 1e-3))
+    assert_close(done.standard, nn.functional.layer_norm(rows, (7,), None, None, 1e-3))
+    assert_close(normalise(rows, scale=2.0, shift=-1.0).after, normalise(rows).standard * 2 - 1)
+
+
+def test_a_row_of_equal_numbers_becomes_zero() -> None:
+    assert normalise(torch.full((1, 4), 3.0)).after.tolist() == [[0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "eps", "said"),
+    [(torch.ones(2, 1), 1e-5, r"C of at least 2, not \(2, 1\)"), (torch.ones(2, 3), 0.0, "eps must be above 0, not 0")],
+)
+def test_rows_that_cannot_be_normalised_are_refused(rows: torch.Tensor, eps: float, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        normalise(rows, eps=eps)
+
+
+@pytest.mark.parametrize("layer", [0, 2])
+def test_what_a_models_norms_read_leads_to_what_they_gave(model: GPT, layer: int) -> None:
+    ids, trace = [5, 1, 60, 8], Trace()
+    seen: dict[str, torch.Tensor] = {}
+    for name in ("ln_1", "ln_2"):
+        module = getattr(model.h[layer], name)
+        module.register_forward_hook(lambda _, __, out, name=name: seen.update({name: out[0]}))
+    with torch.inference_mode():
+        model(torch.tensor([ids]), trace=trace)
+    seen["ln_f"] = trace.final_norm[0]
+    for name, expected in seen.items():
+        read = norm_input(model, ids, name, layer)
+        done = normalise(read.rows, scale=read.scale, shift=read.shift, eps=read.eps)
+        assert_close(done.after, expected, atol=1e-5, rtol=0)
+
+
+def test_a_norm_without_bias_shifts_by_nothing() -> None:
+    model = GPT(GPTConfig(vocab_size=11, block_size=8, n_layer=1, n_head=1, n_embd=4, bias=False))
+    assert norm_input(model, [1, 2], "ln_f").shift.tolist() == [0, 0, 0, 0]
+
+
+def test_a_layer_that_the_model_does_not_have_is_refused(model: GPT) -> None:
+    with pytest.raises(ValueError, match="layer 3 does not exist"):
+        norm_input(model, [1], "ln_1", 3)

@@ -1,0 +1,59 @@
+"""Positions beyond those that were trained."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gpt.config import Position
+from gpt.experiments.positions import Extrapolation, rotary_closeness, train_extrapolation
+
+
+def extrapolation(position: Position, **options: int) -> Extrapolation:
+    """The losses after all updates."""
+    *_, last = train_extrapolation(position, tests=1, **options)
+    return last
+
+
+def test_learned_positions_end_where_training_ended() -> None:
+    learned, rotary = (
+        extrapolation(position, trained_length=16, tested_length=32, steps=100) for position in ("learned", "rotary")
+    )
+    assert len(learned.by_position) == 32
+    assert learned.inside < 1.0 < learned.beyond  # ln(8) = 2.08 knows nothing, 0.47 knows the rule
+    assert rotary.inside < 1.0
+    assert rotary.beyond < learned.beyond - 0.5
+
+
+def test_losses_before_the_end_do_not_change_those_at_the_end() -> None:
+    options = {"trained_length": 9, "tested_length": 12, "steps": 4}
+    first, last = train_extrapolation("rotary", tests=2, **options)
+    assert (first.steps, last.steps) == (2, 4)
+    assert last == extrapolation("rotary", **options)
+
+
+def test_one_seed_is_one_extrapolation() -> None:
+    one, same, other = (extrapolation("rotary", tested_length=40, steps=2, seed=seed) for seed in (1, 1, 2))
+    assert one == same != other
+
+
+@pytest.mark.parametrize(
+    ("position", "lengths", "said"),
+    [
+        ("none", (32, 96), "position must be one of learned, rotary, not 'none'"),
+        ("rotary", (32, 32), "below tested_length, not 32 and 32"),
+    ],
+)
+def test_what_cannot_be_extrapolated_is_refused(position: str, lengths: tuple[int, int], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        extrapolation(position, trained_length=lengths[0], tested_length=lengths[1])
+
+
+def test_rotary_closeness_depends_on_the_distance_alone() -> None:
+    """q at m and k at n give cos((m - n) speed), summed over the pairs, as complex numbers do."""
+    closeness = rotary_closeness(8, torch.arange(5))
+    speeds = [10000 ** (-2 * i / 8) for i in range(4)]
+    by_hand = [sum(math.cos(d * speed) for speed in speeds) / 4 for d in range(5)]
+    assert closeness.tolist() == pytest.approx(by_hand, abs=1e-6)
