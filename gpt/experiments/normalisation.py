@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from gpt.analysis.tracing import trace_text
 from gpt.checks import check_layer
 from gpt.errors import GPTError
 from gpt.experiments.linear import linear
-from gpt.model import GPT
+from gpt.model import GPT, LayerNorm
 
 Norm = Literal["ln_1", "ln_2", "ln_f"]
 
@@ -76,11 +76,8 @@ def norm_input(model: GPT, ids: Sequence[int], norm: Norm, layer: int = 0) -> No
     check_layer(layer, model.config.n_layer)
     trace = trace_text(model, ids)
     activations = trace.layers[layer]
-    module, rows = {
-        "ln_1": (model.h[layer].ln_1, activations.resid_pre),
-        "ln_2": (model.h[layer].ln_2, activations.resid_mid),
-        "ln_f": (model.ln_f, trace.layers[-1].resid_post),
-    }[norm]
+    rows = {"ln_1": activations.resid_pre, "ln_2": activations.resid_mid, "ln_f": trace.layers[-1].resid_post}[norm]
+    module = cast(LayerNorm, model.get_submodule("ln_f" if norm == "ln_f" else f"h.{layer}.{norm}"))
     scale = module.weight.detach()
     shift = torch.zeros_like(scale) if module.bias is None else module.bias.detach()
     return NormInput(rows[0], scale, shift, module.eps)

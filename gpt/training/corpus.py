@@ -1,4 +1,4 @@
-"""From a file of stories to batches of token ids: splitting, the vocabulary, the rows of an epoch."""
+"""Stories from a file: reading, splitting, the vocabulary, and batches of token ids."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load
 
 
 def read_stories(path: Path | str) -> list[str]:
-    """The documents of a UTF-8 file, each followed by a line <|endoftext|>; stripped, empty ones left out.
+    """The stories of a UTF-8 file, separated by <|endoftext|>, stripped and not empty.
 
-    A file without that line is one document. Raises ValueError for a file that cannot be used.
+    Raises ValueError for a file that cannot be read or has no text.
     """
     path = Path(path)
     if not path.is_file():
@@ -33,9 +33,9 @@ def read_stories(path: Path | str) -> list[str]:
 
 
 def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list[str], list[str]]:
-    """Shuffle, then hold back a share for validation: (training, validation), at least one story each.
+    """Shuffle, and hold back a share for validation: (training, validation), at least one story each.
 
-    Of a single story the end is held back, at least a character.
+    Of a single story the end is held back, at least one character.
     """
     if len(stories) == 1:
         cut = min(max(1, int(len(stories[0]) * (1 - held_back))), len(stories[0]) - 1)
@@ -46,15 +46,15 @@ def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list
 
 
 def fingerprint(stories: list[str]) -> str:
-    """SHA-256 of the documents in their order: the same for the same text."""
+    """SHA-256 of the stories in their order."""
     return hashlib.sha256(END_OF_TEXT.join(stories).encode()).hexdigest()
 
 
 def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
-    """Byte-level BPE with GPT-2's word pattern: {bytes of a token: id}, vocab_size - 1 of them.
+    """Train byte-level BPE with GPT-2's word pattern: {bytes of a token: id} of vocab_size - 1 tokens.
 
-    The last id is left for end-of-text. Fewer come back where the text has no more pairs to merge. Needs the
-    tokenizers package (arXiv 1508.07909 describes the method).
+    The last id is left for end-of-text. There are fewer if the text has no more pairs to merge. Source: Sennrich et
+    al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
     """
     if vocab_size < 257:
         raise GPTError("training.vocabulary_size", n=vocab_size)
@@ -69,13 +69,13 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - 1, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
-    bpe.train_from_iterator(stories, trainer)  # ties are broken by id: the same text gives the same tokens
+    bpe.train_from_iterator(stories, trainer)  # ties by id: the same text gives the same tokens
     byte_of = {char: byte for byte, char in enumerate(_byte_alphabet())}
     return {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
 
 
 def learn_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
-    """A vocabulary trained on these stories, read back from the format that it is kept in."""
+    """A vocabulary trained on stories, read back from its file format."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.tiktoken"
         save_vocabulary(train_vocabulary(stories, vocab_size), path)
@@ -83,14 +83,14 @@ def learn_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
 
 
 def _byte_alphabet() -> list[str]:
-    """The printable character that GPT-2's byte-level BPE writes for each byte (its released encoder.py)."""
+    """The printable character for each byte in GPT-2's byte-level BPE (its released encoder.py)."""
     printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
 
 
 def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, part: str) -> list[np.ndarray]:
-    """Each story's ids after end-of-text, int32. `part` names the text in the ValueError if it is too short."""
+    """The int32 ids of each story, after end-of-text. Raises ValueError, naming the `part`, if they are too few."""
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
     if n_tokens <= block_size:
@@ -99,12 +99,12 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
 
 
 class Rows:
-    """The rows of an epoch: block_size + 1 ids each, cut so that most start where a story starts.
+    """Training rows of block_size + 1 ids, most of which start at the start of a story.
 
-    The stories of an epoch stand in a new order, each after its end-of-text token. A row starts at a
-    story and runs on into the next; the one cut off at its end starts a row of its own; a story longer
-    than a row goes on after half a context, as in evaluation. So that a prompt need not begin with
-    end-of-text, a quarter of the rows leave it out and a tenth start somewhere inside their story.
+    An epoch shuffles the stories, each after its end-of-text token, and concatenates them. A row starts at a story
+    and continues into the next ones; the story that is cut off at its end starts the next row. A story longer than a
+    row continues in rows that start half a context apart, as in evaluation. So that prompts need not begin with
+    end-of-text, a quarter of the rows leave it out and a tenth start inside their story.
     Raises ValueError if the text is shorter than one row.
     """
 
@@ -113,7 +113,7 @@ class Rows:
         self.block_size, self.seed = block_size, seed
 
     def epoch(self, number: int) -> np.ndarray:
-        """All rows of one epoch in a random order, (rows, block_size + 1); the same for the same seed."""
+        """(n, block_size + 1): all rows of one epoch in random order, the same for the same seed."""
         rng = np.random.default_rng([self.seed, number])
         order = rng.permutation(len(self.documents))
         stream = np.concatenate([self.documents[i] for i in order])
@@ -122,7 +122,7 @@ class Rows:
         begin = 0
         for i in order:
             end = begin + len(self.documents[i])
-            if not starts or end > starts[-1] + width:  # not whole in the row before
+            if not starts or end > starts[-1] + width:  # cut off in the row before
                 starts.append(begin)
                 while end > starts[-1] + width:
                     starts.append(starts[-1] + self.block_size // 2)
@@ -135,7 +135,7 @@ class Rows:
         return stream[rng.permutation(at)[:, None] + np.arange(width)]
 
     def batches(self, batch_size: int, start: int = 0) -> Iterator[np.ndarray]:
-        """Batches (batch_size, block_size + 1) without end, from batch number `start` on."""
+        """Endless batches (batch_size, block_size + 1), from batch number `start` on."""
         done, number, rest = 0, 0, np.empty((0, self.block_size + 1), dtype=np.int32)
         while True:
             rest = np.concatenate([rest, self.epoch(number)])

@@ -1,4 +1,4 @@
-"""How good a model is: nats per token, bits per byte, and what it writes."""
+"""The loss of a model on stories, in nats per token and bits per byte, and samples of its text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class Score:
-    """Totals over some texts: -log p of every token, in nats; how many tokens; how many UTF-8 bytes."""
+    """Totals over some texts: -log p of the tokens in nats, and the numbers of tokens and of UTF-8 bytes."""
 
     nats: float
     n_tokens: int
@@ -31,7 +31,7 @@ class Score:
 
     @property
     def perplexity(self) -> float:
-        """exp(loss): as unsure as a fair choice among this many tokens."""
+        """exp(loss): a uniform choice among this many tokens has the same loss."""
         return math.exp(self.loss)
 
     @property
@@ -41,10 +41,10 @@ class Score:
 
 
 def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[tuple[list[int], list[int]]]:
-    """(inputs, targets) that count each id after the first once; targets already counted are -100.
+    """Windows (inputs, targets) of a text; every id but the first is a target once, elsewhere it is -100.
 
-    The first window is one context long; each later one starts `stride` further on, so that every id is predicted
-    from more than block_size - stride others wherever that much text stands before it. None is half a context.
+    Windows have block_size ids and start `stride` after one another, so that every target has at least
+    block_size - stride ids before it, or the whole text before it. stride: None is half a context.
     """
     stride = max(1, block_size // 2) if stride is None else stride
     pairs: list[tuple[list[int], list[int]]] = []
@@ -61,7 +61,7 @@ def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[
 
 @torch.inference_mode()
 def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batch_size: int = 16) -> Score:
-    """Score each story on its own, given the end-of-text token before it. The model is in evaluation mode.
+    """Score stories separately, each after an end-of-text token. The model must be in evaluation mode.
 
     Raises ValueError for a vocabulary without an end-of-text token.
     """
@@ -70,7 +70,7 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
     device = model.device
     documents = [[tokenizer.eot_id, *tokenizer.encode(story)] for story in stories]
     pairs = [pair for ids in documents for pair in windows(ids, model.config.block_size)]
-    pairs.sort(key=lambda pair: len(pair[0]))  # equal lengths together: little padding
+    pairs.sort(key=lambda pair: len(pair[0]))  # equal lengths in a batch need little padding
     nats = 0.0
     for at in range(0, len(pairs), batch_size):
         batch = pairs[at : at + batch_size]
@@ -84,7 +84,7 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
 
 
 def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:
-    """The prompt, cut to half a context, and how the model goes on."""
+    """The prompt, cut to half a context, and the model's continuation."""
     ids = loaded.tokenizer.encode(prompt)[: loaded.model.config.block_size // 2]
     params = SamplingParams(temperature=temperature, seed=seed)
     return loaded.tokenizer.decode(ids) + "".join(step.text for step in generate(loaded, ids, params, max_new_tokens))

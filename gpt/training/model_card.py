@@ -1,4 +1,4 @@
-"""The README.md beside trained weights: what they are made of, how, how good they are, and what they cannot do."""
+"""The model card of a training run: data, scores, recipe, samples and limits."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PROMPT, N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = "Once upon a time", 10, 150, 0.8
 
 @dataclass(frozen=True)
 class CardText:
-    """What a card says that no file knows.
+    """What the card says that is not in the run's folder.
 
-    data: what the text is, in Markdown. hardware: what it was trained on. dataset: the text's id on the hub.
-    license: of the weights, as the hub spells it.
+    data: description of the text in Markdown. dataset: its id on the hub. license: of the weights, in the hub's
+    spelling.
     """
 
     data: str = "Not described."
@@ -42,7 +42,7 @@ def write_card(
 ) -> Score:
     """Write README.md and curve.png beside the best weights of a run; returns their score on the held-back stories.
 
-    The weights are measured as they were saved: read back from half precision, computed in float32.
+    The weights are scored as they were saved: in half precision, computed in float32.
     Raises ValueError before the first evaluation.
     """
     if not folder.log():

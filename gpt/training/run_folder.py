@@ -1,10 +1,10 @@
-"""The folder of one training: what it knows, what it has learnt, and how it went.
+"""The folder of a training run.
 
 vocab.tiktoken   the vocabulary
-last.pt          everything needed to go on: weights, optimizers, step, recipe
-log.csv          a row per evaluation; curve.png is its picture
-samples.txt      what the model wrote at each evaluation
-best/            the model with the lowest held-back loss, as the program loads it
+last.pt          the state to resume from: weights, optimizers, step, recipe
+log.csv          a row per evaluation; curve.png is its plot
+samples.txt      texts of the model at each evaluation
+best/            the model with the lowest held-back loss, in our own layout
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import os
 import pickle
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ VOCABULARY = "vocab.tiktoken"
 
 @dataclass(frozen=True)
 class LogRow:
-    """One evaluation. Losses in nats per token, the training one a mean since the row before; rate: of the highest."""
+    """One evaluation. Losses are in nats per token, train_loss a mean since the last row; rate: factor of the recipe's."""
 
     step: int
     tokens: int
@@ -41,24 +40,23 @@ class LogRow:
 
 
 class RunFolder:
-    """Reads and writes the files of one run; each is replaced whole or not at all."""
+    """Reads and writes the files of one run; each is replaced atomically."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.best = self.path / "best"
 
     def check_free(self) -> None:
-        """Raise ValueError if the folder holds anything: nothing is ever overwritten."""
+        """Raise ValueError if the path exists and is not an empty folder."""
         if self.path.exists() and not self.path.is_dir():
             raise GPTError("training.out_is_file", path=self.path)
         if self.path.exists() and any(self.path.iterdir()):
             raise GPTError("training.out_not_empty", path=self.path)
 
     def begin(self, tokenizer: Tokenizer) -> None:
-        """Make the folder, with the vocabulary and an empty log."""
+        """Create the folder, with the vocabulary and an empty log."""
         self.path.mkdir(parents=True, exist_ok=True)
-        assert tokenizer.eot_id is not None  # the last id, which the file does not list
-        save_vocabulary({tokenizer.token_bytes(i): i for i in range(tokenizer.eot_id)}, self.path / VOCABULARY)
+        save_vocabulary({tokenizer.token_bytes(i): i for i in range(tokenizer.n_vocab - 1)}, self.path / VOCABULARY)
         self._write_log([])
 
     def tokenizer(self) -> Tokenizer:
@@ -66,7 +64,7 @@ class RunFolder:
         return load_vocabulary(self.path / VOCABULARY)
 
     def load(self) -> dict[str, Any]:
-        """What `save` wrote last. Raises ValueError if there is nothing, or nothing of ours."""
+        """The state that `save` wrote last. Raises ValueError if there is none or its file cannot be read."""
         path = self.path / "last.pt"
         if not path.is_file():
             raise GPTError("training.nothing_to_resume", path=self.path, file=path.name)
@@ -79,24 +77,24 @@ class RunFolder:
         return state
 
     def save(self, state: dict[str, Any]) -> None:
-        """Keep the state to go on from, in place of the one before."""
+        """Write the state to resume from."""
         part = self.path / "last.pt.part"
-        with part.open("wb") as file:  # torch opens a path by itself, and hides that a disk is full
+        with part.open("wb") as file:  # given a path, torch would hide that the disk is full
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
     def save_best(self, model: GPT) -> None:
-        """Keep the weights, in half precision, with the vocabulary."""
+        """Write the model in half precision, with its vocabulary."""
         save_model(self.best, model, self.path / VOCABULARY)
 
     def log(self) -> list[LogRow]:
         """The evaluations so far."""
-        types: dict[str, Callable[[str], Any]] = {"step": int, "tokens": int}
         with (self.path / "log.csv").open(newline="", encoding="utf-8") as file:
-            return [LogRow(**{k: types.get(k, float)(v) for k, v in row.items()}) for row in csv.DictReader(file)]
+            _, *rows = csv.reader(file)
+        return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]
 
     def add_to_log(self, row: LogRow) -> None:
-        """Add an evaluation; rows from its step on, left by a run that was killed before it saved, go."""
+        """Add an evaluation, and drop rows from its step on, which a run that was killed before it saved has left."""
         self._write_log([*(old for old in self.log() if old.step < row.step), row])
 
     def _write_log(self, rows: list[LogRow]) -> None:
@@ -108,12 +106,12 @@ class RunFolder:
         os.replace(part, self.path / "log.csv")
 
     def add_samples(self, step: int, texts: list[str]) -> None:
-        """Add what the model writes at this step."""
+        """Add texts of the model at a step."""
         with (self.path / "samples.txt").open("a", encoding="utf-8") as file:
             file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
 
     def draw_curve(self, path: Path | None = None) -> None:
-        """Draw the log into a PNG, curve.png: both losses over the tokens read, the best evaluation marked."""
+        """Plot the log as a PNG, by default curve.png: both losses over the tokens read, the best evaluation marked."""
         from matplotlib.figure import Figure
 
         rows = self.log()
