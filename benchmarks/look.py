@@ -3,7 +3,7 @@
     python benchmarks/look.py [--rounds 9] [--model NAME]
 
 Starts the app in this process and a headless Chromium beside it; the clock is the page's own, from the click to the
-second frame after the picture's sentence has changed. Beside it the time that the server computes.
+second frame after the picture's sentence has changed. Beside it the time that the server draws.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from playwright.sync_api import Page, sync_playwright
 
 from components.page import build_app, launch_options
-from components.tabs.inside import tab as inside
+from components.render import Renderer
+from components.state.session import Session
 
 CLICK = """([clicked, watched]) => new Promise((resolve, reject) => {
   const says = document.querySelector(watched);
@@ -73,15 +74,15 @@ def main() -> None:
     parser.add_argument("--model")
     given = parser.parse_args()
     computing: list[float] = []
-    plain = inside._show
+    plain = Renderer.frame
 
-    def timed(*arguments: object) -> object:
+    def timed(renderer: Renderer, session: Session) -> str | None:
         began = time.perf_counter()
-        update = plain(*arguments)
+        frame = plain(renderer, session)
         computing.append(1000 * (time.perf_counter() - began))
-        return update
+        return frame
 
-    inside._show = timed
+    Renderer.frame = timed
     app = build_app(**({"model": given.model} if given.model else {}))
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     with sync_playwright() as playwright:
@@ -97,7 +98,7 @@ def main() -> None:
             computing.clear()
             took = measure(page, places, watched, given.rounds)
             server = statistics.median(computing)
-            print(f"{part}, {what}: {statistics.median(took):.0f} ms, of them {server:.0f} ms computing", flush=True)
+            print(f"{part}, {what}: {statistics.median(took):.0f} ms, of them {server:.0f} ms drawing", flush=True)
         browser.close()
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
 

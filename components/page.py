@@ -23,7 +23,7 @@ from components.state.store import SessionStore
 from components.tabs.activations.tab import build_activations
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
-from components.tabs.inside.record import MEMORY
+from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.tab import build_text_loss
@@ -50,7 +50,11 @@ MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
 
 
 def build_app(
-    model: str = DEFAULT_MODEL, *, n_head: int | None = None, uploads: bool = False, visitor_memory: int = MEMORY
+    model: str = DEFAULT_MODEL,
+    *,
+    n_head: int | None = None,
+    uploads: bool = False,
+    visitor_memory: int = MAX_VISITOR_BYTES,
 ) -> gr.Blocks:
     """The whole page, opening with that model, which writes the example on the first screen.
 
@@ -72,8 +76,8 @@ def build_app(
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
                 parts, controls["playground"] = build_playground(words, events, frame, first, uploads=uploads)
             playground = Playground(frame, session, parts, events, controls["playground"])
-            with words.build(gr.Tab, {"label": "tab.inside"}, id="inside") as tab:
-                build_inside(words, tabs, tab, playground, visitor_memory)
+            with words.build(gr.Tab, {"label": "tab.inside"}, id="inside"):
+                _, controls["inside"] = build_inside(words, events, visitor_memory)
             with words.build(gr.Tab, {"label": "tab.why"}, id="why"):
                 controls["why"] = build_why(words, events)
             with words.build(gr.Tab, {"label": "tab.change"}, id="change"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -105,16 +105,25 @@ def open_tab(tab: str, session: Session) -> None:
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
-    """Compute what the open tab lacks, until it lacks nothing more."""
-    with session.analysing:
-        done: object = None
-        while True:
-            tab, wanted = renderer.wanted(session.snapshot())
-            if wanted is None or (tab, wanted) == done:
-                return
-            done = tab, wanted
-            yield from renderer.analyses[tab].run(session)
-            yield
+    """Compute what the open tab lacks, until it lacks nothing more. One event of a session does it at a time."""
+    done: Hashable = None
+    while session.analysing.acquire(blocking=False):
+        try:
+            while (missing := _missing(renderer, session)) not in (None, done):
+                done = missing
+                yield from renderer.analyses[missing[0]].run(session)
+                yield
+        finally:
+            session.analysing.release()
+        if _missing(renderer, session) in (None, done):  # else another event was turned away in between
+            return
+
+
+def _missing(renderer: Renderer, session: Session) -> tuple[str, Hashable] | None:
+    """The open tab and what it lacks; None for nothing."""
+    with session.lock.reading():
+        tab, wanted = renderer.wanted(session.snapshot())
+    return None if wanted is None else (tab, wanted)
 
 
 def miss_frame(session: Session) -> None:

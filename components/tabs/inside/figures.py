@@ -1,4 +1,4 @@
-"""Figures of the residual stream and the embeddings: numpy in, plotly Figure out, as components.figures.charts."""
+"""Figures of the residual stream and the embeddings: numpy in, plotly out, as components.figures.charts."""
 
 from __future__ import annotations
 
@@ -20,22 +20,11 @@ def share_bars(
     layer: int | None = None,
     layer_title: str = "layer",
     share_title: str = "share",
-) -> Figure:
-    """Shares of a whole, layer by layer, stacked; {what the legend says: (n_layer,)}, some of them perhaps negative.
-
-    layer: the selected one, framed.
-    """
-    return Figure(share_bars_content(shares, layer=layer, layer_title=layer_title, share_title=share_title))
-
-
-def share_bars_content(
-    shares: Mapping[str, np.ndarray],
-    *,
-    layer: int | None = None,
-    layer_title: str = "layer",
-    share_title: str = "share",
 ) -> dict[str, Any]:
-    """What `share_bars` is made of, not checked by plotly."""
+    """Shares of a whole, layer by layer, stacked; {name in the legend: (n_layer,)}, some of them perhaps negative.
+
+    layer: the selected one, framed. Not checked by plotly.
+    """
     hues = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # as the lengths have them
     data = []
     for (name, values), hue in zip(shares.items(), hues, strict=True):
@@ -58,8 +47,9 @@ def share_bars_content(
     return {"data": data, "layout": layout}
 
 
-def closeness_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) -> Figure:
-    """Horizontal bars of cosines, the closest on top. Raises ValueError where labels and cosines differ in number."""
+def cosine_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) -> Figure:
+    """Horizontal bars of cosine similarities, the first on top. Raises ValueError where labels and cosines differ in
+    number."""
     if len(labels) != len(cosines):
         raise ValueError(f"{len(cosines)} cosines need as many labels, not {len(labels)}")
     rows = np.arange(len(labels))
@@ -82,7 +72,7 @@ def closeness_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) ->
 
 
 def similarity_heatmap(cosines: np.ndarray, places: np.ndarray, *, title: str, value: str) -> Figure:
-    """Cosines (n, n) between the rows at `places` (n,), the first on top."""
+    """Cosine similarities (n, n) of the rows at `places` (n,), the first on top."""
     cells = {"type": "heatmap", "z": np.asarray(cosines, np.float32), "x": places, "y": places, "zmin": -1, "zmax": 1}
     bar = {"thickness": 8, "len": 0.5, "outlinewidth": 0, "tickvals": [-1, 0, 1]}
     cells |= {"colorscale": colorscale(DIVERGING), "colorbar": bar}

@@ -1,0 +1,139 @@
+"""The analysis of the Inside tab: records the text as it grows, and computes what the open part needs besides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from components.render import Analysis
+from components.state.session import Session, Snapshot, Text
+from components.tabs.inside.components import InsideState
+from components.tabs.inside.head_overview import HeadOverview
+from components.tabs.inside.recording import Recording
+from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass
+from gpt.inference.products import matrix_numbers
+from gpt.inference.threads import threads_for
+
+LONG_PASS_WORK = 1e10  # multiplications; a longer pass is announced
+OVERVIEW_SECONDS = 0.2  # of one round
+ROLLOUT_SECONDS = 0.3  # of one round
+FOLLOWING_SECONDS = 0.4  # between two rounds while the text is being written
+REST = 3  # times what a round took: between two rounds at least, so that writing is not slowed down
+POLL_SECONDS = 0.02
+
+
+def analysis(max_bytes: int) -> Analysis:
+    """The analysis for a page whose visitors may each record so many bytes."""
+
+    def run(session: Session) -> Iterator[None]:
+        yield from record(session, max_bytes)
+
+    return Analysis(wanted, run)
+
+
+def wanted(s: Snapshot) -> Hashable:
+    """What is missing, named by what is there, so that it changes with every round and not with every token."""
+    text, state = s.text, s.state(InsideState)
+    if text is None or text.n_read == 0:
+        return None
+    recording = state.recording
+    if recording is None or not recording.is_complete(text):
+        return "recording", text.document.key, recording
+    return _missing(s, state, recording)
+
+
+def record(session: Session, max_bytes: int) -> Iterator[None]:
+    """One round: bring the recording up to date, and compute one portion of what the open part needs."""
+    with session.lock.reading():
+        s = session.snapshot()
+    text, began = s.text, time.perf_counter()
+    if text is None or text.n_read == 0:
+        return
+    recording = _beginning(session, text, max_bytes)
+    n_new = recording.missing(text)
+    work = n_new * matrix_numbers(text.loaded.model)
+    if work > LONG_PASS_WORK:
+        session.change(InsideState, reading=n_new)
+        yield
+    try:
+        with threads_for(work + recording.config.n_embd * text.n_read**2):
+            recording = recording.extended(text.ids[: text.n_read])
+            results = _portion(s, session.state(InsideState), recording)
+        session.change(InsideState, recording=recording, **results)
+    finally:
+        session.change(InsideState, reading=0)
+    yield
+    if session.lock.streaming:
+        _rest(session, max(FOLLOWING_SECONDS, REST * (time.perf_counter() - began)))
+
+
+def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
+    """The recording to extend. No view may draw what the extension overwrites, and there are never two recordings in
+    memory."""
+    before = session.state(InsideState).recording
+    if before is None or before.document is not text.document:
+        nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace", "rollout"))
+        session.change(InsideState, windows=None, closer=None, **nothing)
+        return Recording.empty(text.document, max_bytes)
+    if not before.is_beginning(text):
+        session.change(InsideState, recording=replace(before, ids=()))
+    return before
+
+
+def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
+    """What the open part lacks of a complete recording; None for nothing."""
+    if state.part == "machine":
+        if state.overview is None or not state.overview.is_complete(recording):
+            return "overview", recording, state.overview
+        if shows_skeleton(s) and (state.skeleton is None or state.skeleton.recording is not recording):
+            return "skeleton", recording
+    elif state.part == "stream":
+        position = recorded_position(s, recording)
+        if state.position_trace is None or not state.position_trace.is_at(recording, position):
+            return "position", recording, position
+    elif state.part == "one_head" and state.attention_view == "rollout":
+        rollout = state.rollout
+        if rollout is None or rollout.recording is not recording or not rollout.is_complete:
+            return "rollout", recording, rollout
+    return None
+
+
+def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str, Any]:
+    """New fields of the state: a portion of what the open part needs of the recording."""
+    computed: dict[str, Any] = {}
+    if state.part == "machine":
+        overview = state.overview or HeadOverview.empty(recording.document)
+        computed["overview"] = overview.extended(recording, OVERVIEW_SECONDS)
+        if shows_skeleton(s):
+            computed["skeleton"] = SkeletonPass.of(recording)
+    elif state.part == "stream":
+        computed["position_trace"] = PositionTrace.of(recording, recorded_position(s, recording))
+    elif state.part == "one_head" and state.attention_view == "rollout":
+        rollout = state.rollout
+        if rollout is None or rollout.recording is not recording:
+            rollout = Rollout.of(recording)
+        computed["rollout"] = rollout.extended(ROLLOUT_SECONDS)
+    return computed
+
+
+def shows_skeleton(s: Snapshot) -> bool:
+    """Whether the skeleton takes the place of the whole model: it was chosen, and for this model."""
+    return s.text is not None and s.state(InsideState).skeleton_of == s.text.loaded.name
+
+
+def recorded_position(s: Snapshot, recording: Recording) -> int:
+    """The selected position, at most the last recorded one."""
+    return min(s.text.at(s.selection), recording.length - 1)
+
+
+def _rest(session: Session, seconds: float) -> None:
+    """Wait while the text is being written and nothing is selected."""
+
+    def looked_at() -> tuple[Any, ...]:
+        return session.tab, session.selection, session.state(InsideState)
+
+    before, until = looked_at(), time.perf_counter() + seconds
+    while time.perf_counter() < until and session.lock.streaming and looked_at() == before:
+        time.sleep(POLL_SECONDS)

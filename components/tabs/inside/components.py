@@ -1,0 +1,67 @@
+"""What the Inside tab consists of: its gradio components, and what it remembers of one visitor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import gradio as gr
+
+from components.tabs.inside.head_overview import HeadOverview
+from components.tabs.inside.recording import Recording
+from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass
+from components.tabs.inside.trace_file import TraceFile
+
+Part = Literal["machine", "one_head", "stream", "embeddings"]
+AttentionView = Literal["weights", "values", "without_first", "layer_mean", "mean", "rollout"]
+Model = Literal["whole", "skeleton"]
+
+
+@dataclass(frozen=True)
+class InsideState:
+    """What is open, what is selected, and what was computed of the text.
+
+    key: the position that is attended to, None for the one with the largest weight. windows: the first query and the
+    first key that One head showed at the last selection there. closer: the layer and head that the pointer rests on in
+    the overview. skeleton_of: the model whose skeleton takes the place of the whole model. reading: tokens that are
+    being read for the recording, where that takes long.
+    """
+
+    part: Part = "machine"
+    key: int | None = None
+    windows: tuple[int, int] | None = None
+    closer: tuple[int, int] | None = None
+    skeleton_of: str = ""
+    attention_view: AttentionView = "weights"
+    reading: int = 0
+    recording: Recording | None = None
+    overview: HeadOverview | None = None
+    skeleton: SkeletonPass | None = None
+    position_trace: PositionTrace | None = None
+    rollout: Rollout | None = None
+    trace_file: TraceFile | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of what was computed, about."""
+        flow = 0 if self.rollout is None else self.rollout.flow.nbytes
+        return flow + (0 if self.recording is None else self.recording.n_bytes)
+
+
+@dataclass(frozen=True)
+class InsideComponents:
+    """The gradio components of the tab. parts: the tabs within it."""
+
+    parts: gr.Tabs
+    model: gr.Radio
+    flow: gr.HTML
+    heads: gr.HTML
+    stages: gr.HTML
+    attention_view: gr.Dropdown
+    lines: gr.HTML
+    layers: gr.HTML
+    tokens: gr.HTML
+    norms: gr.HTML
+    shares: gr.HTML
+    save: gr.Button
+    file: gr.DownloadButton

@@ -1,0 +1,93 @@
+"""What the events of the Inside tab do to the session. What the browser sends may be anything."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from components.errors import PageError
+from components.state.session import Session, Text
+from components.tabs.inside.components import AttentionView, InsideState, Model, Part
+from components.tabs.inside.trace_file import TraceFile
+from components.tabs.inside.views.head_stages import window_starts
+
+
+def open_part(part: Part, session: Session) -> None:
+    """Show another part of the tab; only the open one is computed."""
+    session.change(InsideState, part=part)
+
+
+def select(session: Session, sent: dict[str, Any]) -> None:
+    """Select a position, layer or head that was clicked. Another position selects no key; a click that names one too
+    selects it."""
+    known = {name: sent[name] for name in ("position", "layer", "head") if type(sent.get(name)) is int}
+    if known and not session.select(**known):
+        return
+    key = sent.get("key")
+    if type(key) is int and key >= 0:
+        session.change(InsideState, key=key)
+    elif "position" in known:
+        session.change(InsideState, key=None)
+
+
+def select_pair(session: Session, sent: dict[str, Any]) -> None:
+    """As `select`, in pictures that show a window of a long text: the window stays, where the selection is inside."""
+    state, document = session.state(InsideState), session.document
+    if document is not None and state.recording is not None and state.recording.length:
+        length = state.recording.length
+        with session.lock.reading():
+            position = min(Text.of(document).at(session.selection), length - 1)
+        key = None if state.key is None or state.key > position else state.key
+        session.change(InsideState, windows=window_starts(length, position, key, state.windows))
+    select(session, sent)
+
+
+def select_token(session: Session, sent: dict[str, Any]) -> None:
+    """Select the token that was clicked in the strip."""
+    select(session, {"position": sent.get("index")})
+
+
+def select_layer(session: Session, sent: dict[str, Any]) -> None:
+    """Select the layer that was clicked in a chart."""
+    select(session, {"layer": sent.get("x")})
+
+
+def look_closer(session: Session, sent: dict[str, Any]) -> None:
+    """Show the head that the pointer rests on in more pixels; it is not selected."""
+    head = sent.get("layer"), sent.get("head")
+    document = session.document
+    if document is not None:
+        config = document.loaded.model.config
+        if all(
+            type(n) is int and 0 <= n < limit for n, limit in zip(head, (config.n_layer, config.n_head), strict=True)
+        ):
+            session.change(InsideState, closer=head)
+
+
+def choose_model(session: Session, model: object) -> None:
+    """Show the whole model or its skeleton, until another model comes."""
+    if model in get_args(Model):
+        name = "" if session.document is None else session.document.loaded.name
+        session.change(InsideState, skeleton_of=name if model == "skeleton" else "")
+
+
+def choose_attention_view(session: Session, view: object) -> None:
+    """Show another view of the attention between tokens."""
+    if view in get_args(AttentionView):
+        session.change(InsideState, attention_view=view)
+
+
+def save_trace(session: Session) -> None:
+    """Write every activation of the text into a file, in place of the one before."""
+    document = session.document
+    if document is None:
+        raise PageError("error.no_text")
+    with session.lock.reading():
+        text = Text.of(document)
+    if text.n_read == 0:
+        raise PageError("error.no_text")
+    file = TraceFile.write(text)
+    before = session.state(InsideState).trace_file
+    session.resources.callback(file.delete)
+    session.change(InsideState, trace_file=file)
+    if before is not None:
+        before.delete()

@@ -1,0 +1,104 @@
+"""A small picture of every head's attention, extended as the text grows: a new token costs one row of weights."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from components.tabs.inside.recording import Recording
+from components.widgets.heads import largest_side
+from gpt import Generation
+
+BLOCK = 64  # positions that are computed at once
+
+
+@dataclass(frozen=True, eq=False)
+class HeadOverview:
+    """Pictures of every head, each pixel the largest weight of `factor` x `factor` pairs of tokens.
+
+    ids: the tokens of the document that are in it. rows: of pixels, each (n_layer, n_head, row + 1) of uint8, 255 for
+    a weight of 1; later keys have no weight. sums: (n_layer, n_head, 3), see `shares`.
+    """
+
+    document: Generation
+    ids: tuple[int, ...]
+    factor: int
+    rows: tuple[np.ndarray, ...] = field(repr=False)
+    sums: np.ndarray = field(repr=False)
+
+    @classmethod
+    def empty(cls, document: Generation) -> HeadOverview:
+        config = document.loaded.model.config
+        return cls(document, (), 1, (), np.zeros((config.n_layer, config.n_head, 3)))
+
+    @property
+    def shares(self) -> np.ndarray:
+        """(n_layer, n_head, 3): the mean weight on the first token, on the one before (both over all positions but the
+        first), and on the token itself."""
+        n = len(self.ids)
+        return self.sums / np.array([max(1, n - 1), max(1, n - 1), max(1, n)])
+
+    def is_beginning(self, recording: Recording) -> bool:
+        """Whether the recorded text starts with the one of the overview."""
+        return self.document is recording.document and recording.ids[: len(self.ids)] == self.ids
+
+    def is_complete(self, recording: Recording) -> bool:
+        """Whether it is of all that is recorded."""
+        return self.document is recording.document and recording.ids == self.ids
+
+    def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
+        """The overview of a recording, or of more of it: at least one block of positions, and further ones until the
+        time is over. Begins anew where the recording is of another text."""
+        overview, began, end = self, time.perf_counter(), recording.length
+        if not self.is_beginning(recording):
+            overview = self.empty(recording.document)
+        n_layer, n_head, _ = overview.sums.shape
+        while math.ceil(end / overview.factor) > largest_side(n_layer, n_head):
+            overview = overview._halved()
+        while (start := len(overview.ids)) < end:
+            overview = overview._with_block(recording, start, min(end, start // BLOCK * BLOCK + BLOCK))
+            if time.perf_counter() - began > seconds:
+                break
+        return overview
+
+    @torch.inference_mode()
+    def _with_block(self, recording: Recording, start: int, end: int) -> HeadOverview:
+        sums, blocks = self.sums.copy(), []
+        places = torch.arange(start, end)
+        later = places[places > 0]
+        for layer in range(len(sums)):
+            weights = recording.attn_weights(layer, start, end)  # (n_head, end - start, end)
+            sums[layer, :, 2] += weights[:, places - start, places].sum(dim=1).numpy()
+            sums[layer, :, 1] += weights[:, later - start, later - 1].sum(dim=1).numpy()
+            sums[layer, :, 0] += weights[:, later - start, 0].sum(dim=1).numpy()
+            blocks.append(self._pooled(weights.mul_(255).round_().byte().numpy(), start))
+        rows = list(self.rows)
+        for offset, new in enumerate(zip(*blocks, strict=True)):
+            row = start // self.factor + offset
+            pixels = np.stack(new)[..., : row + 1]  # (n_layer, n_head, row + 1)
+            if row < len(rows):
+                rows[row] = np.maximum(rows[row], pixels)
+            else:
+                rows.append(pixels)
+        return replace(self, ids=recording.ids[:end], rows=tuple(rows), sums=sums)
+
+    def _pooled(self, levels: np.ndarray, start: int) -> list[np.ndarray]:
+        """(n_head, queries, keys) -> for each row of pixels that the queries touch, (n_head, columns of pixels)."""
+        columns = np.maximum.reduceat(levels, np.arange(0, levels.shape[2], self.factor), axis=2)
+        first = -start % self.factor  # of the next row of pixels
+        edges = [0, *range(first or self.factor, levels.shape[1], self.factor)]
+        return list(np.maximum.reduceat(columns, edges, axis=1).swapaxes(0, 1))
+
+    def _halved(self) -> HeadOverview:
+        """Twice as many tokens per pixel."""
+        halved = []
+        for row in range(0, len(self.rows), 2):
+            both = np.zeros((*self.sums.shape[:2], row + 2), np.uint8)
+            for pixels in self.rows[row : row + 2]:
+                both[..., : pixels.shape[-1]] = np.maximum(both[..., : pixels.shape[-1]], pixels)
+            halved.append(both.reshape(*both.shape[:2], -1, 2).max(axis=-1))
+        return replace(self, factor=2 * self.factor, rows=tuple(halved))

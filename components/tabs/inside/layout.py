@@ -1,0 +1,115 @@
+"""Where the components of the Inside tab stand: one tab within it for each part."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import gradio as gr
+
+from components.i18n import Language, t
+from components.localized import Words
+from components.tabs.inside.components import AttentionView, Model
+from components.widgets.chart import chart
+from components.widgets.flow import flow
+from components.widgets.heads import heads
+from components.widgets.layers import layers
+from components.widgets.lines import lines
+from components.widgets.sentence import sentence
+from components.widgets.stages import stages
+from components.widgets.table import table
+from components.widgets.tokens import tokens
+
+
+def machine(words: Words) -> dict[str, Any]:
+    """The flow, and all heads at a glance."""
+    with gr.Column(elem_classes="gb-card"):
+        with gr.Row(elem_classes="gb-card-head"):
+            words.build(sentence, {"value": "inside.question"}, kind="question")
+            model = words.build(
+                gr.Radio,
+                {"label": "bare.shown", "choices": _model_choices},
+                value=get_args(Model)[0],
+                elem_id="flow-model",
+                elem_classes="gb-segments",
+                container=False,
+            )
+        sentence(kind="caption", elem_id="flow-lead", view="flow-lead")
+        picture = flow(elem_id="flow", view="flow")
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "inside.heads.question"}, kind="question")
+        sentence(kind="caption", elem_id="heads-whose", view="heads-whose")
+        overview = heads(elem_id="heads", view="heads")
+    return {"model": model, "flow": picture, "heads": overview}
+
+
+def one_head(words: Words) -> dict[str, Any]:
+    """One head in stages, and the attention between tokens."""
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "stages.question"}, kind="question")
+        words.build(sentence, {"value": "stages.lead"}, kind="caption")
+        pictures = stages(elem_id="stages", view="stages")
+    with gr.Column(elem_classes="gb-card"):
+        with gr.Row(elem_classes="gb-card-head"):
+            words.build(sentence, {"value": "lines.question"}, kind="question")
+            view = words.build(
+                gr.Dropdown,
+                {"label": "lines.view", "choices": _view_choices},
+                value=get_args(AttentionView)[0],
+                elem_id="lines-view",
+                min_width=72,
+            )
+        sentence(kind="caption", elem_id="lines-what", view="lines-what")
+        picture = lines(elem_id="lines", view="lines")
+    return {"stages": pictures, "attention_view": view, "lines": picture}
+
+
+def stream(words: Words) -> dict[str, Any]:
+    """The residual stream and the neurons."""
+    with gr.Column(elem_classes="gb-card"):
+        with gr.Row(elem_classes="gb-card-head"):
+            words.build(sentence, {"value": "stream.tokens.question"}, kind="question")
+            layer = layers(elem_id="stream-layer", view="stream-layer")
+        sentence(kind="caption", elem_id="stream-tokens-says", view="stream-tokens-says")
+        strip = tokens(elem_id="stream-tokens", view="stream-tokens")
+    with gr.Row(elem_classes="gb-cards gb-why-cards"):
+        with gr.Column(elem_classes="gb-card", min_width=300):
+            words.build(sentence, {"value": "stream.question"}, kind="question")
+            norms = chart(elem_id="stream-norms", clickable=True, view="stream-norms")
+        with gr.Column(elem_classes="gb-card", min_width=300):
+            words.build(sentence, {"value": "stream.shares.question"}, kind="question")
+            shares = chart(elem_id="stream-shares", clickable=True, view="stream-shares")
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "neurons.question"}, kind="question")
+        chart(elem_id="neurons", view="neurons")
+        table(elem_id="neurons-table", words_from=4, view="neurons-table")
+    return {"layers": layer, "tokens": strip, "norms": norms, "shares": shares}
+
+
+def embeddings(words: Words) -> dict[str, Any]:
+    """Token and position embeddings."""
+    with gr.Row(elem_classes="gb-cards"):
+        with gr.Column(elem_classes="gb-card", min_width=300):
+            words.build(sentence, {"value": "embeddings.question"}, kind="question")
+            chart(elem_id="nearest-tokens", view="nearest-tokens")
+        with gr.Column(elem_classes="gb-card", min_width=300):
+            words.build(sentence, {"value": "places.question"}, kind="question")
+            chart(elem_id="position-similarity", view="position-similarity")
+            sentence(kind="caption", elem_id="no-positions", view="no-positions")
+    return {}
+
+
+def trace_file(words: Words) -> dict[str, Any]:
+    """A button that saves every activation, and the hidden one that downloads the file."""
+    with gr.Row(elem_classes="gb-trace-file"):
+        save = words.build(gr.Button, {"value": "trace.save"}, size="sm", min_width=0, elem_id="trace-save")
+        sentence(kind="caption", elem_id="trace-said", view="trace-said")
+        file = gr.DownloadButton(elem_id="trace-file", elem_classes="gb-hidden")
+    return {"save": save, "file": file}
+
+
+def _model_choices(language: Language) -> list[tuple[str, str]]:
+    return [(t(f"bare.{model}", language), model) for model in get_args(Model)]
+
+
+def _view_choices(language: Language) -> list[tuple[str, str]]:
+    return [(t(f"lines.view.{view}", language), view) for view in get_args(AttentionView)]

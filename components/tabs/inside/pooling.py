@@ -1,0 +1,95 @@
+"""Summaries of activations, in numpy: vectors pooled to a few numbers, neurons, and the vectors of one head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+Pool = Callable[[np.ndarray, int], np.ndarray]
+
+
+def pool_mean(vectors: np.ndarray, bins: int) -> np.ndarray:
+    """(T, width) -> (T, bins): the mean of each of `bins` groups of neighbours, as equal in size as can be."""
+    edges = np.arange(bins + 1) * vectors.shape[1] // bins
+    return np.add.reduceat(vectors, edges[:-1], axis=1) / np.diff(edges)
+
+
+def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
+    """(T, width) -> (T, bins): the number furthest from zero of each group. For neurons, of which few are active: a
+    mean would hide them."""
+    starts = np.arange(bins) * vectors.shape[1] // bins
+    high, low = (pick.reduceat(vectors, starts, axis=1) for pick in (np.maximum, np.minimum))
+    return np.where(high >= -low, high, low)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledVectors:
+    """One vector of each position. values: (T, bins). norm, mean, std: (T,), of the whole vector. width: its size."""
+
+    values: np.ndarray
+    norm: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+    width: int
+
+    @classmethod
+    def empty(cls, length: int, bins: int, width: int) -> PooledVectors:
+        """Memory for that many positions."""
+        rows = (np.zeros(length, np.float32) for _ in range(3))
+        return cls(np.zeros((length, bins), np.float32), *rows, width)
+
+    @classmethod
+    def of(cls, vectors: np.ndarray, max_bins: int) -> PooledVectors:
+        """Vectors (T, width), pooled where they are wider than max_bins."""
+        pooled = cls.empty(len(vectors), min(max_bins, vectors.shape[1]), vectors.shape[1])
+        pooled.put(0, vectors)
+        return pooled
+
+    def put(self, start: int, vectors: np.ndarray, pool: Pool = pool_mean) -> None:
+        """Store vectors (n, width) from position `start` on."""
+        at = slice(start, start + len(vectors))
+        self.values[at] = pool(vectors, self.values.shape[1])
+        self.norm[at] = np.linalg.norm(vectors, axis=1)
+        self.mean[at], self.std[at] = vectors.mean(axis=1), vectors.std(axis=1)
+
+    def first(self, n: int) -> PooledVectors:
+        """The same of the first n positions, without copying."""
+        return PooledVectors(self.values[:n], self.norm[:n], self.mean[:n], self.std[:n], self.width)
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronSummary:
+    """Of each position, (T,): how many neurons are above zero, which is the strongest, and its activation before and
+    after the activation function."""
+
+    active: np.ndarray
+    strongest: np.ndarray
+    pre: np.ndarray
+    post: np.ndarray
+
+    @classmethod
+    def empty(cls, length: int) -> NeuronSummary:
+        """Memory for that many positions."""
+        return cls(np.zeros(length, int), np.zeros(length, int), np.zeros(length), np.zeros(length))
+
+    def put(self, start: int, pre: np.ndarray, post: np.ndarray) -> None:
+        """Store the neurons (n, n_ff) of the positions from `start` on."""
+        at, rows = slice(start, start + len(pre)), np.arange(len(pre))
+        self.active[at] = (post > 0).sum(axis=1)
+        self.strongest[at] = best = post.argmax(axis=1)
+        self.pre[at], self.post[at] = pre[rows, best], post[rows, best]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadVectors:
+    """One head. q, k, v and its output z: (T, hs). scores, weights: (T, T), as in `gpt.trace.LayerTrace`; the scores
+    are scaled and not masked."""
+
+    q: np.ndarray
+    k: np.ndarray
+    v: np.ndarray
+    z: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray

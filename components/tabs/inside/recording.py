@@ -1,0 +1,196 @@
+"""The activations of one text, kept small: every vector pooled to the pixels of a picture, and the attention cache."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from components.state.session import Text
+from components.tabs.inside.pooling import HeadVectors, NeuronSummary, PooledVectors, pool_mean, pool_strongest
+from gpt import Generation, GPTConfig, Trace
+from gpt.cache import KVCache
+from gpt.documents.branch_cache import common_prefix_length
+from gpt.model import causal_mask
+
+BINS = 16  # pixels of a vector as wide as the model
+WIDE_BINS = 48  # pixels of a vector inside the feed-forward part
+RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # of each layer
+RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
+MAX_VISITOR_BYTES = 2**29  # of queries, keys and values of one visitor, unless the command line says otherwise
+
+Place = tuple[int | None, str]  # layer, None outside the blocks, and the name of an activation
+
+
+@dataclass
+class _Buffers:
+    """Memory of recordings of one document that continue each other."""
+
+    cache: KVCache
+    pooled: dict[Place, PooledVectors] = field(default_factory=dict)
+    neurons: dict[int, NeuronSummary] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What a forward pass computed for the first tokens of a document.
+
+    Nothing depends on the selection. max_bytes: of queries, keys and values; of a text that needs more, only the first
+    `limit` positions are recorded.
+
+    `extended` writes into the same memory: earlier recordings stay valid only as far as their ids are a beginning of
+    the new ones.
+    """
+
+    document: Generation
+    max_bytes: int
+    limit: int
+    ids: tuple[int, ...]
+    _buffers: _Buffers = field(repr=False)
+
+    @classmethod
+    def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
+        """A recording of no token."""
+        model = document.loaded.model
+        limit = max(1, min(model.config.block_size, max_bytes // _cache_bytes(model.config, model.dtype)))
+        cache = KVCache(model.config, max_length=limit, dtype=model.dtype, device=model.device, keep_queries=True)
+        return cls(document, max_bytes, limit, (), _Buffers(cache))
+
+    @property
+    def config(self) -> GPTConfig:
+        return self.document.loaded.model.config
+
+    @property
+    def length(self) -> int:
+        """Recorded positions."""
+        return len(self.ids)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of what is recorded; memory of later positions is reserved, but not used yet."""
+        numbers = sum(pooled.values.shape[1] + 3 for pooled in self._buffers.pooled.values())
+        cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
+        return self.length * (cache + 4 * numbers + 32 * self.config.n_layer)
+
+    def is_complete(self, text: Text) -> bool:
+        """Whether it holds all that was read of this text, as far as the limit allows."""
+        return self.document is text.document and self.ids == text.ids[: min(text.n_read, self.limit)]
+
+    def is_beginning(self, text: Text) -> bool:
+        """Whether this text starts with what is recorded."""
+        return self.document is text.document and 0 < self.length and text.ids[: text.n_read][: self.length] == self.ids
+
+    def missing(self, text: Text) -> int:
+        """Positions of the text that a pass must read to record it."""
+        n = min(text.n_read, self.limit)
+        return n - common_prefix_length(self.ids, text.ids[:n])
+
+    @torch.inference_mode()
+    def extended(self, ids: tuple[int, ...]) -> Recording:
+        """The recording of other ids of the same document: one forward pass over those that are not recorded yet."""
+        ids = ids[: self.limit]
+        if ids == self.ids:
+            return self
+        start = common_prefix_length(self.ids, ids)
+        if start < len(ids):
+            cache = self._buffers.cache
+            cache.crop(start)
+            idx = torch.tensor([ids[start:]], device=cache.k.device)
+            trace = _PoolingTrace(self._buffers, self.limit, start)
+            self.document.loaded.model.hidden_states(idx, cache=cache, trace=trace, edits=self.document.edits)
+        return replace(self, ids=ids)
+
+    def pooled(self, layer: int | None, name: str) -> PooledVectors | None:
+        """One of RECORDED in a layer, or of RECORDED_OUTSIDE with None; None where the model has no such thing."""
+        found = self._buffers.pooled.get((layer, name))
+        return None if found is None else found.first(self.length)
+
+    def neurons(self, layer: int) -> NeuronSummary:
+        """Numbers of the neurons of a layer's feed-forward part."""
+        return self._buffers.neurons[layer]
+
+    @torch.inference_mode()
+    def head(self, layer: int, head: int) -> HeadVectors:
+        """Everything of one head, from the stored queries, keys and values."""
+        cache, n = self._buffers.cache, self.length
+        q, k, v = (part[layer, 0, head, :n].float() for part in (cache.q, cache.k, cache.v))
+        scores = q @ k.T / math.sqrt(q.shape[-1])  # (T, T)
+        weights = scores.masked_fill(~causal_mask(n, n, q.device), -math.inf).softmax(dim=-1)
+        return HeadVectors(*(x.cpu().numpy() for x in (q, k, v, weights @ v, scores, weights)))
+
+    @torch.inference_mode()
+    def attn_weights(self, layer: int, start: int = 0, stop: int | None = None) -> Tensor:
+        """(n_head, stop - start, stop): attention weights of every head of a layer; by default of all queries."""
+        stop = self.length if stop is None else stop
+        return self._buffers.cache.attn_weights(layer, start=start, stop=stop)[0].cpu()
+
+    def attention_trace(self, start: int = 0, stop: int | None = None) -> Trace:
+        """attn_weights and attn_v of the queries from `start` to before `stop`, as `gpt.analysis.heads` reads them;
+        weights are computed on access."""
+        return _AttentionTrace(self._buffers.cache, start, self.length if stop is None else stop)
+
+    @torch.inference_mode()
+    def trace_at(self, position: int) -> Trace:
+        """Every activation of one position, (1, 1, ...): a pass over one token on top of the stored ones."""
+        cache = copy(self._buffers.cache)  # the same memory: what is stored for this position is stored again
+        cache.crop(position)
+        trace = Trace()
+        idx = torch.tensor([[self.ids[position]]], device=cache.k.device)
+        self.document.loaded.model.hidden_states(idx, cache=cache, trace=trace, edits=self.document.edits)
+        return trace
+
+
+def _cache_bytes(config: GPTConfig, dtype: torch.dtype) -> int:
+    """Bytes of the queries, keys and values of one position."""
+    return 3 * config.n_layer * config.n_embd * dtype.itemsize
+
+
+class _PoolingTrace(Trace):
+    """A trace that stores every activation pooled, so that a long text needs little memory. start: the position of the
+    first token of the pass."""
+
+    def __init__(self, buffers: _Buffers, limit: int, start: int) -> None:
+        super().__init__(attention=False)
+        self.buffers, self.limit, self.start, self.mlp_pre = buffers, limit, start, None
+
+    def record(self, layer: int | None, name: str, value: Tensor) -> None:
+        if name not in (*RECORDED, *RECORDED_OUTSIDE, "mlp_pre"):
+            return
+        vectors = value.detach().float().reshape(-1, value.shape[-1]).cpu().numpy()  # (T, width)
+        if name == "mlp_pre":
+            self.mlp_pre = vectors
+            return
+        wide, width = name == "mlp_post", vectors.shape[1]
+        bins = min(width, WIDE_BINS if wide else BINS)
+        stored = self.buffers.pooled.setdefault((layer, name), PooledVectors.empty(self.limit, bins, width))
+        stored.put(self.start, vectors, pool_strongest if wide else pool_mean)
+        if wide:
+            neurons = self.buffers.neurons.setdefault(layer, NeuronSummary.empty(self.limit))
+            neurons.put(self.start, self.mlp_pre, vectors)
+
+
+class _AttentionTrace(Trace):
+    """attn_weights and attn_v of every layer from a cache with queries, and nothing else."""
+
+    def __init__(self, cache: KVCache, start: int, stop: int) -> None:
+        super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))
+        self.layers = [_AttentionLayer(cache, layer, start, stop) for layer in range(len(cache.k))]
+
+
+@dataclass(frozen=True)
+class _AttentionLayer:
+    cache: KVCache
+    layer: int
+    start: int
+    stop: int
+
+    @property
+    def attn_weights(self) -> Tensor:
+        return self.cache.attn_weights(self.layer, start=self.start, stop=self.stop)
+
+    @property
+    def attn_v(self) -> Tensor:
+        return self.cache.v[self.layer, :, :, : self.stop]

@@ -1,0 +1,51 @@
+"""What the Inside tab shows of a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.i18n import t
+from components.render import View
+from components.state.session import Snapshot
+from components.tabs.inside.components import InsideState
+from components.tabs.inside.views import attention_views, embeddings, head_stages, machine, stream
+from gpt.models.memory import format_bytes
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    """Why nothing or not all of the text is shown."""
+    state = s.state(InsideState)
+    if s.text is None:
+        return {"text": t("error.no_text", s.language)}
+    if state.reading:
+        return {"text": t("inside.reading", s.language, n=f"{state.reading:,}")}
+    recording, total = state.recording, s.text.n_read
+    if recording is None or recording.document is not s.text.document or total <= recording.limit:
+        return {"text": ""}
+    memory = format_bytes(recording.max_bytes)
+    return {"text": t("inside.too_long", s.language, n=recording.limit, total=total, memory=memory)}
+
+
+def trace_said(s: Snapshot) -> dict[str, Any]:
+    """What is in the file that was saved."""
+    file = s.state(InsideState).trace_file
+    if file is None:
+        return {"text": ""}
+    size = format_bytes(file.n_bytes)
+    return {"text": t("trace.saved", s.language, first=file.first, last=file.last, size=size)}
+
+
+def _notice_inputs(s: Snapshot) -> Any:
+    state = s.state(InsideState)
+    return s.text is None, s.text and s.text.n_read, state.reading, state.recording, s.language
+
+
+VIEWS = (
+    View("inside-notice", _notice_inputs, notice),
+    View("trace-said", lambda s: (s.state(InsideState).trace_file, s.language), trace_said),
+    *machine.VIEWS,
+    *head_stages.VIEWS,
+    *attention_views.VIEWS,
+    *stream.VIEWS,
+    *embeddings.VIEWS,
+)

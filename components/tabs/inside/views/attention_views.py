@@ -1,0 +1,125 @@
+"""Attention between tokens: the weights of a layer's heads, or another view of them that papers use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from components.i18n import Language, t
+from components.labels import percent
+from components.state.session import Snapshot
+from components.tabs.inside.components import InsideState
+from components.tabs.inside.results import Rollout
+from components.tabs.inside.views.flow import top_targets
+from components.tabs.inside.views.head_stages import SIDE, shown_windows, side
+from components.tabs.inside.views.scene import Data, Scene, part_view
+from components.widgets.lines import lines_data
+from gpt.analysis.heads import mean_weights, normalize_rows, value_weighted, without_first_token
+
+PER_HEAD = ("weights", "values", "without_first")  # one picture for each head; the other views have one in all
+
+_LABELS = ("name", "head", "heads", "all", "only", "least", "from", "to", "cells", "cells.one", "later", "keys")
+
+
+def description(s: Snapshot, scene: Scene) -> Data:
+    """What the view means, and the paper that it is from."""
+    return {"text": t(f"lines.what.{s.state(InsideState).attention_view}", s.language)}
+
+
+@torch.inference_mode()
+def attention_lines(s: Snapshot, scene: Scene) -> Data:
+    """Everything that the widget draws of the selected layer."""
+    state, config = s.state(InsideState), scene.config
+    if state.attention_view == "rollout" and rollout_of(s, scene) is None:
+        return {}
+    queries, keys = shown_windows(s, scene)
+    weights = attention_view(s, scene, queries)
+    own = weights[scene.head if len(weights) > 1 else 0][scene.position - queries.start]
+    content = {
+        "layer": scene.layer,
+        "head": scene.head,
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "pictures": len(weights),
+        "queries": side(scene, queries),
+        "keys": side(scene, keys),
+        "query": scene.position,
+        "key": -1 if scene.key is None else scene.key,
+        "text": _sentence(s, scene, own, keys),
+    }
+    n_later = max(0, keys.stop - queries.stop)  # keys after all of these queries
+    shown = np.pad(weights, ((0, 0), (0, 0), (0, n_later)))[..., keys]
+    return lines_data(shown, content) | {"labels": lines_labels(s.language)}
+
+
+def attention_view(s: Snapshot, scene: Scene, queries: slice) -> np.ndarray:
+    """(n_head or 1, queries, queries.stop): the chosen view of the selected layer. Rows sum to 1, or to 0 where nothing
+    is left.
+
+    The mean and the rollout are over all layers; the rollout goes as far up as it was computed.
+    """
+    view, layer = s.state(InsideState).attention_view, scene.layer
+    if view == "rollout":
+        shown = rollout_of(s, scene).flow[None, queries, : queries.stop]
+        return shown.float().cpu().numpy()
+    trace = scene.recording.attention_trace(queries.start, queries.stop)
+    if view == "values":
+        shown = normalize_rows(value_weighted(scene.document.loaded.model, trace, layer))
+    elif view == "without_first":
+        shown = without_first_token(trace.layers[layer].attn_weights[0])
+    elif view == "layer_mean":
+        shown = mean_weights(trace, layer)[None]
+    elif view == "mean":
+        shown = mean_weights(trace)[None]
+    else:
+        shown = trace.layers[layer].attn_weights[0]
+    return shown.float().cpu().numpy()
+
+
+def rollout_of(s: Snapshot, scene: Scene) -> Rollout | None:
+    """The rollout of the recorded text, as far as it was computed."""
+    rollout = s.state(InsideState).rollout
+    return rollout if rollout is not None and rollout.recording is scene.recording else None
+
+
+def lines_labels(language: Language) -> dict[str, str]:
+    """The fixed words of the lines."""
+    return {name: t(f"lines.{name}", language) for name in _LABELS}
+
+
+def _sentence(s: Snapshot, scene: Scene, own: np.ndarray, keys: slice) -> str:
+    """own: (queries.stop,), the row of the selected position."""
+    view, language, position = s.state(InsideState).attention_view, scene.language, scene.position
+    row = own[: position + 1]
+    named: dict[str, Any] = {"token": scene.quoted(position), "position": position}
+    if row.any():
+        named |= {"targets": top_targets(scene, row, 3), "layer": scene.layer, "head": scene.head}
+        text = t(f"lines.says.{view}", language, **named)
+    else:
+        text = t("lines.nothing", language, **named)
+    rollout = rollout_of(s, scene)
+    if view == "rollout" and not rollout.is_complete:
+        text += t("lines.more", language, layers=rollout.n_layers, n=scene.config.n_layer)
+    if scene.recording.length > SIDE:
+        share = percent(max(0.0, float(row.sum() - own[keys].sum())))
+        text += t("lines.window", language, first=keys.start, last=keys.stop - 1, share=share)
+    return text
+
+
+def _lines_inputs(s: Snapshot, scene: Scene) -> Any:
+    state = s.state(InsideState)
+    return scene, state.attention_view, state.windows, state.rollout if state.attention_view == "rollout" else None
+
+
+VIEWS = (
+    part_view(
+        "lines-what",
+        "one_head",
+        description,
+        lambda s, scene: (s.state(InsideState).attention_view, s.language),
+        {"text": ""},
+    ),
+    part_view("lines", "one_head", attention_lines, _lines_inputs, {"n_head": None, "text": ""}),
+)

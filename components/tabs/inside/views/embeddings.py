@@ -1,0 +1,82 @@
+"""The embeddings: the tokens nearest to the selected one, and how similar the positions are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from components.i18n import Language, t
+from components.labels import decimal, quoted, token_text, visible
+from components.state.session import Snapshot
+from components.tabs.inside.figures import cosine_bars, similarity_heatmap
+from components.tabs.inside.views.scene import Data, Scene, part_view
+from components.widgets.chart import chart_data
+from gpt import GPT, LoadedModel
+from gpt.analysis.embeddings import nearest_tokens, position_similarity
+from gpt.inference.threads import threads_for
+
+MAX_NEAREST = 12
+MAX_POSITIONS = 64  # in the picture
+NOTHING = chart_data(None, "")
+
+
+def nearest(s: Snapshot, scene: Scene) -> Data:
+    """The tokens whose embeddings have the highest cosine similarity to the selected token's."""
+    return nearest_chart(scene.document.loaded, scene.recording.ids[scene.position], s.language)
+
+
+def nearest_chart(loaded: LoadedModel, token_id: int, language: Language) -> Data:
+    model, tokenizer = loaded.model, loaded.tokenizer
+    with threads_for(model.wte.weight.numel()):
+        found = nearest_tokens(model, token_id, MAX_NEAREST)
+    ids, cosines = found.token.tolist(), found.cosine.float().cpu().numpy()
+    if not ids:  # a vocabulary of one token
+        return NOTHING
+    labels = [token_text(tokenizer, nearest_id) for nearest_id in ids]
+    figure = cosine_bars(labels, cosines, title=t("embeddings.cosine", language))
+    named = {"token": visible(token_text(tokenizer, token_id)), "nearest": quoted(tokenizer, ids[0])}
+    text = t("embeddings.says", language, **named, cosine=decimal(cosines[0]))
+    return chart_data(figure, text, t("embeddings.note", language))
+
+
+def positions(s: Snapshot, scene: Scene) -> Data:
+    """The similarity of the learned position embeddings; nothing for a model without them."""
+    model = scene.document.loaded.model
+    return NOTHING if model.wpe is None else positions_chart(model, s.language)
+
+
+def positions_chart(model: GPT, language: Language) -> Data:
+    with threads_for(model.wpe.weight.numel() * len(model.wpe.weight)):
+        cosines = position_similarity(model).float().cpu().numpy()
+    n = len(cosines)
+    shown = np.unique(np.linspace(0, n - 1, min(n, MAX_POSITIONS)).round().astype(int))
+    figure = similarity_heatmap(
+        cosines[np.ix_(shown, shown)],
+        shown,
+        title=t("places.position", language),
+        value=t("embeddings.cosine", language),
+    )
+    near, far = (float(np.diagonal(cosines, k).mean()) if k < n else 1.0 for k in (1, n // 2))
+    text = t("places.says", language, near=decimal(near, 2), far=decimal(far, 2))
+    return chart_data(figure, text, t("places.note", language, shown=len(shown), all=n))
+
+
+def no_positions(s: Snapshot, scene: Scene) -> Data:
+    """Why there is no such picture."""
+    return {"text": t("places.rotary", s.language) if scene.document.loaded.model.wpe is None else ""}
+
+
+def _token_inputs(s: Snapshot, scene: Scene) -> Any:
+    return scene.document.loaded, scene.recording.ids[scene.position], s.language
+
+
+def _model_inputs(s: Snapshot, scene: Scene) -> Any:
+    return scene.document.loaded, s.language
+
+
+VIEWS = (
+    part_view("nearest-tokens", "embeddings", nearest, _token_inputs, NOTHING),
+    part_view("position-similarity", "embeddings", positions, _model_inputs, NOTHING),
+    part_view("no-positions", "embeddings", no_positions, _model_inputs, {"text": ""}),
+)

@@ -1,0 +1,160 @@
+"""The flow: the whole model in one picture, for the selected position, layer and head."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from components.i18n import Language, t
+from components.labels import percent, quoted, token_text, visible
+from components.tabs.inside.pooling import HeadVectors, PooledVectors, pool_mean
+from components.tabs.inside.recording import BINS
+from components.tabs.inside.views.captions import flow_captions
+from components.tabs.inside.views.scene import Data, Scene, number
+from components.widgets.flow import packed
+
+ROWS = 64  # tokens that the flow shows at once
+ROWS_AFTER = 8  # of these, after the selected one, where the text goes on
+MIN_SCALES = {"ff": 0.5}  # GELU's smallest value, -0.17, must not look like a strong neuron
+STACK_BINS = 4  # pixels of a vector in a layer that is not opened
+MAX_NEXT = 8  # next tokens
+FULL_PERCENTILE = 98  # of |value|, gets the full colour: one outlier must not make the rest pale
+
+_FIXED = ("name", "keys", "scale", "layer", "head", "stream", "before", "after", "pair", "later", "full", "stack")
+_SHORT = ("embedding", "tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "ff", "out", "post", "fin", "next")  # fmt: skip
+_OF_SKELETON = ("bare", "title", "identity", "name", "keys")
+
+
+def flow(scene: Scene) -> Data:
+    """Everything that the flow draws and says of the whole model."""
+    recording, position, language = scene.recording, scene.position, scene.language
+    rows, vectors = window(recording.length, position), recording.head(scene.layer, scene.head)
+    logits = scene.document.logits(position)
+    after_layer = [recording.pooled(layer, "resid_post") for layer in range(scene.config.n_layer)]
+    return {
+        **row_fields(scene, rows),
+        **dict.fromkeys(_OF_SKELETON),
+        "strips": {
+            name: strip(pooled, rows, MIN_SCALES.get(name, 0.0))
+            for name, pooled in _columns(scene, vectors).items()
+            if pooled is not None
+        },
+        "stack": [strip(pooled, rows, bins=STACK_BINS) for pooled in after_layer],
+        "norms": [number(pooled.norm[position]) for pooled in after_layer],
+        "weights": packed(vectors.weights[rows, rows], 1.0, signed=False),
+        "row": [float(f"{weight:.4g}") for weight in vectors.weights[position, rows]],
+        "scores": [float(f"{score:.4g}") for score in vectors.scores[position, rows]],
+        "words": flow_captions(scene, vectors, logits),
+        "text": _sentence(scene, vectors, logits, rows),
+        **next_fields(scene, logits),
+        "labels": flow_labels(language),
+    }
+
+
+def flow_labels(language: Language) -> dict[str, str]:
+    """The fixed words of the flow; those with {...} are filled in by the browser."""
+    fixed = {key: t(f"flow.{key}", language) for key in _FIXED}
+    return fixed | {key: t(f"flow.short.{key}", language) for key in _SHORT}
+
+
+def window(length: int, position: int) -> slice:
+    """The positions that the flow shows: all of a short text, else what is around the selected one."""
+    end = min(length, max(position + 1 + ROWS_AFTER, ROWS))
+    return slice(max(0, end - ROWS), end)
+
+
+def row_fields(scene: Scene, rows: slice) -> Data:
+    """The rows, and what is the same of them for the whole model and for its skeleton."""
+    config = scene.config
+    return {
+        "doc": str(scene.document.key),
+        "start": rows.start,
+        "total": scene.recording.length,
+        "selected": scene.position,
+        "layer": scene.layer,
+        "head": scene.head,
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "head_size": config.head_size,
+        "tokens": scene.tokens(rows),
+    }
+
+
+def next_fields(scene: Scene, logits: Tensor) -> Data:
+    """The most probable next tokens, and which of them the text goes on with. logits: (vocab_size,)."""
+    tokenizer, ids = scene.document.loaded.tokenizer, scene.document.ids
+    best, p = top_tokens(logits)
+    follower = ids[scene.position + 1] if scene.position + 1 < len(ids) else None
+    shown = [visible(token_text(tokenizer, token_id)) for token_id in best]
+    return {
+        "next": [[token, float(f"{share:.4g}")] for token, share in zip(shown, p, strict=True)],
+        "chosen": best.index(follower) if follower in best else -1,
+    }
+
+
+def top_tokens(logits: Tensor) -> tuple[list[int], list[float]]:
+    """The most probable tokens and their probabilities."""
+    best = logits.topk(min(MAX_NEXT, len(logits))).indices
+    return best.tolist(), logits.softmax(dim=0)[best].tolist()
+
+
+def top_token(scene: Scene, logits: Tensor) -> str:
+    """The most probable token inside a sentence, with its probability."""
+    best, p = top_tokens(logits)
+    return f"{quoted(scene.document.loaded.tokenizer, best[0])} ({percent(p[0])})"
+
+
+def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: int | None = None) -> Data:
+    """Rows of a column for the browser. min_scale: of the full colour. bins: pixels, at most; None for as many as were
+    pooled."""
+    values = pooled.values[rows]
+    if bins is not None:
+        values = pool_mean(values, min(bins, values.shape[1]))
+    scale = float(f"{max(min_scale, np.percentile(np.abs(values), FULL_PERCENTILE)):.3g}") or 1.0  # as it is shown
+    return {"bins": values.shape[1], "width": pooled.width, "scale": f"{scale:g}", "data": packed(values, scale)}
+
+
+def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | None]:
+    """The columns of the picture by their short names, all positions; None for what the model does not have."""
+    recording, layer = scene.recording, scene.layer
+    outside = {"tok": "token_embedding", "pos": "position_embedding", "fin": "final_norm"}
+    inner = {
+        "pre": "resid_pre",
+        "att": "attn_out",
+        "mid": "resid_mid",
+        "ff": "mlp_post",
+        "out": "mlp_out",
+        "post": "resid_post",
+    }
+    found = {short: recording.pooled(None, name) for short, name in outside.items()}
+    found |= {short: recording.pooled(layer, name) for short, name in inner.items()}
+    return found | {name: PooledVectors.of(getattr(vectors, name), BINS) for name in "qkvz"}
+
+
+def _sentence(scene: Scene, vectors: HeadVectors, logits: Tensor, rows: slice) -> str:
+    recording, position, layer = scene.recording, scene.position, scene.layer
+    row = vectors.weights[position, : position + 1]
+    text = t(
+        "flow.says",
+        scene.language,
+        token=scene.quoted(position),
+        position=position,
+        n=recording.length,
+        layer=layer,
+        head=scene.head,
+        targets=top_targets(scene, row, 2),
+        before=number(recording.pooled(layer, "resid_pre").norm[position]),
+        added=number(recording.pooled(layer, "attn_out").norm[position]),
+        added2=number(recording.pooled(layer, "mlp_out").norm[position]),
+        best=top_token(scene, logits),
+    )
+    if rows.stop - rows.start < recording.length:
+        share = percent(max(0.0, 1 - float(row[rows.start :].sum())))
+        text += t("flow.window", scene.language, start=rows.start, end=rows.stop - 1, share=share)
+    return text
+
+
+def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:
+    """The tokens with the largest of these weights, (position + 1,), and their weights; none of no weight."""
+    largest = [int(i) for i in np.argsort(-row, kind="stable")[:count] if row[i] > 0]
+    return ", ".join(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)

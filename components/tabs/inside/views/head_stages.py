@@ -1,0 +1,136 @@
+"""One head in stages: queries and keys, their products scaled, masked and made into weights, values, the output."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from components.i18n import Language, t
+from components.i18n.catalogue import CATALOGUES
+from components.labels import percent
+from components.state.session import Snapshot
+from components.tabs.inside.components import InsideState
+from components.tabs.inside.pooling import HeadVectors
+from components.tabs.inside.views import flow
+from components.tabs.inside.views.scene import Data, Scene, part_view
+from components.widgets.encoding import to_base64
+from components.widgets.heads import max_pooled
+from components.widgets.stages import floats, shorts
+
+SIDE = 64  # queries, and keys, that are shown at once
+MAP_SIDE = 96  # pixels of the small map of a text that is longer, at most
+
+
+def head_stages(s: Snapshot, scene: Scene) -> Data:
+    """Everything that the widget draws of the selected head."""
+    recording, config, position = scene.recording, scene.config, scene.position
+    queries, keys = shown_windows(s, scene)
+    vectors, key = recording.head(scene.layer, scene.head), scene.key
+    if key is None:
+        key = keys.start + int(vectors.weights[position, keys].argmax())
+    return {
+        "layer": scene.layer,
+        "head": scene.head,
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "head_size": config.head_size,
+        "total": recording.length,
+        "queries": side(scene, queries),
+        "keys": side(scene, keys),
+        "query": position,
+        "key": key,
+        "q": shorts(vectors.q[queries]),
+        "k": shorts(vectors.k[keys]),
+        "v": shorts(vectors.v[keys]),
+        "z": shorts(vectors.z[queries]),
+        "scores": floats(vectors.scores[queries, keys]),
+        "weights": floats(vectors.weights[queries, keys]),
+        "sums": floats(log_sums(vectors.scores, queries)),
+        "map": _map(vectors) if recording.length > SIDE else None,
+        "text": _sentence(scene, vectors, queries, keys),
+        "labels": stages_labels(s.language),
+    }
+
+
+def window_starts(length: int, position: int, key: int | None, before: tuple[int, int] | None) -> tuple[int, int]:
+    """The first query and the first key that are shown: those of before, where these windows hold the selection."""
+    n = min(length, SIDE)
+    query_start, key_start = before or (-1, -1)
+    if not (0 <= query_start <= position < query_start + n <= length):
+        query_start = flow.window(length, position).start
+        key_start = query_start if key is None else key_start
+    if key is not None and not (0 <= key_start <= key < key_start + n <= length):
+        key_start = max(0, min(key - n // 2, length - n))
+    return query_start, min(max(0, key_start), length - n)
+
+
+def shown_windows(s: Snapshot, scene: Scene) -> tuple[slice, slice]:
+    """The queries and the keys that are shown. A selection inside them does not move them."""
+    length = scene.recording.length
+    starts = window_starts(length, scene.position, scene.key, s.state(InsideState).windows)
+    queries, keys = (slice(start, min(length, start + SIDE)) for start in starts)
+    return queries, keys
+
+
+def side(scene: Scene, rows: slice) -> Data:
+    """The tokens along one side of a picture."""
+    return {"start": rows.start, "tokens": scene.tokens(rows)}
+
+
+def log_sums(scores: np.ndarray, queries: slice) -> np.ndarray:
+    """(n,): log of the sum of exp(score) over the keys up to each query; weight = exp(score - log_sum).
+
+    scores: (T, T).
+    """
+    scores = scores[queries].astype(np.float64)
+    causal = np.arange(scores.shape[1]) <= np.arange(queries.start, queries.start + len(scores))[:, None]
+    scores = np.where(causal, scores, -math.inf)
+    largest = scores.max(axis=1)
+    return (largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1))).astype(np.float32)
+
+
+def stages_labels(language: Language) -> dict[str, str]:
+    """The fixed words of the stages; those with {...} are filled in by the browser."""
+    return {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
+
+
+def _map(vectors: HeadVectors) -> Data:
+    """All weights of a long text, each pixel the largest of its group."""
+    length = len(vectors.weights)
+    pixels = -(-length // -(-length // MAP_SIDE))
+    levels = np.round(255 * max_pooled(vectors.weights, pixels)).astype(np.uint8)
+    return {"side": pixels, "levels": to_base64(levels)}
+
+
+def _sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: slice) -> str:
+    position = scene.position
+    row = vectors.weights[position, : position + 1]
+    text = t(
+        "stages.says",
+        scene.language,
+        token=scene.quoted(position),
+        position=position,
+        layer=scene.layer,
+        head=scene.head,
+        targets=flow.top_targets(scene, row, 2),
+    )
+    if scene.recording.length > SIDE:
+        text += t(
+            "stages.window",
+            scene.language,
+            first=queries.start,
+            last=queries.stop - 1,
+            first_key=keys.start,
+            last_key=keys.stop - 1,
+            share=percent(max(0.0, 1 - float(vectors.weights[position, keys].sum()))),
+        )
+    return text
+
+
+def _inputs(s: Snapshot, scene: Scene) -> Any:
+    return scene, s.state(InsideState).windows
+
+
+VIEWS = (part_view("stages", "one_head", head_stages, _inputs, {"n_head": None, "text": ""}),)

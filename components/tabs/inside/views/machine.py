@@ -1,0 +1,95 @@
+"""The machine: the flow of the whole model or of its skeleton, and all heads at a glance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from components.i18n import Language, t
+from components.labels import percent
+from components.render import Lines
+from components.state.session import Snapshot
+from components.tabs.inside.analysis import shows_skeleton
+from components.tabs.inside.components import InsideState
+from components.tabs.inside.head_overview import HeadOverview
+from components.tabs.inside.views.flow import flow
+from components.tabs.inside.views.scene import Data, Scene, part_view
+from components.tabs.inside.views.skeleton import skeleton_flow
+from components.widgets.heads import closer_data, heads_data
+
+
+def flow_lead(s: Snapshot, scene: Scene) -> Data:
+    """What the picture shows."""
+    return {"text": t("bare.lead" if shows_skeleton(s) else "inside.lead", s.language)}
+
+
+def flow_of_model(s: Snapshot, scene: Scene) -> Data:
+    """The flow of the model that was chosen."""
+    if not shows_skeleton(s):
+        return flow(scene)
+    skeleton = s.state(InsideState).skeleton
+    return {} if skeleton is None or skeleton.recording is not scene.recording else skeleton_flow(scene, skeleton)
+
+
+def heads_owner(s: Snapshot, scene: Scene) -> Data:
+    """That the heads are not the skeleton's."""
+    return {"text": t("bare.heads", s.language) if shows_skeleton(s) else ""}
+
+
+def heads(s: Snapshot, scene: Scene) -> Data:
+    """The overview, and the head that the pointer rests on in more pixels."""
+    state, overview = s.state(InsideState), s.state(InsideState).overview
+    if overview is None or not overview.ids or not overview.is_beginning(scene.recording):
+        return {}
+    n = len(overview.ids)
+    text = _overview_sentence(overview, scene)
+    content = {"layer": scene.layer, "head": scene.head, "tokens": n, "text": text}
+    data = heads_data(overview.rows, overview.shares, content)
+    closer = None
+    if state.closer is not None:
+        closer = closer_data(scene.recording.head(*state.closer).weights[:n, :n], *state.closer)
+    return data | {"rows": Lines(data["rows"]), "closer": closer, "labels": heads_labels(s.language)}
+
+
+def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
+    """How many heads there are, and the strongest previous-token head."""
+    config, shares = scene.config, overview.shares[:, :, 1]
+    layer, head = (int(i) for i in np.unravel_index(shares.argmax(), shares.shape))
+    text = t(
+        "heads.says",
+        scene.language,
+        n=config.n_layer * config.n_head,
+        tokens=len(overview.ids),
+        layer=layer,
+        head=head,
+        share=percent(shares[layer, head]),
+    )
+    if not overview.is_complete(scene.recording):
+        text += t("heads.more", scene.language, total=f"{scene.recording.length:,}")
+    return text
+
+
+def heads_labels(language: Language) -> dict[str, str]:
+    """The fixed words of the overview."""
+    return {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "keys")}
+
+
+def _flow_inputs(s: Snapshot, scene: Scene) -> Any:
+    return scene, shows_skeleton(s), s.state(InsideState).skeleton
+
+
+def _heads_inputs(s: Snapshot, scene: Scene) -> Any:
+    return scene, s.state(InsideState).overview, s.state(InsideState).closer
+
+
+def _sentence_inputs(s: Snapshot, scene: Scene) -> Any:
+    return shows_skeleton(s), s.language
+
+
+VIEWS = (
+    part_view("flow-lead", "machine", flow_lead, _sentence_inputs, {"text": ""}),
+    part_view("flow", "machine", flow_of_model, _flow_inputs, {"tokens": None, "text": ""}),
+    part_view("heads-whose", "machine", heads_owner, _sentence_inputs, {"text": ""}),
+    part_view("heads", "machine", heads, _heads_inputs, {"n_layer": None, "text": ""}),
+)

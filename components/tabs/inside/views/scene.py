@@ -1,0 +1,95 @@
+"""What the views of the tab are drawn from: the recorded text, and what is selected of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from components.i18n import Language
+from components.labels import decimal, quoted, token_text, visible
+from components.render import View
+from components.state.session import Snapshot
+from components.tabs.inside.analysis import recorded_position
+from components.tabs.inside.components import InsideState, Part
+from components.tabs.inside.recording import Recording
+from gpt import Generation, GPTConfig
+
+Data = dict[str, Any]
+Draw = Callable[[Snapshot, "Scene"], Data]
+Inputs = Callable[[Snapshot, "Scene"], Any]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """position: the selected one, as far as the recording goes. key: the selected position that it attends to, or None.
+    head: the selected one, the first where the average of all is selected."""
+
+    recording: Recording
+    position: int
+    key: int | None
+    layer: int
+    head: int
+    language: Language
+
+    @property
+    def document(self) -> Generation:
+        return self.recording.document
+
+    @property
+    def config(self) -> GPTConfig:
+        return self.recording.config
+
+    def tokens(self, rows: slice) -> list[str]:
+        """Tokens of the text as a picture shows them."""
+        tokenizer = self.document.loaded.tokenizer
+        return [visible(token_text(tokenizer, token_id)) for token_id in self.recording.ids[rows]]
+
+    def quoted(self, position: int) -> str:
+        """A token of the text inside a sentence."""
+        return quoted(self.document.loaded.tokenizer, self.recording.ids[position])
+
+
+def scene_of(s: Snapshot) -> Scene | None:
+    """None until the text, or a beginning of it, is recorded."""
+    state = s.state(InsideState)
+    if s.text is None or state.recording is None or not state.recording.is_beginning(s.text):
+        return None
+    position = recorded_position(s, state.recording)
+    key = None if state.key is None or state.key > position else state.key
+    return Scene(state.recording, position, key, s.selection.layer, s.selection.head or 0, s.language)
+
+
+def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) -> View:
+    """A view of one part of the tab: it stays as it is while the part is closed or its text is not recorded yet.
+
+    draw: may return {} for "as it is". inputs: whatever it depends on. nothing: the fields that show nothing, for a
+    document of which nothing was recorded.
+    """
+
+    def view_inputs(s: Snapshot) -> Any:
+        scene = s.once(scene_of)
+        if s.state(InsideState).part != part:
+            return None
+        return s.once(_is_unknown), None if scene is None else inputs(s, scene)
+
+    def draw_part(s: Snapshot) -> Data:
+        scene = s.once(scene_of)
+        if s.state(InsideState).part != part:
+            return {}
+        if s.once(_is_unknown):
+            return nothing
+        return {} if scene is None else draw(s, scene)
+
+    return View(name, view_inputs, draw_part)
+
+
+def number(value: float) -> str:
+    """Two digits after the point, none where there are three before it."""
+    return decimal(value, 2 if abs(value) < 100 else 0)
+
+
+def _is_unknown(s: Snapshot) -> bool:
+    """Whether the last recording is of another document, or there is none."""
+    recording = s.state(InsideState).recording
+    return s.text is None or recording is None or recording.document is not s.text.document

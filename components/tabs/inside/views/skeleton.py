@@ -1,0 +1,69 @@
+"""The flow of the model's skeleton: its embeddings and its head, and nothing between them."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from components.i18n import t
+from components.tabs.inside.pooling import PooledVectors
+from components.tabs.inside.recording import BINS
+from components.tabs.inside.results import SkeletonPass
+from components.tabs.inside.views.captions import next_token_values
+from components.tabs.inside.views.flow import STACK_BINS, flow_labels, next_fields, row_fields, strip, top_token, window
+from components.tabs.inside.views.scene import Data, Scene, number
+
+STREAM = ("pre", "mid", "post", "fin")  # columns of the same vector: nothing is added to it
+
+
+def skeleton_flow(scene: Scene, skeleton: SkeletonPass) -> Data:
+    """Everything that the flow draws and says of the skeleton's pass over the recorded text."""
+    n_layer, language, position = scene.config.n_layer, scene.language, scene.position
+    rows, logits = window(scene.recording.length, position), skeleton.logits(position)
+    tensors = {"tok": skeleton.token, "pos": skeleton.position, "pre": skeleton.states}
+    columns = {
+        name: PooledVectors.of(vectors[rows].float().cpu().numpy(), BINS)
+        for name, vectors in tensors.items()
+        if vectors is not None
+    }
+    strips = {name: strip(pooled, slice(None)) for name, pooled in columns.items()}
+    norms = {name: number(pooled.norm[position - rows.start]) for name, pooled in columns.items()}
+    stream = strips.pop("pre")
+    return {
+        **row_fields(scene, rows),
+        "bare": True,
+        "title": t("bare.title", language, n=n_layer),
+        "identity": t("bare.identity", language),
+        "name": t("bare.name", language),
+        "keys": t("bare.keys", language),
+        "strips": strips | dict.fromkeys(STREAM, stream),
+        "stack": [strip(columns["pre"], slice(None), bins=STACK_BINS)] * n_layer,
+        "norms": [norms["pre"]] * n_layer,
+        "weights": None,
+        "row": [0.0] * (rows.stop - rows.start),
+        "scores": None,
+        "words": _captions(scene, norms, logits),
+        "text": t(
+            "bare.says",
+            language,
+            token=scene.quoted(position),
+            position=position,
+            n=scene.recording.length,
+            best=top_token(scene, logits),
+            full=top_token(scene, scene.document.logits(position)),
+        ),
+        **next_fields(scene, logits),
+        "labels": flow_labels(language),
+    }
+
+
+def _captions(scene: Scene, norms: dict[str, str], logits: Tensor) -> dict[str, str]:
+    """By the part's name, three lines each, as `flow_captions`."""
+    here = {"id": scene.recording.ids[scene.position], "position": scene.position}
+    stream = {"norm": norms["pre"]}
+    values: dict[str, tuple[str, dict[str, object]]] = {
+        "tokens": ("flow.tokens", {"token": scene.quoted(scene.position), **here}),
+        **{name: (f"flow.{name}", {**here, "norm": norms[name]}) for name in ("tok", "pos") if name in norms},
+        **{name: (f"bare.{name}", stream) for name in ("stack", "pre", "attn", "mid", "mlp", "post", "fin")},
+        "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits)),
+    }
+    return {part: t(key, scene.language, **filled) for part, (key, filled) in values.items()}

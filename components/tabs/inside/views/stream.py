@@ -1,0 +1,192 @@
+"""The residual stream and the neurons: how the selected token's vector grows, and what writes into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from components.i18n import t
+from components.labels import decimal, quoted, token_text, visible
+from components.panels.panel_figures import lines, pair_bars
+from components.state.session import Snapshot
+from components.tabs.inside.components import InsideState
+from components.tabs.inside.figures import share_bars
+from components.tabs.inside.results import PositionTrace
+from components.tabs.inside.views.captions import ACTIVATIONS, activation_of
+from components.tabs.inside.views.scene import Data, Draw, Scene, part_view, scene_of
+from components.text_views import strip_words, token_lines
+from components.widgets.chart import chart_data
+from components.widgets.tokens import shade_value
+from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
+
+MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each pushes up or down
+NOTHING = chart_data(None, "")
+
+
+def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
+    """Every activation of the selected position; None until it is there."""
+    trace = s.state(InsideState).position_trace
+    return trace if trace is not None and trace.is_at(scene.recording, scene.position) else None
+
+
+def norms_of(s: Snapshot) -> StreamNorms:
+    """Norms and shares of the selected position."""
+    return stream_norms(trace_of(s, s.once(scene_of)).trace)
+
+
+def neurons_of(s: Snapshot) -> Neurons:
+    """The strongest neurons of the selected layer."""
+    scene = s.once(scene_of)
+    model, trace = scene.document.loaded.model, trace_of(s, scene).trace
+    return strongest_neurons(model, trace, scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
+
+
+def layers(s: Snapshot, scene: Scene) -> Data:
+    """The selected layer among all."""
+    labels = {"layer": t("flow.layer", s.language)}
+    return {"layer": scene.layer, "n_layer": scene.config.n_layer, "labels": labels}
+
+
+def tokens(s: Snapshot, scene: Scene) -> Data:
+    """The recorded text as chips, shaded by the norm of each token's vector after the selected layer."""
+    recording, document, norms = scene.recording, scene.document, _norms(scene)
+    unknown = [(None, None)] * recording.length
+    return {
+        "lines": token_lines(document.loaded.tokenizer, recording.ids, unknown, document.n_prompt),
+        "doc": str(document.key),
+        "selected": scene.position,
+        "shade": shade_value(norms / max(float(norms.max()), 1e-9)),
+        "labels": strip_words(s.language) | {"attention": t("stream.tokens.share", s.language)},
+    }
+
+
+def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
+    """The longest and the shortest vector after the selected layer."""
+    norms, named = _norms(scene), {}
+    for name, at in (("longest", int(norms.argmax())), ("shortest", int(norms.argmin()))):
+        named |= {name: scene.quoted(at), f"{name}_at": at, f"{name}_is": f"{norms[at]:.1f}"}
+    return {"text": t("stream.tokens.says", s.language, layer=scene.layer, **named)}
+
+
+def norms(s: Snapshot, scene: Scene) -> Data:
+    """Norms of the stream and of what is added to it at the selected position."""
+    language, found = s.language, s.once(norms_of)
+    parts = {"post": found.resid_post, "attn": found.attn_out, "mlp": found.mlp_out}
+    series = {name: values[:, 0].float().cpu().numpy() for name, values in parts.items()}
+    post, most = series["post"], int(found.added[:, 0].argmax())
+    figure = lines(
+        np.arange(len(post)),
+        {t(f"stream.{name}", language): values for name, values in series.items()},
+        x_title=t("stream.layer", language),
+        y_title=t("stream.length", language),
+        markers=True,
+        mark=(f"{t('stream.layer', language)} {scene.layer}", scene.layer),
+    )
+    ends = {"first": f"{found.resid_pre[0, 0]:.2f}", "last": f"{post[-1]:.2f}"}
+    text = t("stream.says", language, token=_token(scene), **ends, most=most)
+    return chart_data(figure, text, t("stream.note", language))
+
+
+def shares(s: Snapshot, scene: Scene) -> Data:
+    """What the stream after each layer consists of."""
+    language, layer, found = s.language, scene.layer, s.once(norms_of)
+    parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
+    figure = share_bars(
+        {t(f"stream.{name}", language): values.cpu().numpy() for name, values in parts.items()},
+        layer=layer,
+        layer_title=t("stream.layer", language),
+        share_title=t("stream.share", language),
+    )
+    percents = whole_percents(np.array([float(values[layer]) for values in parts.values()]))
+    text = t("stream.shares.says", language, layer=layer, **dict(zip(parts, percents, strict=True)))
+    return chart_data(figure, text, t("stream.shares.note", language))
+
+
+def neurons(s: Snapshot, scene: Scene) -> Data:
+    """The strongest neurons of the selected layer, before and after the activation function."""
+    language, found = s.language, s.once(neurons_of)
+    activation = ACTIVATIONS[activation_of(scene.document)]
+    figure = pair_bars(
+        [str(index) for index in found.index.tolist()],
+        {
+            t("neurons.before", language, activation=activation): found.pre.cpu().numpy(),
+            t("neurons.after", language): found.post.cpu().numpy(),
+        },
+        name_title=t("neurons.neuron", language),
+        digits=".2f",
+        tip=".4f",
+    )
+    text = t(
+        "neurons.says",
+        language,
+        token=_token(scene),
+        layer=scene.layer,
+        first=int(found.index[0]),
+        pre=decimal(found.pre[0]),
+        post=decimal(found.post[0]),
+        activation=activation,
+        up=_tokens(scene, found.up[0].tolist()[:2]),
+        down=_tokens(scene, found.down[0].tolist()[:2]),
+    )
+    return chart_data(figure, text, t("neurons.note", language))
+
+
+def neurons_table(s: Snapshot, scene: Scene) -> Data:
+    """The same as rows, with the tokens that each neuron pushes."""
+    found = s.once(neurons_of)
+    rows = [[t(f"neurons.{name}", s.language) for name in ("neuron", "pre", "post", "length", "up", "down")]]
+    for i, index in enumerate(found.index.tolist()):
+        numbers = [decimal(values[i]) for values in (found.pre, found.post, found.norm)]
+        rows.append([str(index), *numbers, *(_tokens(scene, ids[i].tolist()) for ids in (found.up, found.down))])
+    return {"rows": rows}
+
+
+def whole_percents(shares: np.ndarray) -> list[str]:
+    """Shares of a whole as percents that sum to 100: the largest remainders are rounded up. A dash for shares of
+    nothing, which are NaN."""
+    if not np.isfinite(shares).all():
+        return ["–"] * len(shares)
+    lower = np.floor(100 * shares)
+    missing = round(100 - lower.sum())
+    lower[np.argsort(lower - 100 * shares, kind="stable")[:missing]] += 1
+    return [f"{decimal(value, 0)}\u00a0%" for value in lower]
+
+
+def _norms(scene: Scene) -> np.ndarray:
+    """(T,): of the stream after the selected layer."""
+    return scene.recording.pooled(scene.layer, "resid_post").norm
+
+
+def _token(scene: Scene) -> str:
+    tokenizer = scene.document.loaded.tokenizer
+    return visible(token_text(tokenizer, scene.recording.ids[scene.position]))
+
+
+def _tokens(scene: Scene, ids: list[int]) -> str:
+    return " ".join(quoted(scene.document.loaded.tokenizer, token_id) for token_id in ids)
+
+
+def _traced(draw: Draw) -> Draw:
+    """Every picture of the part waits for the trace, so that all are of the same token."""
+
+    def draw_traced(s: Snapshot, scene: Scene) -> Data:
+        return {} if trace_of(s, scene) is None else draw(s, scene)
+
+    return draw_traced
+
+
+def _inputs(s: Snapshot, scene: Scene) -> Any:
+    return scene, trace_of(s, scene)
+
+
+_DRAWN: tuple[tuple[str, Draw, Data], ...] = (
+    ("stream-layer", layers, {"n_layer": None}),
+    ("stream-tokens", tokens, {"lines": [], "doc": ""}),
+    ("stream-tokens-says", tokens_sentence, {"text": ""}),
+    ("stream-norms", norms, NOTHING),
+    ("stream-shares", shares, NOTHING),
+    ("neurons", neurons, NOTHING),
+    ("neurons-table", neurons_table, {"rows": []}),
+)
+VIEWS = tuple(part_view(name, "stream", _traced(draw), _inputs, nothing) for name, draw, nothing in _DRAWN)

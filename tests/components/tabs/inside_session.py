@@ -1,0 +1,85 @@
+"""What the tests of the Inside tab share: a session whose text is analysed to the end, and what its views show."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import torch
+
+from components.render import Renderer
+from components.session_events import analyse
+from components.state.selection import Selection
+from components.state.session import Session
+from components.tabs.inside.analysis import analysis
+from components.tabs.inside.components import InsideState
+from components.tabs.inside.recording import MAX_VISITOR_BYTES
+from components.tabs.inside.views import VIEWS
+from gpt import GPT, Generation, LoadedModel, Tokenizer, Trace
+
+TEXT = "the <b>cat</b> sat there, on the\nmat"
+
+
+def document_of(model: GPT, tokenizer: Tokenizer, text: str = TEXT) -> Generation:
+    document = Generation(LoadedModel("tiny", model, tokenizer, torch.device("cpu"), "fp32"), text)
+    document.read()
+    return document
+
+
+def trace_of(document: Generation) -> Trace:
+    trace = Trace()
+    with torch.inference_mode():
+        document.loaded.model(torch.tensor([document.ids[: document.n_read]]), trace=trace, edits=document.edits)
+    return trace
+
+
+class Inside:
+    """The Inside tab of one visitor: `analyse` as the page does, then look at what its views show."""
+
+    def __init__(
+        self,
+        document: Generation | None,
+        selection: Selection | None = None,
+        *,
+        max_bytes: int = MAX_VISITOR_BYTES,
+        **state: Any,
+    ) -> None:
+        self.session = Session(document, selection=selection)
+        self.session.tab = "inside"
+        self.session.change(InsideState, **state)
+        self.renderer = Renderer()
+        self.renderer.add("inside", VIEWS, analysis(max_bytes))
+        self.analyse()
+
+    def analyse(self) -> int:
+        """The number of rounds that it took, and a last one that finds nothing."""
+        return len(list(analyse(self.renderer, self.session)))
+
+    def select(self, **selected: Any) -> None:
+        self.session.selection = Selection(**selected)
+        self.analyse()
+
+    def change(self, **state: Any) -> None:
+        self.session.change(InsideState, **state)
+        self.analyse()
+
+    def write(self, *ids: int) -> None:
+        """Append tokens."""
+        with self.session.changing():
+            self.session.document.append(*ids)
+            self.session.document.read()
+        self.analyse()
+
+    @property
+    def state(self) -> InsideState:
+        return self.session.state(InsideState)
+
+    def shown(self, name: str) -> dict[str, Any]:
+        """What a view shows."""
+        with self.session.lock.reading():
+            return next(view for view in VIEWS if view.name == name).draw(self.session.snapshot())
+
+
+def unpacked(text: str, dtype: str, *shape: int) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype).reshape(shape)

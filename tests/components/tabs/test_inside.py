@@ -1,0 +1,266 @@
+"""The Inside tab follows the text and the selection, computes only what is open, and keeps to its memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+from weakref import ref
+
+import numpy as np
+import pytest
+import torch
+
+from components.state.selection import NEWEST, Selection
+from components.tabs.inside import analysis, handlers, trace_file
+from components.tabs.inside.components import InsideState
+from components.tabs.inside.head_overview import HeadOverview
+from components.tabs.inside.recording import Recording
+from components.tabs.inside.views import VIEWS
+from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace
+from tests.components.tabs.inside_session import Inside, document_of, trace_of
+from tests.conftest import randomized
+
+PARTS = {"machine": "flow", "one_head": "stages", "stream": "stream-tokens", "embeddings": "nearest-tokens"}
+LOOK = Selection(position=11, layer=1, head=2)
+
+
+@pytest.fixture
+def document(byte_tokenizer: Tokenizer) -> Generation:
+    config = GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=96, n_layer=3, n_head=3, n_embd=36)
+    return document_of(randomized(GPT(config), 0.2).eval(), byte_tokenizer)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_only_the_open_part_is_drawn_and_computed(document: Generation, part: str) -> None:
+    inside = Inside(document, part=part)
+    for name in PARTS.values():
+        assert bool(inside.shown(name)) == (name == PARTS[part])
+    assert (inside.state.overview is not None) == (part == "machine")
+    assert (inside.state.position_trace is not None) == (part == "stream")
+    assert inside.analyse() == 0  # nothing more is missing
+
+
+def test_nothing_is_computed_without_a_text(document: Generation) -> None:
+    inside = Inside(None)
+    assert inside.state.recording is None
+    assert "no text" in inside.shown("inside-notice")["text"].lower()
+    assert inside.shown("flow") == {"tokens": None, "text": ""}
+    inside.session.document = Generation(document.loaded, "cat")  # which nobody has read yet
+    assert inside.analyse() == 0
+
+
+@pytest.mark.parametrize("part", ["machine", "one_head"])
+def test_another_selection_runs_no_model(document: Generation, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = Inside(document, part=part)
+    monkeypatch.setattr(GPT, "hidden_states", lambda *_, **__: pytest.fail("the model ran"))
+    for selection in (Selection(), Selection(position=0), replace(LOOK, layer=2), replace(LOOK, head=0)):
+        inside.session.selection = selection
+        assert inside.analyse() == 0
+        assert inside.shown(PARTS[part])["layer"] == selection.layer
+
+
+def test_a_new_token_is_the_only_one_that_the_model_reads(
+    document: Generation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, read, plain = Inside(document), [], GPT.hidden_states
+
+    def count(self: GPT, idx: torch.Tensor, **options: Any) -> torch.Tensor:
+        if options.get("trace") is not None:
+            read.append(idx.shape[1])
+        return plain(self, idx, **options)
+
+    monkeypatch.setattr(GPT, "hidden_states", count)
+    inside.write(5)
+    assert read == [1]
+    assert inside.shown("flow")["total"] == len(document.ids)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(document: Generation, part: str) -> None:
+    inside = Inside(document, part=part)
+    before = inside.state.recording
+    with inside.session.changing():
+        document.append(7, after=3)
+        document.read()
+    assert inside.shown(PARTS[part]) == {}  # as it is
+    rounds = analysis.record(inside.session, 2**20)
+    next(rounds)
+    now = inside.state.recording
+    assert now is not before
+    assert now.ids == tuple(document.ids)
+    with inside.session.changing():
+        document.undo()
+    assert inside.shown(PARTS[part]) == {}
+    rounds.close()
+    inside.analyse()
+    assert inside.state.recording.ids == before.ids
+    for layer in range(3):
+        expected = trace_of(document).layers[layer].attn_weights[0]
+        np.testing.assert_allclose(inside.state.recording.attn_weights(layer), expected, atol=1e-5)
+
+
+def test_what_is_overwritten_is_let_go_of_before(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, seen, plain = Inside(document), [], Recording.extended
+
+    def look(self: Recording, ids: tuple[int, ...]) -> Recording:
+        seen.append(inside.state.recording.ids)
+        return plain(self, ids)
+
+    monkeypatch.setattr(Recording, "extended", look)
+    with inside.session.changing():
+        document.append(7, after=3)
+        document.read()
+    inside.analyse()
+    assert seen[0] == ()
+
+
+def test_a_text_that_is_written_is_followed_at_intervals_that_a_selection_cuts_short(document: Generation) -> None:
+    inside = Inside(document)
+    inside.session.lock.begin()
+    document.append(5)
+    document.read()
+    rounds = analysis.record(inside.session, 2**20)
+    next(rounds)
+    assert inside.state.recording.length == len(document.ids)
+    inside.session.selection = LOOK
+    assert list(rounds) == []
+
+
+def test_a_long_pass_is_announced(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "LONG_PASS_WORK", 0)
+    inside = Inside(None)
+    inside.session.document = document
+    rounds = analysis.record(inside.session, 2**20)
+    next(rounds)
+    assert f"{document.n_read} tokens" in inside.shown("inside-notice")["text"]
+    list(rounds)
+    assert inside.shown("inside-notice")["text"] == ""
+
+
+def test_a_text_too_long_for_its_memory_is_recorded_in_part_and_that_is_said(document: Generation) -> None:
+    config = document.loaded.model.config
+    inside = Inside(document, Selection(layer=1, head=0), max_bytes=3 * 4 * config.n_layer * config.n_embd * 10 + 5)
+    content = inside.shown("flow")
+    assert (content["selected"], content["total"]) == (9, 10)
+    np.testing.assert_allclose(content["row"], trace_of(document).layers[1].attn_weights[0, 0, 9, :10], atol=1e-4)
+    assert f"first 10 of {document.n_read} tokens" in inside.shown("inside-notice")["text"]
+    assert Inside(document).shown("inside-notice")["text"] == ""
+
+
+def test_there_are_never_two_recordings_and_none_outlives_its_session(document: Generation) -> None:
+    inside = Inside(document, part="one_head", attention_view="rollout")
+    held = inside.state.n_bytes
+    assert held > 3 * 4 * 3 * 36 * document.n_read
+    assert inside.session.n_bytes >= held
+    first = ref(inside.state.recording)
+    inside.session.document = document.copy()
+    inside.analyse()
+    assert first() is None
+    second = ref(inside.state.recording)
+    inside.session.close()
+    assert second() is None
+
+
+def test_tokens_travel_as_data_and_hold_no_markup(document: Generation) -> None:
+    for part, name in PARTS.items():
+        inside = Inside(document, part=part)
+        frame = inside.renderer.frame(inside.session)
+        assert "<" not in frame
+        assert frame.isascii()
+        assert name in json.loads(frame)["views"]
+    assert "<" in Inside(document).shown("flow")["tokens"]
+
+
+@pytest.mark.parametrize("sent", [{"layer": 3}, {"head": -1}, {"position": 10**9}, {"layer": "1"}, {"head": True}, {}])
+def test_a_selection_that_does_not_exist_changes_nothing(document: Generation, sent: dict[str, Any]) -> None:
+    inside = Inside(document, LOOK)
+    for handler in (handlers.select, handlers.select_pair, handlers.select_token, handlers.select_layer):
+        handler(inside.session, sent)
+        assert inside.session.selection == LOOK
+    handlers.look_closer(inside.session, sent)
+    assert inside.state.closer is None
+
+
+def test_a_selection_changes_what_it_names(document: Generation) -> None:
+    session = Inside(document, LOOK).session
+    handlers.select(session, {"layer": 2, "head": 0})
+    assert session.selection == replace(LOOK, layer=2, head=0)
+    handlers.select_token(session, {"index": 4})
+    handlers.select_layer(session, {"x": 1})
+    assert session.selection == replace(LOOK, position=4, layer=1, head=0)
+
+
+def test_a_key_is_selected_with_its_query_and_left_with_it(document: Generation) -> None:
+    inside = Inside(document, LOOK, part="one_head")
+    handlers.select_pair(inside.session, {"position": 9, "key": 4})
+    assert (inside.shown("stages")["query"], inside.shown("stages")["key"]) == (9, 4)
+    handlers.select(inside.session, {"layer": 0})
+    assert inside.shown("lines")["key"] == 4
+    handlers.select(inside.session, {"position": 8})
+    assert inside.shown("lines")["key"] == -1
+
+
+@pytest.mark.parametrize("handler", [handlers.choose_model, handlers.choose_attention_view])
+@pytest.mark.parametrize("sent", ["", "mean ", None, 3, [], {}])
+def test_a_choice_that_does_not_exist_changes_nothing(document: Generation, handler: Any, sent: object) -> None:
+    inside = Inside(document)
+    before = inside.state
+    handler(inside.session, sent)
+    assert inside.state == before
+
+
+def test_the_saved_file_holds_every_activation_of_the_text_or_of_its_end(
+    document: Generation, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(trace_file, "get_upload_folder", lambda: str(tmp_path / "served"))
+    inside, expected = Inside(document), trace_of(document)
+    handlers.save_trace(inside.session)
+    first = inside.state.trace_file
+    saved = Trace.load(first.path)
+    torch.testing.assert_close(saved.layers[2].resid_post, expected.layers[2].resid_post)
+    torch.testing.assert_close(saved.layers[0].attn_weights, expected.layers[0].attn_weights)
+    assert f"Positions 0 to {document.n_read - 1}" in inside.shown("trace-said")["text"]
+    monkeypatch.setattr(trace_file, "MAX_BYTES", 1)
+    handlers.save_trace(inside.session)
+    last = document.n_read - 1
+    assert f"Positions {last} to {last}" in inside.shown("trace-said")["text"]
+    assert Trace.load(inside.state.trace_file.path).layers[0].attn_weights.shape == (1, 3, 1, last + 1)
+    assert not first.path.exists()
+    inside.session.close()
+    assert list((tmp_path / "served").iterdir()) == []
+
+
+def test_nothing_is_saved_without_a_text(document: Generation) -> None:
+    with pytest.raises(ValueError, match="no text"):
+        handlers.save_trace(Inside(None).session)
+
+
+def test_views_of_the_newest_token_follow_it(document: Generation) -> None:
+    for part, name in PARTS.items():
+        inside = Inside(document, Selection(NEWEST, 1, 0), part=part)
+        view = next(view for view in VIEWS if view.name == name)
+        before = view.inputs(inside.session.snapshot())
+        inside.write(9)
+        assert view.inputs(inside.session.snapshot()) != before
+        inside.session.document.undo()
+
+
+def test_the_overview_of_a_long_text_comes_in_portions(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "OVERVIEW_SECONDS", 0)
+    for number in range(50):
+        document.append(5 + number % 7)
+    document.read()
+    inside = Inside(None)
+    inside.session.document = document
+    next(analysis.record(inside.session, 2**20))
+    overview: HeadOverview = inside.state.overview
+    assert 0 < len(overview.ids) < document.n_read
+    assert f"the rest of {document.n_read} tokens follows" in inside.shown("heads")["text"]
+    inside.analyse()
+    assert len(inside.state.overview.ids) == document.n_read
+    assert "follows" not in inside.shown("heads")["text"]
+
+
+def test_the_state_of_a_tab_holds_only_what_can_be_compared() -> None:
+    assert InsideState() == InsideState()

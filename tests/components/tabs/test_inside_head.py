@@ -1,0 +1,196 @@
+"""One head in stages and the attention between tokens, against transformers and a whole trace."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+
+from components.state.selection import Selection
+from components.tabs.inside import analysis, handlers
+from components.tabs.inside.components import AttentionView
+from components.tabs.inside.recording import Recording
+from components.tabs.inside.results import Rollout
+from components.tabs.inside.views.attention_views import PER_HEAD
+from components.tabs.inside.views.head_stages import SIDE, window_starts
+from components.widgets.lines import FULL, seen_cells
+from gpt import Generation, GPTConfig, Tokenizer
+from gpt.analysis.heads import value_weighted
+from gpt.analysis.rollout import rollout
+from gpt.model import GPT
+from tests.components.tabs.inside_session import Inside, document_of, trace_of, unpacked
+from tests.conftest import make_twins, randomized
+
+LAYER, HEAD, POSITION = 1, 2, 11
+VIEWS = get_args(AttentionView)
+
+
+def one_head(document: Generation, position: int = POSITION, **state: Any) -> Inside:
+    return Inside(document, Selection(position, LAYER, HEAD), part="one_head", **state)
+
+
+def attention(inside: Inside) -> np.ndarray:
+    """(pictures, queries, keys): the weights that the browser gets."""
+    content = inside.shown("lines")
+    queries, keys = content["queries"], content["keys"]
+    causal = seen_cells(queries["start"], keys["start"], len(queries["tokens"]), len(keys["tokens"]))
+    weights = np.zeros((content["pictures"], *causal.shape))
+    weights[:, causal] = unpacked(content["data"], "<u2", content["pictures"], -1) / FULL
+    return weights
+
+
+def vectors(packed: dict[str, Any], width: int) -> np.ndarray:
+    return unpacked(packed["data"], "<i2", -1, width) / 32767 * packed["scale"]
+
+
+@pytest.fixture
+def twins(byte_tokenizer: Tokenizer) -> tuple[Any, Generation]:
+    """transformers' attentions and our document of the same text on the same weights."""
+    reference, ours = make_twins(vocab_size=byte_tokenizer.n_vocab, n_positions=64, n_layer=3, n_head=3, n_embd=36)
+    document = document_of(ours, byte_tokenizer)
+    with torch.inference_mode():
+        out = reference(torch.tensor([document.ids]), output_attentions=True)
+    return [attention[0].numpy() for attention in out.attentions], document
+
+
+@pytest.fixture
+def long(byte_tokenizer: Tokenizer) -> Generation:
+    config = GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=256, n_layer=2, n_head=3, n_embd=12)
+    return document_of(randomized(GPT(config), 0.2).eval(), byte_tokenizer, "a cat " * 40)
+
+
+def test_weights_are_those_of_transformers_and_scores_those_of_a_trace(twins: tuple[Any, Generation]) -> None:
+    attentions, document = twins
+    content, trace = one_head(document).shown("stages"), trace_of(document).layers[LAYER]
+    n, hs = len(document.ids), 12
+    np.testing.assert_allclose(unpacked(content["weights"], "<f4", n, n), attentions[LAYER][HEAD], atol=1e-5)
+    np.testing.assert_allclose(unpacked(content["scores"], "<f4", n, n), trace.attn_scores[0, HEAD], atol=1e-5)
+    for name in "qkv":
+        expected = getattr(trace, f"attn_{name}")[0, HEAD].numpy()
+        np.testing.assert_allclose(vectors(content[name], hs), expected, atol=4e-5 * np.abs(expected).max())
+    z = attentions[LAYER][HEAD] @ trace.attn_v[0, HEAD].numpy()
+    np.testing.assert_allclose(vectors(content["z"], hs), z, atol=4e-5 * np.abs(z).max() + 1e-5)
+
+
+def test_the_numbers_of_a_cell_follow_from_each_other(twins: tuple[Any, Generation]) -> None:
+    content = one_head(twins[1]).shown("stages")
+    n, hs = len(twins[1].ids), 12
+    q, k = vectors(content["q"], hs), vectors(content["k"], hs)
+    scores, weights = (unpacked(content[name], "<f4", n, n) for name in ("scores", "weights"))
+    sums = unpacked(content["sums"], "<f4", n)
+    np.testing.assert_allclose(q @ k.T / math.sqrt(hs), scores, atol=1e-3 * np.abs(scores).max())
+    causal = np.tril(np.ones((n, n), bool))
+    np.testing.assert_allclose(np.exp(scores - sums[:, None])[causal], weights[causal], atol=1e-5)
+    assert not weights[~causal].any()
+
+
+def test_the_selected_pair_is_always_among_what_is_shown() -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(300):
+        length, before = int(generator.integers(1, 1025)), None
+        for _ in range(4):
+            position = int(generator.integers(length))
+            key = None if generator.random() < 0.3 else int(generator.integers(position + 1))
+            query_start, key_start = before = window_starts(length, position, key, before)
+            n = min(length, SIDE)
+            assert 0 <= query_start <= position < query_start + n <= length
+            assert 0 <= key_start <= length - n
+            assert key is None or key_start <= key < key_start + n
+
+
+def test_a_selection_inside_what_is_shown_moves_nothing(long: Generation) -> None:
+    before = window_starts(1000, 700, 30, None)
+    assert window_starts(1000, before[0] + 3, before[1] + 60, before) == before
+    assert window_starts(1000, before[0] + 3, None, before) == before
+    assert window_starts(1000, 20, None, before) != before
+    inside = one_head(long, 150)
+    shown = inside.shown("stages")
+    inside.select(position=200, layer=LAYER, head=HEAD)  # in another tab
+    shown = inside.shown("stages")
+    for position, key in ((shown["queries"]["start"], None), (205, 150)):
+        handlers.select_pair(inside.session, {"position": position, **({} if key is None else {"key": key})})
+        for name in ("stages", "lines"):
+            assert inside.shown(name)["query"] == position
+            assert [inside.shown(name)[side] for side in ("queries", "keys")] == [shown["queries"], shown["keys"]]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation, view: str) -> None:
+    inside = one_head(long, 230, key=10, attention_view=view)
+    content, traced = inside.shown("stages"), trace_of(long).layers[LAYER].attn_weights[0, HEAD].numpy()
+    queries, keys = (slice(content[side]["start"], content[side]["start"] + SIDE) for side in ("queries", "keys"))
+    np.testing.assert_allclose(unpacked(content["weights"], "<f4", SIDE, SIDE), traced[queries, keys], atol=1e-5)
+    assert f"keys {keys.start} to {keys.stop - 1}" in content["text"]
+    assert f"{100 * (1 - traced[230, keys].sum()):.0f}\u00a0% of this look" in content["text"]
+    side = content["map"]["side"]
+    assert unpacked(content["map"]["levels"], "u1", side, side).shape < (100, 100)
+    assert inside.shown("lines")["keys"] == content["keys"]
+    if view == "weights":
+        np.testing.assert_allclose(attention(inside)[HEAD], traced[queries, keys], atol=1 / FULL)
+    if view == "rollout":
+        np.testing.assert_allclose(attention(inside)[0], rollout(trace_of(long))[queries, keys], atol=1 / FULL)
+
+
+def test_a_rollout_is_shown_while_it_goes_up_through_the_layers(
+    twins: tuple[Any, Generation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analysis, "ROLLOUT_SECONDS", 0)
+    inside = one_head(twins[1])
+    inside.session.change(type(inside.state), attention_view="rollout")
+    assert inside.shown("lines") == {}  # as it is
+    next(analysis.record(inside.session, 2**20))
+    assert "So far through 1 of 3 layers" in inside.shown("lines")["text"]
+    assert inside.analyse() > 0
+    assert "So far" not in inside.shown("lines")["text"]
+    np.testing.assert_allclose(inside.state.rollout.flow, rollout(trace_of(twins[1])), atol=1e-6)
+    before: Rollout = inside.state.rollout
+    inside.write(5)
+    assert inside.state.rollout.recording is inside.state.recording is not before.recording
+
+
+def test_views_are_what_their_papers_say(twins: tuple[Any, Generation]) -> None:
+    attentions, document = twins
+    views = {view: attention(one_head(document, attention_view=view)) for view in VIEWS}
+    close = {"atol": 2 / FULL}
+    np.testing.assert_allclose(views["weights"], attentions[LAYER], **close)
+    np.testing.assert_allclose(views["layer_mean"][0], attentions[LAYER].mean(axis=0), **close)
+    np.testing.assert_allclose(views["mean"][0], np.mean(attentions, axis=(0, 1)), **close)
+    flow = np.eye(len(document.ids))
+    for weights in attentions:
+        flow = (weights.mean(axis=0) + np.eye(len(flow))) / 2 @ flow
+    np.testing.assert_allclose(views["rollout"][0], flow, **close)
+    rest = attentions[LAYER][:, 1:, 1:]
+    np.testing.assert_allclose(views["without_first"][:, 1:, 1:], rest / rest.sum(-1, keepdims=True), **close)
+    w = document.loaded.model.h[LAYER].attn.c_proj.weight.detach().numpy()
+    v = trace_of(document).layers[LAYER].attn_v[0].numpy()
+    for head in range(3):
+        sent = np.linalg.norm(v[head] @ w[:, 12 * head : 12 * head + 12].T, axis=1)
+        lengths = attentions[LAYER][head] * sent
+        np.testing.assert_allclose(views["values"][head], lengths / lengths.sum(1, keepdims=True), **close)
+    for view, weights in views.items():
+        assert len(weights) == (3 if view in PER_HEAD else 1)
+        np.testing.assert_allclose(weights.sum(-1)[:, 1:], 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_sentence_names_the_token_and_the_three_with_the_largest_weights(
+    twins: tuple[Any, Generation], view: str
+) -> None:
+    inside = one_head(twins[1], attention_view=view)
+    assert inside.shown("lines")["text"].count("“") == 4
+    assert inside.shown("lines-what")["text"]
+
+
+def test_a_stored_trace_is_that_of_a_whole_pass(twins: tuple[Any, Generation]) -> None:
+    document = twins[1]
+    recording, whole = Recording.empty(document).extended(tuple(document.ids)), trace_of(document)
+    for stored, traced in zip(recording.attention_trace().layers, whole.layers, strict=True):
+        np.testing.assert_allclose(stored.attn_weights, traced.attn_weights, atol=1e-5)
+        np.testing.assert_allclose(stored.attn_v, traced.attn_v, atol=1e-6)
+    model = document.loaded.model
+    torch.testing.assert_close(
+        value_weighted(model, recording.attention_trace(), 1), value_weighted(model, whole, 1), atol=1e-5, rtol=1e-5
+    )

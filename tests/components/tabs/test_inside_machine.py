@@ -1,0 +1,305 @@
+"""The flow and the overview of all heads: every number is the model's own, measured against a whole trace."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from components.labels import token_text, visible
+from components.state.selection import Selection
+from components.tabs.inside import handlers
+from components.tabs.inside.head_overview import BLOCK
+from components.tabs.inside.pooling import pool_mean, pool_strongest
+from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording
+from components.tabs.inside.views import flow
+from components.tabs.inside.views.skeleton import STREAM
+from components.widgets.flow import PARTS, packed
+from components.widgets.heads import BUDGET, NEAR, max_pooled, thumbnail_side
+from gpt import GPT, Generation, GPTConfig, Tokenizer
+from tests.components.tabs.inside_session import Inside, document_of, trace_of, unpacked
+from tests.conftest import make_twins, randomized
+
+LOOK = Selection(position=11, layer=1, head=2)
+
+
+@pytest.fixture(params=[("learned", True), ("learned", False), ("rotary", True)], ids=["learned", "untied", "rotary"])
+def document(request: pytest.FixtureRequest, byte_tokenizer: Tokenizer) -> Generation:
+    position, tied = request.param
+    shape = {"n_layer": 3, "n_head": 3, "n_embd": 36, "position": position, "tie_weights": tied}
+    config = GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=192, **shape)
+    return document_of(randomized(GPT(config), 0.2).eval(), byte_tokenizer)
+
+
+def values_of(strip: dict[str, Any], rows: int) -> np.ndarray:
+    return (unpacked(strip["data"], "u1", rows, strip["bins"]) / 127.5 - 1) * float(strip["scale"])
+
+
+def assert_strip(strip: dict[str, Any], vectors: np.ndarray) -> None:
+    """That it shows these vectors, as far as its colours go."""
+    pooled, scale = pool_mean(vectors, min(BINS, vectors.shape[1])), float(strip["scale"])
+    assert strip["width"] == vectors.shape[1]
+    assert scale == pytest.approx(np.percentile(np.abs(pooled), flow.FULL_PERCENTILE), rel=0.006)
+    shown = values_of(strip, len(vectors))
+    np.testing.assert_allclose(shown, pooled.clip(-scale, scale), atol=scale / 255 + 1e-6)
+
+
+def embedded(document: Generation) -> torch.Tensor:
+    """(T, n_embd): the embeddings of the text, by hand."""
+    model = document.loaded.model
+    x = model.wte.weight[torch.tensor(document.ids)]
+    return (x if model.wpe is None else x + model.wpe.weight[: len(x)]).detach()
+
+
+def test_every_strip_is_the_pooled_vector_of_a_whole_trace(document: Generation) -> None:
+    trace, strips = trace_of(document), Inside(document, LOOK).shown("flow")["strips"]
+    layer = trace.layers[LOOK.layer]
+    vectors = {
+        "tok": trace.token_embedding[0],
+        "pre": layer.resid_pre[0],
+        "q": layer.attn_q[0, LOOK.head],
+        "k": layer.attn_k[0, LOOK.head],
+        "v": layer.attn_v[0, LOOK.head],
+        "z": layer.attn_weights[0, LOOK.head] @ layer.attn_v[0, LOOK.head],
+        "att": layer.attn_out[0],
+        "mid": layer.resid_mid[0],
+        "out": layer.mlp_out[0],
+        "post": layer.resid_post[0],
+        "fin": trace.final_norm[0],
+    }
+    if document.loaded.model.wpe is not None:
+        vectors["pos"] = trace.position_embedding.reshape(-1, 36)
+    assert set(strips) == {*vectors, "ff"}
+    for name, vector in vectors.items():
+        assert_strip(strips[name], vector.numpy())
+
+
+def test_neurons_show_the_strongest_of_each_group(document: Generation) -> None:
+    recording = Inside(document).state.recording
+    post = trace_of(document).layers[1].mlp_post[0].numpy()  # (T, 144): groups of 3
+    groups = post.reshape(len(post), WIDE_BINS, 3)
+    expected = np.take_along_axis(groups, np.abs(groups).argmax(axis=2)[..., None], axis=2)[..., 0]
+    np.testing.assert_allclose(recording.pooled(1, "mlp_post").values, expected, atol=1e-5)
+    neurons = recording.neurons(1)
+    np.testing.assert_array_equal(neurons.active[: len(post)], (post > 0).sum(axis=1))
+    np.testing.assert_array_equal(neurons.strongest[: len(post)], post.argmax(axis=1))
+
+
+def test_weights_scores_and_next_tokens_are_the_model_s(document: Generation) -> None:
+    layer, content = trace_of(document).layers[LOOK.layer], Inside(document, LOOK).shown("flow")
+    weights = layer.attn_weights[0, LOOK.head].numpy()
+    np.testing.assert_allclose(content["row"], weights[LOOK.position], rtol=1e-3, atol=1e-6)
+    scores = layer.attn_scores[0, LOOK.head].numpy()[LOOK.position]
+    np.testing.assert_allclose(content["scores"], scores, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(unpacked(content["weights"], "u1", *weights.shape) / 255, weights, atol=0.5 / 255 + 1e-6)
+    with torch.inference_mode():
+        p = document.loaded.model(torch.tensor([document.ids]))[0, LOOK.position].softmax(0).numpy()
+    assert [share for _, share in content["next"]] == pytest.approx(sorted(p, reverse=True)[:8], rel=1e-3)
+
+
+def test_norms_in_the_captions_are_those_of_transformers(byte_tokenizer: Tokenizer) -> None:
+    reference, ours = make_twins(vocab_size=byte_tokenizer.n_vocab, n_positions=64, n_layer=3, n_head=3, n_embd=36)
+    document = document_of(ours, byte_tokenizer)
+    with torch.inference_mode():
+        states = reference(torch.tensor([document.ids]), output_hidden_states=True, output_attentions=True)
+    content = Inside(document, LOOK).shown("flow")
+    captions, before = content["words"], states.hidden_states[LOOK.layer][0, LOOK.position]
+    assert captions["pre"].endswith(f"|x| = {before.norm():.2f}")
+    mean = f"{before.mean():.2f}".replace("-", "−")
+    assert f"mean {mean}, std {(before.var(unbiased=False) + 1e-5).sqrt():.2f}" in captions["norm1"]
+    assert captions["post"].endswith(f"|x| = {states.hidden_states[LOOK.layer + 1][0, LOOK.position].norm():.2f}")
+    expected = states.attentions[LOOK.layer][0, LOOK.head, LOOK.position].numpy()
+    np.testing.assert_allclose(content["row"], expected, atol=1e-4)
+
+
+def test_a_recording_that_grew_with_the_text_equals_one_made_at_the_end(document: Generation) -> None:
+    inside = Inside(document)
+    for token_id in (5, 6, 7):
+        inside.write(token_id)
+    grown, whole = inside.state.recording, Recording.empty(document).extended(tuple(document.ids))
+    for place in [(None, "final_norm"), *((layer, name) for layer in range(3) for name in RECORDED)]:
+        first, second = grown.pooled(*place), whole.pooled(*place)
+        for numbers in ("values", "norm", "mean", "std"):
+            np.testing.assert_allclose(getattr(first, numbers), getattr(second, numbers), atol=2e-4)
+    np.testing.assert_allclose(grown.attn_weights(2), whole.attn_weights(2), atol=1e-5)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("skeleton_of", ["", "tiny"], ids=["whole", "skeleton"])
+def test_every_part_has_three_lines(document: Generation, language: str, skeleton_of: str) -> None:
+    inside = Inside(document, LOOK, skeleton_of=skeleton_of)
+    inside.session.language = language
+    captions = inside.shown("flow")["words"]
+    assert all(text.count("\n") == 2 for text in captions.values())
+    if not skeleton_of:
+        assert set(captions) == {*PARTS} - {"stack"}
+
+
+@pytest.mark.parametrize(
+    ("length", "position", "expected"),
+    [(10, 3, (0, 10)), (64, 0, (0, 64)), (200, 199, (136, 200)), (200, 100, (45, 109)), (200, 0, (0, 64))],
+)
+def test_a_long_text_is_shown_around_the_selection(length: int, position: int, expected: tuple[int, int]) -> None:
+    rows = flow.window(length, position)
+    assert (rows.start, rows.stop) == expected
+    assert rows.start <= position < rows.stop
+
+
+def test_what_is_outside_the_window_is_said(document: Generation) -> None:
+    document.append(*[5] * 60)
+    document.read()
+    content = Inside(document, Selection(layer=1, head=0)).shown("flow")
+    row = trace_of(document).layers[1].attn_weights[0, 0, -1].numpy()
+    assert len(content["tokens"]) == flow.ROWS
+    assert f"Shown: positions {content['start']} to {len(document.ids) - 1}" in content["text"]
+    np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
+
+
+def test_thumbnails_keep_the_largest_weight_and_fit_their_budget() -> None:
+    weights = np.random.default_rng(0).random((2, 100, 100)).astype(np.float32)
+    np.testing.assert_array_equal(max_pooled(weights, 25), weights.reshape(2, 25, 4, 25, 4).max(axis=(2, 4)))
+    assert thumbnail_side(4, 4, 20) == 20
+    for n_layer, n_head in ((1, 1), (12, 12), (48, 25)):
+        side = thumbnail_side(n_layer, n_head, 1024)
+        assert n_layer * n_head * side * (side + 1) / 2 <= BUDGET
+
+
+@pytest.mark.parametrize(("value", "level"), [(-2.0, 0), (-1.0, 0), (0.0, 128), (1.0, 255), (9.0, 255)])
+def test_zero_is_the_middle_of_the_colours(value: float, level: int) -> None:
+    assert unpacked(packed(np.array([value]), 1.0), "u1", 1)[0] == level
+
+
+def test_pooling_covers_every_number_once() -> None:
+    np.testing.assert_allclose(pool_mean(np.arange(10, dtype=np.float32)[None], 4), [[0.5, 3.0, 5.5, 8.0]])
+    np.testing.assert_allclose(pool_strongest(np.array([[1.0, -3.0, 2.0, 0.5]]), 2), [[-3.0, 2.0]])
+
+
+def pictures(inside: Inside) -> np.ndarray:
+    """(n_layer, n_head, side, side): the overview as the browser puts it together."""
+    content = inside.shown("heads")
+    shape, side = (content["n_layer"], content["n_head"]), content["side"]
+    made = np.zeros((*shape, side, side), np.uint8)
+    for row, text in enumerate(content["rows"]):
+        made[:, :, row, : row + 1] = unpacked(text, "u1", *shape, row + 1)
+    return made
+
+
+def expected_pictures(document: Generation, side: int) -> np.ndarray:
+    """Every head's largest weights, from a whole trace."""
+    weights = np.stack([layer.attn_weights[0].numpy() for layer in trace_of(document).layers])
+    factor = -(-weights.shape[-1] // side)
+    room = np.zeros((*weights.shape[:2], side * factor, side * factor), np.float32)
+    room[..., : weights.shape[-1], : weights.shape[-1]] = weights
+    return np.round(255 * room.reshape(*weights.shape[:2], side, factor, side, factor).max(axis=(3, 5)))
+
+
+def test_an_overview_that_grew_with_the_text_is_that_of_a_whole_trace(document: Generation) -> None:
+    inside = Inside(document)
+    for count in (0, 1, 1, 30, 40, 1, 20, 6):
+        inside.write(*(5 + number % 7 for number in range(count)))
+        shown = pictures(inside)
+        assert np.abs(shown - expected_pictures(document, shown.shape[-1])).max() <= 1  # of rounding
+    assert len(document.ids) > 2 * BLOCK
+    assert inside.state.overview.factor > 1
+    shares = inside.state.overview.shares
+    for layer, traced in enumerate(trace_of(document).layers):
+        weights = traced.attn_weights[0].numpy()
+        columns = (weights[:, 1:, 0], np.diagonal(weights, -1, 1, 2), np.diagonal(weights, 0, 1, 2))
+        for column, values in enumerate(columns):
+            np.testing.assert_allclose(shares[layer, :, column], values.mean(axis=1), atol=1e-5)
+
+
+def test_a_new_token_sends_a_row_of_pixels_and_a_selection_none(document: Generation) -> None:
+    inside = Inside(document)
+    inside.write(*(5 + number % 7 for number in range(20)))
+
+    def rows() -> Any:
+        return json.loads(inside.renderer.frame(inside.session))["views"]["heads"].get("rows")
+
+    assert len(rows()) == len(document.ids)
+    inside.write(9)
+    assert (rows()["$lines"], len(inside.shown("heads")["rows"])) == (len(document.ids) - 1, len(document.ids))
+    inside.select(layer=0, head=1)
+    assert rows() is None
+
+
+def test_a_text_that_was_shortened_or_replaced_shows_what_is_there(document: Generation) -> None:
+    inside = Inside(document)
+    before = pictures(inside)
+    inside.write(5, 6, 7)
+    with inside.session.changing():
+        document.undo()
+    inside.analyse()
+    np.testing.assert_allclose(pictures(inside), before, atol=1)
+    inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the dog ran off")
+    inside.analyse()
+    shown = pictures(inside)
+    np.testing.assert_allclose(shown, expected_pictures(inside.session.document, shown.shape[-1]), atol=1)
+
+
+def test_the_head_under_the_pointer_comes_in_more_pixels(document: Generation) -> None:
+    document.append(*(5 + number % 7 for number in range(130)))
+    document.read()
+    inside = Inside(document)
+    assert inside.shown("heads")["closer"] is None
+    handlers.look_closer(inside.session, {"layer": 1, "head": 2})
+    content = inside.shown("heads")
+    closer, weights = content["closer"], trace_of(document).layers[1].attn_weights[0, 2].numpy()
+    assert (closer["layer"], closer["head"]) == (1, 2)
+    assert content["side"] < closer["side"] == NEAR < len(weights) == content["tokens"]
+    edges = [*(np.arange(NEAR) * len(weights) // NEAR), len(weights)]
+    levels, at = unpacked(closer["rows"], "u1", -1), 0
+    for row in range(NEAR):
+        for column in range(row + 1):
+            largest = weights[edges[row] : edges[row + 1], edges[column] : edges[column + 1]].max()
+            assert abs(int(levels[at]) - 255 * largest) <= 1
+            at += 1
+    assert at == len(levels)
+
+
+def test_the_skeleton_is_the_head_on_the_embeddings_alone(document: Generation) -> None:
+    content = Inside(document, LOOK, skeleton_of="tiny").shown("flow")
+    logits = F.linear(embedded(document)[LOOK.position], document.loaded.model.lm_head.weight).detach()
+    best = logits.softmax(0).topk(8)
+    assert [p for _, p in content["next"]] == pytest.approx(best.values.tolist(), rel=1e-3)
+    names = [visible(token_text(document.loaded.tokenizer, i)) for i in best.indices.tolist()]
+    assert [name for name, _ in content["next"]] == names
+    for name in STREAM:
+        assert_strip(content["strips"][name], embedded(document).numpy())
+    learned = document.loaded.model.wpe is not None
+    assert set(content["strips"]) == {"tok", *STREAM} | ({"pos"} if learned else set())
+    assert not any(content["row"])
+
+
+def test_earlier_tokens_change_nothing_for_the_skeleton(document: Generation) -> None:
+    other = Generation(document.loaded, [5] * (len(document.ids) - 1) + document.ids[-1:])
+    other.read()
+    for skeleton_of, same in (("tiny", True), ("", False)):
+        bars = [Inside(each, skeleton_of=skeleton_of).shown("flow")["next"] for each in (document, other)]
+        assert (bars[0] == bars[1]) is same
+
+
+def test_the_skeleton_stays_until_it_is_left_or_another_model_comes(document: Generation) -> None:
+    inside, parts = Inside(document, LOOK), list(document.loaded.model.named_modules())
+    whole = inside.shown("flow")
+    handlers.choose_model(inside.session, "skeleton")
+    inside.analyse()
+    bare = inside.shown("flow")
+    assert bare["bare"]
+    assert inside.shown("heads-whose")["text"]
+    same = ("doc", "start", "total", "selected", "layer", "head", "n_layer", "n_head", "tokens")
+    assert [bare[name] for name in same] == [whole[name] for name in same]
+    inside.write(5)
+    assert inside.shown("flow")["bare"]
+    document.loaded = replace(document.loaded, name="another")
+    assert not inside.shown("flow")["bare"]
+    handlers.choose_model(inside.session, "skeleton")
+    handlers.choose_model(inside.session, "whole")
+    assert not inside.shown("flow")["bare"]
+    assert not inside.shown("heads-whose")["text"]
+    assert list(document.loaded.model.named_modules()) == parts  # the shared model keeps its blocks

@@ -1,0 +1,126 @@
+"""The residual stream, the neurons and the embeddings: what is shown is what the model computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from components.state.selection import Selection
+from components.tabs.inside.figures import cosine_bars, share_bars, similarity_heatmap
+from components.tabs.inside.views import embeddings
+from components.tabs.inside.views.stream import whole_percents
+from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
+from gpt.models.checkpoints.vocabularies import PlainIds
+from tests.components.tabs.inside_session import Inside, trace_of, unpacked
+
+TEXT = "The dog ran to the park with"
+
+
+@pytest.fixture(
+    scope="module", params=[None, Edits(head_scale={(0, 1): 0.0}, activation="relu")], ids=["plain", "edited"]
+)
+def document(request: pytest.FixtureRequest) -> Generation:
+    document = Generation(get_model(), TEXT, edits=request.param)
+    document.read()
+    return document
+
+
+@pytest.fixture
+def inside(document: Generation) -> Inside:
+    return Inside(document, Selection(4, 2), part="stream")
+
+
+@pytest.fixture(scope="module")
+def trace(document: Generation) -> Trace:
+    return trace_of(document)
+
+
+def test_a_position_traced_alone_is_the_one_of_the_whole_pass(inside: Inside, trace: Trace) -> None:
+    recording = inside.state.recording
+    before, one = recording.head(1, 0).weights.copy(), inside.state.position_trace.trace
+    for name in ("resid_pre", "attn_out", "resid_mid", "mlp_pre", "mlp_post", "mlp_out", "resid_post"):
+        for layer, expected in zip(one.layers, trace.layers, strict=True):
+            torch.testing.assert_close(getattr(layer, name)[0, 0], getattr(expected, name)[0, 4], atol=1e-4, rtol=1e-4)
+    recording.trace_at(3)
+    np.testing.assert_allclose(recording.head(1, 0).weights, before, atol=1e-5)
+
+
+def test_the_charts_say_what_the_model_computed(inside: Inside, trace: Trace) -> None:
+    assert f"{trace.layers[-1].resid_post[0, 4].norm():.2f}" in inside.shown("stream-norms")["text"]
+    assert len(inside.shown("stream-shares")["figure"]["data"]) == 3
+    rows, post = inside.shown("neurons-table")["rows"], trace.layers[2].mlp_post[0, 4]
+    assert len(rows) == 11
+    for row in rows[1:]:
+        assert float(row[2].replace("−", "-")) == pytest.approx(post[int(row[0])].item(), abs=0.0051)
+    edited = inside.session.document.edits is not None
+    assert ("ReLU" if edited else "GELU") in inside.shown("neurons")["text"]
+
+
+def test_another_layer_needs_no_other_pass_and_another_token_does(inside: Inside, trace: Trace) -> None:
+    first = inside.state.position_trace
+    inside.select(position=4, layer=5)
+    assert inside.state.position_trace is first
+    inside.session.selection = Selection(3, 5)
+    assert inside.shown("neurons") == inside.shown("stream-tokens") == {}  # as they are: all are of one token
+    inside.analyse()
+    torch.testing.assert_close(
+        inside.state.position_trace.trace.layers[2].resid_post[0, 0],
+        trace.layers[2].resid_post[0, 3],
+        atol=1e-4,
+        rtol=1e-4,
+    )
+    assert inside.shown("stream-tokens")["selected"] == 3
+
+
+def test_the_strip_is_shaded_by_the_norm_of_each_vector_after_the_layer(inside: Inside, trace: Trace) -> None:
+    norms = trace.layers[2].resid_post[0].norm(dim=-1).numpy()
+    shown = inside.shown("stream-tokens")
+    largest, levels = shown["shade"].split(":")
+    assert float(largest) == 1
+    np.testing.assert_allclose(unpacked(levels, "<u2", -1) / 65535, norms / norms.max(), atol=1e-5)
+    assert shown["selected"] == 4
+    assert len(shown["lines"]) == len(norms)
+    text = inside.shown("stream-tokens-says")["text"]
+    assert f"(position {norms.argmax()}), {norms.max():.1f}" in text
+    layers = inside.shown("stream-layer")
+    assert (layers["layer"], layers["n_layer"]) == (2, 8)
+
+
+def test_the_nearest_tokens_and_positions_are_those_of_the_embeddings(inside: Inside) -> None:
+    inside.change(part="embeddings")
+    document = inside.session.document
+    wte = torch.nn.functional.normalize(document.loaded.model.wte.weight.detach(), dim=1)
+    nearest = (wte @ wte[document.ids[4]]).topk(2).values[1]
+    assert f"{nearest:.2f}" in inside.shown("nearest-tokens")["text"]
+    wpe = torch.nn.functional.normalize(document.loaded.model.wpe.weight.detach(), dim=1)
+    assert f"{(wpe[1:] * wpe[:-1]).sum(1).mean():.2f}" in inside.shown("position-similarity")["text"]
+    assert inside.shown("no-positions")["text"] == ""
+
+
+def test_a_model_without_position_embeddings_says_so() -> None:
+    config = GPTConfig(vocab_size=5, block_size=8, n_layer=1, n_head=1, n_embd=8, position="rotary")
+    document = Generation(LoadedModel("tiny", GPT(config).eval(), PlainIds(5), torch.device("cpu"), "fp32"), [1, 2])
+    document.read()
+    inside = Inside(document, part="embeddings")
+    assert "rotary" in inside.shown("no-positions")["text"]
+    assert inside.shown("position-similarity") == embeddings.NOTHING
+
+
+def test_a_stream_of_no_length_has_no_shares() -> None:
+    assert whole_percents(np.array([0.5, 0.25, 0.25])) == ["50\u00a0%", "25\u00a0%", "25\u00a0%"]
+    assert whole_percents(np.full(3, np.nan)) == ["–"] * 3
+
+
+def test_a_vocabulary_of_one_token_has_no_nearest() -> None:
+    model = GPT(GPTConfig(vocab_size=1, block_size=4, n_layer=1, n_head=1, n_embd=8))
+    loaded = LoadedModel("tiny", model, PlainIds(1), torch.device("cpu"), "fp32")
+    assert embeddings.nearest_chart(loaded, 0, "en") == embeddings.NOTHING
+
+
+def test_figures_refuse_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="2 cosines need as many labels, not 1"):
+        cosine_bars(["a"], np.zeros(2), title="cosine")
+    shares = {name: np.full(3, 1 / 3) for name in "abc"}
+    assert len(share_bars(shares, layer_title="layer", share_title="share")["data"]) == 3
+    assert similarity_heatmap(np.eye(4), np.arange(4), title="position", value="cosine").data[0].z.shape == (4, 4)
