@@ -90,12 +90,6 @@ class Generation(Document):
         other.history, other._cache = self.history, self._cache.copy()
         return other
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Generation:
-        """A copy with the same key."""
-        other = self.copy()
-        other.key = self.key
-        return other
-
     def to_json(self) -> str:
         """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for edits that have no text."""
         edits = format_edits(self.edits or Edits())

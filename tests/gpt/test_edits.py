@@ -1,4 +1,4 @@
-"""An edit does what changing the weights would do, for one pass, and leaves the model as it was."""
+"""An edit equals a change of the weights, for one pass, and leaves the model unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_no_edits_change_nothing(model, idx, traced):
 
 
 @torch.inference_mode()
-def test_edits_that_put_in_what_was_there_change_nothing(model, idx):
+def test_patching_the_original_values_changes_nothing(model, idx):
     before, after = Trace(), Trace()
     plain = model(idx, trace=before)
     same = tuple(Patch(name, 1, 5, getattr(before.layers[1], name)[:, 5]) for name in PATCHABLE)
@@ -118,7 +118,7 @@ def test_dropped_learned_positions_equal_an_embedding_of_zeros(idx):
 
 @pytest.mark.parametrize("name", PATCHABLE)
 @torch.inference_mode()
-def test_a_patch_puts_its_value_in_one_place_and_changes_only_what_follows(model, idx, name):
+def test_a_patch_replaces_one_activation_and_changes_only_what_follows(model, idx, name):
     value, before, after = torch.randn(24), Trace(), Trace()
     plain = model(idx, trace=before)
     patched = model(idx, edits=Edits(patches=(Patch(name, 1, 5, value),)), trace=after)
@@ -153,7 +153,7 @@ def test_edited_and_cached_equals_edited(model, idx, lengths):
 
 
 @torch.inference_mode()
-def test_edits_leave_the_model_as_it_was(model, idx):
+def test_edits_leave_the_model_unchanged(model, idx):
     before = model(idx)
     patch = Patch("mlp_out", 0, 3, torch.randn(24))
     edits = Edits({(0, 0): 0.0}, {1: 0.0}, {2: 0.0}, activation="relu", drop_positions=True, patches=(patch,))
@@ -189,7 +189,7 @@ def test_an_unknown_head_is_refused_by_name(model, idx, head):
         model(idx, edits=Edits(head_scale={(0, head): 0.0}))
 
 
-def test_only_the_stream_and_what_is_added_to_it_can_be_patched():
+def test_only_patchable_activations_can_be_patched():
     with pytest.raises(
         ValueError, match="resid_pre, attn_out, resid_mid, mlp_out, resid_post can be patched, not 'attn_q'"
     ):
@@ -242,7 +242,7 @@ def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
         ({"drop_positions": "no"}, "drop_positions must be True or False, not 'no'"),
     ],
 )
-def test_what_names_no_part_is_refused(edits: dict[str, object], said: str) -> None:
+def test_keys_of_another_form_are_refused(edits: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Edits(**edits)
 

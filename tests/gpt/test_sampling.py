@@ -1,4 +1,4 @@
-"""The laws of the stages; equality with transformers is in tests/parity, the draw in test_sampling_draw.py."""
+"""Laws of the sampling stages; equality with transformers is in tests/parity, the draw in test_sampling_draw.py."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def final(logits: torch.Tensor, previous_ids=(), **params) -> list[float]:
         ({"temperature": 0.5, "top_p": 0.5}, [1, 0, 0, 0]),  # the other way round two would stay
     ],
 )
-def test_a_small_distribution_goes_as_calculated_by_hand(params, expected):
+def test_stages_of_a_small_distribution_by_hand(params, expected):
     assert final(logits_of(0.4, 0.3, 0.2, 0.1), **params) == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_repetition_penalty_weakens_each_earlier_token_once():
+def test_the_repetition_penalty_applies_once_to_each_previous_id():
     logits = torch.tensor([2.0, -2.0, 0.0, 1.0])
     weakened = torch.tensor([1.0, -4.0, 0.0, 1.0]).softmax(dim=0)
     stages = distribution(logits, SamplingParams(repetition_penalty=2.0), previous_ids=[0, 1, 1, 2, 0, 0])
@@ -102,7 +102,7 @@ def test_every_stage_is_a_distribution_over_the_whole_vocabulary(vocab_size, par
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 60, 61, 100])
-def test_exactly_k_survive(k):
+def test_top_k_keeps_exactly_k(k):
     random, ties = torch.randn(61), torch.randint(3, (61,)).float()
     for logits in (random, ties, torch.zeros(61)):
         kept = distribution(logits, SamplingParams(top_k=k)).kept
@@ -120,7 +120,7 @@ def test_top_p_keeps_the_smallest_set_that_holds_p():
         assert kept.min() >= stages.raw[~stages.kept].max()
 
 
-def test_equals_go_to_the_lower_id():
+def test_ties_go_to_the_lower_id():
     assert final(torch.zeros(5), top_k=2) == [0.5, 0.5, 0, 0, 0]
     assert final(torch.zeros(8), top_p=0.3) == pytest.approx([1 / 3] * 3 + [0] * 5)
     assert final(torch.tensor([1.0, 3.0, 3.0]), temperature=0) == [0, 1, 0]
@@ -140,7 +140,7 @@ def test_a_temperature_near_zero_is_greedy_and_a_huge_one_is_uniform():
     assert final(logits, temperature=1e300) == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
 
 
-def test_greedy_ignores_every_number_that_is_drawn():
+def test_greedy_ignores_the_draw():
     logits = torch.randn(61)
     params = SamplingParams(temperature=0, top_k=3, top_p=0.5)
     assert {sample_token(logits, params, u) for u in (0.0, 0.3, 1 - 2**-53)} == {int(logits.argmax())}
@@ -149,7 +149,7 @@ def test_greedy_ignores_every_number_that_is_drawn():
     assert sample_token(logits, penalised, 0.5, previous_ids=[first]) == second
 
 
-def test_logits_are_left_as_they_were_and_any_float_type_will_do():
+def test_logits_are_unchanged_and_may_have_any_float_dtype():
     logits = torch.randn(61)
     before = logits.clone()
     stages = distribution(logits, SamplingParams(0.7, 9, 0.9, 0.05, 1.5), previous_ids=[1, 2])
@@ -178,14 +178,14 @@ def test_a_setting_out_of_range_is_refused_with_name_and_value(name, value):
         SamplingParams(**{name: value})
 
 
-def test_settings_at_their_limits_are_taken():
+def test_settings_at_their_limits_are_accepted():
     SamplingParams(temperature=0, top_k=1, top_p=1, min_p=0, repetition_penalty=1e-3, seed=0)
     SamplingParams(temperature=100, top_k=10**9, top_p=1e-9, min_p=1, repetition_penalty=10, seed=10**40)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("params", [SamplingParams(), SamplingParams(temperature=0)])
-def test_logits_that_are_no_numbers_are_refused(bad, params):
+def test_logits_that_are_not_finite_are_refused(bad, params):
     for logits in (torch.tensor([0.0, bad, -math.inf]), torch.full((3,), -math.inf)):
         for call in (lambda x: distribution(x, params), lambda x: sample_token(x, params, 0.5)):
             with pytest.raises(ValueError, match="logits must be finite or -inf"):

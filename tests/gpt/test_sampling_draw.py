@@ -1,4 +1,4 @@
-"""One uniform number a draw: where it comes from and which token it falls on."""
+"""The uniform draw of a seed and position, and the token it selects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.sampling import SamplingParams, distribution, inverse_cdf, sample_token
 LAST_BELOW_ONE = 1 - 2**-53
 
 
-def test_the_numbers_of_a_seed_never_change():
+def test_uniform_draws_of_a_seed_are_fixed():
     assert [uniform_draw(0, position) for position in range(3)] == [
         0.8336885269740499,
         0.9459165357046844,
@@ -22,7 +22,7 @@ def test_the_numbers_of_a_seed_never_change():
     assert uniform_draw(10**5000, 3) == 0.1765243561573243
 
 
-def test_numbers_are_spread_evenly_and_differ_by_seed_and_by_position():
+def test_uniform_draws_are_uniform_and_differ_by_seed_and_position():
     drawn = [uniform_draw(seed, position) for seed in range(50) for position in range(200)]
     assert len(set(drawn)) == 10_000
     assert 0 <= min(drawn)
@@ -36,11 +36,11 @@ def test_numbers_are_spread_evenly_and_differ_by_seed_and_by_position():
     ("u", "token"),
     [(0.0, 2), (0.49, 2), (0.5, 0), (0.74, 0), (0.75, 3), (0.87, 3), (0.875, 4), (0.999, 4), (LAST_BELOW_ONE, 4)],
 )
-def test_a_number_falls_where_the_descending_sum_passes_it(u, token):
+def test_inverse_cdf_by_hand(u, token):
     assert inverse_cdf(torch.tensor([0.25, 0.0, 0.5, 0.125, 0.125, 0.0]), u) == token
 
 
-def test_inversion_is_exact_on_a_wide_flat_distribution():
+def test_inverse_cdf_is_exact_on_a_wide_flat_distribution():
     counts = torch.randint(0, 4, (5000,))  # probabilities in 1/8192: every sum is exact
     counts[:192] += 1
     counts[7] += 8192 - counts.sum()
@@ -70,13 +70,13 @@ def test_a_token_of_probability_zero_is_never_drawn():
 
 
 @pytest.mark.parametrize("u", [-0.1, 1.0, math.nan])
-def test_only_numbers_from_zero_to_below_one_fall_anywhere(u):
+def test_draws_outside_zero_to_one_are_refused(u):
     with pytest.raises(ValueError, match=r"u must be at least 0 and below 1"):
         inverse_cdf(torch.tensor([0.5, 0.5]), u)
 
 
 @pytest.mark.parametrize("vocab_size", [1, 7, 4096])
-def test_choosing_equals_inverting_the_final_distribution(vocab_size):
+def test_sample_token_equals_inverse_cdf_of_the_final_distribution(vocab_size):
     for params in (
         SamplingParams(),
         SamplingParams(temperature=0),
@@ -93,7 +93,7 @@ def test_choosing_equals_inverting_the_final_distribution(vocab_size):
             assert sample_token(logits, params, u, previous_ids=previous_ids) == inverse_cdf(probs, u)
 
 
-def test_tokens_come_as_often_as_the_distribution_says():
+def test_frequencies_of_sampled_tokens_are_those_of_the_distribution():
     logits, params = torch.tensor([0.3, 2.0, -1.0, 1.5, 0.0, -9.0]), SamplingParams(temperature=1.5, top_k=5)
     counts = torch.zeros(6)
     for position in range(4000):

@@ -1,4 +1,4 @@
-"""Text to ids and back, whatever a person types and wherever a character is cut."""
+"""Encoding, decoding and streaming of any text; vocabulary files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_gpt2_has_its_vocabulary(gpt2):
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_our_word_pattern_cuts_as_gpt2_does(gpt2, text):
+def test_the_word_pattern_splits_as_gpt2_does(gpt2, text):
     ranks = gpt2.encoding._mergeable_ranks
     ours = tiktoken.Encoding("ours", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={})
     assert Tokenizer(ours).encode(text) == gpt2.encode(text)
@@ -63,7 +63,7 @@ def test_decoding_gives_the_text_back(tokenizer, text):
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "\n", "啊", "👋", "ab1 ?", "\x00"])
-def test_ten_thousand_characters_survive(tokenizer, unit):
+def test_ten_thousand_characters_round_trip(tokenizer, unit):
     text = (unit * 10_000)[:10_000]
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
@@ -78,11 +78,11 @@ def test_a_typed_control_token_is_plain_text(tokenizer, text):
 @pytest.mark.parametrize(
     ("text", "seen"), [("\ud83d", "\ufffd"), ("a\udc4bb", "a\ufffdb"), ("\udc4b\ud83d!", "\ufffd\ufffd!")]
 )
-def test_half_a_character_becomes_the_replacement_sign(tokenizer, text, seen):
+def test_unpaired_surrogates_become_the_replacement_character(tokenizer, text, seen):
     assert tokenizer.decode(tokenizer.encode(text)) == seen
 
 
-def test_bytes_that_form_no_character_decode_to_the_replacement_sign(byte_tokenizer):
+def test_undecodable_bytes_become_the_replacement_character(byte_tokenizer):
     assert byte_tokenizer.decode([0xFF]) == "\ufffd"
     assert byte_tokenizer.decode([0xF0, 0x9F, 0x91, ord("!")]) == "\ufffd!"
     assert byte_tokenizer.decode([0xC3, 0xA9]) == "é"
@@ -108,7 +108,7 @@ def test_an_id_outside_the_vocabulary_is_refused(tokenizer, offset):
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_streamed_pieces_join_to_the_text_and_hold_whole_characters_only(tokenizer, text):
+def test_streamed_characters_are_whole_and_join_to_the_text(tokenizer, text):
     decoder = IncrementalDecoder()
     pieces = [decoder.feed(tokenizer.token_bytes(token_id)) for token_id in tokenizer.encode(text)]
     assert "".join(pieces) == text
@@ -120,13 +120,13 @@ def test_a_character_appears_with_its_last_byte():
     assert [decoder.feed(bytes([byte])) for byte in "é👋".encode()] == ["", "é", "", "", "", "👋"]
 
 
-def test_an_unfinished_character_is_given_up_at_the_end_only():
+def test_an_incomplete_character_is_replaced_at_the_end_only():
     decoder = IncrementalDecoder()
     assert decoder.feed(b"a\xf0\x9f") == "a"
     assert decoder.feed(b"", final=True) == "\ufffd"
 
 
-def test_a_broken_character_does_not_hold_up_the_next():
+def test_an_invalid_byte_does_not_delay_the_next_character():
     decoder = IncrementalDecoder()
     assert decoder.feed(b"\xf0\x9f") == ""
     assert decoder.feed(b"ok\xff!") == "\ufffdok\ufffd!"
@@ -151,7 +151,7 @@ def vocabulary_lines() -> list[str]:
         (lambda lines: [], "it has no token for byte 0"),
     ],
 )
-def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, change, says):
+def test_a_file_that_is_not_a_vocabulary_is_refused(tmp_path, change, says):
     path = tmp_path / "v.tiktoken"
     path.write_text("\n".join(change(vocabulary_lines())))
     with pytest.raises(ValueError, match=says):

@@ -1,4 +1,4 @@
-"""A trace records the pass that gave the logits, and nothing but it."""
+"""A trace holds the activations of one pass, which it does not change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_traced_equals_plain(model):
 
 
 @torch.inference_mode()
-def test_weights_made_in_parts_are_those_made_at_once(model, monkeypatch):
+def test_attention_in_chunks_equals_attention_at_once(model, monkeypatch):
     idx = torch.randint(61, (B, S))
     mask = torch.ones(B, S, dtype=torch.long)
     mask[1, :5] = 0  # padding; a token of it may look nowhere
@@ -52,7 +52,7 @@ def test_weights_made_in_parts_are_those_made_at_once(model, monkeypatch):
 
 
 @torch.inference_mode()
-def test_without_attention_the_rest_is_recorded_all_the_same(traced):
+def test_a_trace_without_attention_records_everything_else(traced):
     model, idx, trace = traced
     less = Trace(attention=False)
     model(idx, trace=less)
@@ -84,7 +84,7 @@ def test_every_activation_has_its_documented_shape(model):
 
 
 @torch.inference_mode()
-def test_the_stream_is_the_sum_of_what_the_branches_add(traced):
+def test_the_residual_stream_is_the_sum_of_its_additions(traced):
     model, idx, trace = traced
     x = model.wte.weight[idx]
     assert_close(trace.token_embedding, x, atol=0, rtol=0)
@@ -103,7 +103,7 @@ def test_the_stream_is_the_sum_of_what_the_branches_add(traced):
 
 
 @torch.inference_mode()
-def test_weights_sum_to_one_and_never_look_ahead(traced):
+def test_attention_weights_sum_to_one_with_nothing_above_the_diagonal(traced):
     _, _, trace = traced
     for layer in trace.layers:
         assert_close(layer.attn_weights.sum(dim=-1), torch.ones(B, NH, S), atol=1e-6, rtol=0)
@@ -112,7 +112,7 @@ def test_weights_sum_to_one_and_never_look_ahead(traced):
 
 
 @torch.inference_mode()
-def test_each_part_follows_from_the_one_before(traced):
+def test_each_activation_follows_from_the_one_before(traced):
     model, _, trace = traced
     for block, layer in zip(model.h, trace.layers, strict=True):
         scores = torch.einsum("bhqd,bhkd->bhqk", layer.attn_q, layer.attn_k) / math.sqrt(HS)
@@ -161,7 +161,7 @@ def assert_equal_traces(found: Trace, expected: Trace) -> None:
 
 
 @pytest.mark.parametrize("kind", ["path", "file"])
-def test_a_trace_comes_back_from_a_file_as_it_was(traced, tmp_path, kind):
+def test_a_saved_trace_loads_unchanged(traced, tmp_path, kind):
     model, _, trace = traced
     assert (trace.position_embedding is None) == (model.wpe is None)
     file = tmp_path / "trace.npz" if kind == "path" else BytesIO()
@@ -184,7 +184,7 @@ def test_a_saved_trace_holds_the_numbers_of_bfloat16(model, tmp_path):
     assert torch.equal(loaded.layers[1].mlp_pre.bfloat16(), trace.layers[1].mlp_pre)
 
 
-def test_a_file_that_is_no_trace_is_refused(traced, tmp_path):
+def test_a_file_that_is_not_a_trace_is_refused(traced, tmp_path):
     whole = BytesIO()
     traced[2].save(whole)
     cut = BytesIO(whole.getvalue()[: len(whole.getvalue()) // 2])

@@ -56,7 +56,7 @@ def test_parts_sum_to_the_logit_within_a_ten_thousandth_of_the_largest(shape):
 
 
 @torch.inference_mode()
-def test_a_part_is_what_the_logit_loses_without_it_under_a_frozen_norm(model):
+def test_a_contribution_is_what_the_logit_loses_without_it_under_a_constant_scale(model):
     model.double()
     trace = trace_text(model, IDS)
     parts = direct_logit_attribution(model, trace, 6, 33)
@@ -84,7 +84,7 @@ def test_a_part_is_what_the_logit_loses_without_it_under_a_frozen_norm(model):
     assert parts.scale == pytest.approx(torch.sqrt(variance + 1e-5).item(), abs=1e-12)
 
 
-def test_only_the_copying_head_speaks_for_the_answer():
+def test_only_the_copying_head_contributes_to_the_answer():
     model = copying_model()
     parts = direct_logit_attribution(model, trace_text(model, [1, 2, 3, 1]), 3, 2, against=3)
     assert parts.heads[1, 0].item() == pytest.approx(parts.logit, abs=1e-5)
@@ -113,14 +113,14 @@ def test_parts_of_an_edited_pass_sum_to_its_logit(model, edits):
             assert parts.heads[layer, head] == 0
 
 
-def test_a_position_with_a_patch_has_no_parts(model):
+def test_a_patched_position_is_refused(model):
     edits = Edits(patches=(Patch("resid_mid", 1, 6, torch.ones(24)),))
     with pytest.raises(ValueError, match="position 6 was patched"):
         direct_logit_attribution(model, trace_text(model, IDS, edits=edits), 6, 33, edits=edits)
 
 
 @torch.inference_mode()
-def test_positions_of_a_pass_that_had_a_cache_count_from_its_own_first(model):
+def test_positions_of_a_pass_with_a_cache_count_from_its_first(model):
     model.double()
     edits = Edits(patches=(Patch("resid_mid", 1, 6, torch.ones(24)),))
     cache, trace, idx = KVCache(model.config, dtype=torch.float64), Trace(), torch.tensor([IDS])

@@ -1,4 +1,4 @@
-"""Beam search: equal to transformers' on tiny random models, and its tree as data."""
+"""Beam search: equality with transformers on tiny random models, and the recorded candidates."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_beams_and_their_scores_are_those_of_transformers():
     assert ended[False, True] >= 2  # the limit ended it
 
 
-def test_a_search_by_hand_finds_what_greedy_misses():
+def test_beam_search_finds_a_better_text_than_greedy():
     loaded = bigram_model({98: {5: 0.6, 6: 0.4}, 5: {7: 0.5, 8: 0.5}, 6: {7: 1.0}})
     search = BeamSearch(Generation(loaded, "ab"), 2, 2)
     first, second = search.steps()
@@ -112,7 +112,7 @@ def test_the_total_of_a_beam_is_the_log_probability_of_its_tokens():
     assert document.ids == before
 
 
-def test_a_search_leaves_the_document_as_it_is_and_stops_at_the_end_of_the_context():
+def test_a_search_leaves_the_document_unchanged_and_stops_at_the_end_of_the_context():
     document = Generation(tiny_model(block_size=8), "the cat")
     ids = list(document.ids)
     best = BeamSearch(document, 2, 100).run()
@@ -123,7 +123,7 @@ def test_a_search_leaves_the_document_as_it_is_and_stops_at_the_end_of_the_conte
         BeamSearch(document, 2, 5)
 
 
-def test_a_vocabulary_smaller_than_the_search_is_wide_still_works():
+def test_a_vocabulary_smaller_than_the_width():
     loaded = twins(3)[1]
     search = BeamSearch(Generation(loaded, [3]), 9, 3)
     search.run()
@@ -141,7 +141,7 @@ def test_a_vocabulary_smaller_than_the_search_is_wide_still_works():
         ((2, 1.5), "not 1.5"),
     ],
 )
-def test_numbers_out_of_range_are_refused(arguments, said):
+def test_arguments_out_of_range_are_refused(arguments, said):
     document = Generation(tiny_model(), "the")
     with pytest.raises(ValueError, match=said):
         BeamSearch(document, *arguments)

@@ -55,7 +55,7 @@ def test_two_documents_of_one_large_model_take_their_steps_concurrently(monkeypa
     assert asking == {get_ident()}
 
 
-def test_one_of_two_read_together_may_end_early_or_fail_and_both_may_be_left(monkeypatch):
+def test_concurrent_steps_end_early_raise_and_close(monkeypatch):
     monkeypatch.setattr("gpt.documents.comparison.LARGE", 0)
     model = forced_model([97, 97, 259] + [97] * 21)
     short, long = Generation(model, "ab"), Generation(model, "abcd")

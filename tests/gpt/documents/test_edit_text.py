@@ -1,4 +1,4 @@
-"""Edits as text: what goes out comes back, and what anybody may have written is an edit or a sentence."""
+"""Edits as text: round trip, and refusal of invalid texts."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ pieces = st.sampled_from([*"haf.=,-e0129", "nopos", "act=", "relu", "h1.1=0", "Â
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(pieces, max_size=8).map("".join))
-def test_a_text_that_is_not_refused_is_an_edit_that_has_a_text(text):
+def test_edits_of_an_accepted_text_can_be_formatted_again(text):
     edits = Edits()
     with suppress(ValueError):
         edits = parse_edits(text)
     assert parse_edits(format_edits(edits)) == edits
 
 
-def test_the_text_is_as_short_as_it_looks():
+def test_format_of_some_edits():
     edits = Edits({(3, 2): 0.0}, {1: 0.0}, {0: 0.5}, activation="relu", drop_positions=True)
     assert format_edits(edits) == "h3.2=0,a1=0,f0=0.5,act=relu,nopos"
     assert format_edits(Edits()) == ""
@@ -61,7 +61,7 @@ def test_the_text_is_as_short_as_it_looks():
 @pytest.mark.parametrize(
     "text", ["h1=0", "a1.2=0", "h1.1=11", "a0=nan", "a0=1e9", "f0=0,f0=1", "nopos,nopos", "act=tanh", "a-1=0", "aÙ£=0"]
 )
-def test_what_is_no_edit_is_named(text):
+def test_an_invalid_part_is_named(text):
     with pytest.raises(ValueError, match=text.split(",")[-1].replace(".", r"\.")):
         parse_edits(text)
 
@@ -102,12 +102,12 @@ def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
         ("resid_pre0.0=", "is not an edit"),
     ],
 )
-def test_a_patch_that_cannot_be_is_refused_with_the_reason(text, why):
+def test_an_invalid_patch_is_refused_with_the_reason(text, why):
     with pytest.raises(ValueError, match=why):
         parse_edits(text, TINY.model)
 
 
-def test_a_patch_from_no_text_and_a_factor_that_is_no_number_have_no_text():
+def test_patches_without_ids_and_infinite_factors_have_no_text():
     with pytest.raises(ValueError, match="does not come from a text"):
         format_edits(Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(4)),)))
     with pytest.raises(ValueError, match="inf"):
@@ -116,7 +116,7 @@ def test_a_patch_from_no_text_and_a_factor_that_is_no_number_have_no_text():
 
 @settings(max_examples=30, deadline=None)
 @given(all_edits, st.integers(1, 60), st.integers(1, 60))
-def test_what_fits_a_model_is_what_its_check_lets_pass(edits, n_layer, n_head):
+def test_fitting_edits_are_those_that_check_accepts(edits, n_layer, n_head):
     config = GPTConfig(vocab_size=8, block_size=4, n_layer=n_layer, n_head=n_head, n_embd=4 * n_head)
     fitting = edits.fitting(config)
     fitting.check(config)

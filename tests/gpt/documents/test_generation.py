@@ -1,5 +1,3 @@
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -36,7 +34,7 @@ def test_one_forward_pass_per_token_and_none_wasted():
     assert loaded.model.calls == [3, 1, 1, 1, 1]
 
 
-def test_the_logits_that_a_token_was_chosen_from_are_not_computed_again(loaded, monkeypatch):
+def test_the_logits_that_a_token_was_sampled_from_are_not_computed_again(loaded, monkeypatch):
     document = Generation(loaded, "the cat")
     for _ in document.steps(GREEDY, 5):
         exact = loaded.model(torch.tensor([document.ids[:-1]]))[0, -1]
@@ -52,7 +50,7 @@ def test_the_logits_that_a_token_was_chosen_from_are_not_computed_again(loaded, 
         assert torch.allclose(document.logits(position), exact[position], atol=1e-5)
 
 
-def test_the_last_step_says_why_it_is_the_last():
+def test_only_the_last_step_has_a_finish_reason():
     reasons = [step.finish_reason for step in generate(forced_model([97] * 24), "ab", GREEDY, 3)]
     assert reasons == [None, None, "max_new_tokens"]
     steps = list(generate(forced_model([97, 97, 259] + [97] * 20), "ab", GREEDY, 9))
@@ -69,7 +67,7 @@ def test_a_prompt_of_p_tokens_yields_up_to_block_size_minus_p_plus_one_steps(n_p
     assert steps[-1].position == 8
 
 
-def test_a_character_of_several_tokens_comes_when_it_is_whole():
+def test_a_character_of_several_tokens_appears_with_its_last_token():
     euro = "€".encode()
     loaded = forced_model([0, euro[0], euro[1], euro[2], 97] + [97] * 20)
     assert [step.text for step in generate(loaded, "ab", GREEDY, 4)] == ["", "", "€", "a"]
@@ -80,7 +78,7 @@ def test_an_unfinished_character_at_the_end_becomes_a_replacement_character():
     assert [step.text for step in generate(loaded, "ab", GREEDY, 1)] == ["\ufffd"]
 
 
-def test_the_texts_of_the_steps_make_the_decoded_text(loaded):
+def test_the_texts_of_the_steps_join_to_the_decoded_text(loaded):
     steps = list(generate(loaded, "the", SamplingParams(temperature=3.0, seed=11), 18))
     kept = [step.token_id for step in steps if step.token_id != loaded.tokenizer.eot_id]
     assert "".join(step.text for step in steps) == loaded.tokenizer.decode(kept)
@@ -130,7 +128,7 @@ def test_ids_of_any_kind_become_whole_numbers_that_can_be_saved(loaded, ids):
 
 
 @pytest.mark.parametrize("prompt", [b"ab", [True], [1.5], ["a"], None, 7, torch.tensor([0.5])], ids=str)
-def test_what_is_neither_text_nor_ids_is_refused_at_once(loaded, prompt):
+def test_a_prompt_that_is_neither_text_nor_ids_is_refused_at_once(loaded, prompt):
     with pytest.raises(ValueError, match="a prompt must be text, or token ids"):
         generate(loaded, prompt, GREEDY, 1)
     document = Generation(loaded, [97])
@@ -171,15 +169,15 @@ def test_a_document_keeps_exact_logits_and_attention_of_every_position(loaded):
         torch.testing.assert_close(document.attn_weights(layer), weights.mean(dim=0), atol=1e-6, rtol=0)
 
 
-def test_nothing_stands_before_the_first_token(loaded):
+def test_statistics_of_the_first_token_are_refused(loaded):
     with pytest.raises(ValueError, match="start must be at least 1, not 0"):
         Generation(loaded, "abc").statistics(0)
 
 
-def test_a_copy_goes_on_by_itself_and_shares_the_model(loaded):
+def test_a_copy_continues_independently_and_shares_the_model(loaded):
     document = Generation(loaded, "the cat")
     list(document.steps(SamplingParams(temperature=2.0, seed=5), 4))
-    other = copy.deepcopy(document)
+    other = document.copy()
     assert other.loaded is loaded
     before = list(document.ids)
     a = [s.token_id for s in other.steps(SamplingParams(temperature=2.0, seed=6), 4)]

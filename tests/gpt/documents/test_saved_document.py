@@ -1,4 +1,4 @@
-"""A document as a file: what comes back, and which files are refused."""
+"""A document as a file: round trip, and refusal of invalid files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_without_a_model_the_one_that_the_file_names_is_opened(document, monkeyp
     assert Generation.from_json(document.to_json()).loaded is document.loaded
 
 
-def test_a_name_that_is_no_model_is_refused(document):
+def test_an_unknown_model_name_is_refused(document):
     with pytest.raises(ValueError, match="there is no model 'nobody'"):
         Generation.from_json(changed(document, model="nobody"))
 
@@ -122,7 +122,7 @@ def test_every_token_of_a_file_is_checked(document, number, changes, said):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
-def test_what_is_no_document_is_refused(text):
+def test_a_file_of_another_kind_is_refused(text):
     with pytest.raises(ValueError, match=r"not JSON|not a document"):
         SavedDocument.from_json(text)
 
@@ -136,7 +136,7 @@ def test_a_text_longer_than_the_context_is_refused(document):
         SavedDocument.from_json(" " * (2**24 + 1))
 
 
-def test_what_an_edited_model_wrote_comes_back_with_its_edits(document):
+def test_edits_survive_the_round_trip(document):
     loaded = document.loaded
     patch = patch_from(loaded.model, loaded.tokenizer.encode("a dog"), "resid_pre", 1, 2)
     edits = Edits({(0, 1): 0.3}, {1: 0.0}, {0: -1.5}, "relu", True, (patch,))
@@ -154,7 +154,7 @@ def test_what_an_edited_model_wrote_comes_back_with_its_edits(document):
     assert (plain.logits(plain.n_read - 1) - made.logits(made.n_read - 1)).abs().max() > 1e-3
 
 
-def test_a_document_without_edits_says_nothing_of_any(document):
+def test_a_document_without_edits_has_no_edits_entry(document):
     assert "edits" not in json.loads(document.to_json())
     assert "edits" not in json.loads(Generation(document.loaded, "the", edits=Edits()).to_json())
     assert Generation.from_json(document.to_json(), document.loaded).edits is None
@@ -176,7 +176,7 @@ def test_edits_of_a_file_are_checked(document, edits, said):
         Generation.from_json(changed(document, edits=edits), document.loaded)
 
 
-def test_numbers_from_no_text_are_not_saved(document):
+def test_patches_without_ids_are_not_saved(document):
     bare = Patch("resid_pre", 0, 0, torch.zeros(document.loaded.model.config.n_embd))
     with pytest.raises(ValueError, match="patch that does not come from a text"):
         Generation(document.loaded, "the", edits=Edits(patches=(bare,))).to_json()

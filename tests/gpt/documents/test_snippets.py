@@ -1,4 +1,4 @@
-"""The program that writes a document again: run, and compared."""
+"""The program that reproduces a document, executed and compared."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_program_in_a_process_of_its_own_prints_the_text_of_the_bundled_mode
     assert ran.stdout.decode().replace("\r\n", "\n") == document.text + "\n"
 
 
-def test_the_program_makes_the_same_tokens_each_in_the_same_way():
+def test_the_program_reproduces_tokens_and_origins():
     document = written()
     again = run(python_snippet(document))
     assert again.ids == document.ids
@@ -59,7 +59,7 @@ def test_the_program_makes_the_same_tokens_each_in_the_same_way():
     assert [again.origin(p) for p in positions] == [document.origin(p) for p in positions]
 
 
-def test_the_program_tells_the_current_branch_alone():
+def test_the_program_contains_the_current_branch_only():
     document = written()
     document.append(120, after=2)
     document.append_text("xyz")
@@ -69,7 +69,7 @@ def test_the_program_tells_the_current_branch_alone():
 
 
 @pytest.mark.parametrize("prompt", [NASTY, "", [256, 97, 258], [259, 97], [0xF0, 0x9F], "the"])
-def test_any_text_becomes_a_program_that_gives_it_back(prompt):
+def test_any_prompt_survives_as_a_python_literal(prompt):
     document = Generation(tiny_model(block_size=96), prompt)
     if prompt:
         document.append_text(prompt)
@@ -89,7 +89,7 @@ def test_only_names_of_the_package_are_imported():
     assert set(first.removeprefix("from gpt import ").split(", ")) <= set(gpt.__all__)
 
 
-def test_the_program_of_an_edited_model_edits_it_again():
+def test_the_program_contains_the_edits_of_the_document():
     edits = Edits({(0, 1): 0.0}, mlp_scale={1: 0.5}, activation="relu", drop_positions=True)
     document = Generation(tiny_model(), "the cat", edits=edits)
     list(document.steps(SamplingParams(temperature=3.0, seed=5), 4))
@@ -98,7 +98,7 @@ def test_the_program_of_an_edited_model_edits_it_again():
 
 
 @pytest.mark.parametrize("tried_on", [[], [259, 97, 98, 99]])
-def test_edits_that_were_tried_are_tried_again_after_the_text(tried_on):
+def test_tried_edits_generate_a_second_text(tried_on):
     loaded, document = tiny_model(), written()
     patch = patch_from(loaded.model, loaded.tokenizer.encode("the dog"), "attn_out", 1, 2)
     edits = Edits({(0, 1): 0.0}, patches=(patch,))
@@ -110,13 +110,13 @@ def test_edits_that_were_tried_are_tried_again_after_the_text(tried_on):
     assert torch.equal(space["edits"].patches[0].value, patch.value)
 
 
-def test_a_patch_that_is_from_no_text_is_refused():
+def test_a_patch_without_ids_is_refused():
     patched = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(16)),))
     with pytest.raises(ValueError, match="does not come from a text"):
         python_snippet(Generation(tiny_model(), "the", edits=patched))
 
 
-def test_a_checkpoint_of_ones_own_is_loaded_with_what_it_does_not_say(tmp_path):
+def test_a_checkpoint_is_loaded_with_its_path_and_n_head(tmp_path):
     path = tmp_path / "weights.pt"
     torch.save(randomized(NanoGPT()).state_dict(), path)
     loaded = get_model(add_model(path, n_head=3))
@@ -127,5 +127,5 @@ def test_a_checkpoint_of_ones_own_is_loaded_with_what_it_does_not_say(tmp_path):
     remove_model(str(path))
 
 
-def test_a_model_of_the_list_is_loaded_by_its_name():
+def test_a_listed_model_is_loaded_by_its_name():
     assert loading_line(get_model("stories")) == ("get_model", "loaded = get_model('stories')")
