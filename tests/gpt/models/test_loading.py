@@ -1,0 +1,112 @@
+"""Models in memory: precision, packing, and what is refused before memory is taken."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save_model
+from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.loading import Precision, memory_of
+from gpt.models.memory import format_bytes, free_memory
+from gpt.models.sources import load_model
+from tests.gpt.models.tiny import N_VOCAB, tiny
+
+
+def test_half_precision_files_load_in_float32_and_bfloat16(tmp_path: Path) -> None:
+    model, idx = tiny(), torch.arange(16)[None]
+    save_model(tmp_path, model, PlainIds(N_VOCAB))
+    full, half = load_model(tmp_path, device="cpu"), load_model(tmp_path, device="cpu", precision="bf16")
+    assert {p.dtype for p in full.model.parameters()} == {torch.float32}
+    assert torch.equal(half.model.wte.weight, full.model.wte.weight.bfloat16().float())
+    torch.testing.assert_close(full.model(idx), model(idx), atol=0.02, rtol=0)
+    torch.testing.assert_close(half.model(idx).float(), model(idx), atol=0.2, rtol=0)
+
+
+def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny(n_layer=4)
+    save_model(tmp_path, model, PlainIds(N_VOCAB), dtype=torch.float32)
+    read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
+    left, weight_of = [], Checkpoint._weight
+
+    def watched(opened: Checkpoint, name: str, dtype: torch.dtype) -> torch.Tensor:
+        weight = weight_of(opened, name, dtype)
+        if name.startswith("h.") and weight.dim() == 2:
+            left.append({block for block, storage in read if storage() is not None} - {name[:4]})
+            read.append((name[:4], weakref.ref(weight.untyped_storage())))
+        return weight
+
+    monkeypatch.setattr(Checkpoint, "_weight", watched)
+    idx = torch.arange(9)[None]
+    with torch.inference_mode():
+        assert torch.allclose(load_model(tmp_path, device="cpu").model(idx), model(idx), atol=1e-5)
+    assert left == [set()] * 16
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_packed_model_needs_its_memory_and_that_of_a_block(
+    tmp_path: Path, precision: Precision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny(n_layer=4)
+    save_model(tmp_path, model, PlainIds(N_VOCAB))
+    part = 4 * max(model.wte.weight.numel(), sum(weight.numel() for weight in model.h[0].parameters()))
+    needed = memory_of(open_checkpoint(tmp_path), precision, torch.device("cpu")) + part
+    monkeypatch.setattr(checkpoint, "free_memory", lambda: needed - 1)
+    with pytest.raises(ValueError, match=r"needs .* of memory, .* are free"):
+        load_model(tmp_path, device="cpu", precision=precision)
+    monkeypatch.setattr(checkpoint, "free_memory", lambda: needed)
+    load_model(tmp_path, device="cpu", precision=precision)
+
+
+def test_model_larger_than_memory_is_refused_before_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_model(tmp_path, tiny(), PlainIds(N_VOCAB))
+    opened = open_checkpoint(tmp_path)
+    monkeypatch.setattr(checkpoint, "free_memory", lambda: opened.n_bytes() - 1)
+    monkeypatch.setattr(checkpoint, "meta_model", None)
+    with pytest.raises(ValueError, match=r"needs .* MiB of memory, .* MiB are free"):
+        opened.build()
+
+
+def test_weights_whose_logits_overflow_are_refused_by_name(tmp_path: Path) -> None:
+    model = tiny()
+    for parameter in model.parameters():
+        parameter.data.mul_(1e15)
+    save_model(tmp_path / "burst", model, PlainIds(N_VOCAB), dtype=torch.float32)
+    with pytest.raises(ValueError, match="burst gives logits that are NaN or infinite"):
+        load_model(tmp_path / "burst")
+
+
+@pytest.mark.parametrize("device", ["bogus", "cuda:99", "meta?", "meta", 3.5])
+def test_a_device_that_is_not_there_is_refused(device: object) -> None:
+    with pytest.raises(ValueError, match="this computer has no device"):
+        load_model("stories", device=device)
+
+
+def test_a_number_of_heads_that_contradicts_the_bundled_model_is_refused() -> None:
+    with pytest.raises(ValueError, match="n_head is 6 in the checkpoint, not 5"):
+        load_model("stories", device="cpu", n_head=5)
+
+
+def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.models.memory.MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr("gpt.models.memory.CGROUP", tmp_path)
+    (tmp_path / "meminfo").write_text("MemTotal:  64000000 kB\nMemAvailable:  1000000 kB\n")
+    assert free_memory() == 1_024_000_000
+    (tmp_path / "memory.max").write_text("800000000\n")
+    (tmp_path / "memory.current").write_text("500000000\n")
+    (tmp_path / "memory.stat").write_text("anon 300000000\nfile 200000000\n")
+    assert free_memory() == 500_000_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory() == 1_024_000_000
+    (tmp_path / "meminfo").unlink()
+    assert free_memory() > 0
+
+
+def test_sizes_are_written_in_units_of_1024() -> None:
+    assert format_bytes(652_038_144) == "0.61 GiB"
+    assert format_bytes(3 * 2**20) == "3.0 MiB"

@@ -1,0 +1,198 @@
+"""Files of strangers: nothing runs, and no memory or time is taken beyond what the file holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import random
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.models.checkpoints.layouts import expected_shapes
+from gpt.models.checkpoints.vocabularies import read_nanogpt_meta
+from gpt.models.sources import load_model
+
+CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
+
+
+class Touch:
+    """When it is unpickled, it makes a file."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, (f"touch {self.marker}",)
+
+
+@pytest.fixture
+def torch_file(tmp_path: Path) -> Path:
+    """A small checkpoint as nanoGPT writes it."""
+    state = {f"transformer.{name}": value for name, value in GPT(CONFIG).state_dict().items()}
+    torch.save({"model": state, "model_args": {"n_head": 2}}, tmp_path / "ckpt.pt")
+    load_model(tmp_path / "ckpt.pt")
+    return tmp_path / "ckpt.pt"
+
+
+def test_file_that_would_run_code_is_refused_and_runs_none(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    torch.save({"wte.weight": torch.zeros(2, 2), "more": Touch(marker)}, tmp_path / "evil.pt")
+    with pytest.raises(ValueError, match=r"would run code \((posix|nt)\.system\)"):
+        load_model(tmp_path / "evil.pt")
+    for protocol in (2, 4):
+        (tmp_path / "meta.pkl").write_bytes(pickle.dumps({"itos": {0: Touch(marker)}}, protocol=protocol))
+        with pytest.raises(ValueError, match=r"would run code \((posix|nt)\.system\)"):
+            read_nanogpt_meta(tmp_path / "meta.pkl")
+    assert not marker.exists()
+
+
+def test_tuples_within_tuples_do_not_overflow_the_stack(tmp_path: Path) -> None:
+    nested = b"\x80\x02})" + b"\x85" * 2_000_000 + b"K\x01s."  # a dict whose key is such a tuple, which is hashed
+    (tmp_path / "meta.pkl").write_bytes(nested)
+    with pytest.raises(ValueError, match=r"meta\.pkl has more than 0 tuples"):
+        read_nanogpt_meta(tmp_path / "meta.pkl")
+    with zipfile.ZipFile(tmp_path / "nested.pt", "w") as archive:
+        archive.writestr("nested/data.pkl", nested)
+    with pytest.raises(ValueError, match=r"nested\.pt has more than 20,000 tuples"):
+        load_model(tmp_path / "nested.pt")
+
+
+def test_tuples_that_repeat_each_other_take_no_time(tmp_path: Path) -> None:
+    doubled = b"".join(b"q%ch%c\x86" % (i, i) for i in range(100))  # (t, t) of (t, t) ...: 2^100 hashes
+    (tmp_path / "meta.pkl").write_bytes(b"\x80\x02})" + doubled + b"K\x01s.")
+    with pytest.raises(ValueError, match=r"meta\.pkl has more than 0 tuples"):
+        read_nanogpt_meta(tmp_path / "meta.pkl")
+
+
+@pytest.mark.parametrize(
+    ("saved", "name"),
+    [(torch.nn.Linear(2, 2), r"torch\.nn\.modules\.linear\.Linear"), ({"x": bytearray(9)}, r"__builtin__\.bytearray")],
+    ids=["whole-module", "allocates-any-size"],
+)
+def test_function_that_no_tensor_needs_is_refused_by_its_name(tmp_path: Path, saved: object, name: str) -> None:
+    torch.save(saved, tmp_path / "module.pt")
+    with pytest.raises(ValueError, match=rf"would run code \({name}\).*save only model\.state_dict\(\)"):
+        load_model(tmp_path / "module.pt")
+
+
+def test_torchscript_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
+        for name in ("data.pkl", "constants.pkl", "code/__torch__.py"):
+            archive.writestr(f"script/{name}", b"\x80\x02}.")
+    with pytest.raises(ValueError, match="another kind"):
+        load_model(tmp_path / "script.pt")
+
+
+def test_zip_bomb_is_refused(tmp_path: Path, torch_file: Path) -> None:
+    with zipfile.ZipFile(torch_file) as old, zipfile.ZipFile(tmp_path / "bomb.pt", "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            new.writestr(entry.filename, old.read(entry))
+        new.writestr("ckpt/data/99", bytes(50_000_000))
+    assert (tmp_path / "bomb.pt").stat().st_size < 200_000
+    with pytest.raises(ValueError, match="compressed"):
+        load_model(tmp_path / "bomb.pt")
+
+
+def test_zip_directory_that_lies_is_refused(tmp_path: Path, torch_file: Path) -> None:
+    data = bytearray(torch_file.read_bytes())
+    at = data.rindex(b"PK\x01\x02")  # the last entry of the directory, which now claims 2 GiB
+    data[at + 20 : at + 28] = struct.pack("<II", 2**31, 2**31)
+    (tmp_path / "large.pt").write_bytes(data)
+    with pytest.raises(ValueError, match=r"large\.pt is damaged: its entries are larger"):
+        load_model(tmp_path / "large.pt")
+    data = bytearray(torch_file.read_bytes())
+    data[data.rindex(b"PK\x01\x02") + 46] = 0xBB  # the first byte of its name, no longer UTF-8
+    data[data.rindex(b"PK\x01\x02") + 9] |= 8  # its flag that names are UTF-8
+    (tmp_path / "large.pt").write_bytes(data)
+    with pytest.raises(ValueError, match=r"large\.pt is damaged"):
+        load_model(tmp_path / "large.pt")
+
+
+def test_tensor_that_claims_more_than_the_file_holds_is_refused(tmp_path: Path) -> None:
+    torch.save({"wte.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "wide.pt")
+    assert (tmp_path / "wide.pt").stat().st_size < 10_000
+    with pytest.raises(ValueError, match=r"claims 1,000,000,000,000 numbers"):
+        load_model(tmp_path / "wide.pt")
+
+
+@pytest.mark.parametrize("length", [2**62, 10**9, 200])
+def test_safetensors_header_longer_than_the_file_is_refused(tmp_path: Path, length: int) -> None:
+    (tmp_path / "model.safetensors").write_bytes(length.to_bytes(8, "little") + b"{}" + b" " * 100)
+    with pytest.raises(ValueError, match="damaged or cut short"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4 * 10**12]},
+        {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 16]},
+        {"dtype": "F32", "shape": [2, 2], "data_offsets": [8, 24]},
+        {"dtype": "F99", "shape": [2, 2], "data_offsets": [0, 16]},
+    ],
+    ids=["beyond-the-end", "more-than-its-bytes", "gap", "unknown-type"],
+)
+def test_safetensors_header_that_lies_is_refused(tmp_path: Path, entry: dict[str, object]) -> None:
+    header = json.dumps({"wte.weight": entry}).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(24))
+    with pytest.raises(ValueError, match="damaged or cut short"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "torch"])
+def test_file_cut_anywhere_is_refused(tmp_path: Path, torch_file: Path, kind: str) -> None:
+    save_file({"wte.weight": torch.zeros(40, 8)}, tmp_path / "whole.safetensors")
+    whole = (torch_file if kind == "torch" else tmp_path / "whole.safetensors").read_bytes()
+    part = tmp_path / "part.bin"
+    for length in {0, 1, 4, 8, 9, 30, *range(50, len(whole), len(whole) // 40), len(whole) - 1}:
+        part.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=r"part\.bin"):
+            load_model(part)
+
+
+@pytest.mark.parametrize("kind", ["torch", "meta.pkl"])
+def test_damaged_pickle_is_read_or_refused_but_nothing_else(tmp_path: Path, torch_file: Path, kind: str) -> None:
+    meta = pickle.dumps({"itos": dict(enumerate("abcdefgh")), "stoi": {c: i for i, c in enumerate("abcdefgh")}})
+    whole, read = (torch_file.read_bytes(), load_model) if kind == "torch" else (meta, read_nanogpt_meta)
+    dice, refused = random.Random(0), 0
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for _ in range(dice.choice((1, 1, 4, 40))):
+            damaged[dice.randrange(len(whole))] = dice.randrange(256)
+        (tmp_path / "damaged.pt").write_bytes(damaged)
+        try:
+            read(tmp_path / "damaged.pt")
+        except ValueError:
+            refused += 1
+    assert refused > 50
+
+
+def test_file_larger_than_memory_is_refused_by_its_size_and_not_read(tmp_path: Path) -> None:
+    header, at = {}, 0
+    for name, shape in expected_shapes(GPTConfig(n_layer=96, n_head=96, n_embd=12288)).items():
+        size = 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header).encode()
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + at)  # sparse: it takes no space on the disk
+    (tmp_path / "config.json").write_text(json.dumps({"tie_weights": True, "n_head": 96}))
+    with pytest.raises(ValueError, match=r"needs 650\.\d\d GiB of memory"):
+        load_model(tmp_path, device="cpu")
+
+
+def test_torch_file_from_before_2020_is_named_as_such(tmp_path: Path) -> None:
+    torch.save({"w": torch.zeros(2)}, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    with pytest.raises(ValueError, match="save it again with a newer torch"):
+        load_model(tmp_path / "old.pt")

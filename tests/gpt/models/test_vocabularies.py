@@ -1,0 +1,216 @@
+"""Vocabularies beside weights: byte-level BPE in the files of Hugging Face, characters, plain ids."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from tokenizers import ByteLevelBPETokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as TheirTokenizer
+
+from gpt.models.checkpoints import save_hugging_face, save_model
+from gpt.models.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
+from gpt.models.checkpoints.vocabularies import (
+    Characters,
+    PlainIds,
+    find_vocabulary,
+    gpt2_or_ids,
+    read_nanogpt_meta,
+)
+from gpt.models.sources import load_model
+from gpt.tokenizer import Tokenizer
+from tests.gpt.models.tiny import tiny
+
+TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wörld 你好 🙂", "x" * 50, ""]
+
+
+def trained(vocab_size: int = 300, special_tokens: tuple[str, ...] = ()) -> ByteLevelBPETokenizer:
+    """A vocabulary trained by the library that writes tokenizer.json."""
+    theirs = ByteLevelBPETokenizer()
+    theirs.train_from_iterator(["the tree thought of the three"] * 3, vocab_size, special_tokens=list(special_tokens))
+    return theirs
+
+
+def test_characters_are_tokens() -> None:
+    vocabulary = Characters(["a", "é", "你", "\n"])
+    assert vocabulary.encode("你a\né") == [2, 0, 3, 1]
+    assert vocabulary.decode([2, 0, 3, 1]) == "你a\né"
+    assert vocabulary.token_bytes(1) == "é".encode()
+    assert (vocabulary.n_vocab, vocabulary.eot_id) == (4, None)
+    with pytest.raises(ValueError, match="token id 4 does not exist"):
+        vocabulary.token_bytes(4)
+    with pytest.raises(ValueError, match="does not know “␣”: it was trained on 4 characters: aé你⏎"):
+        vocabulary.encode("a b")
+
+
+@pytest.mark.parametrize("words", [["a", 5], [["a"], "b"], [None, "b"], ["a", "a"], ["a", "bc"]])
+def test_a_list_of_anything_but_different_characters_is_refused(tmp_path: Path, words: list[object]) -> None:
+    (tmp_path / "characters.json").write_text(json.dumps(words))
+    with pytest.raises(ValueError, match="lists single characters, each once"):
+        find_vocabulary(tmp_path, 2)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x80\x04.",
+        b"\x80\x04}r\xff\xff\xff\x7f.",
+        b"\x80\x05\x96" + (2**40).to_bytes(8, "little"),
+        pickle.dumps({"stoi": {}}),
+        pickle.dumps({"itos": {1: "a"}}),
+        pickle.dumps({"itos": {0: "ab"}}),
+        pickle.dumps({"itos": {0: "a", 1: "a"}}),
+        pickle.dumps([1, 2]),
+    ],
+)
+def test_broken_nanogpt_vocabulary_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "meta.pkl").write_bytes(data)
+    with pytest.raises(ValueError, match=r"meta\.pkl"):
+        read_nanogpt_meta(tmp_path / "meta.pkl")
+
+
+def test_plain_ids_are_read_and_written_as_numbers() -> None:
+    vocabulary = PlainIds(100)
+    assert vocabulary.encode(" 5 0\n99 ") == [5, 0, 99]
+    assert vocabulary.encode(vocabulary.decode([5, 0, 99])) == [5, 0, 99]
+    assert vocabulary.token_bytes(7) == b" 7"
+    assert (vocabulary.n_vocab, vocabulary.eot_id) == (100, None)
+    for text, said in (("hello", "not 'hello'"), ("100", "token id 100"), ("-1", "not '-1'"), ("1" * 30, "0 to 99")):
+        with pytest.raises(ValueError, match=said):
+            vocabulary.encode(text)
+
+
+@pytest.mark.parametrize("n_vocab", [50257, 50304])
+def test_gpt2_sized_model_without_vocabulary_gets_plain_ids_offline(
+    monkeypatch: pytest.MonkeyPatch, n_vocab: int
+) -> None:
+    def offline() -> Tokenizer:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr("gpt.models.checkpoints.vocabularies.gpt2_tokenizer", offline)
+    vocabulary = gpt2_or_ids(n_vocab)
+    assert (type(vocabulary), vocabulary.n_vocab, vocabulary.eot_id) == (PlainIds, n_vocab, None)
+    with pytest.raises(ValueError, match="GPT-2's vocabulary is not on this computer and could not be fetched"):
+        vocabulary.encode("Hello")
+
+
+def test_gpt2_sized_models_get_gpt2s_vocabulary(gpt2: Tokenizer) -> None:
+    plain, padded = gpt2_or_ids(50257), gpt2_or_ids(50304)
+    for vocabulary in (plain, padded):
+        assert vocabulary.encode("Hello, I am") == [15496, 11, 314, 716]
+        assert vocabulary.eot_id == 50256
+    assert (plain.n_vocab, padded.n_vocab) == (50257, 50304)
+    assert padded.token_bytes(50300) == b"<50300>"
+
+
+def test_gpt2s_pair_of_files_encodes_like_tiktokens_gpt2(tmp_path: Path, gpt2: Tokenizer) -> None:
+    write_gpt2_files(gpt2, tmp_path)
+    found = find_vocabulary(tmp_path, 50257)
+    assert [found.encode(text) for text in TEXTS] == [gpt2.encode(text) for text in TEXTS]
+    assert found.encode("Every effort moves you") == [6109, 3626, 6100, 345]
+    assert all(found.token_bytes(i) == gpt2.token_bytes(i) for i in range(50257))
+    assert found.eot_id == gpt2.eot_id
+    merges = (tmp_path / "merges.txt").read_text(encoding="utf-8").splitlines()
+    assert merges[:4] == ["#version: 0.2", "Ġ t", "Ġ a", "h e"]  # as released
+    assert len(merges) == 50001
+
+
+def test_written_vocabulary_encodes_alike_in_transformers(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    from transformers import GPT2Tokenizer
+
+    save_hugging_face(tmp_path, tiny(), byte_tokenizer)
+    theirs = GPT2Tokenizer.from_pretrained(tmp_path)
+    assert [theirs(text)["input_ids"] for text in TEXTS] == [byte_tokenizer.encode(text) for text in TEXTS]
+    assert theirs.eos_token_id == byte_tokenizer.eot_id
+
+
+@pytest.mark.parametrize("more", [[], ["<pad>", "<|end|>"]], ids=["own", "with-added-tokens"])
+def test_tokenizer_json_encodes_like_its_library(tmp_path: Path, more: list[str]) -> None:
+    theirs = trained(special_tokens=("<|endoftext|>",))
+    theirs.add_special_tokens(more)
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    found = find_vocabulary(tmp_path, 310)
+    assert [found.encode(text) for text in TEXTS] == [theirs.encode(text).ids for text in TEXTS]
+    assert found.eot_id == theirs.token_to_id("<|endoftext|>")
+    assert [found.token_bytes(theirs.token_to_id(word)) for word in more] == [word.encode() for word in more]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("model", "type"), "Unigram", "not a byte-level BPE"),
+        (("pre_tokenizer", "type"), "Whitespace", "not a byte-level BPE"),
+        (("pre_tokenizer", "add_prefix_space"), True, "not a byte-level BPE"),
+        (("pre_tokenizer",), [1], "not a byte-level BPE"),
+        (("normalizer",), {"type": "Lowercase"}, "not a byte-level BPE"),
+        (("model", "vocab"), [], "must contain tokens and merges"),
+        (("model", "vocab"), {"a": "b"}, "give each token an id"),
+        (("model", "merges"), [["x"]], "do not belong together"),
+        (("model", "merges"), [7], "is not a vocabulary"),
+        (("added_tokens",), [[]], "is not a vocabulary"),
+        (("added_tokens",), [{"special": False, "content": "hello"}], "adds 'hello'"),
+    ],
+)
+def test_tokenizer_json_of_another_kind_is_refused(
+    tmp_path: Path, place: tuple[str, ...], value: object, said: str
+) -> None:
+    whole = part = json.loads(trained(260).to_str())
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
+    with pytest.raises(ValueError, match=rf"tokenizer\.json.*{said}"):
+        find_vocabulary(tmp_path, 300)
+
+
+def test_a_vocabulary_without_some_bytes_says_which(tmp_path: Path) -> None:
+    theirs = TheirTokenizer(models.BPE())
+    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    theirs.train_from_iterator(["the tree thought"], trainers.BpeTrainer(vocab_size=40, show_progress=False))
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match=r"has no token for byte 33: leave it out"):
+        find_vocabulary(tmp_path, 310)
+
+
+def test_special_tokens_before_the_bytes_keep_their_ids(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    write_gpt2_files(byte_tokenizer, folder)
+    ids = json.loads((folder / "vocab.json").read_text())
+    moved = {"<s>": 0, "<pad>": 1} | {token: i + 2 for token, i in ids.items()}
+    (folder / "vocab.json").write_text(json.dumps(moved))
+    found = find_vocabulary(folder, 270)
+    assert found.encode("the") == [i + 2 for i in byte_tokenizer.encode("the")]
+    assert found.token_bytes(0) == b"<s>"
+    assert found.eot_id == byte_tokenizer.eot_id + 2
+    assert found.token_bytes(269) == b"<269>"
+    save_model(tmp_path / "ours", tiny(vocab_size=270), found)
+    again = load_model(tmp_path / "ours").tokenizer
+    assert all(again.token_bytes(i) == found.token_bytes(i) for i in range(270))
+    assert again.encode("the 你") == found.encode("the 你")
+
+
+def test_merges_in_another_order_than_their_ids_are_refused(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    write_gpt2_files(byte_tokenizer, tmp_path)
+    lines = (tmp_path / "merges.txt").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "merges.txt").write_text("\n".join([lines[0], *reversed(lines[1:])]), encoding="utf-8")
+    with pytest.raises(ValueError, match="not in the order of the ids"):
+        read_gpt2_files(tmp_path / "vocab.json", tmp_path / "merges.txt")
+
+
+@pytest.mark.parametrize(
+    ("vocab", "merges"),
+    [('{"a": 0}', ""), ('{"a": -1}', ""), ("{}", ""), ('{"a": "b"}', ""), (None, "Ġ t x\n"), (None, "Ġ 你\n")],
+)
+def test_pair_of_files_that_is_not_a_vocabulary_is_refused(
+    tmp_path: Path, byte_tokenizer: Tokenizer, vocab: str | None, merges: str
+) -> None:
+    write_gpt2_files(byte_tokenizer, tmp_path)
+    if vocab is not None:
+        (tmp_path / "vocab.json").write_text(vocab)
+    (tmp_path / "merges.txt").write_text(merges, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"vocab\.json"):
+        read_gpt2_files(tmp_path / "vocab.json", tmp_path / "merges.txt")

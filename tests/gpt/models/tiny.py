@@ -1,0 +1,15 @@
+"""A small model to save and to load."""
+
+from __future__ import annotations
+
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from tests.conftest import randomized
+
+N_VOCAB = 261  # of the fixture byte_tokenizer
+
+
+def tiny(**options: object) -> GPT:
+    """A model in evaluation mode in which every parameter is random."""
+    sizes = {"vocab_size": N_VOCAB, "block_size": 16, "n_layer": 2, "n_head": 2, "n_embd": 16}
+    return randomized(GPT(GPTConfig(**{**sizes, **options})), std=0.1).eval()
