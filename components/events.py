@@ -7,6 +7,7 @@ worth showing; it holds no lock of the session then. Its ValueError becomes a me
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from html import escape
@@ -37,10 +38,14 @@ Handler = Callable[..., Iterator[None] | None]
 
 
 class Events:
-    """Wires the events of one page. client: holds the browser tab's id; frame: takes the frames."""
+    """Wires the events of one page. client: holds the browser tab's id; frame: takes the frames.
+    open_tab: lets a handler open the tab that it puts into `session.tab`."""
 
-    def __init__(self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML) -> None:
+    def __init__(
+        self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML, tabs: gr.Tabs
+    ) -> None:
         self.store, self.renderer, self.client, self.frame = store, renderer, client, frame
+        self.open_tab = Control(tabs, lambda s: s.tab, lambda s: {"selected": s.tab})
 
     def on(
         self,
@@ -50,6 +55,7 @@ class Events:
         *,
         controls: Sequence[Control] = (),
         sets: Sequence[Block] = (),
+        edited: Sequence[Block] = (),
         payload: bool = False,
         queue: Queue = "look",
         trigger_mode: Literal["once", "multiple", "always_last"] = "multiple",
@@ -60,11 +66,11 @@ class Events:
 
         trigger: an event of a component, such as `button.click`, what follows another (`event.then`), or a list of
         events. controls: those that it may change; of its own inputs only those in `sets`, as a person is editing the
-        others. payload: the handler also gets what a widget sent, a dict of anything. js: run in the browser before, on
+        others; edited: what else the browser has changed by itself. payload: the handler also gets what a widget sent, a dict of anything. js: run in the browser before, on
         the inputs, of which it returns a list.
         """
         outputs = components_of(controls)
-        edited = [component for component in inputs if component not in sets]
+        unset = [*(component for component in inputs if component not in sets), *edited]
         streams = inspect.isgeneratorfunction(getattr(handler, "func", handler))
 
         def respond(event: gr.EventData, session_id: object, values: tuple[Any, ...]) -> Iterator[Any]:
@@ -83,7 +89,7 @@ class Events:
 
         def shown(session: Session) -> Any:
             frame = self.renderer.frame(session)
-            updates = self.renderer.updates(session, controls, edited)
+            updates = self.renderer.updates(session, controls, unset)
             return [gr.skip() if frame is None else frame, *updates] if outputs else frame or gr.skip()
 
         def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
@@ -128,3 +134,10 @@ def error(problem: object, language: Language = "en") -> gr.Error:
     """A message for the person: no traceback in the log, nothing in it that runs as HTML."""
     title = t("error.title", language)
     return gr.Error(escape(localize_error(problem, language), quote=False), title=title, print_exception=False)
+
+
+def clamped(low: float, high: float) -> str:
+    """The `js` of a slider's event: what was typed beside it, as the slider shows it. gradio refuses a number outside the
+    range."""
+    least, most = json.dumps(low), json.dumps(high)
+    return f"(value) => [Math.min(Math.max(value ?? {least}, {least}), {most})]"

@@ -69,10 +69,10 @@ def build_app(
     with Page(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
         app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)  # first: it sets up anew all that is there
         frame = build_frame(words, first.document)
-        events = Events(store, renderer, frame.client, frame.updates)
         controls: dict[str, list[Control]] = {}
         session = gr.State(first)
         with gr.Tabs(elem_id="tabs") as tabs:
+            events = Events(store, renderer, frame.client, frame.updates, tabs)
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
                 parts, controls["playground"] = build_playground(words, events, frame, first, uploads=uploads)
             playground = Playground(frame, session, parts, events, controls["playground"])
@@ -83,7 +83,7 @@ def build_app(
             with words.build(gr.Tab, {"label": "tab.change"}, id="change"):
                 _, controls["change"] = build_change(words, events)
             with words.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
-                build_compare(words, tabs, tab, playground)
+                controls["compare"] = build_compare(words, events, tab, name)
             with words.build(gr.Tab, {"label": "tab.activations"}, id="activations") as tab:
                 build_activations(words, frame, tab, playground)
             with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes") as tab:

@@ -46,9 +46,8 @@ def wire_session(
     session that every visitor starts with, of the values of `also`.
     """
     events.renderer.signals.extend(SIGNALS)
-    opening = Control(tabs, lambda s: s.tab, lambda s: {"selected": s.tab})
     switching = Control(frame.switch, lambda s: s.language, lambda s: {"value": s.language})
-    first = [opening, switching, *controls["playground"]]
+    first = [events.open_tab, switching, *controls["playground"]]
     outputs = [events.frame, *components_of([*first, *words])]
 
     def arrive(session_id: str, kept: str, language: str, *values: Any) -> list[Any]:
@@ -85,8 +84,8 @@ def wire_session(
     events.on(events.frame.tick, partial(analyse, events.renderer), controls=everything, queue="model")
     for tab in tabs.children:
         if isinstance(tab, gr.Tab):
-            own = controls.get(tab.id, ())
-            events.on(tab.select, partial(open_tab, tab.id), controls=own, trigger_mode="always_last")
+            own = [events.open_tab, *controls.get(tab.id, ())]
+            events.on(tab.select, partial(open_tab, tab.id), controls=own, edited=[tabs], trigger_mode="always_last")
     return opened
 
 

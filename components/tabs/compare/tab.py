@@ -2,50 +2,122 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gradio as gr
 
+from components.events import Events, clamped
 from components.frame import model_choices
-from components.i18n import Language
-from components.legacy import LOOKING, Playground
 from components.localized import Words
-from components.tabs.compare.beams import build_beams
-from components.tabs.compare.memory import Memory
-from components.tabs.compare.sides import Sides, build_sides
-from components.widgets.sentence import sentence
+from components.render import Control
+from components.state.session import Snapshot
+from components.state.settings import LIMITS
+from components.tabs.compare import layout
+from components.tabs.compare.components import COLUMN_SETTINGS, BeamState, CompareComponents, CompareState
+from components.tabs.compare.handlers import beam_search, columns
+from components.tabs.compare.views import VIEWS
+from components.tabs.compare.views.beam_search import picked
+from gpt import list_models
+
+NAME = "compare"
 
 
-def build_compare(words: Words, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
-    """Lay the tab out and wire it; each part makes its first example when it is first opened."""
-    frame = playground.frame
-    memory = gr.State(Memory())
-    with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "compare.question"}, kind="question")
-        words.build(sentence, {"value": "compare.says"}, kind="caption")
-        prompt = words.build(gr.Textbox, {"label": "prompt"}, lines=2, max_lines=6, elem_id="compare-prompt")
+def build_compare(words: Words, events: Events, tab: gr.Tab, model: str) -> list[Control]:
+    """Lay the tab out and wire it; each part makes its first example when it is first opened. model: the one that both
+    columns begin with."""
+    prompt = layout.prompt(words)
     with gr.Tabs(elem_id="compare-parts"):
         with words.build(gr.Tab, {"label": "compare.sides"}, id="compare-sides"):
-            sides = build_sides(words, frame, memory, prompt)
+            parts = layout.columns(words, model)
         with words.build(gr.Tab, {"label": "compare.beams"}, id="compare-beams") as beams_tab:
-            beams = build_beams(words, tabs, playground, memory, prompt)
-    given = {memory, prompt, playground.prompt, frame.model, frame.own, frame.language}
-    models = [column.model for column in sides.columns]
-
-    def opened(values: dict[Any, Any]) -> dict[Any, Any]:
-        return open_tab(values[memory], sides, playground, values)
-
-    tab.select(opened, given, [prompt, sides.opened, *models], **LOOKING)
-    beams_tab.select(lambda: True, None, beams.opened, **LOOKING)
+            parts |= layout.beam_search(words)
+    ui = CompareComponents(prompt=prompt, beams_tab=beams_tab, **parts)
+    events.renderer.add(NAME, VIEWS)
+    controls = _controls(ui)
+    _wire_columns(ui, events, tab, controls)
+    _wire_beam_search(ui, events, controls)
+    return controls
 
 
-def open_tab(memory: Memory, sides: Sides, playground: Playground, values: dict[Any, Any]) -> dict[Any, Any]:
-    """The Playground's prompt, unless another was typed here; the models that there are by now; a first example."""
-    language: Language = values[playground.frame.language]
-    update: dict[Any, Any] = {sides.opened: True}
-    if (values[sides.prompt] or "") == (memory.taken or ""):
-        memory.taken = update[sides.prompt] = values[playground.prompt] or ""
-    picked = {"value": values[playground.frame.model]} if memory.pair is None else {}
-    for column in sides.columns:
-        update[column.model] = gr.update(choices=model_choices(language, values[playground.frame.own]), **picked)
-    return update
+def _controls(ui: CompareComponents) -> list[Control]:
+    """What the server may change besides the pictures."""
+
+    def able(button: gr.Button, test: Any) -> Control:
+        return Control(button, test, lambda s: {"interactive": test(s)})
+
+    controls = [
+        Control(ui.prompt, lambda s: s.state(CompareState).prompt, lambda s: {"value": s.state(CompareState).prompt}),
+        able(ui.generate, lambda s: not s.state(CompareState).writing),
+        able(ui.stop, lambda s: s.state(CompareState).writing),
+        able(ui.search, lambda s: not s.state(BeamState).searching),
+        able(ui.stop_search, lambda s: s.state(BeamState).searching),
+        able(ui.adopt, lambda s: not s.state(BeamState).searching and picked(s.state(BeamState)) is not None),
+    ]
+    for side, column in enumerate(ui.columns):
+        controls.append(Control(column.model, _models, lambda s: {"choices": model_choices(s.language, s.own_models)}))
+        controls.append(Control(column.model, partial(_model, side), lambda s, side=side: {"value": _model(side, s)}))
+        for name in (*COLUMN_SETTINGS, "seed"):
+            of = partial(_value, side, name)
+            controls.append(Control(getattr(column, name), of, lambda s, of=of: {"value": of(s)}))
+    return controls
+
+
+def _models(s: Snapshot) -> tuple[Any, ...]:
+    return s.language, s.own_models, tuple(list_models())
+
+
+def _model(side: int, s: Snapshot) -> str:
+    return s.state(CompareState).columns[side].model or s.model
+
+
+def _value(side: int, name: str, s: Snapshot) -> Any:
+    return getattr(s.state(CompareState).columns[side], name)
+
+
+def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab, controls: list[Control]) -> None:
+    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
+        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
+
+    latest: Any = {"trigger_mode": "always_last", "controls": ()}
+    on(ui.prompt.input, columns.type_prompt, [ui.prompt], **latest)
+    on(ui.length.input, columns.set_length, [ui.length], js=clamped(1, columns.MAX_LENGTH), **latest)
+    for side, column in enumerate(ui.columns):
+        for name in ("model", "seed"):
+            control = getattr(column, name)
+            on(control.input, partial(columns.set_value, side, name), [control], **latest)
+        for name in COLUMN_SETTINGS:
+            control, limit = getattr(column, name), LIMITS[name]
+            js = clamped(limit.low, limit.high)
+            on(control.input, partial(columns.set_value, side, name), [control], js=js, **latest)
+        on(column.strip.select, partial(columns.select_token, side), payload=True)
+    on(ui.divergence.select, columns.select_bar, payload=True)
+
+    typed = [ui.prompt, *(column.seed for column in ui.columns)]
+    asked = [ui.generate.click, *(column.seed.submit for column in ui.columns)]
+    runs = [on(asked, columns.write_typed, typed, queue="model")]
+    opened = on(tab.select, columns.open_tab)
+    runs.append(on(opened.success, columns.first_run, queue="model"))
+    for name, button in ui.presets.items():
+        filled = on(button.click, partial(columns.choose_preset, name))
+        runs.append(on(filled.then, columns.write, queue="model"))
+    for run in runs:
+        for ended in (run.then, run.failure):
+            on(ended, columns.finish)
+    on(ui.stop.click, columns.stop, cancels=runs)
+
+
+def _wire_beam_search(ui: CompareComponents, events: Events, controls: list[Control]) -> None:
+    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
+        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
+
+    for name, slider in (("width", ui.width), ("penalty", ui.penalty), ("length", ui.max_depth)):
+        js = clamped(*beam_search.RANGES[name])
+        on(slider.input, partial(beam_search.set_value, name), [slider], js=js, trigger_mode="always_last")
+    runs = [
+        on(ui.search.click, beam_search.search, [ui.prompt], queue="model"),
+        on(ui.beams_tab.select, beam_search.first_search, queue="model"),
+    ]
+    on(ui.stop_search.click, beam_search.stop, cancels=runs)
+    on(ui.tree.select, beam_search.choose, payload=True, trigger_mode="always_last")
+    on(ui.adopt.click, beam_search.adopt, controls=[*controls, events.open_tab])

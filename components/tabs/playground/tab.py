@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from components.events import Events
+from components.events import Events, clamped
 from components.frame import Frame
 from components.i18n import t
 from components.localized import Words
@@ -127,7 +126,7 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame, controls: list
     for name, limit in {**LIMITS, "length": None}.items():
         low, high = (1, MAX_LENGTH) if limit is None else (limit.low, limit.high)
         slider = getattr(ui, name)
-        on(slider.input, partial(_set, name), [slider], js=_clamped(low, high), **latest)
+        on(slider.input, partial(_set, name), [slider], js=clamped(low, high), **latest)
     for name in ("seed", "pace"):
         on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], controls=(), **latest)
     on(ui.preset.input, looking.choose_preset, [ui.preset])
@@ -189,9 +188,3 @@ def _set(name: str, session: Session, value: object) -> None:
 
 def _fill(key: str, session: Session) -> None:
     generation.fill(session, EXAMPLES[key])
-
-
-def _clamped(low: float, high: float) -> str:
-    """What was typed beside a slider, as the slider shows it: gradio refuses a number outside the range."""
-    low, high = json.dumps(low), json.dumps(high)
-    return f"(value) => [Math.min(Math.max(value ?? {low}, {low}), {high})]"

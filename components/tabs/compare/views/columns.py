@@ -1,34 +1,38 @@
-"""What the two columns show: values for their widgets, no components."""
+"""What the two columns show: both texts, where they differ, how far apart the predictions are."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from components import text_views as views
+from components.errors import localize_error
 from components.figures.next_tokens import next_tokens
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
-from components.tabs.compare import figures as compare_figures
+from components.render import Lines, View
+from components.state.session import Message, Snapshot
+from components.tabs.compare import figures
+from components.tabs.compare.components import SIDES, CompareState, Side
 from components.tabs.compare.pair import Pair
-from components.widgets.chart import chart_value
+from components.text_views import document_lines
+from components.text_views import strip_words as token_words
+from components.widgets.chart import chart_data
 from gpt.documents.comparison import Divergence
 
-Side = Literal["left", "right"]
-SIDES: tuple[Side, Side] = ("left", "right")
-TOP = 10  # bars
+MAX_BARS = 10
 
 
-def strip_words(side: Side, language: Language) -> dict[str, str]:
+def column_words(side: Side, language: Language) -> dict[str, str]:
     """The words of one column's strip."""
-    named = views.strip_words(language, t("compare.empty", language))
+    named = token_words(language, t("compare.empty", language))
     return named | {"name": f"{t(f'compare.{side}', language)}: {named['name']}"}
 
 
-def status(pair: Pair, side: int, language: Language) -> str:
+def status_sentence(pair: Pair, side: int, language: Language) -> str:
     """Which model wrote how much with which seed, and how it ended."""
     document, reason = pair.documents[side], pair.finish_reasons[side]
     said = t(
@@ -42,8 +46,8 @@ def status(pair: Pair, side: int, language: Language) -> str:
     return said if reason is None else f"{said} · {t('finish.' + reason, language, limit=limit)}"
 
 
-def parting(pair: Pair, language: Language) -> str:
-    """Where the two texts part, and by what."""
+def divergence_sentence(pair: Pair, language: Language) -> str:
+    """Where the two texts differ first, and by what."""
     names = [short_name(document.loaded.name, language) for document in pair.documents]
     if not pair.comparison.comparable:
         return t("compare.vocabularies", language, left=names[0], right=names[1])
@@ -66,15 +70,15 @@ def parting(pair: Pair, language: Language) -> str:
     return said + t("compare.parts.draw", language, left=f"{draws[0]:.3f}", right=f"{draws[1]:.3f}")
 
 
-def divergence(pair: Pair, language: Language) -> str:
-    """How far the predictions lie apart at each position with one history; "" where nothing could be measured."""
+def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
+    """How far the predictions lie apart at each position with one history; nothing where none could be measured."""
     found = pair.comparison.divergences
     if not found:
-        return ""
+        return chart_data(None, "")
     left = pair.documents[0]
     tokenizer = left.loaded.tokenizer
     position = pair.position
-    figure = compare_figures.divergence_bars(
+    figure = figures.divergence_bars(
         np.array([each.raw for each in found]),
         np.array([each.final for each in found]),
         [token_text(tokenizer, left.ids[each.position]) for each in found],
@@ -83,7 +87,7 @@ def divergence(pair: Pair, language: Language) -> str:
         final_name=t("compare.divergence.final", language),
         bits_title=t("compare.divergence.axis", language),
     )
-    return chart_value(figure, _divergence_says(pair, language), t("compare.divergence.note", language))
+    return chart_data(figure, _divergence_says(pair, language), t("compare.divergence.note", language))
 
 
 def _divergence_says(pair: Pair, language: Language) -> str:
@@ -111,13 +115,13 @@ def bits(value: float) -> str:
     return f"{value:.2f}" if value >= 0.01 else "< 0.01"
 
 
-def bars(pair: Pair, side: int, language: Language) -> str:
+def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
     """The best next tokens after the selected position of one column, before and after its settings."""
     document, position = pair.documents[side], pair.at(side)
     tokenizer = document.loaded.tokenizer
     stages = pair.stages(side, position)
     raw, final = stages.raw.numpy(), stages.final.numpy()
-    ids, chosen, figure = next_tokens(document, position, raw, final, TOP, language)
+    ids, chosen, figure = next_tokens(document, position, raw, final, MAX_BARS, language)
     best = int(ids[0])
     said = t(
         "compare.bars.says",
@@ -133,4 +137,73 @@ def bars(pair: Pair, side: int, language: Language) -> str:
         said += t("compare.bars.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(float(final[chosen])))
     apart = pair.comparison.divergence_index
     note = t("compare.bars.apart", language) if apart is not None and position >= apart else ""
-    return chart_value(figure, said, note)
+    return chart_data(figure, said, note)
+
+
+def strip(side: int, s: Snapshot) -> dict[str, Any]:
+    """The text of one column."""
+    pair, labels = s.state(CompareState).pair, column_words(SIDES[side], s.language)
+    if pair is None:
+        return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1, "labels": labels}
+    document, index = pair.documents[side], pair.comparison.divergence_index
+    selected = -1 if s.state(CompareState).writing or not document.n_read else pair.at(side)
+    return {
+        "lines": document_lines(document) if document.n_read else Lines(),
+        "doc": str(document.key),
+        "selected": selected,
+        "parted": -1 if index is None else index,
+        "labels": labels,
+    }
+
+
+def status(side: int, s: Snapshot) -> dict[str, Any]:
+    pair = s.state(CompareState).pair
+    return {"text": "" if pair is None else status_sentence(pair, side, s.language)}
+
+
+def bars(side: int, s: Snapshot) -> dict[str, Any]:
+    pair = shown_pair(s)
+    return chart_data(None, "") if pair is None else bars_chart(pair, side, s.language)
+
+
+def parting(s: Snapshot) -> dict[str, Any]:
+    """How far the comparison is, or where the texts differ first."""
+    state, pair = s.state(CompareState), shown_pair(s)
+    if s.progress is not None:
+        return {"text": t(s.progress.key, s.language, **s.progress.values)}
+    if state.measured is not None:
+        n, total = state.measured
+        return {"text": t("compare.measuring", s.language, n=n, total=total)}
+    return {"text": "" if pair is None else divergence_sentence(pair, s.language)}
+
+
+def divergence(s: Snapshot) -> dict[str, Any]:
+    pair = shown_pair(s)
+    return chart_data(None, "") if pair is None else divergence_chart(pair, s.language)
+
+
+def shown_pair(s: Snapshot) -> Pair | None:
+    """The pair, once both models have read its prompt."""
+    pair = s.state(CompareState).pair
+    return pair if pair is not None and all(document.n_read for document in pair.documents) else None
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    problem = s.state(CompareState).notice
+    if isinstance(problem, Message):
+        return {"text": t(problem.key, s.language, **problem.values)}
+    return {"text": "" if problem is None else localize_error(problem, s.language)}
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(CompareState), s.progress, s.language
+
+
+VIEWS = (
+    *(View(f"compare-{name}-strip", inputs, partial(strip, side)) for side, name in enumerate(SIDES)),
+    *(View(f"compare-{name}-status", inputs, partial(status, side)) for side, name in enumerate(SIDES)),
+    *(View(f"compare-{name}-bars", inputs, partial(bars, side)) for side, name in enumerate(SIDES)),
+    View("compare-parting", inputs, parting),
+    View("compare-divergence", inputs, divergence),
+    View("compare-notice", inputs, notice),
+)

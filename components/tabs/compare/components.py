@@ -1,0 +1,116 @@
+"""What the Compare tab consists of: its gradio components, and what it remembers of one visitor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import gradio as gr
+
+from components.state.session import Message
+from components.state.settings import LIMITS
+from components.tabs.compare.pair import Pair
+from gpt import DEFAULT_MODEL
+from gpt.documents.beam_search import BeamSearch
+
+Side = Literal["left", "right"]
+SIDES: tuple[Side, Side] = ("left", "right")
+COLUMN_SETTINGS = ("temperature", "top_k", "top_p")
+MAX_WIDTH = 8  # beams
+
+
+@dataclass(frozen=True)
+class ColumnSettings:
+    """One column. model: "" for the page's."""
+
+    model: str = ""
+    temperature: float = LIMITS["temperature"].default
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: str = "1"
+
+
+PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
+    "seeds": (ColumnSettings(), ColumnSettings(seed="2")),
+    "temperatures": (ColumnSettings(temperature=0.3), ColumnSettings(temperature=1.5)),
+    "trained": (ColumnSettings(model=DEFAULT_MODEL), ColumnSettings(model="untrained")),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CompareState:
+    """prompt: of both parts; taken: the Playground's prompt that was put there. columns: their settings. pair: what they
+    wrote, which grows; pair_version changes with every token of it. measured: positions compared so far, and in all, while
+    that goes on. notice: what went wrong."""
+
+    prompt: str = ""
+    taken: str = ""
+    columns: tuple[ColumnSettings, ColumnSettings] = PRESETS["temperatures"]
+    length: int = 40
+    pair: Pair | None = None
+    pair_version: int = 0
+    writing: bool = False
+    measured: tuple[int, int] | None = None
+    notice: Message | Exception | None = None
+    progress: Message | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self.writing
+
+    @property
+    def n_bytes(self) -> int:
+        return 0 if self.pair is None else sum(document.n_bytes for document in self.pair.documents)
+
+
+@dataclass(frozen=True, eq=False)
+class BeamState:
+    """The beam search: its settings, the search, which grows, and the candidate that was clicked, None for the best.
+    version changes with every step of it; run: counts searches, so that a newer one ends an older one."""
+
+    width: int = 3
+    penalty: float = 1.0
+    length: int = 10
+    search: BeamSearch | None = None
+    version: int = 0
+    run: int = 0
+    searching: bool = False
+    chosen: int | None = None
+    notice: Message | Exception | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self.searching
+
+
+@dataclass(frozen=True)
+class Column:
+    """The components of one side."""
+
+    model: gr.Dropdown
+    temperature: gr.Slider
+    top_k: gr.Slider
+    top_p: gr.Slider
+    seed: gr.Textbox
+    strip: gr.HTML
+
+
+@dataclass(frozen=True)
+class CompareComponents:
+    """The gradio components of the tab."""
+
+    prompt: gr.Textbox
+    columns: tuple[Column, Column]
+    presets: dict[str, gr.Button]
+    length: gr.Slider
+    generate: gr.Button
+    stop: gr.Button
+    divergence: gr.HTML
+    beams_tab: gr.Tab
+    width: gr.Slider
+    penalty: gr.Slider
+    max_depth: gr.Slider
+    search: gr.Button
+    stop_search: gr.Button
+    tree: gr.HTML
+    adopt: gr.Button

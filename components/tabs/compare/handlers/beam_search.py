@@ -1,0 +1,103 @@
+"""The beam search: search, stop, choose a way, make it the document."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from components.api import checked_text
+from components.state.admission import admitted
+from components.state.adoption import adopt as adopt_document
+from components.state.loading import load_with_progress
+from components.state.session import Message, Session
+from components.state.settings import number
+from components.tabs.compare.components import MAX_WIDTH, BeamState, CompareState
+from components.tabs.compare.views.beam_search import picked
+from gpt import Generation
+from gpt.documents.beam_search import BeamSearch
+from gpt.errors import GPTError
+
+STEP_SECONDS = 0.2  # for one step of the search, so that one sees the tree grow
+RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
+
+
+def set_value(name: str, session: Session, value: object) -> None:
+    """A slider."""
+    low, high = RANGES[name]
+    checked = number("k" if name != "penalty" else name, value, low, high)
+    session.change(BeamState, **{name: checked})
+
+
+def first_search(session: Session) -> Iterator[None]:
+    """An example when this part is opened for the first time."""
+    if session.state(BeamState).run == 0:
+        yield from search(session, session.state(CompareState).prompt)
+
+
+def search(session: Session, prompt: str) -> Iterator[None]:
+    """Let the tree grow, step by step; what cannot be done is said, and the last tree stays."""
+    run = session.state(BeamState).run + 1
+    session.change(CompareState, prompt=prompt)
+    session.change(BeamState, run=run, searching=True, notice=None)
+    yield
+    try:
+        state = session.state(BeamState)
+        checked_text("prompt", prompt)
+        loaded = yield from load_with_progress(session, session.model)
+        n, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
+        if n > limit:
+            raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
+        found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
+        notice = None if prompt else Message("prompt.started_empty")
+        session.change(BeamState, search=found, chosen=None, version=0, notice=notice)
+        with admitted(session, loaded) as waiting:
+            yield from waiting
+            while not found.done and session.state(BeamState).run == run:
+                began = time.perf_counter()
+                found.step()
+                session.change(BeamState, version=session.state(BeamState).version + 1)
+                yield
+                time.sleep(max(0.0, began + STEP_SECONDS - time.perf_counter()))
+    except ValueError as problem:
+        session.change(BeamState, notice=problem)
+    finally:
+        if session.state(BeamState).run == run:
+            session.change(BeamState, searching=False)
+
+
+def stop(session: Session) -> None:
+    """Stop the search."""
+    session.change(BeamState, run=session.state(BeamState).run + 1, searching=False)
+
+
+def choose(session: Session, sent: dict[str, Any]) -> None:
+    """The candidate that was clicked; what the browser sends may be anything."""
+    found, candidate = session.state(BeamState).search, sent.get("candidate")
+    if found is not None and type(candidate) is int and 0 <= candidate < len(found.candidates):
+        session.change(BeamState, chosen=candidate)
+
+
+def adopt(session: Session) -> None:
+    """The chosen way becomes the document, its tokens as chosen by hand, and the Playground opens."""
+    state = session.state(BeamState)
+    candidate = picked(state)
+    if state.search is None or candidate is None:
+        return
+    searched = state.search.document
+    document = _document(searched, session)
+    document.append(*state.search.ids(candidate), after=len(searched.ids) - 1)
+    eot_id = document.tokenizer.eot_id
+    prompt = document.tokenizer.decode([each for each in document.prompt_ids if each != eot_id])
+    adopt_document(session, document, prompt, Message("beams.adopted"))
+    session.tab = "playground"
+
+
+def _document(searched: Generation, session: Session) -> Generation:
+    """One that starts as the search did: the visitor's own where it is the same, so that its branches stay."""
+    with session.changing():
+        own = session.document
+        same = own is not None and own.loaded is searched.loaded and own.edits == searched.edits
+        if own is not None and same and own.prompt_ids == searched.prompt_ids:
+            return own.copy()
+    return Generation(searched.loaded, searched.prompt_ids)

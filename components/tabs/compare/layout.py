@@ -1,0 +1,182 @@
+"""Where the components of the Compare tab stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from components.frame import model_choices
+from components.localized import Words
+from components.state.settings import LIMITS
+from components.tabs.compare.components import (
+    COLUMN_SETTINGS,
+    PRESETS,
+    SIDES,
+    BeamState,
+    Column,
+    CompareState,
+)
+from components.tabs.compare.handlers.beam_search import RANGES
+from components.tabs.compare.handlers.columns import MAX_LENGTH
+from components.widgets.beams import beams
+from components.widgets.chart import chart
+from components.widgets.sentence import sentence
+from components.widgets.table import table
+from components.widgets.tokens import tokens
+
+
+def prompt(words: Words) -> gr.Textbox:
+    """The prompt of both parts."""
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "compare.question"}, kind="question")
+        words.build(sentence, {"value": "compare.says"}, kind="caption")
+        return words.build(gr.Textbox, {"label": "prompt"}, lines=2, max_lines=6, elem_id="compare-prompt")
+
+
+def columns(words: Words, model: str) -> dict[str, Any]:
+    """Two columns side by side. model: the one that both begin with."""
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "compare.preset"}, kind="caption")
+        with gr.Row(elem_classes="gb-examples"):
+            presets = {
+                name: words.build(
+                    gr.Button, {"value": f"compare.preset.{name}"}, size="sm", min_width=0, elem_id=f"compare-{name}"
+                )
+                for name in PRESETS
+            }
+        with gr.Row(elem_classes="gb-columns"):
+            controls = [_controls(words, model, side) for side in range(len(SIDES))]
+        with gr.Row(elem_classes="gb-compare-run"):
+            length = words.build(
+                gr.Slider,
+                {"label": "length", "info": "length.info"},
+                minimum=1,
+                maximum=MAX_LENGTH,
+                step=1,
+                value=CompareState.length,
+                elem_id="compare-length",
+            )
+            with gr.Row(elem_classes="gb-buttons gb-short"):
+                generate = _button(words, "generate", variant="primary")
+                stop = _button(words, "stop", interactive=False)
+        sentence(kind="notice", elem_id="compare-notice", view="compare-notice")
+        with gr.Row(elem_classes="gb-columns"):
+            strips = [_strip(words, side) for side in SIDES]
+        words.build(sentence, {"value": "compare.parting.question"}, kind="question")
+        sentence(kind="lead", elem_id="compare-parting", view="compare-parting")
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "compare.divergence.question"}, kind="question")
+        divergence = chart(elem_id="compare-divergence", clickable=True, view="compare-divergence")
+        words.build(sentence, {"value": "compare.bars.question"}, kind="question")
+        with gr.Row(elem_classes="gb-columns"):
+            for side in SIDES:
+                with gr.Column(min_width=280):
+                    _name(words, side, "bars")
+                    chart(elem_id=f"compare-{side}-bars", view=f"compare-{side}-bars")
+    both = tuple(Column(**parts, strip=strip) for parts, strip in zip(controls, strips, strict=True))
+    return {
+        "columns": both,
+        "presets": presets,
+        "length": length,
+        "generate": generate,
+        "stop": stop,
+        "divergence": divergence,
+    }
+
+
+def _controls(words: Words, model: str, side: int) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    opening, name_of_side = CompareState().columns[side], SIDES[side]
+    with gr.Column(min_width=280, elem_classes="gb-compare-side"):
+        parts["model"] = words.build(
+            gr.Dropdown,
+            {"label": f"compare.{name_of_side}"},
+            choices=model_choices("en"),
+            value=model,
+            allow_custom_value=True,
+            elem_id=f"compare-{name_of_side}-model",
+        )
+        with gr.Row(elem_classes="gb-compare-settings"):
+            for name in COLUMN_SETTINGS:
+                limit = LIMITS[name]
+                parts[name] = words.build(
+                    gr.Slider,
+                    {"label": name},
+                    minimum=limit.low,
+                    maximum=limit.high,
+                    step=limit.step,
+                    value=getattr(opening, name),
+                    min_width=120,
+                    elem_id=f"compare-{name_of_side}-{name.replace('_', '-')}",
+                )
+            parts["seed"] = words.build(
+                gr.Textbox,
+                {"label": "seed", "placeholder": "seed.placeholder"},
+                value=opening.seed,
+                max_length=18,
+                min_width=120,
+                elem_id=f"compare-{name_of_side}-seed",
+            )
+    return parts
+
+
+def _strip(words: Words, side: str) -> gr.HTML:
+    with gr.Column(min_width=280):
+        _name(words, side, "strip")
+        strip = tokens(elem_id=f"compare-{side}-strip", view=f"compare-{side}-strip")
+        sentence(kind="status", elem_id=f"compare-{side}-status", view=f"compare-{side}-status")
+    return strip
+
+
+def _name(words: Words, side: str, part: str) -> None:
+    """Which side it is, for a screen on which one stands below the other."""
+    words.build(sentence, {"value": f"compare.{side}"}, kind="caption", elem_id=f"compare-{side}-{part}-name")
+
+
+def _button(words: Words, name: str, **options: Any) -> gr.Button:
+    return words.build(gr.Button, {"value": name}, size="md", min_width=0, elem_id=f"compare-{name}", **options)
+
+
+def beam_search(words: Words) -> dict[str, Any]:
+    """The tree of a beam search, and the texts that it found."""
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "beams.question"}, kind="question")
+        words.build(sentence, {"value": "beams.lead"}, kind="caption")
+        with gr.Row(elem_classes="gb-compare-run"):
+            parts["width"] = _slider(words, "width", 1, BeamState.width)
+            parts["penalty"] = _slider(words, "penalty", 0.1, BeamState.penalty)
+            parts["max_depth"] = _slider(words, "length", 1, BeamState.length)
+            with gr.Row(elem_classes="gb-buttons gb-short"):
+                parts["search"] = _beam_button(words, "beams.search", "search", variant="primary")
+                parts["stop_search"] = _beam_button(words, "stop", "stop", interactive=False)
+        sentence(kind="notice", elem_id="beams-notice", view="beams-notice")
+        parts["tree"] = beams(elem_id="beams-tree", view="beams-tree")
+        sentence(kind="lead", elem_id="beams-says", view="beams-says")
+        sentence(kind="status", elem_id="beams-status", view="beams-status")
+        with gr.Row(elem_classes="gb-compare-chosen"):
+            sentence(kind="caption", elem_id="beams-chosen", view="beams-chosen")
+            parts["adopt"] = _beam_button(words, "beams.adopt", "adopt", interactive=False)
+    with gr.Column(elem_classes="gb-card"):
+        words.build(sentence, {"value": "beams.table.question"}, kind="question")
+        table(elem_id="beams-table", view="beams-table")
+    return parts
+
+
+def _slider(words: Words, name: str, step: float, value: float) -> gr.Slider:
+    low, high = RANGES[name]
+    return words.build(
+        gr.Slider,
+        {"label": f"beams.{name}", "info": f"beams.{name}.info"},
+        minimum=low,
+        maximum=high,
+        step=step,
+        value=value,
+        min_width=180,
+        elem_id=f"beams-{name}",
+    )
+
+
+def _beam_button(words: Words, key: str, name: str, **options: Any) -> gr.Button:
+    return words.build(gr.Button, {"value": key}, size="md", min_width=0, elem_id=f"beams-{name}", **options)

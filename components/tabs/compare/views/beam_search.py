@@ -1,0 +1,181 @@
+"""What the beam search shows: the tree, the best text in words, the whole texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.errors import localize_error
+from components.frame import short_name
+from components.i18n import Language, t
+from components.labels import decimal, token_text, visible
+from components.render import Lines, View
+from components.state.session import Message, Snapshot
+from components.tabs.compare.components import BeamState
+from components.widgets import beams as widget
+from gpt.documents.beam_search import BeamSearch
+
+MAX_ROOT_CHARS = 9  # at the root of the tree
+
+
+def tree_words(language: Language) -> dict[str, str]:
+    """The words in the tree."""
+    named = {key: t(f"beams.{key}", language) for key in ("empty", "keys", "step", "fate", "token", "total", "score")}
+    fates = {key: t(f"beams.fate.{key}", language) for key in ("kept", "pruned", "finished", "best")}
+    return named | fates | {"name": t("beams.tree.name", language)}
+
+
+def root_text(search: BeamSearch) -> str:
+    """The end of the text that the tree goes on from."""
+    tokenizer = search.document.loaded.tokenizer
+    before = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-MAX_ROOT_CHARS:])
+    return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"
+
+
+def tree_lines(search: BeamSearch) -> Lines:
+    """The candidates, and after them the one that ends the best text so far."""
+    tokenizer = search.document.loaded.tokenizer
+    lines = Lines(
+        widget.candidate_line(
+            each.parent,
+            token_text(tokenizer, each.token_id),
+            each.depth,
+            each.log_probability,
+            each.total,
+            each.score,
+            each.fate,
+        )
+        for each in list(search.candidates)
+    )
+    if lines:
+        lines.append(widget.step_line(best(search), done=search.done))
+    return lines
+
+
+def best(search: BeamSearch) -> int | None:
+    """The candidate with which the best whole text ends; before there is one, the likeliest that goes on."""
+    if search.finished:
+        return search.best.candidate
+    newest = [each for each in search.candidates if each.depth == search.candidates[-1].depth and each.fate == "kept"]
+    return newest[0].number if newest else None
+
+
+def text(search: BeamSearch, number: int) -> str:
+    """What the new tokens up to a candidate say, quoted; line breaks as marks."""
+    tokenizer = search.document.loaded.tokenizer
+    written = "".join(token_text(tokenizer, token_id) for token_id in search.ids(number))
+    return f"“{' '.join(map(visible, written.split(' ')))}”"
+
+
+def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) -> str:
+    """How much was looked at."""
+    said = t(
+        "beams.status",
+        language,
+        model=short_name(search.document.loaded.name, language),
+        n=search.candidates[-1].depth if search.candidates else 0,
+        candidates=len(search.candidates),
+        dropped=sum(each.fate == "pruned" for each in search.candidates),
+    )
+    return said + (t("beams.status.stopped", language) if stopped else "")
+
+
+def best_sentence(search: BeamSearch, language: Language) -> str:
+    """The best text, in words."""
+    number = best(search)
+    if number is None:
+        return ""
+    found = search.candidates[number]
+    values = {"text": text(search, number), "total": decimal(found.total, 2)}
+    if not search.finished:
+        return t("beams.unfinished", language, **values)
+    return t("beams.best", language, n=found.depth, score=decimal(found.score, 3), **values)
+
+
+def finished_rows(search: BeamSearch, language: Language) -> list[list[str]]:
+    """The whole texts, the best first."""
+    if not search.finished:
+        return []
+    keys = ("beams.table.text", "beams.table.tokens", "beams.total", "beams.score")
+    rows = [[t(key, language) for key in keys]]
+    for beam in search.finished:
+        total = search.candidates[beam.candidate].total
+        rows.append([text(search, beam.candidate), str(len(beam.ids)), decimal(total, 2), decimal(beam.score, 3)])
+    return rows
+
+
+def chosen_sentence(state: BeamState, language: Language) -> str:
+    """The way that would become the document."""
+    search, number = state.search, picked(state)
+    if search is None or number is None:
+        return ""
+    found = search.candidates[number]
+    return t(
+        "beams.chosen",
+        language,
+        text=text(search, number),
+        n=found.depth,
+        fate=t(f"beams.fate.{found.fate}", language),
+        total=decimal(found.total, 2),
+    )
+
+
+def picked(state: BeamState) -> int | None:
+    """The candidate that was clicked, else the best; None where there is none."""
+    if state.search is None or not state.search.candidates:
+        return None
+    return best(state.search) if state.chosen is None else state.chosen
+
+
+def tree(s: Snapshot) -> dict[str, Any]:
+    found, labels = s.state(BeamState).search, tree_words(s.language)
+    if found is None:
+        return {"search": "", "root": "", "lines": Lines(), "labels": labels}
+    return {"search": f"{id(found):x}", "root": root_text(found), "lines": tree_lines(found), "labels": labels}
+
+
+def says(s: Snapshot) -> dict[str, Any]:
+    found = s.state(BeamState).search
+    return {"text": "" if found is None or not found.candidates else best_sentence(found, s.language)}
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    """How far the search is, or how much it looked at."""
+    state = s.state(BeamState)
+    if s.progress is not None:
+        return {"text": t(s.progress.key, s.language, **s.progress.values)}
+    if state.search is None:
+        return {"text": ""}
+    if state.searching:
+        depth = state.search.candidates[-1].depth if state.search.candidates else 0
+        return {"text": t("beams.running", s.language, n=depth, total=state.search.max_depth)}
+    return {"text": status_sentence(state.search, s.language, stopped=not state.search.done)}
+
+
+def chosen(s: Snapshot) -> dict[str, Any]:
+    return {"text": "" if s.state(BeamState).searching else chosen_sentence(s.state(BeamState), s.language)}
+
+
+def finished(s: Snapshot) -> dict[str, Any]:
+    state = s.state(BeamState)
+    return {"rows": [] if state.search is None or state.searching else finished_rows(state.search, s.language)}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    problem = s.state(BeamState).notice
+    if isinstance(problem, Message):
+        return {"text": t(problem.key, s.language, **problem.values)}
+    return {"text": "" if problem is None else localize_error(problem, s.language)}
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(BeamState), s.progress, s.language
+
+
+VIEWS = (
+    View("beams-tree", inputs, tree),
+    View("beams-says", inputs, says),
+    View("beams-status", inputs, status),
+    View("beams-chosen", inputs, chosen),
+    View("beams-table", inputs, finished),
+    View("beams-notice", inputs, notice),
+)
