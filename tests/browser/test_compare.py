@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from components.tabs.compare import searching, writing
+from components.tabs.compare.handlers import beam_search as searching, writing
 from tests.browser.playground_page import open_playground
 
 CHIPS = ".gb-strip [role=option]"
@@ -15,7 +15,7 @@ CHIPS = ".gb-strip [role=option]"
 @pytest.fixture(scope="module", autouse=True)
 def hurry():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "PACE", 1e9)
+        patch.setattr(writing, "TOKENS_PER_SECOND", 1e9)
         patch.setattr(writing, "UPDATE_SECONDS", 0.3)
         patch.setattr(searching, "STEP_SECONDS", 0)
         yield
@@ -86,7 +86,7 @@ def test_a_preset_writes_and_html_stays_text(compare):
 
 
 def test_writing_can_be_stopped_and_a_prompt_that_is_too_long_is_refused_in_place(compare, monkeypatch):
-    monkeypatch.setattr(writing, "PACE", 5)
+    monkeypatch.setattr(writing, "TOKENS_PER_SECOND", 5)
     compare.locator("#compare-length input[type=number]").fill("200")
     generate(compare, "The dog")
     expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text(re.compile("^The dog"))
