@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from components.tabs.compare.handlers import beam_search as searching, writing
+from components.tabs.compare.handlers import beam_search as searching
+from components.tabs.compare.handlers import writing
 from tests.browser.playground_page import open_playground
 
 CHIPS = ".gb-strip [role=option]"
