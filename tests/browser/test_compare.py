@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from components.tabs.compare.handlers import beam_search as searching
-from components.tabs.compare.handlers import writing
+from components.tabs.compare.handlers import columns as writing
 from tests.browser.playground_page import open_playground
 
 CHIPS = ".gb-strip [role=option]"
