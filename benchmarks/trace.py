@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import torch
 
 from gpt import GPTConfig, Trace
-from gpt.inference.packed import pack
+from gpt.inference.packed_linear import pack
 from gpt.model import GPT
 
 Pass = Callable[[torch.Tensor], object]

@@ -80,8 +80,8 @@ class Endpoints:
         steps = generate(loaded, checked_text("prompt", prompt), params, count)
         text = ""
         yield text
-        with loaded.engine.seats.taken() as places:
-            for _ in places:
+        with loaded.engine.admission.enter() as ahead:
+            for _ in ahead:
                 pass
             shown = -math.inf
             for step in steps:

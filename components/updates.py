@@ -10,4 +10,4 @@ SHARE = 0.5  # of the server's time that may go into updates; the rest is for to
 
 def update_gap(loaded: LoadedModel) -> float:
     """Seconds between two updates of one stream, so that there is time left for what everybody else is shown."""
-    return COST / SHARE * max(0, loaded.engine.seats.busy - 1)
+    return COST / SHARE * max(0, loaded.engine.admission.n_admitted - 1)

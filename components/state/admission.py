@@ -11,15 +11,15 @@ from gpt import LoadedModel
 
 @contextmanager
 def admitted(session: Session, loaded: LoadedModel) -> Iterator[Iterator[None]]:
-    """`with admitted(session, loaded) as waiting: yield from waiting; ...`: yields while others are before this
-    visitor, `session.progress` saying how many. The place is given back at the end of the block."""
-    with loaded.engine.seats.taken() as places:
-        yield _waiting(session, places)
+    """`with admitted(session, loaded) as waiting: yield from waiting; ...`: yields while others are ahead of
+    this visitor, with their number in `session.progress`. The place is given up at the end of the block."""
+    with loaded.engine.admission.enter() as ahead:
+        yield _waiting(session, ahead)
 
 
-def _waiting(session: Session, places: Iterator[int]) -> Iterator[None]:
+def _waiting(session: Session, ahead: Iterator[int]) -> Iterator[None]:
     try:
-        for before in places:
+        for before in ahead:
             session.progress = Message("status.waiting", {"before": before})
             yield
     finally:

@@ -13,7 +13,6 @@ from gpt.analysis.predictions import kl_divergence
 from gpt.documents.branch_cache import common_prefix_length
 from gpt.documents.generation import Generation, Step
 from gpt.edits import Edits
-from gpt.inference.products import LARGE
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams, distribution
@@ -24,11 +23,11 @@ def paired_steps(
 ) -> Iterator[tuple[Step | None, Step | None]]:
     """One step of each document at a time; None for the one that has finished before the other.
 
-    Two documents of one large model take their steps at the same time, so that the engine batches them.
+    Two documents of one model take their steps at the same time, so that the engine batches them.
     """
     both = left.steps(left_params, max_new_tokens), right.steps(right_params, max_new_tokens)
     engine, plain = left.loaded.engine, all(document.edits in (None, Edits()) for document in (left, right))
-    batched = engine is right.loaded.engine and plain and engine.size >= LARGE and not on_zero_gpu()
+    batched = engine is right.loaded.engine and plain and not on_zero_gpu()
     return _concurrent_steps(*both) if batched else zip_longest(*both)
 
 

@@ -12,7 +12,7 @@ from gpt.cache import KVCache
 from gpt.documents.branch_cache import BranchCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
-from gpt.inference.engine import Engine, Outlook
+from gpt.inference.engine import Engine, NextTokenDistribution
 
 MAX_BRANCH_BYTES = 2**28
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class DocumentCache:
         self.branches = BranchCache(max_branch_bytes)
         self.length = 0
         self._longest = 0  # positions whose memory was written to
-        self._newest: tuple[int, Outlook] | None = None  # (position, prediction after it) asked for last
+        self._newest: tuple[int, NextTokenDistribution] | None = None  # (position, prediction after it) asked for last
 
     def copy(self) -> DocumentCache:
         """An independent copy."""
@@ -76,12 +76,13 @@ class DocumentCache:
         if start == end:
             return then()
 
-        def keep(states: Tensor, outlook: Outlook) -> T:
+        def keep(states: Tensor, distribution: NextTokenDistribution) -> T:
             self.states[start:end] = states
-            self.length, self._newest = end, (end - 1, outlook)
+            self.length, self._newest = end, (end - 1, distribution)
             self.branches.evicted.difference_update(path[start:end])
             return then()
 
+        self.kv.crop(start)  # an interrupted read may have stored more
         return self.engine.read(ids[start:end], self.kv, self.edits, keep)
 
     @torch.inference_mode()
@@ -94,11 +95,11 @@ class DocumentCache:
             return newest[1].logits
         return self.engine.logits(self.states[position : position + 1])[0]
 
-    def outlook(self, position: int) -> Outlook:
+    def distribution(self, position: int) -> NextTokenDistribution:
         """The distribution of the token after a position."""
         newest = self._newest
         if newest is None or newest[0] != position:
-            newest = self._newest = position, self.engine.outlook(self.states[position])
+            newest = self._newest = position, self.engine.distribution(self.states[position])
         return newest[1]
 
     def rows(self, start: int) -> tuple[Tensor, ...]:

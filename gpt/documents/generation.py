@@ -222,8 +222,8 @@ class Generation(Document):
 
     def _sample(self, params: SamplingParams, joined: bool) -> Step:
         position = len(self.ids)
-        outlook = self._cache.outlook(position - 1)
-        logits = outlook.logits.cpu()
+        predicted = self._cache.distribution(position - 1)
+        logits = predicted.logits.cpu()
         assert params.seed is not None  # set by with_seed
         draw = uniform_draw(params.seed, position)
         with threads_for(len(logits)):
@@ -233,9 +233,9 @@ class Generation(Document):
         return Step(
             token_id=token_id,
             text=self._add([token_id], Origin("sampled", params), joined=joined),
-            probability=math.exp(float(score) - outlook.log_sum),
+            probability=math.exp(float(score) - predicted.log_sum),
             rank=1 + int(np.count_nonzero(scores > score)),
-            entropy=outlook.entropy,
+            entropy=predicted.entropy,
             position=position,
             draw=draw,
             finish_reason=self._finish_reason(token_id),

@@ -1,4 +1,4 @@
-"""So many at once; whoever comes later waits in order, and knows how many are before."""
+"""Admission queue with a concurrency limit, first in first out."""
 
 from __future__ import annotations
 
@@ -6,44 +6,45 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-WORD_SECONDS = 0.5  # between two words to somebody who waits
+REPORT_SECONDS = 0.5  # between two reports to a caller that waits
 
 
-class Seats:
-    """The first `count` in line have a seat; when one leaves, the next in line has it."""
+class AdmissionQueue:
+    """Admits `limit` callers at a time; the others wait in the order in which they came."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self._line: list[object] = []
-        self._change = threading.Condition()
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._tickets: list[object] = []  # of the admitted, then of the waiting
+        self._changed = threading.Condition()
 
     @property
-    def busy(self) -> int:
-        """How many are taken now."""
-        return min(self.count, len(self._line))
+    def n_admitted(self) -> int:
+        """Number of callers that are admitted now."""
+        return min(self.limit, len(self._tickets))
 
     @contextmanager
-    def taken(self) -> Iterator[Iterator[int]]:
-        """`with seats.taken() as places: for before in places: ...`: how many are before, until there is a seat.
+    def enter(self) -> Iterator[Iterator[int]]:
+        """Join the queue: `with queue.enter() as ahead: for n in ahead: ...`.
 
-        The seat, or the place in line, is given back at the end of the block, however it ends.
+        The iterator yields the number of callers ahead, at every change and at least every REPORT_SECONDS, and ends
+        with admission. Leaving the block gives the place up, admitted or not.
         """
         ticket = object()
-        with self._change:
-            self._line.append(ticket)
+        with self._changed:
+            self._tickets.append(ticket)
         try:
-            yield self._places(ticket)
+            yield self._wait(ticket)
         finally:
-            with self._change:
-                self._line.remove(ticket)
-                self._change.notify_all()
+            with self._changed:
+                self._tickets.remove(ticket)
+                self._changed.notify_all()
 
-    def _places(self, ticket: object) -> Iterator[int]:
-        while (before := self._before(ticket)) > 0:
-            yield before
-            with self._change:
-                self._change.wait_for(lambda told=before: self._before(ticket) < told, timeout=WORD_SECONDS)
+    def _wait(self, ticket: object) -> Iterator[int]:
+        while (ahead := self._ahead(ticket)) > 0:
+            yield ahead
+            with self._changed:
+                self._changed.wait_for(lambda known=ahead: self._ahead(ticket) < known, timeout=REPORT_SECONDS)
 
-    def _before(self, ticket: object) -> int:
-        with self._change:
-            return self._line.index(ticket) - self.count + 1
+    def _ahead(self, ticket: object) -> int:
+        with self._changed:
+            return self._tickets.index(ticket) - self.limit + 1

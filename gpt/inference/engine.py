@@ -1,12 +1,8 @@
-"""Many texts, one model: whoever is writing at the same moment shares a step, so the weights are read once for all.
+"""Continuous batching: all texts that are written with one model at the same time share its forward passes.
 
-There is no worker that could die. Whoever asks while nobody computes leads a round for everybody who has asked; then
-whoever waits next takes over. Alone this costs nothing, and together it is continuous batching: a text joins with its
-next token and leaves by not asking. Prompts that come at once are read in one pass, long ones in pieces, so that
-nobody's stream waits for more than one.
-
-Each text has a cache of its own, and each row of a product is taken as if alone: what somebody gets does not depend on
-who else is there.
+There is no worker thread. A caller that finds the engine idle becomes its leader: it runs rounds for every waiting
+request until its own is done, then passes leadership to the request that has waited longest. In a round each text
+reads its next token, and each prompt its next chunk; a text joins with its next request and leaves by not making one.
 """
 
 from __future__ import annotations
@@ -15,9 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -25,26 +19,20 @@ from torch import Tensor
 
 from gpt.cache import KVCache
 from gpt.edits import Edits
-from gpt.inference.admission import Seats
-from gpt.inference.decode import Decoder, is_plain
-from gpt.inference.interrupts import interrupts_later
-from gpt.inference.products import LARGE, matrix_numbers, pass_work
-from gpt.inference.recorded import Recorder
-from gpt.inference.threads import keep_helpers, threads_for
-from gpt.inference.zero_gpu import on_zero_gpu
+from gpt.inference.admission import AdmissionQueue
+from gpt.inference.batched_decode import batched_hidden_states, can_batch
+from gpt.inference.threads import multiplications_per_token, threads_for
 from gpt.model import GPT
 
-SEATS = 32  # texts that are written at once
-PIECE = 32  # tokens of a prompt that are read in one round when others write
-MAX_ROWS = 64  # texts in one step
-PROMPT_ROWS = 128  # tokens of prompts in one pass
-PATIENCE = 0.5  # of a round's time: how long to wait for those who were in the last one
-LONGEST_WAIT = 0.02  # seconds
-LEAST = -1e30  # of a logarithm: a probability of 0 has no information, and 0 times minus infinity is no number
+MAX_TEXTS = 32  # written at the same time
+CHUNK_TOKENS = 32  # of a prompt in one round, while other texts wait as well
+BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
+GATHER_SHARE = 0.5  # of the last round's time: limit of waiting for its other texts to ask again
+GATHER_SECONDS = 0.02  # limit of the same
 
 
 @dataclass(frozen=True)
-class Outlook:
+class NextTokenDistribution:
     """What may follow a text. logits: (vocab_size,) float32; log_sum: of their exponentials; entropy: in bits."""
 
     logits: Tensor
@@ -53,221 +41,196 @@ class Outlook:
 
 
 @dataclass(eq=False)
-class Asked:
-    """What one text wants to have read, and what is to be done with it then."""
+class ReadRequest:
+    """Ids that one text wants read into its cache, and what to call with the result."""
 
     ids: Sequence[int]
     cache: KVCache
     edits: Edits | None
-    then: Callable[[Tensor, Outlook], Any]
-    states: list[Tensor] = field(default_factory=list)
+    on_read: Callable[[Tensor, NextTokenDistribution], Any]
+    states: list[Tensor] = field(default_factory=list)  # of the chunks read so far
     result: Any = None
     error: BaseException | None = None
-    leads: bool = False
-    ready: threading.Event = field(default_factory=threading.Event)
+    done: bool = False
+    wake: threading.Event = field(default_factory=threading.Event)  # set when done, or made the leader
+    thread: int = field(default_factory=threading.get_ident)  # of the caller
+
+    def __post_init__(self) -> None:
+        self.start = self.cache.length
 
     @property
-    def left(self) -> int:
-        return 0 if self.error is not None else len(self.ids) - sum(map(len, self.states))
+    def n_read(self) -> int:
+        return sum(map(len, self.states))
 
-    def finish(self, outlook: Outlook) -> None:
-        """All is read."""
+    def finish(self, distribution: NextTokenDistribution) -> None:
+        """Call `on_read` with what was read."""
         try:
-            self.result = self.then(torch.cat(self.states) if len(self.states) > 1 else self.states[0], outlook)
-        except Exception as error:
+            self.result = self.on_read(torch.cat(self.states), distribution)
+        except BaseException as error:
             self.error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self.done = True
+            self.wake.set()
 
     def fail(self, error: Exception) -> None:
-        """Nothing of it is read: the cache is as it was."""
-        self.cache.crop(self.cache.length - sum(map(len, self.states)))
-        self.error = error
-        self.ready.set()
+        """End with an error; the cache is as it was before the request."""
+        self.cache.crop(self.start)
+        self.error, self.done = error, True
+        self.wake.set()
 
 
 class Engine:
-    """The steps of everybody who writes with one model, in one process."""
+    """The forward passes of everybody who writes with one model, in one process."""
 
     def __init__(self, model: GPT) -> None:
         self.model = model
-        self.decoder = Decoder(model) if is_plain(model) else None
-        graphs = self.decoder is not None and model.device.type == "cuda" and not on_zero_gpu()
-        self.recorder = Recorder(self.decoder) if graphs else None
-        self.size = matrix_numbers(model)
-        self.seats = Seats(SEATS)
-        self.last_rows = 0  # texts in the last round
-        self._asked: list[Asked] = []
-        self._busy = False
-        self._last_seconds = 0.0
-        self._change = threading.Condition()
+        self.admission = AdmissionQueue(MAX_TEXTS)
+        self.multiplications_per_token = multiplications_per_token(model)
+        self._can_batch = can_batch(model)
+        self._requests: list[ReadRequest] = []  # of all callers that are in `read`
+        self._leader: ReadRequest | None = None
+        self._n_expected = 0  # texts that are likely to share the next round
+        self._last_seconds = 0.0  # of the last round
+        self._changed = threading.Condition()  # guards all of these
+        self._round = threading.Lock()  # held while caches are written
 
     def read(
         self,
         ids: Sequence[int],
         cache: KVCache,
         edits: Edits | None = None,
-        then: Callable[[Tensor, Outlook], Any] = lambda *read: read,
+        on_read: Callable[[Tensor, NextTokenDistribution], Any] = lambda *read: read,
     ) -> Any:
-        """Read tokens into a cache, and return what `then` makes of their states and of what may follow the last.
+        """Read tokens into a cache; returns what `on_read` returns.
 
-        cache: of batch size 1, with room for all of them; nobody else may use it meanwhile. then: called with states
-        (T, C), after the last norm, and an Outlook, by whoever computed them; many threads that each choose their
-        token at the same moment would only stand in each other's way. Raises as the model and `then` do; the cache is
-        then as it was, unless `then` raised.
+        cache: of batch size 1, with room for all of them; nothing else may use it meanwhile.
+        on_read: called with the states (T, C), after the final norm, and the distribution after the last token, in
+            the thread that computed them: threads that each sample their token at once slow each other down.
+        Raises what the model and `on_read` raise. The cache is then as before, unless `on_read` was called; the same
+        holds after KeyboardInterrupt, which may come at any point.
         """
-        mine = Asked(ids, cache, edits, then)
-        with interrupts_later():
-            with self._change:
-                self._asked.append(mine)
-                mine.leads = not self._busy
-                self._busy = True
-                self._change.notify_all()
-            if not mine.leads:
-                mine.ready.wait()
-            if mine.leads:
-                try:
-                    while mine.left:
-                        self._lead()
-                finally:
-                    self._hand_over(mine)
-        if mine.error is not None:
-            raise mine.error
-        return mine.result
+        request = ReadRequest(ids, cache, edits, on_read)
+        try:
+            self._join(request)
+            if self._leader is not request:
+                request.wake.wait()
+            while not request.done:
+                self._run_round()
+        finally:
+            self._leave(request)
+        if request.error is not None:
+            raise request.error
+        return request.result
 
     @torch.inference_mode()
     def logits(self, states: Tensor) -> Tensor:
         """(B, C) states -> (B, vocab_size) float32."""
-        return self.model.lm_head(states).float() if self.decoder is None else self.decoder.logits(states)
+        with threads_for(self.multiplications_per_token):
+            return self.model.lm_head(states).float()
 
     @torch.inference_mode()
-    def outlook(self, state: Tensor) -> Outlook:
+    def distribution(self, state: Tensor) -> NextTokenDistribution:
         """What may follow a text whose last state is (C,)."""
-        return self._outlooks(state[None])[0]
+        with threads_for(self.multiplications_per_token):
+            return self._distributions(state[None])[0]
 
-    def _lead(self) -> None:
-        """Do a round: in the same thread as all others, but for a small step of one text, sooner done than handed over.
+    def _join(self, request: ReadRequest) -> None:
+        with self._changed:
+            # A call of this thread that was interrupted while it left may still be there.
+            self._requests = [other for other in self._requests if other.thread != request.thread] + [request]
+            if self._leader is None or self._leader.thread == request.thread:
+                self._leader = request
+            self._changed.notify_all()
 
-        That thread keeps its helpers (see `gpt.inference.threads`), and what oneDNN keeps for each thread is kept once: a kernel
-        for each number of rows.
-        """
-        with self._change:
-            rows = sum(one.left for one in self._asked)
-        if rows == 1 and self.size < LARGE:
-            self._round()
-            return
-        try:
-            done = self._thread.submit(self._round)
-        except RuntimeError:  # Python is about to end, and starts nothing new
-            self._round()
-        else:
-            done.result()
+    def _leave(self, request: ReadRequest) -> None:
+        """Withdraw a request, and pass leadership to the one that has waited longest."""
+        with self._changed:
+            self._requests = [other for other in self._requests if other is not request]
+            if self._leader is request:
+                self._leader = next((other for other in self._requests if not other.done), None)
+                if self._leader is not None:
+                    self._leader.wake.set()
+        if not request.done:  # interrupted, while another leader may be reading it
+            with self._round:
+                if not request.done:
+                    request.cache.crop(request.start)
 
-    @cached_property
-    def _thread(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1, "steps", keep_helpers)
-
-    def _round(self) -> None:
-        """One token of everybody who waits for one, and a piece of every prompt."""
+    def _run_round(self) -> None:
+        """One token of each waiting text, and a chunk of each prompt."""
         self._gather()
-        with self._change:
-            asked = self._asked
-            self._asked = []
         began = time.perf_counter()
-        piece = max(len(one.ids) for one in asked) if len(asked) == 1 else PIECE
-        for several in self._passes(asked, piece):
-            self._pass(several, piece)
-        with self._change:
-            self._asked = [one for one in asked if one.left] + self._asked
-            self.last_rows, self._last_seconds = len(asked), time.perf_counter() - began
+        with self._round:
+            requests = self._unfinished()
+            chunk = CHUNK_TOKENS if len(requests) > 1 else self.model.config.block_size
+            for batch in self._batches(requests, chunk):
+                self._run_batch(batch, chunk)
+        self._n_expected = len({*requests, *self._unfinished()})
+        self._last_seconds = time.perf_counter() - began
+
+    def _unfinished(self) -> list[ReadRequest]:
+        with self._changed:
+            return [request for request in self._requests if not request.done]
 
     def _gather(self) -> None:
-        """Wait a moment for those who were there a round ago and are choosing their token now."""
-        with self._change:
-            patience = min(PATIENCE * self._last_seconds, LONGEST_WAIT)
-            self._change.wait_for(lambda: len(self._asked) >= self.last_rows, timeout=patience)
+        """Wait a moment for the texts of the last round, which are sampling their token now."""
+        with self._changed:
+            timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
+            self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)
 
-    def _passes(self, asked: list[Asked], piece: int) -> Iterator[list[Asked]]:
-        """Who is read in one pass with whom: steps with steps, prompts with prompts, and everybody with edits alone."""
-        shared = [one for one in asked if one.edits is None and self.decoder is not None]
-        steps = [one for one in shared if len(one.ids) == 1]
-        prompts = [one for one in shared if len(one.ids) != 1]
-        for start in range(0, len(steps), MAX_ROWS):
-            yield steps[start : start + MAX_ROWS]
-        several: list[Asked] = []
-        rows = 0
-        for one in prompts:
-            size = min(piece, one.left)
-            if several and rows + size > PROMPT_ROWS:
-                yield several
-                several, rows = [], 0
-            several.append(one)
-            rows += size
-        if several:
-            yield several
-        yield from ([one] for one in asked if one not in shared)
+    def _batches(self, requests: Sequence[ReadRequest], chunk: int) -> Iterator[list[ReadRequest]]:
+        """The requests of each forward pass; one with edits has a pass of its own."""
+        batch: list[ReadRequest] = []
+        n_tokens = 0
+        for request in requests:
+            if request.edits is not None or not self._can_batch:
+                yield [request]
+                continue
+            size = min(chunk, len(request.ids) - request.n_read)
+            if batch and n_tokens + size > BATCH_TOKENS:
+                yield batch
+                batch, n_tokens = [], 0
+            batch.append(request)
+            n_tokens += size
+        if batch:
+            yield batch
 
     @torch.inference_mode()
-    def _pass(self, asked: list[Asked], count: int) -> None:
-        """The next `count` tokens of each."""
-        parts = [one.ids[len(one.ids) - one.left :][:count] for one in asked]
-        lengths = [one.cache.length for one in asked]
-        read = [one for one, part in zip(asked, parts, strict=True) if len(part) == one.left]
+    def _run_batch(self, batch: list[ReadRequest], chunk: int) -> None:
+        """The next `chunk` tokens of each request."""
+        for request in batch:
+            request.cache.crop(request.start + request.n_read)  # what an interrupted pass has stored
+        parts = [request.ids[request.n_read :][:chunk] for request in batch]
+        is_last = [request.n_read + len(part) == len(request.ids) for request, part in zip(batch, parts, strict=True)]
         try:
-            states = self._states(asked, parts)
-            last = [state[-1:] for one, state in zip(asked, states, strict=True) if one in read]
-            outlooks = self._outlooks(torch.cat(last)) if read else []
+            with threads_for(self.multiplications_per_token * sum(map(len, parts))):
+                states = self._hidden_states(batch, parts)
+                ends = [state[-1] for state, last in zip(states, is_last, strict=True) if last]
+                distributions = iter(self._distributions(torch.stack(ends)) if ends else [])
         except Exception as error:
-            for one, length in zip(asked, lengths, strict=True):
-                one.cache.crop(length)
-            if len(asked) == 1:
-                asked[0].fail(error)
-            else:  # who is it? alone, everybody fails or goes on for himself
-                for one in asked:
-                    self._pass([one], count)
+            if len(batch) == 1:
+                batch[0].fail(error)
+            else:  # alone, each fails or continues by itself
+                for request in batch:
+                    self._run_batch([request], chunk)
             return
-        for one, state in zip(asked, states, strict=True):
-            one.states.append(state)
-        for one, outlook in zip(read, outlooks, strict=True):
-            one.finish(outlook)
-        for one in read:
-            one.ready.set()
+        for request, state, last in zip(batch, states, is_last, strict=True):
+            request.states.append(state)
+            if last:
+                request.finish(next(distributions))
 
-    def _states(self, asked: list[Asked], parts: list[Sequence[int]]) -> Sequence[Tensor]:
-        """Of each (T, C)."""
-        caches = [one.cache for one in asked]
-        if self.decoder is None or asked[0].edits is not None:  # a matter for the model itself, one by one
-            idx = torch.tensor([parts[0]], device=self.model.device)
-            with threads_for(pass_work(self.size, len(parts[0]))):
-                return self.model.hidden_states(idx, cache=caches[0], edits=asked[0].edits)
-        if len(asked[0].ids) > 1:
-            return self.decoder.read(parts, caches)
-        ids = [part[0] for part in parts]
-        if self.recorder is not None:
-            lengths = [cache.length for cache in caches]
-            try:
-                return [self.recorder.step(*text) for text in zip(ids, caches, strict=True)]
-            except RuntimeError:  # no graphs on this GPU, or no memory for them: go on without
-                self.recorder = None
-                for cache, length in zip(caches, lengths, strict=True):
-                    cache.crop(length)
-        return self.decoder.step(ids, caches)[:, None]
+    def _hidden_states(self, batch: list[ReadRequest], parts: Sequence[Sequence[int]]) -> Sequence[Tensor]:
+        """(T, C) for each request."""
+        edits = batch[0].edits
+        if self._can_batch and edits is None:
+            return batched_hidden_states(self.model, parts, [request.cache for request in batch])
+        idx = torch.tensor([parts[0]], device=self.model.device)
+        return self.model.hidden_states(idx, cache=batch[0].cache, edits=edits)
 
-    def _outlooks(self, states: Tensor) -> list[Outlook]:
-        """Of each of (B, C) states, in one go."""
-        logits = self.logits(states)
-        with threads_for(100 * logits.numel()):
-            log_p = logits.log_softmax(dim=-1)  # (B, vocab_size)
-            log_sum = logits.amax(dim=-1) - log_p.amax(dim=-1)  # (B,)
-            surprise = log_p.clamp_(min=LEAST).mul_(logits.softmax(dim=-1))
-            entropy = [-row.sum().item() / math.log(2) for row in surprise]  # one by one: to the bit as alone
-        return [Outlook(*of) for of in zip(logits, log_sum.tolist(), entropy, strict=True)]
-
-    def _hand_over(self, leader: Asked) -> None:
-        """The leader leaves: let the one who has waited longest do the next round."""
-        with self._change:
-            self._asked = [one for one in self._asked if one is not leader]
-            for one in self._asked:
-                if not one.ready.is_set():
-                    one.leads = True
-                    one.ready.set()
-                    return
-            self._busy = False
+    def _distributions(self, states: Tensor) -> list[NextTokenDistribution]:
+        """One for each of the states (B, C)."""
+        logits = self.model.lm_head(states).float()
+        log_sum = logits.logsumexp(dim=-1)
+        entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1) / math.log(2)
+        return [NextTokenDistribution(*each) for each in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]

@@ -1,73 +1,58 @@
-"""How many threads a piece of work uses: small work with one, whatever the rest of the process does.
+"""Number of CPU threads for a piece of work: one for small work, torch's default otherwise.
 
-Two threads that meet after every small product lose more by waiting for each other than they gain, and on a busy
-machine they wait for whole time slices. torch's own switch is for the process; OpenMP's is for the calling thread.
-
-OpenMP keeps helpers for each thread that once asked for some. As soon as a process has more of them than processors,
-all of them sleep between any two products, and waking them costs more than many a product. So only threads that
-compute all the time keep theirs.
+Two threads that synchronise after every small matrix product lose more by waiting than they gain.
+`torch.set_num_threads` is for the whole process; OpenMP's own setting is for the calling thread.
 """
 
 from __future__ import annotations
 
-import ctypes
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
 import torch
+from threadpoolctl import ThreadpoolController
+from torch import nn
 
-SMALL = 2**26  # multiplications, below which one thread is enough
-SOFT = 1  # of omp_pause_resource_all: everything can be had again
-_this_thread = threading.local()
+SMALL_WORK = 2**26  # multiplications below which one thread is faster
+_OMP_PAUSE_SOFT = 1  # of omp_pause_resource_all: threads are created again when needed
 
 
 @contextmanager
-def threads_for(work: int) -> Iterator[None]:
-    """What is inside runs on the calling thread alone if it is small, and on all processors otherwise.
+def threads_for(multiplications: float) -> Iterator[None]:
+    """Run the block on the calling thread alone if it is small, on all processors otherwise.
 
-    work: multiplications, about. Without effect where torch brings no OpenMP that can be told so.
+    No effect where torch has no OpenMP library.
     """
-    openmp = _openmp()
-    if openmp is None:
-        yield
-    elif work >= SMALL:
-        try:
+    torch.get_num_threads()  # torch sets a new thread's number on its first call, and would do so inside the block
+    if multiplications < SMALL_WORK:
+        with _openmp().limit(limits=1):
             yield
-        finally:
-            let_helpers_go()
     else:
-        before = torch.get_num_threads()  # of this thread
-        openmp.omp_set_num_threads(1)
         try:
             yield
         finally:
-            openmp.omp_set_num_threads(before)
+            release_threads()
 
 
-def keep_helpers() -> None:
-    """The calling thread computes all the time: it keeps its helpers between one large work and the next."""
-    _this_thread.keeps = True
+def release_threads() -> None:
+    """End the OpenMP threads that belong to the calling thread.
 
-
-def let_helpers_go() -> None:
-    """End the threads that help the calling thread, unless it keeps them; they are made anew when they are needed."""
-    pause = getattr(_openmp(), "omp_pause_resource_all", None)  # since OpenMP 5.0
-    if pause is not None and not getattr(_this_thread, "keeps", False):
-        pause(SOFT)
+    Once a process has more of them than processors, all of them sleep between two parallel regions instead of
+    spinning, and waking them costs more than a small matrix product.
+    """
+    for library in _openmp().lib_controllers:
+        pause = getattr(library.dynlib, "omp_pause_resource_all", None)  # since OpenMP 5.0
+        if pause is not None:
+            pause(_OMP_PAUSE_SOFT)
 
 
 @cache
-def _openmp() -> ctypes.CDLL | None:
-    """The OpenMP library that torch has loaded; None where it brings none of its own."""
-    threads = torch.get_num_threads()  # asked first: it is what sets the number for a thread that is new to torch
-    home = Path(torch.__file__).parent
-    for path in sorted([*home.glob("lib/libgomp*"), *home.with_name("torch.libs").glob("libgomp*")]):
-        try:
-            library = ctypes.CDLL(str(path))
-            return library if library.omp_get_max_threads() == threads else None
-        except (OSError, AttributeError):
-            continue
-    return None
+def _openmp() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def multiplications_per_token(model: nn.Module) -> int:
+    """Number of weights in all linear layers of a model: the multiplications of one token, attention aside."""
+    sizes = ((layer.in_features, layer.out_features) for layer in model.modules() if hasattr(layer, "out_features"))
+    return sum(rows * columns for rows, columns in sizes)

@@ -12,10 +12,8 @@ import torch
 from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.inference.engine import Engine
-from gpt.inference.huge_pages import use_huge_pages
-from gpt.inference.packed import pack
-from gpt.inference.products import LARGE, matrix_numbers, pass_work
-from gpt.inference.threads import let_helpers_go, threads_for
+from gpt.inference.packed_linear import pack
+from gpt.inference.threads import multiplications_per_token, release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import Checkpoint
@@ -23,7 +21,6 @@ from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 Precision = Literal["fp32", "bf16", "int8"]
-MOVING = 3.0  # seconds that a load waits for huge pages: while they come, writing is slow
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
 _first = threading.Lock()
@@ -79,7 +76,7 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
 
 
 def can_pack(precision: Precision, device: torch.device) -> bool:
-    """Whether a model's matrices are kept in the order of `gpt.inference.products` alone, and not as rows.
+    """Whether a model's matrices are packed, see `gpt.inference.packed_linear`.
 
     Not in float32 where oneDNN is missing, and never where a twin is made for a GPU.
     """
@@ -102,16 +99,12 @@ def build(
         model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype)
     if packed:
         pack(model, precision)
-        if matrix_numbers(model) >= LARGE:
-            moving = threading.Thread(target=use_huge_pages, name="huge pages", daemon=True)
-            moving.start()
-            moving.join(MOVING)
-        let_helpers_go()
+        release_threads()
     try:
         model.to(device)
     except torch.OutOfMemoryError:
         raise GPTError("memory.device", model=name, device=device) from None
-    with torch.inference_mode(), threads_for(pass_work(matrix_numbers(model), 1)):
+    with torch.inference_mode(), threads_for(multiplications_per_token(model)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
             raise GPTError("checkpoint.logits_not_finite", model=name)
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout)
@@ -126,7 +119,6 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
     needed = memory_of(checkpoint, precision, torch.device("cpu")) + unpacked * torch.float32.itemsize
     checkpoint.need_memory(needed)
-    large = matrix_numbers(model) >= LARGE
     for block in checkpoint.fill(model):
-        pack(block, precision, large)
+        pack(block, precision)
     return model

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
+from pathlib import Path
+
 import pytest
 import torch
 from torch.testing import assert_close
 
 from gpt.cache import KVCache
+from gpt.config import GPTConfig
 from gpt.trace import Trace
 
 EXACT = {"atol": 1e-5, "rtol": 0}
@@ -91,6 +95,20 @@ def test_memory_is_taken_once(model):
     in_chunks(model, torch.randint(61, (1, 16)), [1] * 16, cache=cache)
     assert (cache.k.data_ptr(), cache.v.data_ptr(), cache.k.shape) == before
     assert before[2] == (3, 1, 3, 16, 8)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell the memory in use")
+def test_memory_is_used_only_as_it_is_written():
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    before = resident()
+    cache = KVCache(GPTConfig(n_layer=24, n_head=16, n_embd=1024), keep_queries=True)
+    row = torch.ones(1, 16, 1, 64)
+    for layer in range(24):
+        cache.update(layer, row, row, row)
+    assert cache._stored.numel() * 4 > 2**28
+    assert resident() - before < 2**26
 
 
 def test_a_full_cache_refuses_the_next_token(model):

@@ -13,8 +13,7 @@ from components.tabs.inside.components import InsideState
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass
-from gpt.inference.products import matrix_numbers
-from gpt.inference.threads import threads_for
+from gpt.inference.threads import multiplications_per_token, threads_for
 
 LONG_PASS_WORK = 1e10  # multiplications; a longer pass is announced
 OVERVIEW_SECONDS = 0.2  # of one round
@@ -53,7 +52,7 @@ def record(session: Session, max_bytes: int) -> Iterator[None]:
         return
     recording = _beginning(session, text, max_bytes)
     n_new = recording.missing(text)
-    work = n_new * matrix_numbers(text.loaded.model)
+    work = n_new * multiplications_per_token(text.loaded.model)
     if work > LONG_PASS_WORK:
         session.change(InsideState, reading=n_new)
         yield

@@ -71,7 +71,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code(
                 "gpt.documents.generation",
                 "Generation._sample",
-                ("position =", "outlook =", "logits =", "draw =", "token_id ="),
+                ("position =", "predicted =", "logits =", "draw =", "token_id ="),
             ),
             Code("gpt.sampling", "sample_token"),
         ),

@@ -16,7 +16,7 @@ from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out_batches
 from gpt.analysis.tracing import trace_text, trace_window
-from gpt.inference.products import matrix_numbers
+from gpt.inference.threads import multiplications_per_token
 
 LENS_POSITIONS = 16  # at once
 POSITIONS_AHEAD = 4  # of these come after the selected one, where the text goes on
@@ -144,7 +144,8 @@ def left_out(traced: TracedText, prediction: Prediction) -> Generator[tuple[int,
         return None
     # What follows a gap is read again: of n gaps, n / 2 tokens on average.
     count = min(
-        len(ids), max(MIN_LEFT_OUT_TOKENS, int((2 * LEAVE_OUT_MULTIPLICATIONS / matrix_numbers(traced.model)) ** 0.5))
+        len(ids),
+        max(MIN_LEFT_OUT_TOKENS, int((2 * LEAVE_OUT_MULTIPLICATIONS / multiplications_per_token(traced.model)) ** 0.5)),
     )
     places = range(len(ids) - count, len(ids))
     values: list[Tensor] = []

@@ -305,10 +305,10 @@ def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_ano
 
 
 def test_both_texts_wait_for_one_place_and_give_it_back(session):
-    seats = session.document.loaded.engine.seats
+    admission = session.document.loaded.engine.admission
     with contextlib.ExitStack() as others:
-        for _ in range(seats.count):
-            others.enter_context(seats.taken())
+        for _ in range(admission.limit):
+            others.enter_context(admission.enter())
         steps = writing.write_both(session)
         next(steps)
         next(steps)
@@ -316,7 +316,7 @@ def test_both_texts_wait_for_one_place_and_give_it_back(session):
         assert session.state(ChangeState).written is None
     finish(steps)
     assert len(session.state(ChangeState).written.edited.ids) > session.document.n_prompt
-    assert seats.busy == 0
+    assert admission.n_admitted == 0
 
 
 def test_a_link_with_a_patch_opens_on_its_prompt_and_shows_both_prompts(session):

@@ -19,7 +19,7 @@ from gpt.analysis.rollout import rollout
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.edits import Edits
-from gpt.inference.packed import PackedLinear, pack
+from gpt.inference.packed_linear import PackedLinear, pack
 from gpt.trace import Trace
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]

@@ -40,9 +40,8 @@ def test_paired_steps_are_those_of_each_document_alone():
     assert right.ids[right.n_prompt :] == [b.token_id for _, b in both]
 
 
-def test_two_documents_of_one_large_model_take_their_steps_concurrently(monkeypatch):
+def test_two_documents_of_one_model_take_their_steps_concurrently(monkeypatch):
     alone = list(paired_steps(*pair(), WARM, GREEDY, 5))
-    monkeypatch.setattr("gpt.documents.comparison.LARGE", 0)
     left, right = pair()
     changed = Generation(left.loaded, "the cat", edits=Edits(mlp_scale={0: 0.0}))
     asking, read = set(), left.loaded.engine.read
@@ -55,8 +54,7 @@ def test_two_documents_of_one_large_model_take_their_steps_concurrently(monkeypa
     assert asking == {get_ident()}
 
 
-def test_concurrent_steps_end_early_raise_and_close(monkeypatch):
-    monkeypatch.setattr("gpt.documents.comparison.LARGE", 0)
+def test_concurrent_steps_end_early_raise_and_close():
     model = forced_model([97, 97, 259] + [97] * 21)
     short, long = Generation(model, "ab"), Generation(model, "abcd")
     both = list(paired_steps(short, long, GREEDY, GREEDY, 4))

@@ -1,0 +1,215 @@
+"""Linear layers for inference on a CPU, their weights kept only in the format that the CPU reads fastest.
+
+A decoding step takes as long as reading the weights does. oneDNN's own format is read about twice as fast as
+row-major weights; bfloat16 halves the bytes, int8 halves them again. Inputs and outputs are float32 in each
+precision, so norms, residuals, attention and the cache stay exact.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gpt.errors import GPTError
+
+Packing = Literal["fp32", "bf16", "int8"]
+EXPECTED_ROWS = 512  # for which oneDNN chooses the format; it is as fast for fewer
+SMALL_WEIGHT = 2**19  # numbers of a matrix up to which F.linear is faster than oneDNN for a single row
+
+
+class PackedLinear(nn.Module, ABC):
+    """nn.Linear with a packed weight, for inference; only the gradient of its input can be computed.
+
+    embedding: the embedding whose weight this layer shares (a tied head), or None.
+    """
+
+    def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
+        super().__init__()
+        self.in_features, self.out_features, self.bias = linear.in_features, linear.out_features, linear.bias
+        self._embedding = (embedding,)  # in a tuple it is not registered as a submodule
+
+    @abstractmethod
+    def product(self, x: Tensor) -> Tensor:
+        """(B, in) -> (B, out)"""
+
+    @abstractmethod
+    def unpack(self) -> Tensor:
+        """(out, in) float32: the weight as `product` uses it."""
+
+    @property
+    def weight(self) -> Tensor:
+        """(out, in) float32, unpacked at each access unless the layer is tied."""
+        (embedding,) = self._embedding
+        return self.unpack() if embedding is None else embedding.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1])
+        if torch.is_grad_enabled() and x.requires_grad:
+            y = PackedLinearFunction.apply(rows, self)
+        else:
+            y = self.product(rows)
+        return y.view(*x.shape[:-1], self.out_features)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[f"{prefix}weight"] = self.weight
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
+        return self  # it never changes
+
+
+class PackedLinearFunction(torch.autograd.Function):
+    """The product with the gradient of its input; the weight is unpacked only in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, linear: PackedLinear) -> Tensor:
+        ctx.linear = linear
+        return linear.product(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient @ ctx.linear.weight, None
+
+
+class OneDNNLinear(PackedLinear):
+    """The weight in oneDNN's format, float32 or bfloat16; products of bfloat16 are summed in float32."""
+
+    def __init__(
+        self, linear: nn.Linear, dtype: torch.dtype, embedding: nn.Embedding | PackedEmbedding | None = None
+    ) -> None:
+        super().__init__(linear, embedding)
+        weight = linear.weight.detach()
+        self.dtype = dtype
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(dtype), EXPECTED_ROWS)
+        self.packed_bias = None if linear.bias is None else linear.bias.detach().to(dtype)
+        self.plain = weight if dtype is torch.float32 and weight.numel() <= SMALL_WEIGHT else None
+
+    def product(self, x: Tensor) -> Tensor:
+        if len(x) == 1 and self.plain is not None:
+            return F.linear(x, self.plain, self.packed_bias)
+        n = len(x)
+        if padding := row_padding(n):
+            x = F.pad(x, (0, 0, 0, padding))
+        y = torch.ops.mkldnn._linear_pointwise.default(x.to(self.dtype), self.packed, self.packed_bias, "none", [], "")
+        return y[:n].float()
+
+    def unpack(self) -> Tensor:
+        return self.packed.to_dense().float() if self.plain is None else self.plain
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (OneDNNLinear, self.unpack(), self.bias, self.dtype)
+
+
+class Int8Linear(PackedLinear):
+    """The weight in int8 with a scale for each output; inputs in 8 bits with a scale for each row.
+
+    torch's dynamic kernel has one scale for all rows of a call, by which one text would change the numbers of another.
+    Here each row is divided by its largest magnitude, and the kernel expects the range -1 to 1.
+    """
+
+    def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
+        super().__init__(linear, embedding)
+        self.packed = torch.ops.quantized.linear_prepack(quantize_rows(linear.weight.detach().float()), None)
+        self.packed_bias = torch.zeros(self.out_features) if linear.bias is None else linear.bias.detach().float()
+        self.levels = 127 if has_vnni() else 63  # without VNNI 16-bit sums would overflow
+
+    def product(self, x: Tensor) -> Tensor:
+        scale = x.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-12)  # (B, 1)
+        y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            x / scale, 1 / self.levels, self.levels + 1, self.packed
+        )
+        return torch.addcmul(self.packed_bias, y, scale)
+
+    def unpack(self) -> Tensor:
+        return torch.ops.quantized.linear_unpack(self.packed)[0].dequantize()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (Int8Linear, self.unpack(), self.bias)
+
+
+class PackedEmbedding(nn.Module):
+    """nn.Embedding with its rows in bfloat16, or in int8 with a scale for each, returned in float32."""
+
+    def __init__(self, embedding: nn.Embedding, packing: Packing) -> None:
+        super().__init__()
+        rows, scale = embedding.weight.detach(), None
+        if packing == "int8":
+            quantized = quantize_rows(rows.float())  # as a tied head's
+            rows, scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
+        self.register_buffer("rows", rows if packing == "int8" else rows.bfloat16())
+        self.register_buffer("scale", scale)  # (n, 1)
+
+    @property
+    def weight(self) -> Tensor:
+        """(n, C) float32."""
+        return self.rows.float() if self.scale is None else self.rows * self.scale
+
+    def forward(self, ids: Tensor) -> Tensor:
+        rows = F.embedding(ids, self.rows)
+        return rows.float() if self.scale is None else rows * F.embedding(ids, self.scale)
+
+
+def pack(model: nn.Module, packing: Packing) -> None:
+    """Replace each nn.Linear and nn.Embedding of a model, or of a part of one, by its packed form, in place.
+
+    What is packed already stays as it is. Raises ValueError where this computer has no kernels for the packing.
+    """
+    check_packing(packing)
+    kinds = (nn.Embedding, nn.Linear)
+    places = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
+    embeddings: dict[Tensor, nn.Embedding | PackedEmbedding] = {}
+    for module, name in places:  # not a list of the layers: each is freed when replaced, or memory would hold all twice
+        layer = getattr(module, name)
+        if isinstance(layer, nn.Linear):
+            setattr(module, name, pack_linear(layer, packing, embeddings.get(layer.weight)))
+        else:
+            embeddings[layer.weight] = layer if packing == "fp32" else PackedEmbedding(layer, packing)
+            setattr(module, name, embeddings[layer.weight])
+
+
+def pack_linear(
+    linear: nn.Linear, packing: Packing, embedding: nn.Embedding | PackedEmbedding | None = None
+) -> PackedLinear:
+    """The packed form of one layer; see `PackedLinear`."""
+    if packing == "int8":
+        return Int8Linear(linear, embedding)
+    return OneDNNLinear(linear, torch.bfloat16 if packing == "bf16" else torch.float32, embedding)
+
+
+def check_packing(packing: Packing) -> None:
+    """Raise ValueError where this computer has no kernels for a packing."""
+    if not torch.backends.mkldnn.is_available():
+        raise GPTError("precision.onednn", precision=packing)
+    if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
+        raise GPTError("precision.int8_cpu")
+
+
+def row_padding(rows: int) -> int:
+    """Number of padding rows; oneDNN is faster on multiples of 4, and compiles a kernel for each number of rows."""
+    return -rows % 4
+
+
+def quantize_rows(weight: Tensor) -> Tensor:
+    """(n, in) float32 -> int8 with a scale for each row, by which its largest magnitude is 127."""
+    scale = weight.abs().amax(dim=1).clamp(min=1e-12) / 127
+    with warnings.catch_warnings():  # torch announces that quantisation moves to another package
+        warnings.simplefilter("ignore")
+        return torch.quantize_per_channel(weight, scale.double(), torch.zeros(len(weight)).long(), 0, torch.qint8)
+
+
+def has_vnni() -> bool:
+    """Whether this CPU sums products of bytes in 32 bits."""
+    known = getattr(torch.cpu, "_is_vnni_supported", None)
+    return bool(known()) if known else False
+
+
+def _rebuild(kind: type[PackedLinear], weight: Tensor, bias: Tensor | None, *arguments: Any) -> PackedLinear:
+    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    linear.weight = nn.Parameter(weight, requires_grad=False)
+    linear.bias = bias if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
+    return kind(linear, *arguments)

@@ -1,0 +1,111 @@
+import pytest
+import torch
+
+from gpt import GPT, GPTConfig, KVCache
+from gpt.inference.batched_decode import batched_hidden_states, can_batch
+from gpt.inference.packed_linear import pack
+
+CONFIGS = {
+    "gpt2": {},
+    "three heads of odd width": {"n_head": 3, "n_embd": 33},
+    "one head": {"n_head": 1},
+    "no bias": {"bias": False},
+    "no query bias": {"qkv_bias": False},
+    "untied": {"tie_weights": False},
+    "rotary": {"position": "rotary"},
+    "relu": {"activation": "relu"},
+    "exact gelu": {"activation": "gelu"},
+    "silu, narrow": {"activation": "silu", "n_ff": 20},
+}
+CLOSE = {"atol": 1e-5, "rtol": 0}
+
+
+@pytest.fixture(params=["plain", "packed"])
+def packed(request):
+    return request.param == "packed"
+
+
+@pytest.fixture(params=CONFIGS.values(), ids=CONFIGS)
+def model(request, packed):
+    torch.manual_seed(5)
+    config = GPTConfig(**{"vocab_size": 40, "block_size": 12, "n_layer": 2, "n_head": 2, "n_embd": 32, **request.param})
+    model = GPT(config).eval()
+    for parameter in model.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)  # also norms and biases
+    if packed:
+        pack(model, "fp32")
+    return model
+
+
+def same_content(cache, other, length):
+    pairs = [(cache.k, other.k), (cache.v, other.v), (cache.q, other.q)]
+    return all(
+        kept is None or torch.allclose(kept[:, :, :, :length], same[:, :, :, :length], **CLOSE) for kept, same in pairs
+    )
+
+
+@torch.inference_mode()
+def test_texts_of_different_lengths_read_together_equal_the_model_on_each(model):
+    texts = [torch.randint(40, (1, n)) for n in (1, 4, 11, 7)]
+    caches = [KVCache(model.config, keep_queries=n != 4) for n in (1, 4, 11, 7)]
+    starts = [0, 3, 10, 2]
+    for text, cache, start in zip(texts, caches, starts, strict=True):
+        if start:
+            model(text[:, :start], cache=cache)
+    unread = [text[0, start:].tolist() for text, start in zip(texts, starts, strict=True)]
+    for states, text, cache, start in zip(
+        batched_hidden_states(model, unread, caches), texts, caches, starts, strict=True
+    ):
+        whole = KVCache(model.config, keep_queries=cache.q is not None)
+        assert torch.allclose(states, model.hidden_states(text, cache=whole)[0, start:], **CLOSE)
+        assert cache.length == text.shape[1]
+        assert same_content(cache, whole, cache.length)
+
+
+@torch.inference_mode()
+def test_a_prompt_read_in_chunks_equals_the_model(model):
+    text = torch.randint(40, (1, 11))
+    cache, whole = (KVCache(model.config, keep_queries=True) for _ in range(2))
+    chunks = [
+        batched_hidden_states(model, [text[0, start:end].tolist()], [cache])[0]
+        for start, end in ((0, 5), (5, 6), (6, 11))
+    ]
+    assert torch.allclose(torch.cat(chunks), model.hidden_states(text, cache=whole)[0], **CLOSE)
+    assert same_content(cache, whole, 11)
+    assert cache.length == 11
+
+
+@torch.inference_mode()
+def test_a_text_that_does_not_fit_is_refused_and_no_cache_changes(model):
+    full, other = KVCache(model.config), KVCache(model.config)
+    model(torch.randint(40, (1, 12)), cache=full)
+    with pytest.raises(ValueError, match="13 positions do not fit a cache of 12"):
+        batched_hidden_states(model, [[1, 2], [0]], [other, full])
+    assert (full.length, other.length) == (12, 0)
+
+
+@pytest.mark.parametrize("packing", ["fp32", "bf16"])
+@torch.inference_mode()
+def test_steps_of_a_text_among_others_equal_those_alone(packing):
+    """On matrices of the size for which a single row takes another kernel, and of the size for which it does not."""
+    config = GPTConfig(vocab_size=900, block_size=40, n_layer=1, n_head=8, n_embd=1024)
+    model = GPT(config, generator=torch.Generator().manual_seed(0)).eval()
+    pack(model, packing)
+    texts = [list(range(n)) for n in (3, 9, 20, 32, 5)]
+    caches = [[KVCache(config) for _ in texts] for _ in range(2)]
+    batched_hidden_states(model, texts, caches[0])
+    for text, cache in zip(texts, caches[1], strict=True):
+        batched_hidden_states(model, [text], [cache])
+    close = {"atol": 1e-5 if packing == "fp32" else 2e-2, "rtol": 0}
+    for token in range(3):
+        together = batched_hidden_states(model, [[token]] * len(texts), caches[0])
+        alone = [batched_hidden_states(model, [[token]], [cache])[0] for cache in caches[1]]
+        for state, same in zip(together, alone, strict=True):
+            assert torch.allclose(model.lm_head(state), model.lm_head(same), **close)
+
+
+def test_only_the_plain_model_in_evaluation_mode_is_batched(model):
+    assert can_batch(model)
+    assert not can_batch(model.train())
+    model.eval().h[0] = torch.nn.Identity()
+    assert not can_batch(model)

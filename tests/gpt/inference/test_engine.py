@@ -1,0 +1,265 @@
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import pytest
+import torch
+
+from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generate
+from gpt.inference import engine as engine_module
+from gpt.inference.engine import BATCH_TOKENS, CHUNK_TOKENS, Engine, ReadRequest
+from gpt.inference.packed_linear import pack
+from tests.gpt.fake_models import N_VOCAB, tiny_model
+
+CLOSE = {"atol": 1e-5, "rtol": 0}
+
+
+@pytest.fixture(scope="module")
+def loaded() -> LoadedModel:
+    return tiny_model(block_size=96)
+
+
+@pytest.fixture
+def passes(monkeypatch) -> list[list[int]]:
+    """How many tokens of each text every forward pass read."""
+    made: list[list[int]] = []
+    batched = engine_module.batched_hidden_states
+
+    def watched(model, texts, caches):
+        made.append([len(ids) for ids in texts])
+        return batched(model, texts, caches)
+
+    monkeypatch.setattr(engine_module, "batched_hidden_states", watched)
+    return made
+
+
+def tiny_model_in(packing: str) -> LoadedModel:
+    """A model of its own, in a packing or as it is."""
+    loaded = tiny_model(block_size=96)
+    if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
+        pytest.skip("this CPU has no int8 kernels")
+    if packing != "none":
+        pack(loaded.model, packing)
+    return loaded
+
+
+def request(ids: list[int], cache: KVCache) -> ReadRequest:
+    return ReadRequest(ids, cache, None, lambda *read: read)
+
+
+def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, int, float]]:
+    """(prompt, settings, tokens, seconds to wait before): random, some of them greedy."""
+    random = Random(seed)
+    made = []
+    for number in range(count):
+        prompt = [random.randrange(N_VOCAB) for _ in range(random.randrange(1, 60))]
+        params = SamplingParams(temperature=0 if number % 4 == 0 else 1.0, top_k=random.choice([None, 5]), seed=number)
+        made.append((prompt, params, random.randrange(1, 30), random.random() * 0.02))
+    return made
+
+
+@pytest.mark.parametrize("packing", ["none", "fp32", "int8"])
+def test_a_text_written_among_others_has_the_tokens_of_one_written_alone(packing):
+    loaded = tiny_model_in(packing)
+
+    def write(order):
+        prompt, params, count, wait = order
+        time.sleep(wait)
+        return [(step.token_id, step.rank) for step in generate(loaded, prompt, params, count)]
+
+    alone = [write(order) for order in orders(1)]
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(write, orders(1))) == alone
+
+
+@pytest.mark.parametrize("packing", ["none", "fp32", "bf16", "int8"])
+def test_logits_among_others_equal_those_alone_within_the_rounding_of_the_precision(packing):
+    loaded = tiny_model_in(packing)
+    engine = Engine(loaded.model)
+    texts = [list(range(seed, seed + size)) for seed, size in enumerate((5, 1, 31, 17, 60, 2))]
+    alone = [engine.read(ids, KVCache(loaded.model.config)) for ids in texts]
+    requests = [request(ids, KVCache(loaded.model.config)) for ids in texts]
+    for batch in engine._batches(requests, 60):
+        engine._run_batch(batch, 60)
+    close = {"atol": 1e-2, "rtol": 0} if packing == "bf16" else CLOSE
+    for one, (states, distribution) in zip(requests, alone, strict=True):
+        read, after = one.result
+        assert torch.allclose(read, states, **close)
+        assert torch.allclose(after.logits, distribution.logits, **close)
+        assert after.entropy == pytest.approx(distribution.entropy, abs=1e-2 if packing == "bf16" else 1e-5)
+        assert one.cache.length == len(one.ids)
+
+
+def test_the_distribution_has_the_log_sum_and_the_entropy_of_its_logits(loaded):
+    _, distribution = Engine(loaded.model).read([1, 2, 3], KVCache(loaded.model.config))
+    p = distribution.logits.double().softmax(dim=-1)
+    assert distribution.log_sum == pytest.approx(distribution.logits.double().exp().sum().log().item(), rel=1e-6)
+    assert distribution.entropy == pytest.approx(-(p * p.log2()).sum().item(), rel=1e-5)
+
+
+def test_a_lone_prompt_is_read_in_one_pass_and_several_in_chunks(loaded, passes, monkeypatch):
+    engine = Engine(loaded.model)
+    batched, hold, entered = engine_module.batched_hidden_states, threading.Event(), threading.Event()
+
+    def held(model, texts, caches):
+        entered.set()
+        assert hold.wait(20)
+        return batched(model, texts, caches)
+
+    monkeypatch.setattr(engine_module, "batched_hidden_states", held)
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(engine.read, [1] * 90, KVCache(loaded.model.config))
+        assert entered.wait(20)
+        others = [pool.submit(engine.read, [2] * 70, KVCache(loaded.model.config)) for _ in range(2)]
+        while len(engine._requests) < 3:
+            time.sleep(0.001)
+        hold.set()
+        assert len(first.result(20)[0]) == 90
+        assert [len(other.result(20)[0]) for other in others] == [70, 70]
+    assert passes == [[90], [CHUNK_TOKENS] * 2, [CHUNK_TOKENS] * 2, [6, 6]]
+
+
+def test_a_pass_reads_steps_and_prompts_together_up_to_its_limit(loaded):
+    engine = Engine(loaded.model)
+    sizes = (5, 1, 60, 60, 1, 2, 1)
+    requests = [request([1] * size, KVCache(loaded.model.config)) for size in sizes]
+    assert [[len(one.ids) for one in batch] for batch in engine._batches(requests, 60)] == [[5, 1, 60, 60, 1], [2, 1]]
+    assert sum(sizes[:5]) <= BATCH_TOKENS < sum(sizes[:6]) + 1
+
+
+def test_a_request_that_fails_among_others_fails_alone(loaded):
+    engine = Engine(loaded.model)
+    expected = engine.read([1, 2, 3], KVCache(loaded.model.config))[0]
+    small, good = KVCache(loaded.model.config, max_length=2), KVCache(loaded.model.config)
+    requests = [request([1, 2, 3], cache) for cache in (small, good)]
+    engine._run_batch(requests, CHUNK_TOKENS)
+    assert isinstance(requests[0].error, ValueError)
+    assert small.length == 0
+    assert torch.allclose(requests[1].result[0], expected, **CLOSE)
+    assert all(one.wake.is_set() for one in requests)
+
+
+@pytest.mark.parametrize("n_texts", [2, 8])
+def test_texts_that_are_written_at_the_same_time_share_their_passes(loaded, passes, n_texts):
+    engine = Engine(loaded.model)
+    caches = [KVCache(loaded.model.config) for _ in range(n_texts)]
+    start = threading.Barrier(n_texts)
+
+    def write(cache):
+        start.wait()
+        for token in range(40):
+            engine.read([token % 5], cache)
+
+    with ThreadPoolExecutor(n_texts) as pool:
+        list(pool.map(write, caches))
+    assert sum(map(sum, passes)) == n_texts * 40
+    assert len(passes) < n_texts * 40 * 0.75
+
+
+def test_a_text_that_fails_ends_and_the_others_continue(loaded):
+    good = [KVCache(loaded.model.config) for _ in range(3)]
+    full = KVCache(loaded.model.config, max_length=2)
+    engine = Engine(loaded.model)
+
+    def write(cache):
+        made = [engine.read([token % 5], cache)[1].logits for token in range(10)]
+        return torch.stack(made)
+
+    with ThreadPoolExecutor(4) as pool:
+        wrong, *right = [pool.submit(write, cache) for cache in (full, *good)]
+        with pytest.raises(ValueError, match="3 positions do not fit a cache of 2"):
+            wrong.result(20)
+        logits = [one.result(20) for one in right]
+    assert full.length == 2
+    assert all(torch.allclose(one, logits[0], **CLOSE) for one in logits)
+    assert engine.read([1], KVCache(loaded.model.config))[1].logits.shape == logits[0].shape[1:]
+
+
+def test_an_error_of_one_callback_is_raised_to_its_caller_alone(loaded):
+    engine, start = Engine(loaded.model), threading.Barrier(3)
+
+    def write(on_read):
+        start.wait(20)
+        cache = KVCache(loaded.model.config)
+        return [engine.read([token], cache, on_read=on_read) for token in (1, 2, 3)]
+
+    def fail(states, distribution):
+        raise RuntimeError("not this one")
+
+    with ThreadPoolExecutor(3) as pool:
+        wrong, *right = [pool.submit(write, on_read) for on_read in (fail, lambda *read: len(read), lambda *read: 7)]
+        with pytest.raises(RuntimeError, match="not this one"):
+            wrong.result(20)
+        assert [one.result(20) for one in right] == [[2, 2, 2], [7, 7, 7]]
+
+
+def test_an_edited_text_and_a_plain_one_at_the_same_time_equal_those_alone(loaded):
+    edits = Edits(head_scale={(0, 0): 0.0}, activation="relu")
+    params = SamplingParams(temperature=0)
+
+    def write(edits):
+        document = Generation(loaded, [1, 2, 3], edits=edits)
+        return [step.token_id for step in document.steps(params, 30)], document.logits(document.n_read - 1)
+
+    alone = [write(edits), write(None)]
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(write, [edits, None]))
+    for (ids, logits), (same, close) in zip(alone, together, strict=True):
+        assert ids == same
+        assert torch.allclose(logits, close, **CLOSE)
+
+
+def test_a_prompt_that_fails_in_its_middle_leaves_the_cache_as_it_was(loaded, monkeypatch):
+    engine, cache, ids = Engine(loaded.model), KVCache(loaded.model.config), list(range(80))
+    expected = engine.read(ids, KVCache(loaded.model.config))[0]
+    batched = engine_module.batched_hidden_states
+
+    def fails(model, texts, caches):
+        if caches[0].length >= CHUNK_TOKENS:
+            raise RuntimeError("out of memory")
+        return batched(model, texts, caches)
+
+    one = request(ids, cache)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_module, "batched_hidden_states", fails)
+        engine._run_batch([one], CHUNK_TOKENS)
+        assert (cache.length, one.done) == (CHUNK_TOKENS, False)
+        engine._run_batch([one], CHUNK_TOKENS)
+    assert str(one.error) == "out of memory"
+    assert cache.length == 0
+    assert torch.allclose(engine.read(ids, cache)[0], expected, **CLOSE)
+
+
+def test_a_pass_that_fails_after_it_has_stored_positions_is_repeated_for_each_text_alone(loaded, monkeypatch):
+    engine = Engine(loaded.model)
+    caches = [KVCache(loaded.model.config) for _ in range(3)]
+    expected = [engine.read([1, 2, token], KVCache(loaded.model.config))[1].logits for token in (3, 4, 5)]
+    for cache in caches:
+        engine.read([1, 2], cache)
+    batched = engine_module.batched_hidden_states
+
+    def fails(model, texts, caches):
+        if len(texts) > 1:
+            batched(model, texts[:1], caches[:1])
+            raise RuntimeError("out of memory")
+        return batched(model, texts, caches)
+
+    monkeypatch.setattr(engine_module, "batched_hidden_states", fails)
+    requests = [request([token], cache) for token, cache in zip((3, 4, 5), caches, strict=True)]
+    engine._run_batch(requests, CHUNK_TOKENS)
+    assert [cache.length for cache in caches] == [3, 3, 3]
+    for one, right in zip(requests, expected, strict=True):
+        assert torch.allclose(one.result[1].logits, right, **CLOSE)
+
+
+def test_threads_that_ask_at_the_same_time_get_one_engine():
+    loaded = tiny_model()
+    start = threading.Barrier(8)
+
+    def ask(_):
+        start.wait(20)
+        return id(loaded.engine)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(ask, range(8)))) == 1

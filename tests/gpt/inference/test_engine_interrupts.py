@@ -1,0 +1,165 @@
+"""KeyboardInterrupt at every point of a read: the text stays consistent and nobody else waits for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from gpt import Generation, KVCache, SamplingParams
+from gpt.inference import engine as engine_module
+from gpt.inference.engine import CHUNK_TOKENS, Engine
+from tests.gpt.fake_models import tiny_model
+
+HAS_HANDLER = callable(signal.getsignal(signal.SIGINT))
+pytestmark = pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread() or not HAS_HANDLER, reason="no Ctrl-C reaches this thread"
+)
+CLOSE = {"atol": 1e-5, "rtol": 0}
+FILES = ("/engine.py", "/batched_decode.py", "/cache.py", "/model.py", "/reading.py", "/generation.py", "/document.py")
+
+
+class Interrupted:
+    """Ctrl-C at the n-th line that the calling thread runs in the files of a step.
+
+    leaving: count the lines of `Engine._leave` too, which cleans up.
+    """
+
+    def __init__(self, line: int, *, leaving: bool = False) -> None:
+        self.left, self.leaving = line, leaving
+
+    def __enter__(self) -> Interrupted:
+        sys.settrace(self.trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def trace(self, frame: object, event: str, argument: object) -> Callable[..., object] | None:
+        if not frame.f_code.co_filename.endswith(FILES) or (frame.f_code.co_name == "_leave" and not self.leaving):
+            return None
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
+        if event == "line" and not line.startswith("with "):  # at whose end no signal comes before the exit
+            self.left -= 1
+            if self.left == 0:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGINT)
+        return self.trace
+
+
+def lines_of(run: Callable[[], object]) -> int:
+    """How many lines a call runs in the files of a step."""
+    counter = Interrupted(10**9)
+    with counter:
+        run()
+    return 10**9 - counter.left
+
+
+def test_a_text_interrupted_at_any_line_continues_as_if_it_had_not_been():
+    loaded, params = tiny_model(n_layer=1), SamplingParams(temperature=0)
+    expected = Generation(loaded, "the cat")
+    n_lines = lines_of(lambda: next(expected.steps(params, 1)))
+    list(expected.steps(params, 3))
+    expected.read()
+    hits = 0
+    for line in range(1, n_lines, 3):
+        document, interrupted = Generation(loaded, "the cat"), Interrupted(line)
+        try:
+            with interrupted:
+                next(document.steps(params, 1))
+        except KeyboardInterrupt:
+            hits += 1
+        list(document.steps(params, len(expected.ids) - len(document.ids)))
+        document.read()
+        assert document.ids == expected.ids, line
+        assert document.n_read == expected.n_read == len(document.ids), line
+        for position in range(document.n_read):
+            assert torch.allclose(document.logits(position), expected.logits(position), **CLOSE), line
+    assert hits > 20
+
+
+@pytest.mark.parametrize("tokens", [1, 2 * CHUNK_TOKENS + 3])
+def test_an_interrupted_read_leaves_the_cache_as_it_was(monkeypatch, tokens):
+    loaded = tiny_model(block_size=96)
+    engine, cache = Engine(loaded.model), KVCache(loaded.model.config)
+    engine.read([1, 2], cache)
+    batched = engine_module.batched_hidden_states
+
+    def interrupted(model, texts, caches):
+        batched(model, texts, caches)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_module, "batched_hidden_states", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            engine.read(list(range(tokens)), cache)
+    assert cache.length == 2
+    assert engine.read([3], cache)[0].shape == (1, loaded.model.config.n_embd)
+
+
+def test_an_interrupted_leader_leaves_the_requests_of_others_to_the_next():
+    loaded = tiny_model(block_size=96)
+    engine, stop = Engine(loaded.model), threading.Event()
+
+    def write(seed):
+        cache, made = KVCache(loaded.model.config), []
+        while not stop.is_set() or len(made) < 40:
+            if cache.length == 90:
+                cache.crop(0)
+            made.append(engine.read([(seed + len(made)) % 9], cache)[1].logits)
+        return torch.stack(made[:40])
+
+    alone = []
+    stop.set()
+    for seed in range(3):
+        alone.append(write(seed))
+    stop.clear()
+    with ThreadPoolExecutor(3) as pool:
+        others = [pool.submit(write, seed) for seed in range(3)]
+        for line in range(1, 120, 5):
+            with contextlib.suppress(KeyboardInterrupt), Interrupted(line, leaving=True):
+                engine.read([1, 2, 3], KVCache(loaded.model.config))
+        stop.set()
+        for other, expected in zip(others, alone, strict=True):
+            assert torch.allclose(other.result(30), expected, **CLOSE)
+
+
+def test_an_interrupted_waiting_caller_withdraws_its_request(monkeypatch):
+    loaded = tiny_model(block_size=96)
+    engine, cache = Engine(loaded.model), KVCache(loaded.model.config)
+    batched, entered, hold = engine_module.batched_hidden_states, threading.Event(), threading.Event()
+
+    def held(model, texts, caches):
+        entered.set()
+        assert hold.wait(20)
+        return batched(model, texts, caches)
+
+    monkeypatch.setattr(engine_module, "batched_hidden_states", held)
+    main = threading.get_ident()
+
+    def interrupt_and_release():
+        while len(engine._requests) < 2:
+            time.sleep(0.001)
+        signal.pthread_kill(main, signal.SIGINT)
+        while len(engine._requests) > 1:
+            time.sleep(0.001)
+        hold.set()
+
+    with ThreadPoolExecutor(2) as pool:
+        other = pool.submit(engine.read, [1, 2, 3], KVCache(loaded.model.config))
+        assert entered.wait(20)
+        released = pool.submit(interrupt_and_release)
+        with pytest.raises(KeyboardInterrupt):
+            engine.read([4, 5], cache)
+        released.result(20)
+        assert len(other.result(20)[0]) == 3
+    assert cache.length == 0
+    assert len(engine.read([4, 5], cache)[0]) == 2

@@ -1,0 +1,189 @@
+import copy
+import pickle
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+from gpt import GPT, GPTConfig, KVCache
+from gpt.inference import packed_linear
+from gpt.inference.packed_linear import SMALL_WEIGHT, PackedEmbedding, has_vnni, pack, pack_linear, row_padding
+from gpt.model import ForwardContext
+
+SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out); the last is no small weight
+needs_int8 = pytest.mark.skipif(
+    not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines), reason="this CPU has no int8 kernels"
+)
+PACKINGS = ["fp32", "bf16", pytest.param("int8", marks=needs_int8)]
+STEP = {"fp32": 1e-7, "bf16": 2**-8, "int8": 1 / 127 if has_vnni() else 1 / 63}  # of the largest number
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def linear(request):
+    torch.manual_seed(0)
+    return nn.Linear(*request.param)
+
+
+def tiny(**options) -> GPT:
+    torch.manual_seed(1)
+    config = {"vocab_size": 50, "block_size": 16, "n_layer": 2, "n_head": 2, "n_embd": 32}
+    return GPT(GPTConfig(**(config | options))).eval()
+
+
+def test_both_kinds_of_product_are_tested():
+    assert any(rows * columns > SMALL_WEIGHT for rows, columns in SHAPES)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("packing", PACKINGS)
+@torch.inference_mode()
+def test_a_packed_product_is_the_product_within_its_precision(linear, packing, bias, rows):
+    x = torch.randn(rows, linear.in_features) * torch.logspace(-3, 3, rows)[:, None]  # rows of very different size
+    if not bias:
+        linear.bias = None
+    b = None if linear.bias is None else linear.bias.double()
+    exact = nn.functional.linear(x.double(), linear.weight.double(), b)
+    y = pack_linear(linear, packing)(x)
+    bound = x.abs().double() @ linear.weight.abs().double().T + exact.abs()  # what rounding each factor can do
+    assert y.dtype is torch.float32
+    assert ((y - exact).abs() <= 3 * STEP[packing] * bound.amax(dim=1, keepdim=True) + 1e-6).all()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 16])
+@torch.inference_mode()
+def test_a_float32_product_is_that_of_linear_within_1e_5(linear, rows):
+    x = torch.randn(rows, linear.in_features)
+    assert (pack_linear(linear, "fp32")(x) - linear(x)).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@torch.inference_mode()
+def test_a_row_has_the_same_product_alone_and_among_others(linear, packing):
+    packed = pack_linear(linear, packing)
+    x = torch.randn(9, linear.in_features) * torch.logspace(-2, 0, 9)[:, None]
+    alone = torch.cat([packed(row[None]) for row in x])
+    atol = 2 * STEP["bf16"] * alone.abs().max().item() if packing == "bf16" else 1e-5
+    assert torch.allclose(packed(x), alone, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@torch.inference_mode()
+def test_leading_dimensions_are_kept(linear, packing):
+    packed, x = pack_linear(linear, packing), torch.randn(2, 3, linear.in_features)
+    assert torch.allclose(packed(x).flatten(0, 1), packed(x.flatten(0, 1)), atol=1e-6)
+    assert packed(x).shape == (2, 3, linear.out_features)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@torch.inference_mode()
+def test_a_row_of_zeros_gives_the_bias(linear, packing):
+    x = torch.randn(3, linear.in_features)
+    x[1] = 0
+    y = pack_linear(linear, packing)(x)
+    assert torch.allclose(y[1], linear.bias, rtol=STEP[packing], atol=0)
+    assert y.isfinite().all()
+
+
+@pytest.mark.parametrize(("rows", "padding"), [(1, 3), (2, 2), (3, 1), (4, 0), (33, 3)])
+def test_rows_are_padded_to_multiples_of_four(rows, padding):
+    assert row_padding(rows) == padding
+
+
+@pytest.mark.parametrize("packing", ["bf16", "int8"])
+@torch.inference_mode()
+def test_packed_rows_are_the_rows_of_the_embedding_within_the_precision(packing):
+    embedding = nn.Embedding(30, 8)
+    embedding.weight[3] = 0
+    embedding.weight[4] *= 1000
+    packed, ids = PackedEmbedding(embedding, packing), torch.tensor([[3, 4], [5, 29]])
+    assert torch.equal(packed(ids), packed.weight[ids])
+    assert packed(ids).dtype is torch.float32
+    error = (packed.weight - embedding.weight).abs().amax(dim=1)
+    assert (error <= STEP[packing] * embedding.weight.abs().amax(dim=1)).all()
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_the_weight_of_a_packed_layer_is_the_one_it_multiplies_by(linear, packing):
+    packed = pack_linear(linear, packing)
+    step = {"fp32": 0.0, "bf16": 2**-8, "int8": 1 / 127}[packing]
+    assert (packed.weight - linear.weight).abs().max() <= step * linear.weight.abs().max()
+    one = torch.eye(linear.in_features)
+    assert torch.allclose(packed(one) - linear.bias, packed.weight.T, atol=2 * step + 1e-6)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_the_rows_of_a_tied_head_are_the_weight_of_its_product(packing):
+    model = tiny(vocab_size=5000)
+    pack(model, packing)
+    assert torch.equal(model.lm_head.weight, model.lm_head.unpack())
+    assert torch.equal(model.lm_head.weight, model.wte.weight)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_packed_layer_survives_pickling(linear, packing):
+    packed = pack_linear(linear, packing)
+    twin = pickle.loads(pickle.dumps(packed))
+    x = torch.randn(3, linear.in_features)
+    assert torch.allclose(twin(x), packed(x), atol=1e-6)
+    assert torch.allclose(twin.weight, packed.weight, rtol=1e-6, atol=0)
+
+
+def test_a_tied_head_gives_the_rows_of_the_embedding_and_exactly_the_gradients_of_the_model():
+    model = tiny()
+    idx = torch.randint(50, (1, 9))
+    packed = copy.deepcopy(model)
+    pack(packed, "fp32")
+    assert packed.lm_head.weight is packed.wte.weight
+    assert {name: tuple(value.shape) for name, value in packed.state_dict().items()} == {
+        name: tuple(value.shape) for name, value in model.state_dict().items()
+    }
+    gradients = []
+    for one in (model, packed):
+        with torch.no_grad():
+            stream = one.wte(idx)
+        stream.requires_grad_()
+        x = stream
+        for block in one.h:
+            x = block(x, ForwardContext())
+        one.lm_head(one.ln_f(x))[0, -1].max().backward()
+        gradients.append(stream.grad)
+    assert torch.allclose(*gradients, atol=1e-6)
+    assert gradients[0].abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("packing", ["bf16", pytest.param("int8", marks=needs_int8)])
+def test_a_packed_model_still_has_gradients_and_weights(packing):
+    model = tiny()
+    idx = torch.randint(50, (1, 9))
+    with torch.no_grad():
+        before = model(idx)
+    pack(model, packing)
+    with torch.no_grad():
+        after = model(idx)
+        cache = KVCache(model.config)
+        steps = torch.cat([model(idx[:, t : t + 1], cache=cache) for t in range(9)], dim=1)
+    assert (before - after).abs().max() < 0.02
+    assert torch.allclose(steps, after, atol=1e-2 if packing == "bf16" else 1e-3)
+    assert model.lm_head.weight.shape == model.wte.weight.shape == (50, 32)
+    x = torch.randn(1, 9, 32, requires_grad=True)
+    model.h[0].mlp.c_fc(x).sum().backward()
+    assert torch.allclose(x.grad, model.h[0].mlp.c_fc.weight.sum(0).expand_as(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_matrix_is_freed_as_it_is_packed(packing, monkeypatch):
+    model = tiny(n_layer=3, n_embd=200, vocab_size=3000, tie_weights=False)
+    seen, left = [], []
+
+    def watched(linear, *options):
+        left.append(sum(each() is not None for each in seen))
+        seen.append(weakref.ref(linear.weight.untyped_storage()))
+        return pack_linear(linear, *options)
+
+    monkeypatch.setattr(packed_linear, "SMALL_WEIGHT", 0)  # else small ones are kept
+    monkeypatch.setattr(packed_linear, "pack_linear", watched)
+    pack(model, packing)
+    assert len(left) == 13
+    assert max(left) <= 1  # the one before

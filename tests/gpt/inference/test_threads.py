@@ -1,0 +1,77 @@
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpt.inference.threads import SMALL_WORK, _openmp, multiplications_per_token, release_threads, threads_for
+from tests.gpt.fake_models import tiny_model
+
+TASKS = Path("/proc/self/task")
+needs_openmp = pytest.mark.skipif(not _openmp().lib_controllers, reason="this build of torch has no OpenMP library")
+
+
+@needs_openmp
+def test_small_work_has_one_thread_and_everything_else_what_it_had():
+    before = torch.get_num_threads()
+    seen = []
+    with threads_for(SMALL_WORK - 1):
+        assert torch.get_num_threads() == 1
+        other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+    assert seen == [before]
+    with threads_for(SMALL_WORK):
+        assert torch.get_num_threads() == before
+    with pytest.raises(KeyError), threads_for(1):
+        raise KeyError
+    assert torch.get_num_threads() == before
+
+
+@needs_openmp
+def test_a_thread_that_is_new_to_torch_is_limited_as_well():
+    seen = []
+
+    def work():
+        with threads_for(0):
+            seen.append(torch.get_num_threads())
+        seen.append(torch.get_num_threads())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [1, torch.get_num_threads()]
+
+
+@needs_openmp
+@pytest.mark.skipif(not TASKS.exists(), reason="this system does not list threads")
+def test_openmp_threads_end_with_the_work_they_helped_with():
+    seen: list[int] = []
+
+    def work():
+        known = {task.name for task in TASKS.iterdir()}
+        assert torch.get_num_threads() >= 1  # torch sets the number of a new thread first
+        with _openmp().limit(limits=3):
+            for _ in range(2):  # they are created again when needed
+                with threads_for(SMALL_WORK):
+                    torch.zeros(10**6).exp()
+                    seen.append(len({task.name for task in TASKS.iterdir()} - known))
+                seen.append(len({task.name for task in TASKS.iterdir()} - known))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [2, 0, 2, 0]
+
+
+def test_releasing_threads_changes_no_result():
+    x = torch.randn(400, 400)
+    before = x @ x
+    release_threads()
+    assert torch.allclose(x @ x, before)
+
+
+def test_multiplications_of_a_token_are_the_numbers_of_all_matrices():
+    model = tiny_model(n_layer=2).model
+    width, vocab_size = model.config.n_embd, model.config.vocab_size
+    assert multiplications_per_token(model) == 2 * 12 * width**2 + width * vocab_size
