@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from gpt.analysis.text_statistics import TokenStatistics, text_statistics
 from gpt.background import Progress
 from gpt.checks import check_integer
 from gpt.errors import GPTError
@@ -15,21 +16,6 @@ from gpt.models.loading import LoadedModel
 from gpt.training.evaluation import Score, windows
 
 TOP_K = 3
-CHUNK_ROWS = 128  # positions whose logits are computed at once
-
-
-@dataclass(frozen=True)
-class TokenLoss:
-    """The prediction of one token: -log p in nats, its rank (1 = best), and the TOP_K best ids with their p."""
-
-    nats: float
-    rank: int
-    expected: tuple[tuple[int, float], ...]
-
-    @property
-    def bits(self) -> float:
-        """Surprisal, -log2 p."""
-        return self.nats / math.log(2)
 
 
 @dataclass(frozen=True)
@@ -40,7 +26,7 @@ class TextScore:
     """
 
     ids: tuple[int, ...]
-    losses: tuple[TokenLoss, ...]
+    losses: tuple[TokenStatistics, ...]
     score: Score
     stride: int
     n_windows: int
@@ -68,7 +54,7 @@ def score_text(
     if len(ids) < 2:
         raise GPTError("experiment.loss_too_short", n=len(ids))
     pairs = windows(list(ids), max_stride, stride)  # the last token of a window is only a target
-    losses: list[TokenLoss] = []
+    losses: list[TokenStatistics] = []
     for done, (inputs, targets) in enumerate(pairs, start=1):
         losses += token_losses(loaded, inputs, targets)
         progress(done, len(pairs))
@@ -78,18 +64,8 @@ def score_text(
 
 
 @torch.inference_mode()
-def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> list[TokenLoss]:
-    """The losses of one window; targets of -100, which are the first, are left out."""
+def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> tuple[TokenStatistics, ...]:
+    """Statistics of the targets of one window; targets of -100, which are the first, are left out."""
     model, n_known = loaded.model, targets.count(-100)
     states = model.hidden_states(torch.tensor([inputs], device=model.device))[0, n_known:]  # (n, C)
-    wanted = torch.tensor(targets[n_known:], device=model.device)[:, None]  # (n, 1)
-    losses: list[TokenLoss] = []
-    for rows, ids in zip(states.split(CHUNK_ROWS), wanted.split(CHUNK_ROWS), strict=True):
-        logits = model.lm_head(rows).float()  # (rows, vocab_size)
-        scores, total = logits.gather(1, ids), logits.logsumexp(dim=1, keepdim=True)
-        nats, ranks = (total - scores)[:, 0].tolist(), (1 + (logits > scores).sum(dim=1)).tolist()
-        best = logits.topk(min(TOP_K, logits.shape[1]), dim=1)
-        probabilities = (best.values - total).exp().tolist()
-        for row in zip(nats, ranks, best.indices.tolist(), probabilities, strict=True):
-            losses.append(TokenLoss(row[0], row[1], tuple(zip(row[2], row[3], strict=True))))
-    return losses
+    return text_statistics(model, states, targets[n_known:], TOP_K).tokens

@@ -49,7 +49,7 @@ def loss(scene: Scene) -> Drawn:
     """How surprised the model is by each token of a text."""
     loaded, ids = scene.loaded, scene.ids(least=2)
     read = score_text(loaded, ids)
-    bits = np.array([loss.bits for loss in read.losses])
+    bits = np.array([loss.surprisal for loss in read.losses])
     names = [visible(token_text(loaded.tokenizer, token_id)) for token_id in ids[1:]]
     figure = figures.bar_groups(names, {scene.t("surprise"): bits}, y_title=scene.t("surprise"))
     most = int(bits.argmax())

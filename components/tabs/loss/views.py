@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -30,20 +29,20 @@ class Reading(NamedTuple):
 
 def most_surprising(result: TextScore) -> int:
     """The position of the token with the largest loss."""
-    return 1 + max(range(len(result.losses)), key=lambda i: result.losses[i].nats)
+    return 1 + max(range(len(result.losses)), key=lambda i: result.losses[i].surprisal)
 
 
 def strip(reading: Reading) -> str:
     """The text, each token with its probability and rank; the first has none."""
     result = reading.result
-    known = [(None, None), *((math.exp(-loss.nats), loss.rank) for loss in result.losses)]
+    known = [(None, None), *((loss.probability, loss.rank) for loss in result.losses)]
     doc = header(doc=f"{id(result):x}")
     return doc + legacy.token_lines(reading.loaded.tokenizer, result.ids, known, n_prompt=1)
 
 
 def shading(reading: Reading) -> str:
     """Surprisal in bits, as the tint of the strip."""
-    return shade_value(np.array([0.0, *(loss.bits for loss in reading.result.losses)]))
+    return shade_value(np.array([0.0, *(loss.surprisal for loss in reading.result.losses)]))
 
 
 def headline(reading: Reading, language: Language) -> str:
@@ -92,15 +91,15 @@ def token(reading: Reading, language: Language) -> str:
     if reading.selected == 0:
         return t("loss.token.first", language, token=name)
     loss = result.losses[reading.selected - 1]
-    expected = ", ".join(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.expected)
+    expected = ", ".join(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.top)
     return t(
         "loss.token",
         language,
         token=name,
-        p=percent(math.exp(-loss.nats)),
+        p=percent(loss.probability),
         rank=f"{loss.rank:,}",
         total=f"{reading.loaded.model.config.vocab_size:,}",
-        bits=f"{loss.bits:.2f}",
+        bits=f"{loss.surprisal:.2f}",
         nats=f"{loss.nats:.2f}",
         expected=expected,
     )

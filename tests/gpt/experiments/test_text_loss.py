@@ -74,7 +74,7 @@ def test_a_longer_text_has_the_loss_of_the_guide_s_sliding_window(
     assert (result.n_windows, result.stride) == (windows, step)
 
 
-def test_ranks_and_expected_tokens_are_those_of_the_sorted_logits(
+def test_ranks_and_top_tokens_are_those_of_the_sorted_logits(
     pair: tuple[GPT2LMHeadModel, LoadedModel],
 ) -> None:
     reference, ours = pair
@@ -84,10 +84,10 @@ def test_ranks_and_expected_tokens_are_those_of_the_sorted_logits(
     for position, loss in enumerate(score_text(ours, ids).losses, start=1):
         order = probabilities[position - 1].argsort(descending=True).tolist()
         assert loss.rank == 1 + order.index(ids[position])
-        assert [token_id for token_id, _ in loss.expected] == order[:3]
+        assert [token_id for token_id, _ in loss.top] == order[:3]
         best = [probabilities[position - 1, i].item() for i in order[:3]]
-        assert [p for _, p in loss.expected] == pytest.approx(best, abs=1e-6)
-        assert loss.bits == pytest.approx(-math.log2(probabilities[position - 1, ids[position]].item()), abs=1e-4)
+        assert [p for _, p in loss.top] == pytest.approx(best, abs=1e-6)
+        assert loss.surprisal == pytest.approx(-math.log2(probabilities[position - 1, ids[position]].item()), abs=1e-4)
 
 
 def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_size(byte_tokenizer: Tokenizer) -> None:
