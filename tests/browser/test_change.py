@@ -75,6 +75,29 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
     expect(says(change, "bars")).to_contain_text("After “·there”")
 
 
+def test_a_switch_stays_as_it_was_set_last_when_older_edits_arrive(change):
+    """The server answers each change; what was changed since must not go back meanwhile."""
+    kept = change.evaluate(
+        """async () => {
+          const { store } = await import(document.querySelector('link[href$="widgets/runtime.js"]').href);
+          const cell = document.querySelectorAll("#change-switches .gb-switch-head")[4];
+          const before = store.view("change-switches");
+          cell.click();
+          const view = store.view.bind(store);
+          store.view = (name) => (name === "change-switches" ? { ...before } : view(name));  // without that click
+          store.onChange(new Set(["change-switches"]));
+          await new Promise((done) => setTimeout(done, 300));
+          delete store.view;
+          return cell.isConnected && cell.classList.contains("gb-off");
+        }"""
+    )
+    assert kept
+    expect(lead(change)).to_contain_text("layer 0 head 4 off")
+    change.locator("#change-reset").click()
+    unchanged(change)
+    expect(switch(change, 0, 6)).not_to_have_class(re.compile("gb-off"))
+
+
 def test_an_experiment_and_both_texts_in_step(change):
     change.locator("#change-try-attention-all").click()
     expect(lead(change)).to_contain_text("attention of every layer off")

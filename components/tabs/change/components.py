@@ -139,11 +139,12 @@ class ChangeState:
         """The text that the edits were measured on."""
         return None if self.effect is None else self.effect.text
 
-    def selected(self, s: Snapshot) -> int:
-        """The selected position of that text, at most the last one that the model has read."""
-        last = self.text.n_read - 1
-        position = self.position if self.text.own else s.selection.position
-        return last if position == NEWEST else min(position, last)
+
+def selected_position(s: Snapshot, text: ReadText) -> int:
+    """The selected position of the measured text, at most the last one that the model has read."""
+    last = text.n_read - 1
+    position = s.state(ChangeState).position if text.own else s.selection.position
+    return last if position == NEWEST else min(position, last)
 
 
 def written_pair(s: Snapshot) -> WrittenPair | None:
@@ -156,8 +157,9 @@ def written_pair(s: Snapshot) -> WrittenPair | None:
 
 def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
     """The prompt that the edits are tried on; () where that is the Playground's text."""
-    ids, version = s.state(ChangeState).tried_on or ((), None)
-    return () if s.edits_on is ids and version != s.text.version else s.edits_on
+    tried_on = s.state(ChangeState).tried_on
+    stale = tried_on is not None and s.edits_on is tried_on[0] and (s.text is None or s.text.version != tried_on[1])
+    return () if stale else s.edits_on
 
 
 @dataclass(frozen=True)

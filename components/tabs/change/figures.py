@@ -1,4 +1,4 @@
-"""Figures of what edits change: numpy in, plotly Figure out, in the style of components.figures.charts."""
+"""Figures of the effect of edits: numpy in, plotly Figure out, in the style of components.figures.charts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from components.figures.palette import DIVERGING, colorscale
 from components.figures.style import ALL_LABELS, LABEL, LIGHT, QUIET, SMALL, escape
 from components.labels import decimal
 
-_MOST_NAMES = 26  # token labels on an axis
-_CELL = 26  # pixels of one row of a map
-_ROWS_HIGH = 460  # pixels that all rows share at most
+_MAX_TICKS = 26  # token labels on an axis
+_ROW_PX = 26  # of a map
+_MAX_ROWS_PX = 460  # all rows together
 
 
 def divergence_bars(
     bits: np.ndarray, labels: Sequence[str], *, selected: int, first: int = 0, bits_title: str = "bits"
 ) -> Figure:
-    """A bar for each token: how far two predictions of what follows it lie apart.
+    """A bar for each token: the divergence of two predictions of the next token.
 
-    bits: (N,), from 0; labels, as many: the tokens. selected: the one to mark. first: the position of the first in
+    bits: (N,), at least 0; labels: the N tokens. selected: the index to mark. first: the position of the first token in
     the whole text. Raises ValueError where the lengths differ.
     """
     bits = np.asarray(bits, dtype=np.float32)
@@ -68,10 +68,10 @@ def recovery_heatmap(
     layer_title: str = "layer",
     value_title: str = "recovered",
 ) -> Figure:
-    """Layers x positions: how much of the answer returns when one activation of the clean run is put in there.
+    """Heatmap of activation patching, layers x positions.
 
-    recovered: (n_layer, T), 0 as corrupted, 1 as clean; below 0 and above 1 are possible, and the colours reach the
-    largest of all either way. clean, corrupted: (T,), the tokens of both; where they differ both stand there. cell:
+    recovered: (n_layer, T), 0 as corrupted, 1 as clean; below 0 and above 1 are possible, and the colour scale is
+    symmetric around 0. clean, corrupted: (T,), the tokens of both prompts; where they differ the label has both. cell:
     (layer, position) to frame. Raises ValueError where the lengths differ.
     """
     recovered = np.asarray(recovered, dtype=np.float32)
@@ -121,7 +121,7 @@ def recovery_heatmap(
             ],
             "layout": {
                 "template": {},
-                "height": min(_CELL * n_layer, _ROWS_HIGH) + 150,
+                "height": min(_ROW_PX * n_layer, _MAX_ROWS_PX) + 150,
                 "margin": {"l": 48, "r": 12, "t": 56, "b": 8},
                 "xaxis": _tokens_axis(names, None if cell is None else cell[1]) | {"range": [-0.5, n - 0.5]},
                 "yaxis": QUIET | rows | {"title": {"text": escape(layer_title)}},
@@ -138,8 +138,8 @@ def _frame(row: int, column: int) -> dict[str, Any]:
 
 
 def _tokens_axis(names: Sequence[str], keep: int | None) -> dict[str, Any]:
-    """Integer positions with the tokens below, upright: every n-th of many, `keep` among them."""
-    step = max(1, -(-len(names) // _MOST_NAMES))
+    """Integer positions with the tokens as vertical tick labels: every n-th of many, `keep` among them."""
+    step = max(1, -(-len(names) // _MAX_TICKS))
     places = list(range((keep or 0) % step, len(names), step))
     labels = {"tickvals": places, "ticktext": [names[i] for i in places], "tickfont": LABEL | {"size": 11}}
     return QUIET | labels | {"tickangle": -90, "automargin": True}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gpt import Edits, LoadedModel, SamplingParams, Tokenizer
+from gpt import Edits, LoadedModel, SamplingParams
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
+from gpt.tokenizer import Vocabulary
 
 DEFAULT_LENGTH = 40  # new tokens, before anything was written in the tab
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
@@ -44,7 +45,7 @@ def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: 
     return "\n".join([*lines, ""])
 
 
-def prompt_as_python(tokenizer: Tokenizer, ids: tuple[int, ...]) -> str:
+def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...]) -> str:
     """A string literal where encoding it gives these ids, else a list."""
     try:
         text = tokenizer.decode(list(ids))

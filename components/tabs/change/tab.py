@@ -62,10 +62,7 @@ def _controls(ui: ChangeComponents) -> list[Control]:
         has(ui.patch_stop, "sweep_task", "interactive"),
         Control(ui.keep, _has_cell, lambda s: {"visible": _has_cell(s)}),
         *(state(getattr(ui, name), name) for name in ("clean", "corrupted", "patched")),
-        *(
-            Control(getattr(ui, name), picker_inputs, lambda s, name=name: answer_picker(s, name))
-            for name in ("answer", "other")
-        ),
+        *(Control(getattr(ui, name), picker_inputs, partial(answer_picker, name)) for name in ("answer", "other")),
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from components.errors import PageError
 from components.state.session import Session
-from components.tabs.change.components import ChangeState
+from components.tabs.change.components import ChangeState, selected_position
 from components.tabs.change.effect import head_costs
 from components.tabs.change.experiments import EXPERIMENTS
 from components.tabs.change.handlers.measuring import run_task, stop_task, up_to_date
@@ -45,10 +45,10 @@ def set_switches(session: Session, sent: dict[str, Any]) -> None:
 
 def choose_activation(session: Session, name: object) -> None:
     """Another activation in every layer; the model's own is no edit."""
-    if session.document is None or name not in get_args(Activation):
-        return
-    own = name == session.document.loaded.model.config.activation
-    edit(session, replace(session.edits, activation=None if own else name))
+    chosen: Activation | None = next((known for known in get_args(Activation) if known == name), None)
+    if session.document is not None and chosen is not None:
+        own = chosen == session.document.loaded.model.config.activation
+        edit(session, replace(session.edits, activation=None if own else chosen))
 
 
 def drop_positions(session: Session, dropped: object) -> None:
@@ -100,7 +100,7 @@ def select_bar(session: Session, sent: dict[str, Any]) -> None:
     state, x = session.state(ChangeState), sent.get("x")
     if state.text is not None and type(x) is int:
         with session.lock.reading():
-            start = window(state.text.n_read, state.selected(session.snapshot()))[0]
+            start = window(state.text.n_read, selected_position(session.snapshot(), state.text))[0]
         _select(session, start + x)
 
 

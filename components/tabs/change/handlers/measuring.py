@@ -71,8 +71,8 @@ def _read(session: Session) -> ReadText | None:
     """The text to measure on, read by the unedited model where that was not done yet."""
     with session.lock.reading():
         s = session.snapshot()
-        source, state, pair = text_source(s), s.state(ChangeState), None
-        if source is None:
+        source, state = text_source(s), s.state(ChangeState)
+        if source is None or s.text is None:
             return None
         if state.text is not None and state.text.source == source:
             return state.text

@@ -125,7 +125,7 @@ def keep(session: Session) -> None:
     with session.lock.reading():
         s = session.snapshot()
     state, sweeps = s.state(ChangeState), sweeps_of(s)
-    if sweeps is None or state.cell is None or state.patched not in sweeps.by_name:
+    if s.text is None or sweeps is None or state.cell is None or state.patched not in sweeps.by_name:
         return
     patch = patch_from(sweeps.loaded.model, sweeps.pair.clean, state.patched, *state.cell)
     session.edits_on = sweeps.pair.corrupted

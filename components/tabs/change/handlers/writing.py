@@ -68,7 +68,7 @@ class _Writer:
 def _write(
     session: Session, task: Task, pair: WrittenPair, writers: tuple[_Writer, _Writer], pace: float
 ) -> Iterator[None]:
-    documents = [writer.document for writer in writers]
+    documents = writers[0].document, writers[1].document
     for document in documents:
         document.read()
 

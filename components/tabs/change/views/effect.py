@@ -12,7 +12,7 @@ from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.render import View
 from components.state.session import Snapshot
-from components.tabs.change.components import ChangeState
+from components.tabs.change.components import ChangeState, selected_position
 from components.tabs.change.effect import Effect
 from components.tabs.change.experiments import summary
 from components.tabs.change.figures import divergence_bars
@@ -80,7 +80,9 @@ def bars(s: Snapshot) -> dict[str, Any]:
     state = s.state(ChangeState)
     if state.effect is None or s.text is None:
         return chart_data(None, "")
-    return next_token_change(state.effect, state.selected(s), s.language, _note(state, s.language))
+    return next_token_change(
+        state.effect, selected_position(s, state.effect.text), s.language, _note(state, s.language)
+    )
 
 
 def next_token_change(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
@@ -127,7 +129,7 @@ def divergence(s: Snapshot) -> dict[str, Any]:
     state = s.state(ChangeState)
     if state.effect is None or s.text is None:
         return chart_data(None, "")
-    return divergence_chart(state.effect, state.selected(s), s.language, _note(state, s.language))
+    return divergence_chart(state.effect, selected_position(s, state.effect.text), s.language, _note(state, s.language))
 
 
 def divergence_chart(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
@@ -188,7 +190,7 @@ def _effect(s: Snapshot) -> Any:
     state = s.state(ChangeState)
     if state.text is None or s.text is None:
         return None
-    return state.effect, state.selected(s), state.writing_task is not None, s.language
+    return state.effect, selected_position(s, state.text), state.writing_task is not None, s.language
 
 
 def _status(s: Snapshot) -> Any:

@@ -15,8 +15,8 @@ from components.state.session import Snapshot
 from components.tabs.change.components import ChangeState, Sweeps
 from components.tabs.change.figures import recovery_heatmap
 from components.widgets.chart import chart_data
-from gpt import Tokenizer
 from gpt.analysis.patching import PatchSweep
+from gpt.tokenizer import Vocabulary
 
 
 def sweeps_of(s: Snapshot) -> Sweeps | None:
@@ -33,7 +33,7 @@ def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
     return sweeps, sweeps.by_name[state.patched]
 
 
-def answer_choices(tokenizer: Tokenizer, ids: Iterable[int], p: Tensor, q: Tensor) -> tuple[tuple[str, int], ...]:
+def answer_choices(tokenizer: Vocabulary, ids: Iterable[int], p: Tensor, q: Tensor) -> tuple[tuple[str, int], ...]:
     """(token and its probability after A and after B, id)."""
     return tuple(
         (f"{visible(token_text(tokenizer, i))}  A {percent(float(p[i]))} · B {percent(float(q[i]))}", i) for i in ids
@@ -107,7 +107,7 @@ def cell(s: Snapshot) -> dict[str, Any]:
     return {"text": said}
 
 
-def answer_picker(s: Snapshot, name: str) -> dict[str, Any]:
+def answer_picker(name: str, s: Snapshot) -> dict[str, Any]:
     """The choices and the value of a picker, "answer" or "other"."""
     sweeps = sweeps_of(s)
     return {"choices": [] if sweeps is None else list(sweeps.choices), "value": getattr(s.state(ChangeState), name)}

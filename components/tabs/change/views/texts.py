@@ -9,7 +9,7 @@ from components.labels import quoted
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.session import Snapshot
-from components.tabs.change.components import ChangeState, WrittenPair, written_pair
+from components.tabs.change.components import ChangeState, WrittenPair, selected_position, written_pair
 from components.tabs.change.effect import ReadText
 from components.tabs.change.experiments import summary
 from components.tabs.change.program import DEFAULT_LENGTH, DEFAULT_PARAMS, program
@@ -26,7 +26,7 @@ def original(s: Snapshot) -> dict[str, Any]:
         shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
     elif state.text is not None and s.text is not None:
         lines = text_lines(state.text)
-        shown = {"doc": repr(state.text.source), "lines": lines, "selected": state.selected(s)}
+        shown = {"doc": repr(state.text.source), "lines": lines, "selected": selected_position(s, state.text)}
     else:
         shown = {"doc": "", "lines": Lines(), "selected": NEWEST}
     return shown | {"parted": _divergence_index(pair), "labels": side_labels("original", s.language)}
@@ -93,7 +93,7 @@ def _divergence_index(pair: WrittenPair | None) -> int:
 
 def _original(s: Snapshot) -> Any:
     state = s.state(ChangeState)
-    position = None if state.text is None else state.selected(s)
+    position = None if state.text is None else selected_position(s, state.text)
     return s.text is None, state.text, position, written_pair(s), s.language
 
 
