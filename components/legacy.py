@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
 
 import gradio as gr
 
 from components.events import QUEUES, QUIET, Events
 from components.frame import Frame
-from components.i18n import Language, t
+from components.i18n import Language
 from components.render import Control, components_of
 from components.state.session import Session
 from components.state.settings import LIMITS
@@ -22,8 +20,7 @@ from components.text_views import document_lines, next_token_bars
 from components.text_views import token_lines as _token_lines
 from components.widgets.chart import chart_value
 from components.widgets.tokens import header
-from gpt import Generation, LoadedModel, SamplingParams, get_model
-from gpt.background import run_with_progress
+from gpt import Generation, SamplingParams
 
 Values = dict[Any, Any]
 LOOKING = {**QUIET, **QUEUES["look"]}
@@ -67,37 +64,9 @@ class Playground:
         return {self.frame.updates: frame or gr.skip(), **dict(zip(components_of(self.controls), updates, strict=True))}
 
 
-def shared(playground: Playground) -> list[Any]:
-    """The outputs of `agree`."""
-    return [playground.frame.updates]
-
-
-def agree(ui: Any, values: Values) -> Values:
-    """Let the other tabs show what was selected here."""
-    frame = ui.playground.events.renderer.frame(values[ui.playground.session])
-    return {ui.playground.frame.updates: frame or gr.skip()}
-
-
 def params_of(ui: Playground, values: Values, *, seeded: bool = False) -> SamplingParams:
     settings = values[ui.session].settings
     return settings.seeded() if seeded else settings.sampling()
-
-
-def steady(function: Callable[..., Values]) -> Callable[..., Values]:
-    @wraps(function)
-    def look_on(ui: Playground, values: Values, *sent: Values) -> Values:
-        with values[ui.session].lock.reading():
-            return function(ui, values, *sent)
-
-    return look_on
-
-
-def loading(status: gr.HTML, name: str, language: Language) -> Generator[Values, None, LoadedModel]:
-    def show(done: int, total: int) -> Values:
-        key = "status.downloading" if total else "status.loading"
-        return {status: t(key, language, done=f"{done / 1e6:.0f}", total=f"{total / 1e6:.0f}")}
-
-    return run_with_progress(lambda progress: get_model(name, progress), show)
 
 
 def strip(document: Generation, statistics: Any = None) -> str:
