@@ -1,4 +1,4 @@
-"""Checkpoints of others: recognised by themselves, and computed as their authors compute them."""
+"""Checkpoints of other projects are recognised, and compute what their authors' code computes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.checkpoints import convert, open_checkpoint, save_hugging_face, save_model
-from gpt.models.checkpoints.layouts import HeadsUnknown
+from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import load_model
 from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
@@ -24,22 +24,15 @@ from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 
 
-def save_nano(model: NanoGPT, folder: Path, prefix: str = "", **more: object) -> Path:
+def save_nano(model: NanoGPT, folder: Path, prefix: str = "") -> Path:
     """A checkpoint as nanoGPT's train.py writes it."""
     optimizer = torch.optim.AdamW(model.parameters())
     model(IDX).sum().backward()
     optimizer.step()
     model.eval()
     state = {prefix + name: value for name, value in model.state_dict().items()}
-    checkpoint = {
-        "model": state,
-        "optimizer": optimizer.state_dict(),
-        "model_args": model.model_args,
-        "iter_num": 200,
-        "best_val_loss": torch.tensor(1.5),
-        "config": {"dataset": "letters", "learning_rate": 1e-3, "compile": True},
-        **more,
-    }
+    checkpoint = {"model": state, "optimizer": optimizer.state_dict(), "model_args": model.model_args}
+    checkpoint |= {"iter_num": 200, "best_val_loss": torch.tensor(1.5), "config": {"dataset": "letters"}}
     torch.save(checkpoint, folder / "ckpt.pt")
     return folder / "ckpt.pt"
 
@@ -92,16 +85,9 @@ def test_book_state_dict_gives_its_logits(tmp_path: Path, qkv_bias: bool, wrappe
 def test_book_head_equal_to_the_embedding_is_tied(tmp_path: Path) -> None:
     model = randomized(BookGPT())
     model.out_head.weight = nn.Parameter(model.tok_emb.weight.detach().clone())
-    torch.save(model.state_dict(), tmp_path / "model.pth")
-    loaded = load_model(tmp_path, n_head=3)
-    assert loaded.model.config.tie_weights
-    assert loaded.model.lm_head.weight is loaded.model.wte.weight
-
-
-def test_book_weights_in_safetensors_are_read_too(tmp_path: Path) -> None:
-    model = randomized(BookGPT())
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     assert_same_logits(tmp_path, model, "GPTModel", n_head=3)
+    assert open_checkpoint(tmp_path, n_head=3).config.tie_weights
 
 
 HF_SHAPES = {
@@ -127,7 +113,10 @@ def hugging_face(**options: object) -> nn.Module:
 def test_hugging_face_folder_gives_transformers_logits(tmp_path: Path, options: dict[str, object]) -> None:
     model = hugging_face(**options)
     model.save_pretrained(tmp_path)
-    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2")
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE)
+    if model.config.tie_word_embeddings:
+        model.transformer.save_pretrained(tmp_path / "headless")
+        assert_same_logits(tmp_path / "headless", lambda idx: model(idx).logits, HUGGING_FACE)
 
 
 def test_hugging_face_folder_in_several_files_is_read_whole(tmp_path: Path) -> None:
@@ -135,16 +124,10 @@ def test_hugging_face_folder_in_several_files_is_read_whole(tmp_path: Path) -> N
     model.save_pretrained(tmp_path, max_shard_size="20KB")
     shards = sorted(tmp_path.glob("model-*.safetensors"))
     assert len(shards) > 2
-    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2")
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE)
     shards[1].unlink()
     with pytest.raises(ValueError, match="not all"):
         load_model(tmp_path)
-
-
-def test_hugging_face_weights_of_the_headless_model_are_tied(tmp_path: Path) -> None:
-    model = hugging_face()
-    model.transformer.save_pretrained(tmp_path)
-    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2")
 
 
 def test_pytorch_model_bin_is_read_with_its_mask_buffers(tmp_path: Path) -> None:
@@ -154,7 +137,7 @@ def test_pytorch_model_bin_is_read_with_its_mask_buffers(tmp_path: Path) -> None
     state["transformer.h.0.attn.masked_bias"] = torch.tensor(-1e4)
     torch.save(state, tmp_path / "pytorch_model.bin")
     model.config.save_pretrained(tmp_path)
-    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2")
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE)
 
 
 def test_hugging_face_weights_without_config_ask_for_heads(tmp_path: Path) -> None:
@@ -163,7 +146,7 @@ def test_hugging_face_weights_without_config_ask_for_heads(tmp_path: Path) -> No
     (tmp_path / "config.json").unlink()
     with pytest.raises(HeadsUnknown):
         load_model(tmp_path)
-    assert_same_logits(tmp_path, lambda idx: model(idx).logits, "Hugging Face GPT-2", n_head=3)
+    assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE, n_head=3)
 
 
 @pytest.mark.parametrize(
@@ -186,17 +169,19 @@ def test_option_that_changes_the_mathematics_is_refused_by_name(tmp_path: Path, 
         load_model(tmp_path)
 
 
-def test_unknown_model_args_of_nanogpt_are_refused_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("rotary_base", 10000, "an option that is not implemented: rotary_base"),
+        ("n_layer", 10**9, "n_layer is 1000000000 in the configuration, but 2 in the weights"),
+    ],
+)
+def test_model_args_that_are_unknown_or_contradict_the_weights_are_refused(
+    tmp_path: Path, name: str, value: int, said: str
+) -> None:
     model = randomized(NanoGPT())
-    model.model_args["rotary_base"] = 10000
-    with pytest.raises(ValueError, match="rotary_base"):
-        load_model(save_nano(model, tmp_path))
-
-
-def test_configuration_that_disagrees_with_the_weights_is_refused(tmp_path: Path) -> None:
-    model = randomized(NanoGPT())
-    model.model_args["n_layer"] = 10**9
-    with pytest.raises(ValueError, match="n_layer is 1000000000 in the configuration, but 2 in the weights"):
+    model.model_args[name] = value
+    with pytest.raises(ValueError, match=said):
         load_model(save_nano(model, tmp_path))
 
 
@@ -214,15 +199,16 @@ def test_misfits_are_listed_by_their_own_names(tmp_path: Path) -> None:
     assert "wrong shape: trf_blocks.0.ff.layers.2.bias (5,) instead of (24,)" in said
 
 
-def test_missing_key_matrix_is_named(tmp_path: Path) -> None:
-    state = randomized(BookGPT()).state_dict()
-    del state["trf_blocks.1.att.W_key.weight"]
+@pytest.mark.parametrize("name", ["W_key", "W_value"])
+def test_missing_key_or_value_matrix_is_named(tmp_path: Path, name: str) -> None:
+    state = BookGPT().state_dict()
+    del state[f"trf_blocks.1.att.{name}.weight"]
     torch.save(state, tmp_path / "model.pth")
-    with pytest.raises(ValueError, match=r"missing: trf_blocks\.1\.att\.W_key\.weight"):
+    with pytest.raises(ValueError, match=rf"missing: trf_blocks\.1\.att\.{name}\.weight"):
         load_model(tmp_path, n_head=3)
 
 
-def test_unknown_layout_names_those_that_are_known(tmp_path: Path) -> None:
+def test_error_for_an_unknown_layout_lists_the_known_ones(tmp_path: Path) -> None:
     torch.save({"encoder.weight": torch.zeros(3)}, tmp_path / "model.pt")
     with pytest.raises(ValueError, match=r"encoder\.weight.*nanoGPT.*minGPT.*GPTModel"):
         load_model(tmp_path)
@@ -268,7 +254,7 @@ def test_converted_checkpoint_gives_the_logits_of_the_original(tmp_path: Path, k
     original = load_model(source, n_head=3).model
     convert(source, tmp_path / "out", n_head=3, to=to)
     back = load_model(tmp_path / "out")
-    assert back.layout == ("Glassbox GPT" if to == "ours" else "Hugging Face GPT-2")
+    assert back.layout == ("Glassbox GPT" if to == "ours" else HUGGING_FACE)
     with torch.no_grad():
         expected = original(IDX)
         torch.testing.assert_close(back.model(IDX), expected, atol=1e-6, rtol=0)
@@ -299,7 +285,7 @@ def test_rotary_positions_are_not_written_as_gpt2(tmp_path: Path) -> None:
     assert_same_logits(tmp_path, model, "Glassbox GPT")
 
 
-def test_convert_command_says_what_it_read_and_asks_for_heads(
+def test_convert_command_prints_the_layout_and_asks_for_heads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.save(randomized(BookGPT()).state_dict(), tmp_path / "model.pth")

@@ -30,10 +30,9 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def folders(tmp_path: Path) -> list[Path]:
     """Four models of the same size."""
-    paths = [tmp_path / name for name in "abcd"]
-    for path in paths:
-        save_model(path, GPT(CONFIG), PlainIds(50))
-    return paths
+    for name in "abcd":
+        save_model(tmp_path / name, GPT(CONFIG), PlainIds(50))
+    return [tmp_path / name for name in "abcd"]
 
 
 class Gate:
