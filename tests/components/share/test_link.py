@@ -1,0 +1,157 @@
+"""Links: what is put into one comes out again, and nothing that anybody writes into one breaks anything."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlencode
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from components.share.document_link import document_values, prompt_text, replay
+from components.share.link import MAX_LINK, PARAMETERS, Run, decode, encode
+from components.state.settings import LIMITS, sampling_params
+from gpt import Generation, SamplingParams
+from tests.gpt.fake_models import EOT, N_VOCAB, tiny_model
+
+TINY = tiny_model(block_size=32, n_layer=1)
+NOW = SamplingParams(temperature=0.8, top_k=20, seed=5)
+
+seeds = st.integers(0, 10**18)
+numbers = st.floats(1e-6, 50, allow_nan=False).map(abs)
+shares = st.floats(1e-6, 1, exclude_min=True)
+params = st.builds(  # what a token may have been sampled with
+    SamplingParams,
+    temperature=st.one_of(st.just(0), st.just(1), numbers),
+    top_k=st.none() | st.integers(1, 10**4),
+    top_p=st.none() | shares,
+    min_p=st.none() | shares,
+    repetition_penalty=st.none() | numbers,
+    seed=seeds,
+)
+ids = st.lists(st.integers(0, 2**31), min_size=1, max_size=5).map(tuple)
+runs = st.one_of(
+    st.builds(Run, st.just("sampled"), count=st.integers(1, 2**16), params=st.none() | params),
+    st.builds(Run, st.sampled_from(["typed", "chosen"]), ids=ids),
+)
+sliders = {
+    name: st.integers(int(limit.low), int(limit.high)) if name == "top_k" else st.floats(limit.low, limit.high)
+    for name, limit in LIMITS.items()
+}
+sliders = {name: values.filter(lambda x: x == 0 or x > 1e-9) for name, values in sliders.items()}
+screens = st.builds(lambda seed, of: sampling_params(**of, seed=seed), seeds, st.fixed_dictionaries(sliders))
+pages = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace").decode()),
+        "prompt": st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
+        "prompt_ids": ids,
+        **sliders,
+        "seed": seeds,
+        "length": st.integers(1, 2**16),
+        "text": st.lists(runs, max_size=5).map(tuple),
+        "tab": st.sampled_from(["playground", "why"]),
+        "position": st.integers(0, 2**16),
+        "layer": st.integers(0, 99),
+        "head": st.integers(0, 99),
+        "lang": st.sampled_from(["en", "zh"]),
+        "edits": st.text("ahf0123456789.=,", max_size=30),
+        "edits_on": ids,
+    },
+)
+
+
+@given(pages)
+@settings(max_examples=100, deadline=None)
+def test_what_a_link_is_made_of_is_what_it_is_read_as(values):
+    assert decode(encode(values)) == (values, [])
+
+
+@given(st.dictionaries(st.sampled_from([*PARAMETERS, "__theme", "utm", ""]), st.text(max_size=30)))
+@settings(max_examples=100, deadline=None)
+@example({"text": "9" * 5000})
+@example({"text": "1t1e-999s1", "temperature": "1e400", "seed": "١٢"})
+def test_any_values_give_sound_ones_or_the_names_of_those_that_are_not(values):
+    found, refused = decode(urlencode(values, errors="replace"))
+    assert not found.keys() & set(refused)
+    assert found.keys() | set(refused) == values.keys() & PARAMETERS.keys()
+    assert decode(encode(found)) == (found, [])
+
+
+@pytest.mark.parametrize(
+    ("query", "refused"),
+    [
+        ("temperature=hot&prompt=a", ["temperature"]),
+        ("temperature=2.01&top_k=-1&top_p=0&min_p=nan&repetition_penalty=inf", [*sorted(LIMITS)]),
+        ("seed=-1&length=0&position=1.5&layer=%00&head=None", ["head", "layer", "length", "position", "seed"]),
+        ("text=40x&tab=<script>&prompt_ids=1--2", ["prompt_ids", "tab", "text"]),
+        ("text=4t0.5&seed=True", ["seed", "text"]),  # settings without a seed
+        ("text=4p2s1", ["text"]),  # settings that no model takes
+        ("text=4t1s1;x=1", ["text"]),
+        ("edits=" + "a" * 3000, ["edits"]),
+        ("a=1&" * 65 + "prompt=x", ["link"]),
+        ("prompt=" + "x" * 5 * MAX_LINK, ["link"]),
+        ("__theme=dark&utm_source=x&lang=fr", []),
+    ],
+)
+def test_what_cannot_be_read_is_named(query, refused):
+    assert decode(query)[1] == refused
+
+
+def test_bytes_that_are_no_text_stay_outside():
+    assert decode("prompt=%ff%fe")[0] == {"prompt": "\ufffd\ufffd"}
+
+
+def test_a_link_has_no_other_parameters():
+    with pytest.raises(KeyError, match="colour"):
+        encode({"colour": "red"})
+
+
+def written(data):
+    """A document that somebody steered about, and the settings on the screen."""
+    document = Generation(TINY, data.draw(st.sampled_from(["the cat", "", [256, 97], [0xF0, 0x9F], "é 你\n&#=+%"])))
+    drawn = [data.draw(params) for _ in range(2)] + [NOW]
+    for deed in data.draw(st.lists(st.sampled_from(["write", "step", "choose", "type", "back"]), max_size=6)):
+        if deed == "write":
+            list(document.steps(data.draw(st.sampled_from(drawn)), 3))
+        elif deed == "step":
+            document.step(data.draw(st.sampled_from(drawn)))
+        elif deed == "choose":
+            document.append(data.draw(st.sampled_from([0, 99, EOT, N_VOCAB - 1])))
+        elif deed == "type":
+            document.append_text(data.draw(st.sampled_from([" a", "the & ", [0x9F]])))
+        else:
+            document.go_back(data.draw(st.integers(0, len(document.ids) - 1)))
+    return document, data.draw(st.just(NOW) | screens)
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_opening_a_link_writes_the_same_tokens_each_in_the_same_way(data):
+    torch.manual_seed(0)
+    document, now = written(data)
+    values, refused = decode(encode(document_values(document, now)))
+    assert refused == []
+    again = Generation(TINY, values.get("prompt", values.get("prompt_ids")))
+    given = {name: values.get(name) for name in LIMITS}
+    list(replay(again, values["text"], SamplingParams(**given, seed=values["seed"])))
+    assert again.ids == document.ids
+    positions = range(document.n_prompt, len(document.ids))
+    assert [again.origin(i) for i in positions] == [document.origin(i) for i in positions]
+    assert prompt_text(again) == prompt_text(document)
+
+
+def test_the_usual_link_is_short_and_can_be_read():
+    document = Generation(TINY, "the cat")
+    list(document.steps(SamplingParams(temperature=0.8, seed=5), 4))
+    query = encode(document_values(document, SamplingParams(temperature=0.8)))
+    assert query == "model=tiny&prompt=the%20cat&temperature=0.8&seed=5&text=4"
+
+
+@pytest.mark.parametrize("text", ["65536", "c260", "t1-2147483648", "_".join(["c1"] * 100)])
+def test_a_text_that_fits_no_model_is_refused_where_it_stops_to_fit(text):
+    document = Generation(TINY, "the cat")
+    with pytest.raises(ValueError, match=r"context|vocabulary|token"):
+        list(replay(document, decode(f"text={quote(text)}")[0]["text"], SamplingParams(temperature=0, seed=1)))
+    assert len(document.ids) <= TINY.model.config.block_size + 1

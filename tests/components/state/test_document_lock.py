@@ -1,0 +1,166 @@
+"""A document is changed by one at a time, and a stream never writes after somebody else has asked."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from components.state.document_lock import DocumentLock
+from gpt import Generation, SamplingParams
+from tests.gpt.fake_models import tiny_model
+
+SECONDS = 30  # until something that must happen counts as forgotten
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    began = time.monotonic()
+    while not true():
+        assert time.monotonic() - began < SECONDS
+        time.sleep(0.001)
+
+
+def test_a_stream_that_lost_its_turn_makes_no_further_step() -> None:
+    lock, made = DocumentLock(), []
+    steps = lock.steps(lock.begin(), (made.append(n) or n for n in itertools.count()))
+    assert [next(steps), next(steps)] == [0, 1]
+    lock.take()
+    assert list(steps) == []
+    assert made == [0, 1]
+
+
+def test_the_newest_stream_is_the_one_that_writes() -> None:
+    lock = DocumentLock()
+    first = lock.steps(lock.begin(), iter("ab"))
+    assert next(first) == "a"
+    second = lock.steps(lock.begin(), iter("xy"))
+    assert list(first) == []
+    assert list(second) == ["x", "y"]
+
+
+def test_a_stream_runs_until_it_ends_or_somebody_else_asks() -> None:
+    lock = DocumentLock()
+    assert not lock.streaming
+    first = lock.begin()
+    assert lock.streaming
+    lock.end(first)
+    assert not lock.streaming
+    first, second = lock.begin(), lock.begin()
+    lock.end(first)  # late: the second one goes on
+    assert lock.streaming
+    lock.take()
+    assert not lock.streaming
+    with lock.writing(second) as mine:
+        assert not mine
+
+
+def test_a_change_waits_for_the_step_that_is_being_made_and_reading_does_not() -> None:
+    lock, order = DocumentLock(), []
+    within, go_on = threading.Event(), threading.Event()
+
+    def step() -> Iterator[None]:
+        within.set()
+        assert go_on.wait(SECONDS)
+        order.append("step")
+        yield
+
+    def change() -> None:
+        with lock.changing():
+            order.append("change")
+
+    turn = lock.begin()
+
+    def write() -> None:
+        list(lock.steps(turn, step()))
+        lock.end(turn)
+
+    threads = [threading.Thread(target=write)]
+    threads[0].start()
+    assert within.wait(SECONDS)
+    with lock.reading():
+        order.append("read")
+    threads.append(threading.Thread(target=change))
+    threads[1].start()
+    wait_until(lambda: not lock.streaming)  # the change has asked
+    go_on.set()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert order == ["read", "step", "change"]
+
+
+def test_what_a_change_shows_comes_after_the_last_words_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", SECONDS)
+    lock, order = DocumentLock(), []
+
+    def change() -> None:
+        with lock.changing():
+            order.append("change")
+
+    turn = lock.begin()
+    thread = threading.Thread(target=change)
+    thread.start()
+    wait_until(lambda: not lock.streaming)  # the change has asked, when a step was made and not yet sent
+    order.append("last words")
+    lock.end(turn)
+    thread.join(SECONDS)
+    assert order == ["last words", "change"]
+
+
+def test_a_change_that_waited_also_stops_a_stream_that_began_meanwhile() -> None:
+    lock = DocumentLock()
+    with lock.settling():
+        change = threading.Thread(target=lambda: lock.changing().__enter__())
+        before = lock._turn
+        change.start()
+        wait_until(lambda: lock._turn > before)  # the change waits
+        late = lock.begin()
+    change.join(SECONDS)
+    assert not lock.streaming
+    assert lock._turn > late
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_changes_while_a_stream_writes_leave_a_document_that_equals_its_ids(seed: int) -> None:
+    loaded, lock, random_ = tiny_model(block_size=64), DocumentLock(), random.Random(seed)
+    document = Generation(loaded, "the cat")
+    seen: list[list[int]] = []
+    begun = threading.Event()
+
+    def write() -> None:
+        turn = lock.begin()
+        for _ in lock.steps(turn, document.steps(SamplingParams(seed=seed), 40)):
+            begun.set()
+        lock.end(turn)
+
+    for _ in range(12):
+        begun.clear()
+        stream = threading.Thread(target=write)
+        stream.start()
+        assert begun.wait(SECONDS)
+        with lock.changing():
+            document.go_back(random_.randrange(len(document.ids)))
+            document.append(random_.randrange(200))
+            document.read()
+            seen.append(list(document.ids))
+        stream.join(SECONDS)
+        assert document.ids == seen[-1]  # nothing was written after the change
+    fresh = Generation(loaded, document.ids)
+    fresh.read()
+    torch.testing.assert_close(document.states(), fresh.states(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_stream_that_rests_ends_its_rest_when_its_turn_is_over() -> None:
+    lock = DocumentLock()
+    turn = lock.begin()
+    lock.rest(turn, 0.01)  # with its turn, as long as it was asked to
+    resting = threading.Thread(target=lock.rest, args=(turn, 3600))
+    resting.start()
+    lock.take()
+    resting.join(SECONDS)
+    assert not resting.is_alive()
+    lock.rest(turn, -1)

@@ -1,0 +1,344 @@
+"""Writing and changing a text: nothing that was written is lost, and only the newest run writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import torch
+
+from components import updates
+from components.api import Endpoints
+from components.errors import localize_error
+from components.state.example import example, opening
+from components.state.session import MAX_ARCHIVED_DOCUMENTS, Session
+from components.tabs.playground.components import EXAMPLES, PlaygroundState
+from components.tabs.playground.handlers import editing, generation, looking
+from components.tabs.playground.views import VIEWS
+from components.updates import COST, SHARE, update_gap
+from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, generate, get_model
+from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.registry import add_model, remove_model
+from gpt.models.sources import BUNDLED
+
+PROMPT = "Once upon a time"
+
+
+@pytest.fixture(scope="module")
+def written() -> Generation:
+    return example(get_model())
+
+
+@pytest.fixture
+def session(written: Generation) -> Session:
+    opened = opening(written.copy())
+    for name, value in {"length": 3, "seed": "1", "pace": 0}.items():
+        looking.set_value(opened, name, value)
+    return opened
+
+
+@pytest.fixture
+def letters(tmp_path: Path) -> Iterator[str]:
+    """A model that knows a few letters."""
+    save_model(tmp_path, GPT(GPTConfig(7, 16, n_layer=1, n_head=1, n_embd=8)), Characters(list(" adnort")))
+    name = add_model(tmp_path)
+    yield name
+    remove_model(name)
+
+
+def run(steps: Iterator[None]) -> int:
+    """How many frames a handler asked for."""
+    return sum(1 for _ in steps)
+
+
+def write(session: Session, prompt: str) -> list[int]:
+    run(generation.begin(session, prompt, session.settings.seed))
+    run(generation.write(session))
+    generation.finish(session)
+    return ids(session)
+
+
+def ids(session: Session) -> list[int]:
+    return list(session.document.ids)
+
+
+def drawn(session: Session, name: str) -> dict:
+    return next(view for view in VIEWS if view.name == name).draw(session.snapshot())
+
+
+def test_a_run_writes_as_many_tokens_as_asked_for_and_says_how_it_ended(session: Session) -> None:
+    found = write(session, "The dog")
+    assert len(found) == session.document.n_prompt + 3
+    assert "length reached" in drawn(session, "status")["text"]
+    assert len(drawn(session, "strip")["lines"]) == len(found)
+    assert write(session, "The dog") == found  # the same seed
+
+
+def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Session) -> None:
+    first = ids(session)
+    dog, cat = write(session, "The dog"), write(session, "The cat")
+    editing.undo(session)  # what was generated
+    assert ids(session) == cat[:-3]
+    editing.undo(session)
+    assert (ids(session), session.prompt, session.typed) == (dog, "The dog", "The dog")
+    assert session.document.n_read == len(dog)
+    editing.undo(session)
+    assert ids(session) == dog[:-3]
+    editing.undo(session)
+    editing.undo(session)  # nothing is left to take back
+    assert ids(session) == first
+    assert not session.can_undo
+    for expected in (dog[:-3], dog, cat[:-3], cat):
+        assert session.can_redo
+        editing.redo(session)
+        assert ids(session) == expected
+    assert not session.can_redo
+
+
+def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Session, written: Generation) -> None:
+    written_key = drawn(session, "bars")["rows"]["common"]["document"]
+    sent = {"document": written_key, "behind": session.document.path[-1], "token": 5}
+    editing.choose(session, sent)
+    assert ids(session) == [*written.ids, 5]
+
+
+def test_what_was_cleared_comes_back(session: Session) -> None:
+    first = ids(session)
+    generation.clear(session)
+    assert session.document is None
+    assert drawn(session, "strip")["lines"] == []
+    editing.undo(session)
+    assert ids(session) == first
+
+
+def test_another_way_on_leaves_nothing_to_redo(session: Session) -> None:
+    write(session, "The dog")
+    editing.undo(session)
+    editing.undo(session)
+    assert session.can_redo
+    editing.type_text(session, " red")
+    assert not session.can_redo
+
+
+def test_a_few_texts_are_kept(session: Session) -> None:
+    for n in range(MAX_ARCHIVED_DOCUMENTS + 3):
+        write(session, f"The dog {n}")
+    assert len(session.earlier) == MAX_ARCHIVED_DOCUMENTS
+
+
+def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:
+    session.model = add_model(BUNDLED, name="mine")
+    write(session, "The dog")
+    session.model = "stories"
+    here = write(session, "The cat")
+    editing.undo(session)
+    remove_model("mine")
+    with pytest.raises(ValueError, match="mine"):
+        editing.undo(session)
+    assert ids(session) == here[:-3]
+
+
+@pytest.mark.parametrize("change", [generation.stop, generation.clear, editing.undo])
+def test_what_was_made_ready_and_stopped_is_not_written(
+    session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
+) -> None:
+    monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
+    run(generation.begin(session, "The dog", "1"))
+    assert session.lock.streaming
+    change(session)
+    assert not session.lock.streaming
+    before = None if session.document is None else ids(session)
+    assert run(generation.write(session)) == 0  # the event may be on its way
+    assert session.pending is None
+    assert before == (None if session.document is None else ids(session))
+
+
+def test_going_on_from_an_earlier_token_begins_a_branch_and_keeps_the_rest(session: Session) -> None:
+    first = ids(session)
+    session.select(position=20)
+    run(generation.go_on(session))
+    run(generation.write(session))
+    assert ids(session)[:21] == first[:21]
+    assert len(ids(session)) == 24
+    assert len(drawn(session, "tree")["lanes"]) == 2
+    editing.undo(session)
+    editing.undo(session)
+    assert ids(session) == first
+
+
+def test_a_step_adds_one_token_and_begins_anew_where_the_prompt_has_changed(session: Session) -> None:
+    first = ids(session)
+    run(generation.step(session, session.typed, "1"))
+    assert ids(session)[:-1] == first
+    run(generation.step(session, "The dog", "1"))
+    assert len(ids(session)) == session.document.n_prompt + 1
+
+
+def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(session: Session) -> None:
+    first = ids(session)
+    run(generation.begin(session, "The dog ran. " * 100, "1"))
+    assert "more than the 256" in drawn(session, "notice")["text"]
+    assert ids(session) == first
+    assert session.state(PlaygroundState).too_long > 256
+    generation.use_tail(session)
+    run(generation.begin_typed(session))
+    assert session.document.n_prompt <= 128
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
+def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Session, seed: str) -> None:
+    first = ids(session)
+    run(generation.begin(session, "The dog", seed))
+    assert "seed" in drawn(session, "notice")["text"].lower()
+    assert ids(session) == first
+    assert not session.lock.streaming
+
+
+def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(generation.begin(session, "The dog", "1"))
+
+    def overflow(*_: object) -> Iterator[None]:
+        raise_overflow()
+        yield
+
+    monkeypatch.setattr(session.document, "steps", overflow)
+    with pytest.raises(ValueError, match="finite") as problem:
+        run(generation.write(session))
+    assert "有限" in localize_error(problem.value, "zh")
+    assert not session.lock.streaming
+
+
+def raise_overflow() -> None:
+    generate_from = torch.full((4,), torch.nan)
+    from gpt import distribution
+
+    distribution(generate_from, SamplingParams())
+
+
+# picking a model
+
+
+def test_a_list_that_is_left_again_changes_nothing(session: Session) -> None:
+    document = session.document
+    assert run(generation.pick_model(session, "stories")) == 0
+    assert session.document is document
+
+
+def test_a_model_picked_twice_begins_once(session: Session) -> None:
+    first = generation.pick_model(session, "untrained")
+    next(first)
+    assert run(generation.pick_model(session, "untrained")) == 0
+    run(first)
+    pending = session.pending
+    assert session.document.loaded.name == pending.document.loaded.name == "untrained"
+    assert run(generation.pick_model(session, "untrained")) == 0
+    assert session.pending is pending
+
+
+def test_a_model_that_does_not_come_can_be_picked_again(session: Session) -> None:
+    for _ in range(2):
+        run(generation.pick_model(session, "nowhere"))
+        assert "there is no model" in drawn(session, "notice")["text"].lower()
+        assert session.model == "stories"
+    run(generation.pick_model(session, "untrained"))
+    assert session.document.loaded.name == "untrained"
+
+
+def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(session: Session, letters: str) -> None:
+    session.typed = "The dog ran"
+    run(generation.pick_model(session, letters))
+    assert session.typed == "ran"
+    session.typed = "The dog ran"
+    run(generation.pick_model(session, "untrained"))
+    assert session.typed == "The dog ran"
+
+
+def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() -> None:
+    config = GPTConfig(vocab_size=3, block_size=8, n_layer=1, n_head=1, n_embd=8)
+    own = LoadedModel("own", GPT(config).eval(), Characters(["a", "b", " "]), torch.device("cpu"), "fp32")
+    text = next(iter(EXAMPLES.values()))
+    for loaded, whole in ((own, False), (get_model(), True)):
+        session = Session(Generation(loaded, "ab"), "ab")
+        generation.fill(session, text)
+        assert loaded.tokenizer.encode(session.typed)
+        assert (session.typed == text) == whole
+
+
+# looking
+
+
+@pytest.mark.parametrize("sent", [{}, {"index": "4"}, {"index": -1}, {"index": 10**9}, {"y": 1.5}, {"index": True}])
+def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> None:
+    before, text = session.selection, ids(session)
+    for handler in (
+        looking.select_token,
+        looking.select_row,
+        editing.choose,
+        editing.switch_branch,
+        looking.follow_line,
+    ):
+        handler(session, sent)
+    for handler in (looking.choose_layer, looking.choose_head, looking.choose_shading, looking.choose_unit):
+        handler(session, sent.get("index", "x" * 10))
+    assert session.selection.position == before.position
+    assert ids(session) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("temperature", 9, 2.0), ("top_p", 0, 0.01), ("length", 10**9, 1024), ("pace", 7, 0)],
+)
+def test_a_setting_is_moved_into_its_limits(session: Session, name: str, value: float, expected: float) -> None:
+    looking.set_value(session, name, value)
+    assert getattr(session.settings, name) == expected
+
+
+def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
+    assert looking.preset_of(session.settings) == "balanced"
+    looking.choose_preset(session, "greedy")
+    assert session.settings.temperature == 0
+    assert looking.preset_of(session.settings) == "greedy"
+    looking.set_value(session, "top_k", 3)
+    assert looking.preset_of(session.settings) is None
+
+
+# who writes among many
+
+
+@pytest.fixture
+def crowd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Twenty others write, and updates cost so much that between the first and the last none is due."""
+    monkeypatch.setattr(updates, "COST", 60.0)
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(get_model().engine.admission.enter())
+        yield
+
+
+def test_the_gap_between_updates_grows_with_those_who_write_at_once() -> None:
+    loaded = get_model()
+    with loaded.engine.admission.enter():
+        assert update_gap(loaded) == 0
+        with loaded.engine.admission.enter(), loaded.engine.admission.enter():
+            assert update_gap(loaded) == pytest.approx(2 * COST / SHARE)
+
+
+def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: None) -> None:
+    steps = list(generate(get_model(), PROMPT, SamplingParams(temperature=0.8, seed=3), 12))
+    found = list(Endpoints("").generate(PROMPT, 12, 0.8, seed=3, model="stories"))
+    assert found == ["", steps[0].text, "".join(step.text for step in steps)]
+
+
+@pytest.mark.parametrize("pace", [0, 50])
+def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
+    looking.set_value(session, "length", 4)
+    looking.set_value(session, "pace", pace)
+    run(generation.begin(session, PROMPT, "3"))
+    assert run(generation.write(session)) == 3  # the prompt, the first token, and the end
+    assert len(ids(session)) - session.document.n_prompt == 4
+    assert session.finish_reason == "max_new_tokens"

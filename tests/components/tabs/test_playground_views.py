@@ -1,0 +1,196 @@
+"""What is shown of a text with branches equals what is shown of the same text written without any."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from components.state.adoption import remark
+from components.state.selection import Selection
+from components.state.session import Session
+from components.state.token_statistics import TokenStatisticsCache
+from components.tabs.playground.views import text as views
+from components.text_views import document_lines
+from gpt import Generation, SamplingParams, distribution
+from tests.gpt.fake_models import tiny_model
+
+SEEDS = range(3)
+
+
+def wandered(seed: int, actions: int = 25) -> Generation:
+    """A document after many random actions."""
+    chance, document = random.Random(seed), Generation(tiny_model(block_size=48), "the cat sat")
+    document.read()
+    for _ in range(actions):
+        match chance.randrange(6):
+            case 0:
+                document.append(chance.randrange(250), after=chance.randrange(min(len(document.ids), 40)))
+            case 1:
+                document.append_text(
+                    "狐 the"[: chance.randrange(1, 6)], after=chance.randrange(min(len(document.ids), 40))
+                )
+            case 2:
+                document.go_back(chance.randrange(len(document.ids)))
+            case 3 if document.can_undo:
+                document.undo()
+            case 4 if document.can_redo:
+                document.redo()
+            case _ if not document.full:
+                list(document.steps(SamplingParams(seed=chance.randrange(3)), chance.randrange(1, 5)))
+        document.read()
+    return document
+
+
+def afresh(document: Generation) -> Generation:
+    other = Generation(document.loaded, document.ids[: document.block_size])
+    other.read()
+    return other
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_known_of_a_token_is_what_a_fresh_reading_says(seed: int) -> None:
+    chance, known, document = random.Random(seed), TokenStatisticsCache(), wandered(seed)
+    for _ in range(8):
+        found = known.of(document)
+        expected = [None, *afresh(document).statistics().tokens]
+        assert len(found) == len(document.ids)
+        for mine, theirs in zip(found, expected, strict=False):
+            assert (mine is None) == (theirs is None)
+            if mine is not None:
+                assert mine.probability == pytest.approx(theirs.probability, rel=1e-3)
+                assert mine.entropy == pytest.approx(theirs.entropy, abs=1e-3)
+        document.switch(chance.randrange(len(document.tree)))
+        document.read()
+
+
+def test_a_step_is_known_as_a_reading_would_measure_it() -> None:
+    document, known = Generation(tiny_model(), "the cat"), TokenStatisticsCache()
+    known.of(document)
+    for step in document.steps(SamplingParams(seed=5), 6):
+        known.add(document, step)
+    for mine, theirs in zip(known.of(document)[2:], TokenStatisticsCache().of(document)[2:], strict=True):
+        assert mine.rank == theirs.rank
+        assert (mine.probability, mine.surprisal) == pytest.approx((theirs.probability, theirs.surprisal), rel=1e-4)
+
+
+def snapshot(document: Generation, **changes: object):
+    session = Session(document, "the")
+    for name, value in changes.items():
+        setattr(session, name, value)
+    return session.snapshot()
+
+
+def lines(document: Generation) -> list[list[object]]:
+    return [json.loads(line) for line in document_lines(document)]
+
+
+def test_the_strip_says_how_each_token_came_about_and_what_the_model_thought_of_it() -> None:
+    document = Generation(tiny_model(), "the")
+    list(document.steps(SamplingParams(seed=1), 2))
+    document.append(65)
+    document.append_text("é")
+    document.read()
+    shown = lines(document)
+    assert [line[0] for line in shown] == document.ids
+    assert "".join(line[4] for line in shown) == "p" * document.n_prompt + "gghhh"
+    for line, token in zip(shown[1:], document.statistics().tokens, strict=True):
+        assert line[2] == pytest.approx(token.probability, rel=1e-3)
+        assert (line[3], line[6]) == (token.rank, pytest.approx(token.entropy, rel=1e-3))
+
+
+def test_a_whole_token_after_half_a_character_is_shown_as_characters() -> None:
+    document = Generation(tiny_model(), [0xE7, 257, 0xE7, 0x8B, 0x90, 65])
+    document.read()
+    assert [line[1] for line in lines(document)] == ["", "the", "", "", "狐", "A"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_branch_has_one_line_that_starts_where_it_parts(seed: int) -> None:
+    document = wandered(seed, 60)
+    branches, path = document.tree, document.path
+    lanes = views.tree(snapshot(document))["lanes"]
+    assert sorted(lane["sent"]["node"] for lane in lanes) == sorted(branches.leaves())
+    assert sum(lane["here"] for lane in lanes) == 1
+    for number, lane in enumerate(lanes):
+        leaf, parent = lane["sent"]["node"], lane["parent"]
+        assert lane["end"] == branches.depths[leaf]
+        if parent is not None:
+            assert parent < number
+            shared = branches.shared_length(leaf, branches.path(lanes[parent]["sent"]["node"]))
+            assert lane["start"] == shared - 1
+        on_path = len(path) - 1 if lane["here"] else branches.shared_length(leaf, path) - 1
+        assert lane["reached"] == on_path or lane["reached"] < lane["start"]
+    for parent in range(len(lanes)):
+        forks = [lane["start"] for lane in lanes if lane["parent"] == parent]
+        assert forks == sorted(forks, reverse=True)  # so that no line crosses another
+
+
+def test_one_text_has_no_branches_to_show_until_one_goes_back() -> None:
+    document = Generation(tiny_model(), "the cat")
+    assert views.tree(snapshot(document))["lanes"] == []
+    document.go_back(2)
+    assert len(views.tree(snapshot(document))["lanes"]) == 1
+
+
+@pytest.mark.parametrize("params", [SamplingParams(seed=4), SamplingParams(temperature=2.0, top_k=9, seed=9)])
+def test_the_number_falls_on_the_piece_of_the_token_that_was_drawn(params: SamplingParams) -> None:
+    document = Generation(tiny_model(), "the cat")
+    list(document.steps(params, 12))
+    document.read()
+    for position in range(document.n_prompt, len(document.ids)):
+        value = views.draw(snapshot(document, selection=Selection(position=position)))
+        ends = [0.0, *(end for end, _ in value["pieces"])]
+        assert ends == sorted(ends)
+        assert ends[-1] == pytest.approx(1)
+        start, end = list(pairwise(ends))[value["place"]]
+        assert start <= value["number"] < end
+        final = distribution(
+            document.logits(position - 1), params, previous_ids=document.ids[:position]
+        ).final  # the piece is as broad as the token was likely
+        assert end - start == pytest.approx(final[document.ids[position]].item(), abs=1e-6)
+
+
+def test_what_was_not_drawn_says_so_and_shows_no_number() -> None:
+    document = Generation(tiny_model(), "the")
+    document.append(70)
+    document.append_text("b")
+    list(document.steps(SamplingParams(temperature=0.0), 1))
+    document.read()
+    n = document.n_prompt
+    assert views.draw(snapshot(document, selection=Selection(position=0)))["text"] == ""
+    said = [views.draw(snapshot(document, selection=Selection(position=n + i))) for i in range(3)]
+    assert [value["pieces"] for value in said] == [[], [], []]
+    for value, words in zip(said, ("you chose it", "you typed it", "temperature 0"), strict=True):
+        assert words in value["text"]
+
+
+def test_what_was_forgotten_is_told_until_it_has_been_read_again() -> None:
+    session = Session(Generation(tiny_model(), "the cat sat", max_branch_bytes=0), prompt="the cat sat")
+    session.document.read()
+    assert remark(session) is None
+    end = session.document.path[-1]
+    session.document.go_back(1)
+    assert (
+        f"{session.document.tree.depths[end] - 1} tokens"
+        in views.notice(replace(session.snapshot(), notice=remark(session)))["text"]
+    )
+    session.document.switch(end)
+    session.document.read()
+    assert remark(session) is None
+
+
+def test_a_search_tells_rank_and_probability_over_the_whole_vocabulary() -> None:
+    document = Generation(tiny_model(), "the cat")
+    document.read()
+    p = document.logits(2).softmax(dim=0)
+    shown = views.hits(snapshot(document, selection=Selection(position=2), query="th"))["lines"]
+    assert shown[0]["sent"]["text"] == "th"
+    for line in shown[1:]:
+        token_id = line["sent"]["token"]
+        assert b"th" in document.loaded.tokenizer.token_bytes(token_id)
+        assert line["cells"][1] == str(1 + int((p > p[token_id]).sum()))
+        assert line["sent"]["behind"] == document.path[2]

@@ -1,0 +1,148 @@
+"""One frame holds what changed since the last one, and the browser's store puts it together again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from components.render import Analysis, Control, Lines, Renderer, View, components_of
+from components.session_events import analyse
+from components.state.selection import Selection
+from components.state.session import Session
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(None)
+
+
+def frame(renderer: Renderer, session: Session) -> dict[str, Any] | None:
+    text = renderer.frame(session)
+    return None if text is None else json.loads(text)
+
+
+def test_a_view_is_drawn_again_only_when_its_inputs_change(session: Session) -> None:
+    drawn: list[str] = []
+    renderer = Renderer()
+    renderer.add("", [View("a", lambda s: s.language, lambda s: drawn.append("a") or {"text": s.language})])
+    renderer.add("playground", [View("b", lambda s: s.query, lambda s: drawn.append("b") or {"text": s.query})])
+    renderer.add("why", [View("c", lambda s: s.query, lambda s: drawn.append("c") or {"text": s.query})])
+    assert frame(renderer, session)["views"] == {"a": {"text": "en"}, "b": {"text": ""}}
+    assert frame(renderer, session) is None
+    session.query = "x"
+    assert frame(renderer, session)["views"] == {"b": {"text": "x"}}
+    session.tab = "why"
+    assert frame(renderer, session)["views"] == {"c": {"text": "x"}}
+    session.tab, session.language = "playground", "zh"
+    assert frame(renderer, session)["views"] == {"a": {"text": "zh"}}
+    assert drawn == ["a", "b", "b", "c", "a"]
+
+
+def test_only_the_fields_that_changed_are_sent_and_lines_only_from_where_they_differ(session: Session) -> None:
+    renderer = Renderer()
+    renderer.add("", [View("a", lambda s: s.query, lambda s: {"lines": Lines(s.query), "labels": {"x": 1}})])
+    session.query = "abc"
+    assert frame(renderer, session)["views"] == {"a": {"lines": ["a", "b", "c"], "labels": {"x": 1}}}
+    for query, change in (
+        ("abcd", {"$lines": 3, "add": ["d"]}),
+        ("abx", {"$lines": 2, "add": ["x"]}),
+        ("a", {"$lines": 1, "add": []}),
+    ):
+        session.query = query
+        assert frame(renderer, session)["views"] == {"a": {"lines": change}}
+
+
+def test_each_frame_names_the_one_that_it_builds_on_and_after_a_missed_one_all_is_sent(session: Session) -> None:
+    renderer = Renderer()
+    renderer.add("", [View("a", lambda s: s.query, lambda s: {"text": s.query, "fixed": 1})])
+    first = frame(renderer, session)
+    session.query = "x"
+    second = frame(renderer, session)
+    assert (first["base"], first["n"], second["base"]) == (0, 1, 1)
+    session.missed_frame = True
+    whole = frame(renderer, session)
+    assert whole["base"] is None
+    assert whole["views"] == {"a": {"text": "x", "fixed": 1}}
+
+
+def test_a_page_that_loads_anew_gets_what_differs_from_what_it_was_built_with(session: Session) -> None:
+    renderer = Renderer()
+    renderer.add("", [View("a", lambda s: s.query, lambda s: {"text": s.query, "fixed": 1})])
+    built = json.loads(renderer.build(session))
+    assert built["views"] == {"a": {"text": "", "fixed": 1}}
+    session.query = "x"
+    renderer.frame(session)
+    renderer.start(session)
+    again = frame(renderer, session)
+    assert (again["base"], again["views"]) == (built["n"], {"a": {"text": "x"}})
+
+
+def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> None:
+    renderer = Renderer()
+    renderer.add("", [View("a", lambda s: 0, lambda s: {"text": "</script><img src=x>"})])
+    text = renderer.frame(session)
+    assert "<" not in text
+    assert json.loads(text)["views"]["a"]["text"] == "</script><img src=x>"
+
+
+def test_a_control_is_set_when_its_inputs_change_but_never_while_it_is_edited(session: Session) -> None:
+    with gr.Blocks():
+        box, slider = gr.Textbox(), gr.Slider()
+    controls = [
+        Control(box, lambda s: s.query, lambda s: {"value": s.query}),
+        Control(box, lambda s: s.language, lambda s: {"label": s.language}),
+        Control(slider, lambda s: s.selection, lambda s: {"value": s.selection.layer}),
+    ]
+    renderer = Renderer()
+    assert components_of(controls) == [box, slider]
+    renderer.updates(session, controls)
+    session.query = "x"
+    first, second = renderer.updates(session, controls)
+    assert (first["value"], "label" in first, second) == ("x", False, gr.skip())
+    session.query, session.selection = "y", Selection(layer=2)
+    first, second = renderer.updates(session, controls, edited=[box])
+    assert (first, second["value"]) == (gr.skip(), 2)
+    assert renderer.updates(session, controls) == [gr.skip(), gr.skip()]  # what was edited is known
+
+
+def test_an_open_tab_asks_for_what_it_lacks_once_for_each_thing(session: Session) -> None:
+    renderer, done = Renderer(), []
+
+    def run(opened: Session):
+        done.append(opened.query)
+        yield
+
+    renderer.add("why", [], Analysis(lambda s: None if s.query in done else s.query, run))
+    assert frame(renderer, session)["wanted"] is None
+    session.tab, session.query = "why", "x"
+    assert frame(renderer, session)["wanted"] == "why"
+    assert frame(renderer, session) is None
+    session.query = "y"
+    assert frame(renderer, session)["wanted"] == "why"
+    list(analyse(renderer, session))
+    assert done == ["y"]
+    assert frame(renderer, session)["wanted"] is None
+
+
+def test_an_analysis_that_cannot_find_what_is_wanted_ends(session: Session) -> None:
+    renderer = Renderer()
+    renderer.add("playground", [], Analysis(lambda s: "never", lambda opened: iter(())))
+    assert list(analyse(renderer, session)) == [None]
+
+
+def test_a_frame_is_drawn_of_one_moment(session: Session) -> None:
+    """What `once` computes is shared by the views of a frame, and computed again for the next one."""
+    calls: list[int] = []
+
+    def shared(s: Any) -> int:
+        calls.append(1)
+        return len(calls)
+
+    renderer = Renderer()
+    renderer.add("", [View(name, lambda s: s.query, lambda s: {"n": s.once(shared)}) for name in "ab"])
+    assert frame(renderer, session)["views"] == {"a": {"n": 1}, "b": {"n": 1}}
+    session.query = "x"
+    assert frame(renderer, session)["views"] == {"a": {"n": 2}, "b": {"n": 2}}
