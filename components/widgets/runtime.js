@@ -22,8 +22,7 @@ import { fill } from "./text.js";
  * @property {boolean} [always]  draws in a closed tab too
  *
  * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
- * @typedef {(props: Record<string, any>, memory: Record<string, any>) => Data} FromProps  the data of a widget without
- *   a view, from gradio's properties; memory: an object of this widget's own
+ * @typedef {(props: Record<string, any>) => Data} FromProps  the data of a widget without a view, from gradio's properties
  *
  * @typedef {object} Call  what Python says of a widget
  * @property {string} widget  the name of its module: "tokens", or "lesson/head" for one of a folder's several
@@ -88,11 +87,10 @@ export async function mount(element, trigger, watch, props, call) {
   const { mount: make, fromProps } = await definition(call.widget);
   for (const each of [...mounted]) if (!each.element.isConnected) unmount(each);
   /** @type {Data} */ let data = {};
-  const memory = {};
   let changed = true;
   const read = () => {
     if (call.view !== null) data = store.view(call.view);
-    else if (changed) data = fromProps(props, memory);
+    else if (changed) data = fromProps(props);
     changed = false;
     return data;
   };

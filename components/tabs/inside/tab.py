@@ -27,7 +27,7 @@ PARTS: dict[Part, Callable[[Words], dict[str, Any]]] = {
     "stream": layout.stream,
     "embeddings": layout.embeddings,
 }
-_DOWNLOAD = "() => { document.querySelector('#trace-file a, #trace-file button')?.click(); }"
+_DOWNLOAD = "() => document.querySelector('#trace-file').click()"
 
 
 def build_inside(

@@ -6,12 +6,10 @@ asks the server nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
 import gradio as gr
 import numpy as np
 
-from components.widgets.encoding import to_base64, to_json
+from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-flow">
@@ -33,20 +31,12 @@ PARTS = (
 )  # from left to right; `stack` stands for the layers that are not opened
 
 
-def flow(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
-    """The picture of a `flow_value`; any other string shows nothing.
+def flow(*, elem_id: str, view: str) -> gr.HTML:
+    """The picture. A click or an arrow key raises `.select` with a payload of one of {"position"}, {"layer"}, {"head"}.
 
-    A click or an arrow key raises `.select` with a payload of one of {"position"}, {"layer"}, {"head"}.
-
-    Data of a view: labels and, all or none, the fields that `flow/scene.js` lists; `components.tabs.inside.views.flow`
-    makes them.
+    Data of its view: labels, and the fields that `flow/scene.js` lists; without tokens it shows nothing.
     """
-    return widget("flow", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
-
-
-def flow_value(content: dict[str, Any]) -> str:
-    """The string that the flow shows; see `components.tabs.inside.views.flow`."""
-    return to_json(content)
+    return widget("flow", elem_id, template=_TEMPLATE, view=view)
 
 
 def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:

@@ -4,7 +4,7 @@
  */
 
 import { sizedContext } from "../canvas.js";
-import { find, make, makeButton, modified, parsed, setCount, setText } from "../dom.js";
+import { find, make, makeButton, modified, setCount, setText } from "../dom.js";
 import { decimal, percent } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
 import { createRequests } from "../requests.js";
@@ -238,4 +238,4 @@ function mount(root, host) {
   return { draw };
 }
 
-defineWidget("flow", mount, ({ value, labels }) => ({ ...parsed(value), labels }));
+defineWidget("flow", mount);

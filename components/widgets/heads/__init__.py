@@ -32,15 +32,14 @@ _TEMPLATE = """<figure class="gb-heads">
 
 
 def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
-    """The overview of a `heads_value` or `growing_value`; any other string takes no room.
+    """The overview of a `heads_value`; any other string takes no room.
 
-    A click, Enter or Space raises `.select` with a payload of {"layer", "head"}; a value that builds on rows which
-    the browser does not hold, one of {"whole"}. A rest on a head whose tokens are more than its pixels raises `.input`
-    with {"layer", "head"}: the answer is a `near_value` for the property `near`.
+    A click, Enter or Space raises `.select` with a payload of {"layer", "head"}. A rest on a head whose tokens are more
+    than its pixels raises `.input` with {"layer", "head"}, to be answered with `closer`.
 
     Data of a view: `heads_data`, closer (a `closer_data`, or None), labels; without n_layer it takes no room.
     """
-    return widget("heads", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {}, near="")
+    return widget("heads", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
 
 
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
@@ -63,18 +62,7 @@ def heads_value(thumbnails: np.ndarray, shares: np.ndarray, content: dict[str, A
     """
     levels = np.round(255 * thumbnails).astype(np.uint8)
     rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
-    whole = {"key": "whole", "first": 0, "tokens": len(rows), "near": ""}
-    return growing_value(rows, shares, {**content, **whole}, whole=True)
-
-
-def growing_value(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any], *, whole: bool) -> str:
-    """The string for pictures that grow: the "first" rows of content are sent only where `whole`, and are known again by
-    its "key". "near" names the text for `near_value`."""
-    value = heads_data(rows, shares, content)
-    value["rows"] = to_base64(*rows[content["first"] :])
-    if whole:
-        value["base"] = to_base64(*rows[: content["first"]])
-    return to_json(value)
+    return to_json(heads_data(rows, shares, {**content, "tokens": len(rows)}))
 
 
 def closer_data(weights: np.ndarray, layer: int, head: int) -> dict[str, Any]:
@@ -82,11 +70,6 @@ def closer_data(weights: np.ndarray, layer: int, head: int) -> dict[str, Any]:
     side = min(NEAR, len(weights))
     levels = np.round(255 * max_pooled(weights, side)).astype(np.uint8)
     return {"layer": layer, "head": head, "side": side, "rows": to_base64(*(levels[i, : i + 1] for i in range(side)))}
-
-
-def near_value(weights: np.ndarray, layer: int, head: int, near: str) -> str:
-    """The string of a `closer_data`. near: says of which text, as the content of the overview."""
-    return to_json({**closer_data(weights, layer, head), "near": near})
 
 
 def largest_side(n_layer: int, n_head: int) -> int:

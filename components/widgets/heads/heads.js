@@ -1,7 +1,7 @@
 /**
  * All heads at a glance: thumbnails on one canvas, one of them larger beside it.
  * @typedef {object} Heads
- * @property {number} [n_layer]  none: nothing is shown
+ * @property {number} [n_layer]  none or 0: nothing is shown
  * @property {number} [n_head]
  * @property {number} [layer]  the selected head
  * @property {number} [head]
@@ -11,7 +11,6 @@
  * @property {string} [shares]  base64 of uint16, 65535 for 1: for each head on the first token, the one before, itself
  * @property {string} [text]  the sentence that says the same
  * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head in more pixels
- * @property {string} [incomplete]  names rows that are missing here
  * @property {Record<string, string>} [labels]
  */
 
@@ -44,7 +43,6 @@ function mount(root, host) {
   let layout = gridLayout(0, 1, 1);
   /** @type {number[] | null} */ let spot = null; // under the pointer or chosen by the keys; null: the selected one
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let resting;
-  /** @type {string | undefined} */ let asked; // the missing rows that the server was asked for
 
   const map = (/** @type {number} */ head) => mapTo(root, headColour(head, size.n_head, host.dark));
 
@@ -87,9 +85,6 @@ function mount(root, host) {
     setText(find(root, "figcaption .gb-says"), text);
     setText(find(root, "figcaption .gb-note"), t("keys"));
     grid.setAttribute("aria-label", `${t("name")}. ${text}`);
-    if (data.incomplete && data.incomplete !== asked) host.send({ whole: true });
-    asked = data.incomplete;
-    if (data.incomplete) return;
     if (data !== shown || dark !== host.dark) {
       build(data);
       buildCloser(data.closer);
@@ -184,18 +179,4 @@ function mount(root, host) {
   return { draw, destroy: () => clearTimeout(resting) };
 }
 
-/**
- * The first rows come once, with a key; later values have the others and the key. memory: the rows that came.
- * @param {Record<string, any>} props @param {Record<string, any>} memory @returns {Heads}
- */
-function fromProps({ value, near, labels }, memory) {
-  const content = parsed(value);
-  if (!content?.key) return { labels };
-  if (content.base !== undefined) memory.base = { key: content.key, rows: content.base };
-  const { base, key, near: text, rows, first, ...data } = content;
-  if (memory.base?.key !== key) return { labels, ...data, incomplete: key };
-  const closer = parsed(near);
-  return { ...data, labels, rows: [memory.base.rows, rows], closer: closer?.near === text ? closer : null };
-}
-
-defineWidget("heads", mount, fromProps);
+defineWidget("heads", mount, ({ value, labels }) => ({ ...parsed(value), labels }));

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import gradio as gr
 
-from components.widgets.encoding import to_json
 from components.widgets.widget import widget
 
 _TEMPLATE = """<div class="gb-picks gb-picks-layer" role="group" hidden></div>"""
 
 
-def layers(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
-    """The buttons of a `layers_value`; any other string takes no room. labels: {"layer"}.
+def layers(*, elem_id: str, view: str) -> gr.HTML:
+    """The buttons. Raises `.select` with a payload of {"layer"}.
 
-    Raises `.select` with a payload of {"layer"}.
-
-    Data of a view: layer, n_layer (without it the widget takes no room), labels.
+    Data of its view: layer, n_layer (without it the widget takes no room), labels ({"layer"}).
     """
-    return widget("layers", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
-
-
-def layers_value(layer: int, n_layer: int) -> str:
-    """The string that the widget shows."""
-    return to_json({"layer": layer, "n_layer": n_layer})
+    return widget("layers", elem_id, template=_TEMPLATE, view=view)

@@ -2,11 +2,10 @@
  * The selected layer, and the way to the next one.
  * @typedef {object} Layers
  * @property {number} [layer]
- * @property {number} [n_layer]  none: nothing is shown
+ * @property {number} [n_layer]  none or 0: nothing is shown
  * @property {Record<string, string>} [labels]  "layer"
  */
 
-import { parsed } from "../dom.js";
 import { drawLayerPick } from "../picks.js";
 import { createRequests } from "../requests.js";
 import { defineWidget } from "../runtime.js";
@@ -18,12 +17,12 @@ function mount(group, host) {
   /** @param {Layers} data */
   function draw(data) {
     const { layer = 0, n_layer } = data;
-    group.hidden = n_layer === undefined;
+    group.hidden = !n_layer;
     requests.answered(data);
-    if (n_layer !== undefined) drawLayerPick(group, { layer, n_layer }, host.t("layer"), requests.want);
+    if (n_layer) drawLayerPick(group, { layer, n_layer }, host.t("layer"), requests.want);
   }
 
   return { draw };
 }
 
-defineWidget("layers", mount, ({ value, labels }) => ({ ...parsed(value), labels }));
+defineWidget("layers", mount);

@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.widgets.encoding import to_base64, to_json
+from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
 FULL = 65535  # what stands for 1
@@ -31,14 +31,12 @@ _TEMPLATE = """<figure class="gb-lines">
 </figure>"""
 
 
-def lines(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
-    """The picture of a `lines_value`; any other string takes no room.
+def lines(*, elem_id: str, view: str) -> gr.HTML:
+    """The picture. Raises `.select` with a payload of {"position"} or {"position", "key"}.
 
-    Raises `.select` with a payload of {"position"} or {"position", "key"}.
-
-    Data of a view: `lines_data`, and labels; without n_head it takes no room.
+    Data of its view: `lines_data`, and labels; without n_head it takes no room.
     """
-    return widget("lines", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
+    return widget("lines", elem_id, template=_TEMPLATE, view=view)
 
 
 def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
@@ -51,11 +49,6 @@ def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
     shares = np.clip(weights[:, seen], 0, 1)
     levels = np.maximum(np.round(FULL * shares), shares > 0).astype("<u2")  # what is not zero is not shown as zero
     return {**content, "data": to_base64(levels)}
-
-
-def lines_value(weights: np.ndarray, content: dict[str, Any]) -> str:
-    """The string of a `lines_data`."""
-    return to_json(lines_data(weights, content))
 
 
 def seen_cells(query_start: int, key_start: int, n_query: int, n_key: int) -> np.ndarray:

@@ -19,7 +19,7 @@
 import { bytes } from "../bytes.js";
 import { clipped, sizedContext } from "../canvas.js";
 import { headColour, mapTo, themed } from "../colours.js";
-import { find, make, makeButton, modified, parsed, setText } from "../dom.js";
+import { find, make, makeButton, modified, setText } from "../dom.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
 import { percent } from "../numbers.js";
 import { headButtons, replaceButtons } from "../picks.js";
@@ -255,4 +255,4 @@ function emptyLines() {
   return { n_head: 0, layer: 0, head: 0, pictures: 0, queries: side, keys: side, query: -1, key: -1, data: "", text: "", labels: {} };
 }
 
-defineWidget("lines", mount, ({ value, labels }) => ({ ...parsed(value), labels }));
+defineWidget("lines", mount);

@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.widgets.encoding import to_base64, to_json
+from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
 STAGES = ("q", "k", "raw", "scaled", "masked", "weights", "v", "z")
@@ -36,20 +36,12 @@ _TEMPLATE = """<figure class="gb-stages">
 </figure>"""
 
 
-def stages(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
-    """The pictures of a `stages_value`; any other string takes no room.
+def stages(*, elem_id: str, view: str) -> gr.HTML:
+    """The pictures. Raises `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
 
-    Raises `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
-
-    Data of a view: labels and, all or none, the fields that `stages/stages.js` lists; `components.tabs.inside.stages`
-    makes them.
+    Data of its view: labels, and the fields that `stages/stages.js` lists; without n_head it takes no room.
     """
-    return widget("stages", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
-
-
-def stages_value(content: dict[str, Any]) -> str:
-    """The string that the widget shows; see `components.tabs.inside.stages`."""
-    return to_json(content)
+    return widget("stages", elem_id, template=_TEMPLATE, view=view)
 
 
 def floats(values: np.ndarray) -> str:

@@ -19,7 +19,7 @@
 import { bytes } from "../bytes.js";
 import { contextOf, sizedContext } from "../canvas.js";
 import { divergingMap, headColour, mapTo, themed } from "../colours.js";
-import { find, make, makeButton, modified, parsed, setCount, setText } from "../dom.js";
+import { find, make, makeButton, modified, setCount, setText } from "../dom.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
 import { decimal, percent, small } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
@@ -234,4 +234,4 @@ function mount(root, host) {
   return { draw };
 }
 
-defineWidget("stages", mount, ({ value, labels }) => ({ ...parsed(value), labels }));
+defineWidget("stages", mount);

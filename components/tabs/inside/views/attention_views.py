@@ -121,5 +121,5 @@ VIEWS = (
         lambda s, scene: (s.state(InsideState).attention_view, s.language),
         {"text": ""},
     ),
-    part_view("lines", "one_head", attention_lines, _lines_inputs, {"n_head": None, "text": ""}),
+    part_view("lines", "one_head", attention_lines, _lines_inputs, {"n_head": 0, "text": ""}),
 )

@@ -133,4 +133,4 @@ def _inputs(s: Snapshot, scene: Scene) -> Any:
     return scene, s.state(InsideState).windows
 
 
-VIEWS = (part_view("stages", "one_head", head_stages, _inputs, {"n_head": None, "text": ""}),)
+VIEWS = (part_view("stages", "one_head", head_stages, _inputs, {"n_head": 0, "text": ""}),)

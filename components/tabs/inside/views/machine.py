@@ -87,9 +87,10 @@ def _sentence_inputs(s: Snapshot, scene: Scene) -> Any:
     return shows_skeleton(s), s.language
 
 
+_NO_HEADS = {"n_layer": 0, "n_head": 0, "side": 0, "rows": [], "shares": "", "closer": None, "text": ""}
 VIEWS = (
     part_view("flow-lead", "machine", flow_lead, _sentence_inputs, {"text": ""}),
     part_view("flow", "machine", flow_of_model, _flow_inputs, {"tokens": None, "text": ""}),
     part_view("heads-whose", "machine", heads_owner, _sentence_inputs, {"text": ""}),
-    part_view("heads", "machine", heads, _heads_inputs, {"n_layer": None, "text": ""}),
+    part_view("heads", "machine", heads, _heads_inputs, _NO_HEADS),
 )

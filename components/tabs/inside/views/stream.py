@@ -181,7 +181,7 @@ def _inputs(s: Snapshot, scene: Scene) -> Any:
 
 
 _DRAWN: tuple[tuple[str, Draw, Data], ...] = (
-    ("stream-layer", layers, {"n_layer": None}),
+    ("stream-layer", layers, {"n_layer": 0}),
     ("stream-tokens", tokens, {"lines": [], "doc": ""}),
     ("stream-tokens-says", tokens_sentence, {"text": ""}),
     ("stream-norms", norms, NOTHING),
