@@ -1,4 +1,4 @@
-"""A GPT written from scratch, and everything that computes with it. Knows nothing of the page."""
+"""A GPT written from scratch in PyTorch, and everything that computes with it, independent of any user interface."""
 
 import gpt.inference.zero_gpu  # noqa: F401  on ZeroGPU it must come before torch
 from gpt.cache import KVCache

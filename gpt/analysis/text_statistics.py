@@ -19,7 +19,7 @@ class TokenStatistics:
     """One token, by the raw softmax that predicts it.
 
     probability; rank (1 = best); entropy: of the softmax, bits; surprisal: -log2 probability, bits.
-    top: (id, probability) of the most likely tokens, best first, as many as were asked for.
+    top: (id, probability) of the most likely tokens, best first.
     """
 
     probability: float

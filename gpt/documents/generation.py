@@ -60,8 +60,8 @@ class Generation(Document):
     to max_branch_bytes; beyond it the oldest are evicted, and computed again when their branch becomes current.
 
     Reading while another thread extends the text: nodes of `tree` are only appended, `ids` and `path` only grow at
-    their ends, and everything kept of positions below n_read stays as it is. So whoever takes n_read first, and uses
-    positions below it only, sees one consistent text. This does not hold while the text is shortened or switched to
+    their ends, and everything kept of positions below n_read stays as it is. So a reader that takes n_read first and uses
+    positions below it only sees one consistent text. This does not hold while the text is shortened or switched to
     another branch (`go_back`, `switch`, `undo`, `redo`, appending with `after`): callers exclude readers then.
 
     prompt: text or token ids; an empty one starts from the end-of-text token.

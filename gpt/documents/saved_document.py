@@ -95,7 +95,7 @@ class SavedDocument:
             loaded.tokenizer.token_bytes(token.token_id)
 
     def edits_for(self, loaded: LoadedModel) -> Edits | None:
-        """The edits, None for none, with the values of patches computed. Raises ValueError where they do not fit the model."""
+        """The edits, None for none, with the values of patches computed. Raises ValueError where they do not fit."""
         if not self.edits:
             return None
         edits = parse_edits(self.edits, loaded.model)
