@@ -69,8 +69,9 @@ class PlainIds:
         ids = []
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
-                key = "vocabulary.unfetched" if self.unfetched else "vocabulary.none"
-                raise GPTError(key, last=self.n_vocab - 1, word=word[:20])
+                if self.unfetched:
+                    raise GPTError("vocabulary.unfetched", last=self.n_vocab - 1, word=word[:20])
+                raise GPTError("vocabulary.none", last=self.n_vocab - 1, word=word[:20])
             check_token_id(int(word), self.n_vocab)
             ids.append(int(word))
         return ids
