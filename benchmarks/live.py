@@ -36,6 +36,7 @@ def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
     snapshot = run.snapshot
     whole = (snapshot.step, time.monotonic() - clock, time.process_time() - processor)
     last = snapshot.evaluations[-1].accuracy
+    run.close()
     return (name, *(_row(reached) if reached else ("-",) * 3), f"{last:.3f}", *_row(whole))
 
 

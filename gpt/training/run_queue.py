@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from functools import partial
@@ -26,6 +27,7 @@ class RunQueue:
         self._lock = threading.Lock()
         self._waiting: list[LiveRun] = []
         self._running: set[LiveRun] = set()
+        atexit.register(self.close)  # a daemon thread that computes while Python exits can abort the process
 
     def submit(self, run: LiveRun) -> None:
         """Start a run, or let it wait for its turn. Raises QueueFull if too many wait already."""
@@ -41,6 +43,13 @@ class RunQueue:
         with self._lock:
             self._start_next()
             return self._waiting.index(run) + 1 if run in self._waiting else 0
+
+    def close(self) -> None:
+        """Close all runs."""
+        with self._lock:
+            runs = [*self._waiting, *self._running]  # those that wait first: the end of another would start them
+        for run in runs:
+            run.close()
 
     def _start_next(self) -> None:
         """Drop waiting runs that were cancelled, and start as many as may run."""

@@ -16,7 +16,7 @@ TEXT = [5, 1, 60, 8, 8, 30, 2]
 SMALL = GPTConfig(vocab_size=500, block_size=64, n_layer=12, n_head=4, n_embd=64)
 
 
-def test_a_fresh_model_is_as_good_as_a_guess() -> None:
+def test_an_untrained_model_has_the_loss_of_the_uniform_distribution() -> None:
     first = initial_prediction(SMALL)
     assert first.uniform_loss == math.log(500)
     assert first.loss == pytest.approx(first.uniform_loss, abs=0.05)
@@ -24,7 +24,7 @@ def test_a_fresh_model_is_as_good_as_a_guess() -> None:
     assert first.logits_std == pytest.approx(0.02 * math.sqrt(64), rel=0.3)  # normed states times rows of N(0, 0.02)
 
 
-def test_large_first_weights_are_worse_than_a_guess() -> None:
+def test_large_initial_weights_have_a_higher_loss_than_the_uniform_distribution() -> None:
     assert initial_prediction(SMALL, std=0.2).loss > math.log(500) + 0.5
     assert initial_prediction(SMALL, std=0.0).loss == pytest.approx(math.log(500))
     with pytest.raises(ValueError, match="std must be a number of at least 0, not -1"):

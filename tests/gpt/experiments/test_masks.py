@@ -31,7 +31,7 @@ def test_without_the_mask_only_the_last_prediction_of_one_layer_stays() -> None:
         assert_close(unmasked_logits(model, idx)[0, -1], model(idx)[0, -1], atol=1e-5, rtol=0)
 
 
-def test_a_place_outside_of_the_text_is_refused(model: GPT) -> None:
+def test_a_position_outside_the_text_is_refused(model: GPT) -> None:
     with pytest.raises(ValueError, match=r"position 7 does not exist: the text has positions 0 to 6"):
         future_leak(model, TEXT, 7, 0)
 

@@ -46,7 +46,7 @@ def test_rows_that_cannot_be_normalised_are_refused(rows: torch.Tensor, eps: flo
 
 
 @pytest.mark.parametrize("layer", [0, 2])
-def test_what_a_models_norms_read_leads_to_what_they_gave(model: GPT, layer: int) -> None:
+def test_the_input_of_a_models_norm_normalises_to_its_output(model: GPT, layer: int) -> None:
     ids, trace = [5, 1, 60, 8], Trace()
     seen: dict[str, torch.Tensor] = {}
     for name in ("ln_1", "ln_2"):
@@ -61,7 +61,7 @@ def test_what_a_models_norms_read_leads_to_what_they_gave(model: GPT, layer: int
         assert_close(done.after, expected, atol=1e-5, rtol=0)
 
 
-def test_a_norm_without_bias_shifts_by_nothing() -> None:
+def test_a_norm_without_bias_has_a_shift_of_zero() -> None:
     model = GPT(GPTConfig(vocab_size=11, block_size=8, n_layer=1, n_head=1, n_embd=4, bias=False))
     assert norm_input(model, [1, 2], "ln_f").shift.tolist() == [0, 0, 0, 0]
 

@@ -17,7 +17,7 @@ def extrapolation(position: Position, **options: int) -> Extrapolation:
     return last
 
 
-def test_learned_positions_end_where_training_ended() -> None:
+def test_learned_positions_fail_beyond_the_trained_length_and_rotary_ones_less() -> None:
     learned, rotary = (
         extrapolation(position, trained_length=16, tested_length=32, steps=100) for position in ("learned", "rotary")
     )
@@ -46,7 +46,7 @@ def test_one_seed_is_one_extrapolation() -> None:
         ("rotary", (32, 32), "below tested_length, not 32 and 32"),
     ],
 )
-def test_what_cannot_be_extrapolated_is_refused(position: str, lengths: tuple[int, int], said: str) -> None:
+def test_invalid_arguments_of_the_extrapolation_are_refused(position: str, lengths: tuple[int, int], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         extrapolation(position, trained_length=lengths[0], tested_length=lengths[1])
 

@@ -28,7 +28,7 @@ TINY = GPTConfig(vocab_size=261, block_size=20, n_layer=3, n_head=3, n_embd=12)
 IDS = [1, 5, 9, 2, 5]
 
 
-def test_the_skeleton_gives_the_head_s_scores_of_the_embeddings_and_nothing_else() -> None:
+def test_the_skeleton_is_the_head_of_the_embeddings() -> None:
     model = skeleton(TINY).eval()
     idx = torch.tensor([IDS])
     with torch.inference_mode():
@@ -82,7 +82,7 @@ def test_the_same_seed_gives_the_same_weights_and_leaves_torch_s_numbers_alone(b
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_a_model_of_any_vocabulary_writes(byte_tokenizer: Tokenizer, bare: bool) -> None:
+def test_a_model_of_any_vocabulary_size_generates(byte_tokenizer: Tokenizer, bare: bool) -> None:
     for size in (257, 259, 261, 1000):
         vocabulary = resize_vocabulary(byte_tokenizer, size)
         with RandomModels().model(replace(TINY, vocab_size=size), vocabulary, skeleton_only=bare) as loaded:
@@ -92,7 +92,7 @@ def test_a_model_of_any_vocabulary_writes(byte_tokenizer: Tokenizer, bare: bool)
 
 
 @pytest.mark.parametrize("size", [257, 258, 260, 261, 262, 5000])
-def test_a_vocabulary_of_another_size_still_spells_every_text(byte_tokenizer: Tokenizer, size: int) -> None:
+def test_a_resized_vocabulary_encodes_every_text(byte_tokenizer: Tokenizer, size: int) -> None:
     text = "the end of \U0001f9c0, the \x00"
     vocabulary = resize_vocabulary(byte_tokenizer, size)
     ids = vocabulary.encode(text)
@@ -115,21 +115,21 @@ def test_a_shorter_vocabulary_has_the_first_tokens_of_the_longer_one() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 9, 100])
-def test_plain_ids_are_as_many_as_are_wanted(size: int) -> None:
+def test_plain_ids_can_be_resized(size: int) -> None:
     vocabulary = resize_vocabulary(PlainIds(61), size)
     assert vocabulary.encode(f"0 {size - 1}") == [0, size - 1]
     with pytest.raises(ValueError, match="does not exist"):
         vocabulary.encode(str(size))
 
 
-def test_what_cannot_be_cut_is_refused(byte_tokenizer: Tokenizer) -> None:
+def test_vocabularies_that_cannot_be_cut_are_refused(byte_tokenizer: Tokenizer) -> None:
     with pytest.raises(ValueError, match="at least 257 tokens"):
         resize_vocabulary(byte_tokenizer, 256)
     with pytest.raises(ValueError, match="cannot be cut to 2"):
         resize_vocabulary(Characters(["a", "b", "c"]), 2)
 
 
-def test_a_shape_over_the_budget_is_refused_with_what_it_would_need(byte_tokenizer: Tokenizer) -> None:
+def test_a_model_over_the_budget_is_refused_with_its_size(byte_tokenizer: Tokenizer) -> None:
     models = RandomModels(10 * 2**20)
     large = GPTConfig(n_layer=1, n_embd=48, vocab_size=50257)
     with (
@@ -139,7 +139,7 @@ def test_a_shape_over_the_budget_is_refused_with_what_it_would_need(byte_tokeniz
         pass
 
 
-def test_the_budget_is_shared_and_given_back(byte_tokenizer: Tokenizer) -> None:
+def test_the_budget_is_shared_and_released(byte_tokenizer: Tokenizer) -> None:
     models = RandomModels(memory_bytes(TINY) * 3 // 2)
     with (
         models.model(TINY, byte_tokenizer),

@@ -38,7 +38,7 @@ def test_each_size_is_measured_after_powers_of_two_and_at_the_end() -> None:
         assert curve.points[-1].loss < curve.points[0].loss
 
 
-def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_run_resumes_and_ends_in_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpt.experiments.scaling.SAVE_STEPS", 2)
     tokenizer, saved = learn_tokenizer(STORIES, 261), tmp_path / "saved.pt"
     texts = (STORIES[3:], STORIES[:3], tokenizer)
@@ -62,14 +62,14 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch
         list(measure_scaling(*texts, replace(RECIPE, steps=6), ALONE, sizes=SIZES, saved=saved))
 
 
-def test_compute_is_three_times_that_of_reading() -> None:
+def test_training_takes_three_times_the_operations_of_a_forward_pass() -> None:
     config = GPTConfig(vocab_size=50, block_size=4, n_layer=2, n_head=1, n_embd=8)
     weights = 2 * (4 * 64 + 8 * 64) + 8 * 50
     looking = 2 * 8 * 2 * (1 + 2 + 3 + 4) / 4  # two products in two layers, over a mean of 2.5 tokens
     assert training_flops(config) == pytest.approx(3 * 2 * (weights + looking))
 
 
-def test_the_bundled_models_point_is_its_recipes_end() -> None:
+def test_the_bundled_models_point_is_the_end_of_its_recipe() -> None:
     tokenizer = learn_tokenizer(STORIES, 261)
     model = GPT(RECIPE.model_config(tokenizer.n_vocab)).eval()
     loaded = LoadedModel("bundled", model, tokenizer, torch.device("cpu"), "fp32")
@@ -101,7 +101,7 @@ def test_the_command_writes_what_is_read_back(
     assert json.loads(out.read_text())["curves"][0]["parameters"] == curve.parameters
 
 
-def test_a_text_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_text_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "none.txt"), "--out", str(tmp_path / "out.json")]) == 1
     assert "gpt.experiments.scaling: there is no file" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"there is no file out\.json: python -m gpt\.experiments\.scaling writes it"):

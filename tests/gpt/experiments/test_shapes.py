@@ -58,7 +58,7 @@ def test_the_curriculum_s_configuration_has_the_printed_numbers() -> None:
 @pytest.mark.parametrize(
     ("name", "millions"), [("gpt2", 124), ("gpt2-medium", 355), ("gpt2-large", 774), ("gpt2-xl", 1558)]
 )
-def test_released_models_have_the_sizes_they_are_known_by(name: str, millions: int) -> None:
+def test_released_models_have_their_published_sizes(name: str, millions: int) -> None:
     assert round(count_parameters(PRESETS[name]) / 1e6) == millions
 
 
@@ -80,13 +80,13 @@ def test_operations_are_those_that_torch_counts_for_one_token_with_a_cache(confi
     assert flops_per_token(config, position).total == counter.get_total_flops()
 
 
-def test_operations_of_the_matrices_do_not_depend_on_the_position_and_looking_back_grows_with_it() -> None:
+def test_only_the_operations_of_attention_grow_with_the_position() -> None:
     counts = [flops_per_token(TINY, position) for position in range(TINY.block_size)]
     assert len({count.matrices for count in counts}) == 1
     assert [count.attention for count in counts] == [(i + 1) * counts[0].attention for i in range(len(counts))]
 
 
 @pytest.mark.parametrize("position", [-1, TINY.block_size])
-def test_a_position_outside_of_the_context_is_refused(position: int) -> None:
+def test_a_position_outside_the_context_is_refused(position: int) -> None:
     with pytest.raises(ValueError, match=rf"between 0 and 19, not {position}"):
         flops_per_token(TINY, position)

@@ -37,12 +37,12 @@ def test_gradients_vanish_with_depth_and_shortcuts_keep_them(activation: str) ->
     assert found.with_shortcuts[0] > 1e-3 * found.with_shortcuts[-1]
 
 
-def test_one_layer_has_nothing_to_cut_short() -> None:
+def test_shortcuts_do_not_change_a_network_of_one_layer() -> None:
     found = shortcut_gradients(depth=1, width=4)
     assert found.without == found.with_shortcuts
 
 
-def test_seeds_give_other_gradients_and_leave_torchs_random_numbers_alone() -> None:
+def test_the_seed_determines_the_gradients_and_torchs_global_generator_is_not_used() -> None:
     state = torch.get_rng_state()
     first, again, other = (shortcut_gradients(seed=seed) for seed in (1, 1, 2))
     assert first == again != other
@@ -57,7 +57,7 @@ def test_seeds_give_other_gradients_and_leave_torchs_random_numbers_alone() -> N
         ({"activation": "tanh"}, "activation must be one of .* not 'tanh'"),
     ],
 )
-def test_networks_that_cannot_be_are_refused(arguments: dict, said: str) -> None:
+def test_invalid_networks_are_refused(arguments: dict, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         shortcut_gradients(**arguments)
 

@@ -62,7 +62,7 @@ def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
 
 
 @torch.inference_mode()
-def test_all_four_ways_give_the_same_token(model: GPT) -> None:
+def test_cache_and_kernel_do_not_change_the_logits(model: GPT) -> None:
     idx = torch.tensor([IDS])
     expected = model(idx)[0, -1]
     for kernel in ("sdpa", "eager"):

@@ -24,7 +24,7 @@ def test_merges_of_a_word_by_hand(byte_tokenizer: Tokenizer) -> None:
     assert [step.pair for step in steps] == [(b" ", b"t"), (b" t", b"h"), (b" th", b"e"), None]
 
 
-def test_of_equal_pairs_the_leftmost_is_joined_first(gpt2: Tokenizer) -> None:
+def test_of_equal_pairs_the_leftmost_is_merged_first(gpt2: Tokenizer) -> None:
     steps = merge_steps(gpt2, "aaaa")
     assert [step.at for step in steps[:2]] == [0, 1]
     assert [step.parts for step in steps[:3]] == [(b"a",) * 4, (b"aa", b"a", b"a"), (b"aa", b"aa")]
@@ -53,13 +53,13 @@ def test_several_words_are_refused(gpt2: Tokenizer) -> None:
             merge_steps(gpt2, text)
 
 
-def test_costs_of_the_curriculums_sentence(gpt2: Tokenizer) -> None:
+def test_lengths_of_the_curriculums_sentence(gpt2: Tokenizer) -> None:
     cost = text_cost(gpt2, "Every effort moves you")
     assert (cost.characters, cost.n_bytes, cost.tokens) == (22, 22, 4)
     assert cost.tokens_per_character == 4 / 22
 
 
-def test_languages_far_from_english_cost_more(gpt2: Tokenizer) -> None:
+def test_languages_far_from_english_need_more_tokens(gpt2: Tokenizer) -> None:
     costs = language_costs(gpt2)
     assert costs.keys() == SAMPLES.keys()
     assert min(costs, key=lambda language: costs[language].tokens_per_character) == "en"
@@ -67,6 +67,6 @@ def test_languages_far_from_english_cost_more(gpt2: Tokenizer) -> None:
     assert (costs["emoji"].characters, costs["emoji"].n_bytes) == (11, 42)
 
 
-def test_nothing_costs_nothing_that_could_be_said(gpt2: Tokenizer) -> None:
+def test_an_empty_text_has_no_cost(gpt2: Tokenizer) -> None:
     with pytest.raises(ValueError, match="the text is empty"):
         text_cost(gpt2, "")

@@ -54,7 +54,7 @@ def test_a_text_without_end_of_text_is_one_story(tmp_path: Path) -> None:
         (b"a\xff", "UTF-8"),
     ],
 )
-def test_what_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+def test_files_without_text_are_refused(tmp_path: Path, content: bytes | None, sentence: str) -> None:
     path = tmp_path / "text.txt"
     if content is not None:
         path.write_bytes(content)
@@ -72,7 +72,7 @@ def test_every_story_is_in_exactly_one_part_and_no_part_is_empty(n: int, held_ba
     assert len(validation) == min(max(1, round(n * held_back)), n - 1)
 
 
-def test_the_seed_decides_the_split() -> None:
+def test_the_seed_determines_the_split() -> None:
     stories = [f"story {i}" for i in range(50)]
     assert split_stories(stories, 0.2, seed=1) == split_stories(stories, 0.2, seed=1)
     assert set(split_stories(stories, 0.2, seed=1)[1]) != set(split_stories(stories, 0.2, seed=2)[1])
@@ -128,7 +128,7 @@ def test_too_small_a_vocabulary_is_refused() -> None:
         train_vocabulary(["some text"], 256)
 
 
-def test_a_row_is_a_stretch_of_whole_stories_but_for_its_ends() -> None:
+def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
     stories = [story.split() for story in distinct_stories([3, 9, 1, 30, 5, 7, 7, 2] * 4)]
     story_of = {word: story for story in stories for word in story}
     for row in Rows([" ".join(story) for story in stories], Numbers(), block_size=12, seed=3).epoch(0):

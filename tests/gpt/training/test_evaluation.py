@@ -71,7 +71,7 @@ def test_score_does_not_depend_on_batches_and_order(tiny: GPT, byte_tokenizer: T
     assert nats == pytest.approx([nats[0]] * 4, rel=1e-6)
 
 
-def test_a_model_that_knows_nothing_needs_log2_of_the_vocabulary_per_token(
+def test_a_uniform_model_needs_log2_of_the_vocabulary_size_in_bits_per_token(
     tiny: GPT, byte_tokenizer: Tokenizer
 ) -> None:
     for parameter in tiny.parameters():
@@ -83,11 +83,11 @@ def test_a_model_that_knows_nothing_needs_log2_of_the_vocabulary_per_token(
     assert score.bits_per_byte == pytest.approx(3 * math.log2(261) / 6)
 
 
-def test_half_a_surrogate_pair_counts_as_the_replacement_character(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+def test_an_unpaired_surrogate_counts_as_the_replacement_character(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
     assert score_stories(tiny, byte_tokenizer, ["a\ud83d"]) == score_stories(tiny, byte_tokenizer, ["a\ufffd"])
 
 
-def test_no_story_is_an_empty_score(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+def test_the_score_of_no_story_is_zero(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
     assert score_stories(tiny, byte_tokenizer, []) == Score(0.0, 0, 0)
 
 

@@ -41,7 +41,7 @@ def test_a_run_leaves_log_curve_samples_best_weights_and_a_card(whole_run: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_goes_on_at_its_step_and_ends_in_the_same_weights(
+def test_a_stopped_run_resumes_at_its_step_and_ends_in_the_same_weights(
     tmp_path: Path, whole_run: Path, train: Callable[..., int], at_step: Callable[..., None], number: signal.Signals
 ) -> None:
     handler = signal.getsignal(number)
@@ -55,7 +55,7 @@ def test_a_stopped_run_goes_on_at_its_step_and_ends_in_the_same_weights(
         assert (one.step, one.train_loss, one.val_loss) == (other.step, other.train_loss, other.val_loss)
 
 
-def test_a_killed_run_goes_on_from_its_last_save_and_ends_in_the_same_weights(
+def test_a_killed_run_resumes_from_its_last_save_and_ends_in_the_same_weights(
     tmp_path: Path,
     whole_run: Path,
     train: Callable[..., int],

@@ -204,7 +204,7 @@ def test_a_loss_that_diverges_ends_the_run() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_run_that_crashes_says_so() -> None:
+def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
     class Broken(TaskDataset):
         def batch(self, step: int, size: int) -> Batch:
             raise RuntimeError("broken")

@@ -64,7 +64,7 @@ def test_a_rate_is_a_fraction_of_the_highest_however_often_it_is_set() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("seed", 1), ("adamw_lr", 0.1), ("n_layer", 3), ("warmup", 11)])
-def test_a_run_goes_on_with_its_own_recipe_only(name: str, value: float) -> None:
+def test_a_run_resumes_with_its_own_recipe_only(name: str, value: float) -> None:
     SMALL.check_continues(SMALL, step=70)
     with pytest.raises(ValueError, match=f"started with {name} {getattr(SMALL, name)}, not {value}"):
         replace(SMALL, **{name: value}).check_continues(SMALL, step=5)

@@ -38,7 +38,7 @@ def test_a_save_that_fails_leaves_the_one_before(
         (["--resume", "--steps", "400"], "steps 12, not 400, which can no longer change"),
     ],
 )
-def test_a_run_is_not_begun_again_nor_gone_on_with_in_another_way(
+def test_a_run_is_not_overwritten_nor_resumed_with_another_recipe(
     whole_run: Path, train: Callable[..., int], capsys: pytest.CaptureFixture[str], more: list[str], sentence: str
 ) -> None:
     before = contents(whole_run)
@@ -68,7 +68,7 @@ def test_another_text_is_refused(
         (b"some text", ["--resume"], "there is no last.pt"),
     ],
 )
-def test_what_cannot_be_trained_is_refused_in_a_sentence_and_leaves_no_folder(
+def test_invalid_runs_are_refused_in_a_sentence_and_leave_no_folder(
     tmp_path: Path,
     stories_file: Path,
     train: Callable[..., int],
@@ -100,7 +100,7 @@ def test_an_unreadable_last_checkpoint_is_refused(
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
-def test_a_learning_rate_without_bounds_ends_in_a_sentence(
+def test_a_learning_rate_that_diverges_ends_in_a_sentence(
     tmp_path: Path, train: Callable[..., int], capsys: pytest.CaptureFixture[str], optimizer: str
 ) -> None:
     assert train(tmp_path / "out", "--optimizer", optimizer, "--adamw-lr", "1e30", "--muon-lr", "1e30") == 1

@@ -70,5 +70,16 @@ def test_a_full_queue_refuses_until_a_run_leaves_it(runs: list[LiveRun]) -> None
     assert status(queue, runs[2:]) == [("waiting", 1), ("waiting", 2)]
 
 
-def test_there_is_always_room_for_one() -> None:
+def test_closing_ends_all_runs_and_their_threads(runs: list[LiveRun]) -> None:
+    queue = RunQueue(max_running=2)
+    for run in runs:
+        queue.submit(run)
+        run.dataset.open()
+    threads = [run._thread for run in runs[:2]]
+    queue.close()
+    assert status(queue, runs) == [("cancelled", 0)] * 4
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_at_least_one_run_can_train() -> None:
     assert RunQueue().max_running >= 1

@@ -21,7 +21,7 @@ TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
         (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes: at most 1,000,000"),
     ],
 )
-def test_uploads_that_are_no_text_are_refused(data: bytes, said: str) -> None:
+def test_uploads_that_are_not_text_are_refused(data: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         read_upload(data, "tea.txt")
 
@@ -63,7 +63,7 @@ def test_the_held_back_end_is_in_no_batch(units: str) -> None:
     assert all(dataset.vocabulary.decode(row) in end for row in dataset.validation.targets.tolist())
 
 
-def test_every_place_of_the_training_part_can_be_drawn() -> None:
+def test_every_position_of_the_training_part_can_be_drawn() -> None:
     dataset = TextDataset(TEXT[:80], block_size=8)
     last = len(dataset.training_ids) - 9
     starts = {tuple(row) for step in range(40) for row in dataset.batch(step, 32).idx.tolist()}
@@ -77,7 +77,7 @@ def test_batches_repeat_with_the_seed() -> None:
     assert not torch.equal(one, other)
 
 
-def test_units_decide_the_vocabulary() -> None:
+def test_units_determine_the_vocabulary() -> None:
     assert isinstance(TextDataset(TEXT).vocabulary, Characters)
     of_bytes = TextDataset(TEXT + "茶", units="bytes").vocabulary
     assert isinstance(of_bytes, Tokenizer)
@@ -85,7 +85,7 @@ def test_units_decide_the_vocabulary() -> None:
     assert (of_bytes.n_vocab, of_bytes.eot_id) == (257, 256)
 
 
-def test_line_ends_and_half_characters_are_put_right() -> None:
+def test_line_ends_and_unpaired_surrogates_are_replaced() -> None:
     dataset = TextDataset(TEXT.replace("\n", "\r\n") + "\ud83d")
     assert "\r" not in dataset.vocabulary.characters
     assert "\ufffd" in dataset.vocabulary.characters
