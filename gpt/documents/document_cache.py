@@ -36,7 +36,7 @@ class DocumentCache:
         self.branches = BranchCache(max_branch_bytes)
         self.length = 0
         self._longest = 0  # positions whose memory was written to
-        self._newest: tuple[int, NextTokenDistribution] | None = None  # (position, prediction after it) asked for last
+        self._newest: tuple[int, NextTokenDistribution] | None = None  # of the last call
 
     def copy(self) -> DocumentCache:
         """An independent copy."""
