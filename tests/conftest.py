@@ -37,7 +37,7 @@ def alongside() -> Iterator[None]:
 def model(request: pytest.FixtureRequest) -> GPT:
     """A tiny model, every parameter random and large enough to matter, once for each kind of position."""
     config = GPTConfig(vocab_size=61, block_size=16, n_layer=3, n_head=3, n_embd=24, position=request.param)
-    return randomized(GPT(config)).eval()
+    return randomized(GPT(config))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def make_twins(**kwargs: object) -> tuple[GPT2LMHeadModel, GPT]:
     from transformers import GPT2Config, GPT2LMHeadModel  # here, because it takes seconds and few tests need it
 
     reference = GPT2LMHeadModel(GPT2Config(attn_implementation="eager", bos_token_id=0, eos_token_id=0, **kwargs))
-    hf = randomized(reference, std=0.1).eval().config
+    hf = randomized(reference, std=0.1).config
     config = GPTConfig(
         vocab_size=hf.vocab_size,
         block_size=hf.n_positions,
@@ -72,11 +72,11 @@ def make_twins(**kwargs: object) -> tuple[GPT2LMHeadModel, GPT]:
 
 @torch.no_grad()
 def randomized(model: torch.nn.Module, std: float = 0.2) -> torch.nn.Module:
-    """Every parameter random, those too that a fresh model sets to 0 or 1: nothing hides behind a zero."""
+    """The model in evaluation mode, with every parameter random, those too that a new model sets to 0 or 1."""
     for name, parameter in model.named_parameters():
         centre = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
         parameter.normal_(centre, std)
-    return model
+    return model.eval()
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""Models on disk, on the hub and in memory: names, loading, checkpoints, the shared registry."""
+"""Models on disk, on the hub and in memory: checkpoints, downloads, loading, the registry of shared models."""

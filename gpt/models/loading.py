@@ -1,4 +1,4 @@
-"""A checkpoint becomes a model ready to run, on a device and in a precision."""
+"""Builds the model of a checkpoint on a device and in a precision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.inference.engine import Engine
-from gpt.inference.packed_linear import pack
+from gpt.inference.packed_linear import SMALL_WEIGHT, pack
 from gpt.inference.threads import multiplications_per_token, release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
@@ -23,14 +23,14 @@ from gpt.tokenizer import Vocabulary
 Precision = Literal["fp32", "bf16", "int8"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
-_first = threading.Lock()
+_engine_lock = threading.Lock()  # since Python 3.12, cached_property does not lock
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model ready to run and the vocabulary it speaks. Shared between visitors: never change it.
+    """A model in evaluation mode with its tokenizer. Shared between visitors: never change it.
 
-    layout: whose checkpoint format it came in, for people.
+    layout: the name of its checkpoint's format.
     """
 
     name: str
@@ -42,8 +42,8 @@ class LoadedModel:
 
     @property
     def engine(self) -> Engine:
-        """What writes with this model for everybody who holds it."""
-        with _first:  # since Python 3.12, cached_property alone would make one for each who asks at the same moment
+        """The engine that runs the generations of everybody who uses this model; made on first use."""
+        with _engine_lock:
             return self._engine
 
     @cached_property
@@ -52,7 +52,7 @@ class LoadedModel:
 
 
 def best_device() -> torch.device:
-    """CUDA where there is one, else Apple's MPS, else the CPU. The CPU on ZeroGPU: see `gpt.models.gpu_twin`."""
+    """CUDA if there is one, else MPS, else the CPU. On ZeroGPU the CPU, see `gpt.models.gpu_twin`."""
     if on_zero_gpu():
         return torch.device("cpu")
     if torch.cuda.is_available():
@@ -61,24 +61,34 @@ def best_device() -> torch.device:
 
 
 def check_precision(precision: str) -> None:
-    """Raise ValueError for a precision that models cannot be loaded in."""
+    """precision must be one of those of `Precision`."""
     check_choice("precision", precision, get_args(Precision))
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device) -> int:
-    """Bytes that a model takes in a precision. On a CPU a tied head is there twice: packed, and as rows to embed;
-    all of it is, where a model stays as rows for a twin on a GPU."""
+    """Bytes of a model in a precision, with the weights that are stored twice.
+
+    On a CPU these are a tied matrix, packed for the head and as rows for the embedding, and in float32 the small
+    matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.gpu_twin`.
+    """
     config, dtype = checkpoint.config, DTYPES[precision]
-    if device.type == "cpu" and on_zero_gpu():
-        return 2 * checkpoint.n_bytes(dtype)
-    twice = config.tie_weights and device.type == "cpu"
-    return checkpoint.n_bytes(dtype) + (config.vocab_size * config.n_embd * dtype.itemsize if twice else 0)
+    n_bytes = checkpoint.n_bytes(dtype)
+    if device.type != "cpu":
+        return n_bytes
+    if on_zero_gpu():
+        return 2 * n_bytes
+    twice = config.vocab_size * config.n_embd if config.tie_weights else 0
+    if precision == "fp32":
+        linear = [part for name, part in checkpoint.weights.items() if name.startswith("h.") and part[0].dim() == 2]
+        sizes = [sum(tensor.numel() for tensor in part) for part in linear]
+        twice += sum(size for size in sizes if size <= SMALL_WEIGHT)
+    return n_bytes + twice * dtype.itemsize
 
 
 def can_pack(precision: Precision, device: torch.device) -> bool:
-    """Whether a model's matrices are packed, see `gpt.inference.packed_linear`.
+    """Whether the matrices are packed, see `gpt.inference.packed_linear`: on CPUs, in float32 only with oneDNN.
 
-    Not in float32 where oneDNN is missing, and never where a twin is made for a GPU.
+    On ZeroGPU they are not, because the model is copied to the GPU.
     """
     kernels = precision != "fp32" or torch.backends.mkldnn.is_available()
     return device.type == "cpu" and kernels and not on_zero_gpu()
@@ -87,11 +97,14 @@ def can_pack(precision: Precision, device: torch.device) -> bool:
 def build(
     name: str, checkpoint: Checkpoint, device: torch.device, precision: Precision, *, untrained: bool = False
 ) -> LoadedModel:
-    """Make the model that a checkpoint describes; with random weights, always the same, if it is to be untrained."""
+    """Build the model of a checkpoint. untrained: with the random initial weights of seed 0 instead of its own.
+
+    Raises ValueError if there is not enough memory, the weights or the logits are not finite, or the device does not
+    support the precision.
+    """
     packed = can_pack(precision, device)
     if precision == "int8" and not packed:
-        place = "ZeroGPU" if on_zero_gpu() else device
-        raise GPTError("precision.int8_device", device=place)
+        raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
     dtype = torch.float32 if packed else DTYPES[precision]
     if untrained:
         model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
@@ -111,7 +124,7 @@ def build(
 
 
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
-    """The model of a checkpoint with its blocks packed, each as soon as it is read: only one is there in float32.
+    """Build the model and pack each block when it is loaded, so that only one at a time is in memory in float32.
 
     Raises ValueError as `Checkpoint.build`.
     """

@@ -179,11 +179,3 @@ class MinGPT(NanoGPT):
 
     def __init__(self) -> None:
         super().__init__(tied=False, buffer=True, activation=BookGELU())
-
-
-def randomized(model: nn.Module) -> nn.Module:
-    """The same model, in evaluation mode, with every parameter random and large enough to matter."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model.eval()

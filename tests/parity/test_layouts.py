@@ -19,7 +19,8 @@ from gpt.models.checkpoints import convert, open_checkpoint, save_hugging_face, 
 from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import load_model
-from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
+from tests.conftest import randomized
+from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 

@@ -14,8 +14,9 @@ from gpt.analysis.patching import patch_from
 from gpt.documents.snippets import loading_line, python_snippet
 from gpt.edits import Patch
 from gpt.models.registry import remove_model
+from tests.conftest import randomized
 from tests.gpt.fake_models import tiny_model
-from tests.parity.lookalikes import NanoGPT, randomized
+from tests.parity.lookalikes import NanoGPT
 
 NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
 

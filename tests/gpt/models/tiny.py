@@ -12,4 +12,4 @@ N_VOCAB = 261  # of the fixture byte_tokenizer
 def tiny(**options: object) -> GPT:
     """A model in evaluation mode in which every parameter is random."""
     sizes = {"vocab_size": N_VOCAB, "block_size": 16, "n_layer": 2, "n_head": 2, "n_embd": 16}
-    return randomized(GPT(GPTConfig(**{**sizes, **options})), std=0.1).eval()
+    return randomized(GPT(GPTConfig(**{**sizes, **options})), std=0.1)
