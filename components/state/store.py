@@ -13,7 +13,7 @@ from components.state.session import Session
 IDLE_SECONDS = 30 * 60.0  # without an event; the page keeps the text and brings it back
 MAX_SESSIONS = 2_000
 MAX_BYTES = 2 * 2**30  # of all documents together
-SWEEP_SECONDS = 30.0
+SWEEP_SECONDS = 30.0  # between two sweeps, made by whoever asks for a session
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -40,6 +40,7 @@ class SessionStore:
         self._clock = clock
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._used: dict[str, float] = {}
+        self._swept = clock()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -52,7 +53,9 @@ class SessionStore:
             if session is not None:
                 self._sessions.move_to_end(session_id)
                 self._used[session_id] = self._clock()
-            return session
+        if self._clock() - self._swept > SWEEP_SECONDS:
+            self.sweep()
+        return session
 
     def put(self, session_id: str, session: Session) -> None:
         """Keep a session under its id, in place of any other; what is over a limit is closed."""
@@ -76,6 +79,7 @@ class SessionStore:
     def sweep(self) -> None:
         """Close what nobody used for a while, and the oldest idle ones beyond the limits of number and bytes."""
         with self._lock:
+            self._swept = self._clock()
             closing = self._over_limits()
         for session_id in closing:
             self.remove(session_id)
@@ -91,14 +95,3 @@ class SessionStore:
                 closing.append(session_id)
                 count, total = count - 1, total - session.n_bytes
         return closing
-
-    def start_sweeping(self, seconds: float = SWEEP_SECONDS) -> threading.Event:
-        """Sweep in a daemon thread until the returned event is set."""
-        stop = threading.Event()
-
-        def run() -> None:
-            while not stop.wait(seconds):
-                self.sweep()
-
-        threading.Thread(target=run, name="session-sweep", daemon=True).start()
-        return stop
