@@ -26,7 +26,7 @@ from components.tabs.compare.tab import build_compare
 from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.tab import build_lessons
-from components.tabs.loss.tab import build_text_loss
+from components.tabs.loss.tab import build_loss
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.tab import build_shape_lab
 from components.tabs.train.tab import build_train
@@ -88,8 +88,8 @@ def build_app(
                 build_activations(words, frame, tab, playground)
             with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes") as tab:
                 shapes = build_shape_lab(words, frame, tab, playground)
-            with words.build(gr.Tab, {"label": "tab.loss"}, id="loss") as tab:
-                build_text_loss(words, frame, tab)
+            with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
+                controls["loss"] = build_loss(words, events, first.document.loaded)
             with words.build(gr.Tab, {"label": "tab.train"}, id="train") as tab:
                 build_train(words, app, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):

@@ -1,6 +1,5 @@
 """The Shapes and Loss tabs in a browser."""
 
-import math
 import re
 
 import pytest
@@ -33,13 +32,6 @@ def shapes(opened):
     return opened
 
 
-@pytest.fixture
-def loss(opened):
-    open_tab(opened, "Loss")
-    expect(opened.locator(f"#loss-strip {CHIPS}").first).to_be_visible()
-    return opened
-
-
 SLIDERS = {PICKED: (192, 8, 4096), "GPT-2 XL": (1600, 48, 50257)}
 
 
@@ -56,17 +48,6 @@ def type_number(page, name, value):
     box = page.locator(f"#shape-{name} input[type=number]")
     box.fill(str(value))
     box.press("Tab")
-
-
-def measure(page, text):
-    page.locator("#loss-text textarea").fill(text)
-    page.locator("#loss-measure").click()
-
-
-def measured(page, text):
-    measure(page, text)
-    expect(page.locator("#loss-strip .gb-strip")).to_have_text(text)
-    expect(page.locator("#loss-measure")).to_be_enabled()
 
 
 # What stands there before a run may be what stands there after it: its two words are counted.
@@ -156,17 +137,6 @@ def test_the_skeleton_has_the_same_shapes_and_says_that_it_computes_nothing(shap
     expect(shapes.locator("#shape-headline")).to_contain_text("4,394,880 parameters")
 
 
-def test_a_text_has_its_loss_and_the_most_surprising_token_is_selected(loss):
-    measured(loss, "Tom saw a big dog. The dog raised the interest rates.")
-    expect(loss.locator("#loss-headline")).to_contain_text(re.compile(r"\d\.\d{4} nats per token"))
-    selected = loss.locator("#loss-strip [aria-selected=true]")
-    shade = "chip => Number(chip.style.getPropertyValue('--s'))"
-    shades = loss.locator(f"#loss-strip {CHIPS}").evaluate_all(f"chips => chips.map({shade})")
-    assert selected.evaluate(shade) == max(shades) == 1
-    assert min(shades) == shades[0] == 0
-    expect(loss.locator("#loss-token")).to_contain_text(selected.text_content().strip())
-
-
 def test_the_language_changes_what_is_said_here_and_in_a_tab_that_was_never_opened(page, site):
     open_playground(page, site)
     open_tab(page, "Shapes")
@@ -181,60 +151,6 @@ def test_the_language_changes_what_is_said_here_and_in_a_tab_that_was_never_open
     expect(page.locator("#loss-strip .gb-to")).to_contain_text("比特")
     shade = page.locator("#loss-strip [aria-selected=true]").evaluate("chip => chip.style.getPropertyValue('--s')")
     assert float(shade) == 1
-
-
-def test_the_three_numbers_of_a_text_agree_and_its_tokens_can_be_looked_at_with_the_keyboard(loss):
-    text = "Lily <img src=x onerror=alert(1)> ran \x00 home."
-    measured(loss, text)
-    expect(loss.locator("#loss-says")).to_contain_text("They fit the context of 256")
-    nats, perplexity = re.search(
-        r"([\d.]+) nats .* perplexity ([\d,.]+) ", loss.locator("#loss-headline").text_content()
-    ).groups()
-    assert math.log(float(perplexity.replace(",", ""))) == pytest.approx(float(nats), abs=1e-3)
-    assert "".join(loss.locator(f"#loss-strip {CHIPS}").all_text_contents()) == text
-    chip = loss.locator(f"#loss-strip {CHIPS}").first
-    chip.click()
-    expect(loss.locator("#loss-token")).to_contain_text("comes first")
-    chip.press("ArrowRight")
-    expect(loss.locator("#loss-strip .gb-tip")).to_contain_text("rank")
-    expect(loss.locator("#loss-strip .gb-tip")).to_contain_text("bits")
-    loss.keyboard.press("Enter")
-    expect(loss.locator("#loss-token")).to_contain_text("of 4,096")
-
-
-def test_a_text_longer_than_the_context_is_read_in_windows_and_control_enter_measures(loss):
-    text = loss.locator("#loss-text textarea")
-    text.fill("The dog ran. " * 100)
-    text.press("Control+Enter")
-    expect(loss.locator("#loss-says")).to_contain_text("read in 3 windows, each 128 tokens after the one before")
-    expect(loss.locator("#loss-says")).to_contain_text("from at least 128 others")
-    expect(loss.locator("#loss-measure")).to_be_enabled()
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "There is no text"),
-        ("a", "a single token"),
-        ("a b " * 3000, "at most 4,096 are read"),
-        ("x" * 100_001, "100,001 characters"),
-    ],
-)
-def test_what_cannot_be_measured_is_said_in_place_and_the_last_result_stays(loss, text, sentence):
-    before = loss.locator("#loss-headline").text_content()
-    measure(loss, text)
-    expect(loss.locator("#loss-notice")).to_contain_text(sentence)
-    expect(loss.locator("#loss-headline")).to_have_text(before)
-    expect(loss.locator("#loss-measure")).to_be_enabled()
-
-
-def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(loss):
-    loss.locator("#loss-text textarea").evaluate(
-        "box => { box.value = 'a \\ud83d b'; box.dispatchEvent(new Event('input', { bubbles: true })); }"
-    )
-    loss.locator("#loss-measure").click()
-    expect(loss.locator("#loss-says")).to_contain_text("were read as U+FFFD")
-    expect(loss.locator("#loss-measure")).to_be_enabled()
 
 
 def test_nothing_scrolls_sideways_on_a_phone_in_either_theme(opened):

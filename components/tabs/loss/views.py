@@ -1,53 +1,26 @@
-"""What the Loss tab says of a text that was read: values for its widgets, no components."""
+"""What the Loss tab shows of a text that was scored."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from components import legacy
+from components import text_views
+from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted
-from components.widgets.tokens import header, shade_value
-from gpt import LoadedModel
-from gpt.experiments.text_loss import TextScore
+from components.render import Lines, View
+from components.state.session import Snapshot
+from components.tabs.loss.components import LossState, ScoredText
+from components.text_views import token_lines
+from components.widgets.tokens import shade_value
 
 
-class Reading(NamedTuple):
-    """A text, what a model made of it, and the token that is looked at.
-
-    repaired: halves of surrogate pairs in the text became U+FFFD.
-    """
-
-    loaded: LoadedModel
-    result: TextScore
-    selected: int
-    repaired: bool = False
-
-
-def most_surprising(result: TextScore) -> int:
-    """The position of the token with the largest loss."""
-    return 1 + max(range(len(result.losses)), key=lambda i: result.losses[i].surprisal)
-
-
-def strip(reading: Reading) -> str:
-    """The text, each token with its probability and rank; the first has none."""
-    result = reading.result
-    known = [(None, None), *((loss.probability, loss.rank) for loss in result.losses)]
-    doc = header(doc=f"{id(result):x}")
-    return doc + legacy.token_lines(reading.loaded.tokenizer, result.ids, known, n_prompt=1)
-
-
-def shading(reading: Reading) -> str:
-    """Surprisal in bits, as the tint of the strip."""
-    return shade_value(np.array([0.0, *(loss.surprisal for loss in reading.result.losses)]))
-
-
-def headline(reading: Reading, language: Language) -> str:
+def headline_sentence(scored: ScoredText, language: Language) -> str:
     """The three numbers of the whole text."""
-    score = reading.result.score
+    score = scored.result.score
     return t(
         "loss.headline",
         language,
@@ -57,15 +30,15 @@ def headline(reading: Reading, language: Language) -> str:
     )
 
 
-def says(reading: Reading, language: Language) -> str:
+def explanation(scored: ScoredText, language: Language) -> str:
     """What the numbers mean, and how the text was read."""
-    result, block_size = reading.result, reading.loaded.model.config.block_size
+    result, block_size = scored.result, scored.loaded.model.config.block_size
     n = len(result.ids)
-    choices, vocab_size = result.score.perplexity, reading.loaded.model.config.vocab_size
+    choices, vocab_size = result.score.perplexity, scored.loaded.model.config.vocab_size
     text = t(
         "loss.says" if choices <= vocab_size else "loss.misled",
         language,
-        model=short_name(reading.loaded.name, language),
+        model=short_name(scored.loaded.name, language),
         choices=f"{choices:,.0f}",
         vocab_size=f"{vocab_size:,}",
     )
@@ -81,16 +54,16 @@ def says(reading: Reading, language: Language) -> str:
             stride=f"{result.stride:,}",
             least=f"{max(1, block_size - result.stride):,}",
         )
-    return text + (t("loss.repaired", language) if reading.repaired else "")
+    return text + (t("loss.repaired", language) if scored.repaired else "")
 
 
-def token(reading: Reading, language: Language) -> str:
+def token_sentence(scored: ScoredText, selected: int, language: Language) -> str:
     """The selected token: how likely it was, and what was expected in its place."""
-    tokenizer, result = reading.loaded.tokenizer, reading.result
-    name = quoted(tokenizer, result.ids[reading.selected])
-    if reading.selected == 0:
+    tokenizer, result = scored.loaded.tokenizer, scored.result
+    name = quoted(tokenizer, result.ids[selected])
+    if selected == 0:
         return t("loss.token.first", language, token=name)
-    loss = result.losses[reading.selected - 1]
+    loss = result.losses[selected - 1]
     expected = ", ".join(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.top)
     return t(
         "loss.token",
@@ -98,8 +71,75 @@ def token(reading: Reading, language: Language) -> str:
         token=name,
         p=percent(loss.probability),
         rank=f"{loss.rank:,}",
-        total=f"{reading.loaded.model.config.vocab_size:,}",
+        total=f"{scored.loaded.model.config.vocab_size:,}",
         bits=f"{loss.surprisal:.2f}",
         nats=f"{loss.nats:.2f}",
         expected=expected,
     )
+
+
+def strip_words(language: Language) -> dict[str, str]:
+    """The words of the strip, which is shaded by surprisal."""
+    named = text_views.strip_words(language, t("strip.empty", language))
+    return named | {"surprisal": t("loss.surprisal", language), "bits": t("loss.bits", language)}
+
+
+def strip(s: Snapshot) -> dict[str, Any]:
+    """The text, each token with its probability and rank, shaded by surprisal; the first token has none."""
+    state, labels = s.state(LossState), strip_words(s.language)
+    if state.scored is None:
+        return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}
+    result = state.scored.result
+    known = [(None, None), *((loss.probability, loss.rank) for loss in result.losses)]
+    return {
+        "lines": token_lines(state.scored.loaded.tokenizer, result.ids, known, n_prompt=1),
+        "doc": str(state.scored.run),
+        "selected": state.selected,
+        "shade": shade_value(np.array([0.0, *(loss.surprisal for loss in result.losses)])),
+        "labels": labels,
+    }
+
+
+def headline(s: Snapshot) -> dict[str, Any]:
+    scored = s.state(LossState).scored
+    return {"text": "" if scored is None else headline_sentence(scored, s.language)}
+
+
+def says(s: Snapshot) -> dict[str, Any]:
+    scored = s.state(LossState).scored
+    return {"text": "" if scored is None else explanation(scored, s.language)}
+
+
+def token(s: Snapshot) -> dict[str, Any]:
+    state = s.state(LossState)
+    return {"text": "" if state.scored is None else token_sentence(state.scored, state.selected, s.language)}
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    progress = s.progress or s.state(LossState).progress
+    return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    problem = s.state(LossState).notice
+    return {"text": "" if problem is None else localize_error(problem, s.language)}
+
+
+def result_inputs(s: Snapshot) -> tuple[Any, ...]:
+    """What the views of a scored text depend on."""
+    state = s.state(LossState)
+    return state.scored, state.selected, s.language
+
+
+def state_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(LossState), s.progress, s.language
+
+
+VIEWS = (
+    View("loss-headline", result_inputs, headline),
+    View("loss-says", result_inputs, says),
+    View("loss-strip", result_inputs, strip),
+    View("loss-token", result_inputs, token),
+    View("loss-status", state_inputs, status),
+    View("loss-notice", state_inputs, notice),
+)

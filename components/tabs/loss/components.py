@@ -1,0 +1,65 @@
+"""What the Loss tab consists of: its gradio components, and what it remembers of one visitor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gradio as gr
+
+from components.state.session import Message
+from gpt import LoadedModel
+from gpt.experiments.text_loss import TextScore
+
+EXAMPLES = {
+    "loss.example.turn": (
+        "Once upon a time, there was a little girl named Lily. She loved to play with her red ball in the park. "
+        "One day, her ball rolled into the central bank and raised the interest rates."
+    ),
+    "loss.example.shuffled": (
+        "ball red her with play to loved She. Lily named girl little a was there, time a upon Once. park the in"
+    ),
+    "loss.example.repeat": "The cat sat. The dog ran. The cat sat. The dog ran. The cat sat. The dog ran.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredText:
+    """A text and what a model made of it. run: of the tab, in which it was scored; repaired: halves of surrogate pairs
+    in the text became U+FFFD."""
+
+    loaded: LoadedModel
+    result: TextScore
+    run: int = 0
+    repaired: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class LossState:
+    """example: the key of the text that a button put into the box, and filled: how often that was done. scored: what is
+    shown, and selected: a position of it. run: counts runs, so that a newer one ends an older one. notice: what went
+    wrong."""
+
+    example: str = ""
+    filled: int = 0
+    scored: ScoredText | None = None
+    selected: int = 0
+    run: int = 0
+    running: bool = False
+    notice: ValueError | None = None
+    progress: Message | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self.running
+
+
+@dataclass(frozen=True)
+class LossComponents:
+    """The gradio components of the tab."""
+
+    text: gr.Textbox
+    stride: gr.Dropdown
+    examples: tuple[gr.Button, ...]
+    measure: gr.Button
+    stop: gr.Button
+    strip: gr.HTML

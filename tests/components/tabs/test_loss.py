@@ -1,0 +1,140 @@
+"""The Loss tab without a browser: scoring a text, what is said of it, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from components.state.session import Session
+from components.tabs.loss import handlers
+from components.tabs.loss.components import EXAMPLES, LossState, ScoredText
+from components.tabs.loss.views import VIEWS, explanation
+from components.widgets.tokens import shade_value
+from gpt import Generation, get_model
+from gpt.experiments.text_loss import score_text
+
+EXAMPLE = next(iter(EXAMPLES.values()))
+
+
+@pytest.fixture
+def session():
+    document = Generation(get_model(), "The dog")
+    document.read()
+    return Session(document)
+
+
+def drawn(session):
+    snapshot = session.snapshot()
+    return {view.name.removeprefix("loss-"): view.draw(snapshot) for view in VIEWS}
+
+
+def measured(session, text, parts=2):
+    for _ in handlers.measure(session, text, parts):
+        pass
+    return drawn(session)
+
+
+def said(text):
+    loaded = get_model()
+    return explanation(ScoredText(loaded, score_text(loaded, loaded.tokenizer.encode(text))), "en")
+
+
+def test_an_unsure_model_chose_among_as_many_tokens_as_the_perplexity_says():
+    assert "as unsure as in a fair choice among" in said("Once upon a time there was a little girl.")
+
+
+def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are():
+    text = said("zq zq Ω≠∂ girl,,,!! 7a7 the the upon")
+    assert "was sure of other tokens than these: a blind choice among all 4,096" in text
+    assert "fair choice" not in text
+
+
+def test_the_example_is_scored_when_the_tab_is_first_opened_and_never_in_place_of_a_text(session):
+    analysis = handlers.example_analysis(get_model(), EXAMPLE)
+    assert analysis.wanted(session.snapshot()) is not None
+    for _ in analysis.run(session):
+        pass
+    assert "nats per token" in drawn(session)["headline"]["text"]
+    assert analysis.wanted(session.snapshot()) is None
+    before = measured(session, "The dog ran.")
+    for _ in analysis.run(session):
+        pass
+    assert drawn(session) == before
+
+
+def test_the_three_numbers_agree_and_the_most_surprising_token_is_selected(session):
+    shown = measured(session, "Tom saw a big dog. The dog raised the interest rates.")
+    nats, perplexity = re.search(r"([\d.]+) nats .* perplexity ([\d,.]+) ", shown["headline"]["text"]).groups()
+    assert math.log(float(perplexity.replace(",", ""))) == pytest.approx(float(nats), abs=1e-3)
+    losses = session.state(LossState).scored.result.losses
+    selected = shown["strip"]["selected"]
+    assert losses[selected - 1].surprisal == max(loss.surprisal for loss in losses)
+    assert shown["strip"]["shade"] == shade_value([0.0, *(loss.surprisal for loss in losses)])
+    assert "They fit the context of 256" in shown["says"]["text"]
+    assert shown["status"]["text"] == ""
+
+
+def test_a_selected_token_says_its_probability_and_only_tokens_of_the_text_can_be_selected(session):
+    measured(session, "The dog ran home.")
+    handlers.select(session, {"index": 0})
+    assert "comes first" in drawn(session)["token"]["text"]
+    handlers.select(session, {"index": 1})
+    assert "of 4,096" in drawn(session)["token"]["text"]
+    for wrong in (-1, 10_000, True, "2", None, 2.0):
+        handlers.select(session, {"index": wrong})
+        assert session.state(LossState).selected == 1
+
+
+def test_a_text_longer_than_the_context_is_read_in_windows_of_the_chosen_stride(session):
+    says = measured(session, "The dog ran. " * 100)["says"]["text"]
+    assert "read in 3 windows, each 128 tokens after the one before" in says
+    assert "from at least 128 others" in says
+    assert [handlers.stride_of(parts, 256) for parts in (1, 2, 8, 3, None, "2", [])] == [255, 128, 32, *[128] * 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "There is no text"),
+        (None, "There is no text"),
+        ("a", "a single token"),
+        ("a b " * 3000, "at most 4,096 are read"),
+        ("x" * 100_001, "100,001 characters"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_in_place_and_the_last_result_stays(session, text, sentence):
+    before = measured(session, "The dog ran.")
+    shown = measured(session, text)
+    assert sentence in shown["notice"]["text"]
+    assert {**shown, "notice": before["notice"]} == before
+    assert not session.state(LossState).busy
+    assert measured(session, "The dog ran.")["notice"]["text"] == ""
+
+
+def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(session):
+    assert "were read as U+FFFD" in measured(session, "a \ud83d b")["says"]["text"]
+
+
+def test_a_run_that_was_stopped_changes_nothing_and_an_older_one_never_ends_a_newer(session):
+    before = measured(session, "The dog ran.")
+    first = handlers.measure(session, "The cat sat.", 2)
+    next(first)
+    assert session.state(LossState).busy
+    handlers.stop(session)
+    assert not session.state(LossState).busy
+    second = handlers.measure(session, "The cat ran.", 2)
+    next(second)
+    first.close()
+    assert session.state(LossState).busy
+    second.close()
+    assert drawn(session) == before
+
+
+def test_the_sentences_follow_the_language(session):
+    measured(session, "The dog ran.")
+    session.language = "zh"
+    shown = drawn(session)
+    assert "每个词元" in shown["headline"]["text"]
+    assert "意外程度" in shown["strip"]["labels"]["surprisal"]
