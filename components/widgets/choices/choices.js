@@ -3,7 +3,8 @@
  * @typedef {object} Choices
  * @property {string} [name]  of the list, for screen readers
  * @property {string[]} [head]  the names of the columns
- * @property {{cells: string[], sent: object}[]} [lines]  a single cell takes the whole line; sent: what the server gets
+ * @property {{cells: string[], sent: object}[]} [lines]  a single cell takes the whole line; sent: what the server gets;
+ *   none: the widget takes no room
  */
 
 import { make, makeButton, parsed } from "../dom.js";
@@ -20,12 +21,12 @@ function mount(list, host) {
   function draw(data) {
     if (data === shown) return;
     shown = data;
-    const { name = "", head = [], lines } = data;
-    list.hidden = !lines;
+    const { name = "", head = [], lines = [] } = data;
+    list.hidden = lines.length === 0;
     list.setAttribute("aria-label", name);
     list.replaceChildren();
     let headed = false;
-    for (const { cells } of lines ?? []) {
+    for (const { cells } of lines) {
       const whole = cells.length === 1;
       if (!whole && !headed) {
         const title = make("p");

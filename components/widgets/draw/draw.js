@@ -1,7 +1,7 @@
 /**
  * The draw of one token: a distribution laid end to end from 0 to 1, and where the number fell on it.
  * @typedef {object} Draw
- * @property {string} [text]  the sentence above it; none: no draw to show
+ * @property {string} [text]  the sentence above it; none: the widget takes no room
  * @property {[number, string][]} [pieces]  where each ends, in 0..1, and what is said of it
  * @property {number} [number]  the number that was drawn, in 0..1
  * @property {number} [place]  the piece that it fell on
@@ -29,9 +29,9 @@ function mount(root) {
   }
 
   /** @param {Draw} data */
-  function draw({ text, pieces: given = [], number = 0, place = 0, mark = "" }) {
-    root.hidden = text === undefined;
-    if (text === undefined) return;
+  function draw({ text = "", pieces: given = [], number = 0, place = 0, mark = "" }) {
+    root.hidden = !text;
+    if (!text) return;
     [pieces, drawn] = [given, place];
     setText(find(root, ".gb-says"), text);
     root.classList.toggle("gb-no-strip", pieces.length === 0);

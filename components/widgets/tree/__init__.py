@@ -39,7 +39,7 @@ def tree(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
     """The picture of a `tree_value`; any other string takes no room. A click, Enter or Space on a line raises `.select`
     with what it sends as payload; the arrow keys go from line to line.
 
-    Data of a view: `tree_data`; without a text it takes no room.
+    Data of a view: `tree_data`; without lanes it takes no room.
     """
     return widget("tree", elem_id, template=_TEMPLATE, view=view, value=value)
 

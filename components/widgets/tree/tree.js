@@ -1,8 +1,8 @@
 /**
  * The branches of a text: a row for each, with its line on the left and its words beside it.
  * @typedef {object} Tree
- * @property {string} [text]  what stands above it; none: no tree to show
- * @property {import("./layout.js").Lane[]} [lanes]  each after its parent
+ * @property {string} [text]  what stands above it
+ * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; none: the widget takes no room
  */
 
 import { find, make, makeShape, modified, parsed, setText } from "../dom.js";
@@ -43,7 +43,7 @@ function mount(root, host) {
       const { text = "" } = data;
       shown = data;
       lanes = data.lanes ?? [];
-      root.hidden = data.text === undefined;
+      root.hidden = lanes.length === 0;
       const focused = indexOf(document.activeElement);
       setText(find(root, "figcaption"), text);
       list.setAttribute("aria-label", text);
