@@ -20,7 +20,7 @@ Shown = TypeVar("Shown")
 
 
 class Cancelled(Exception):
-    """Raised by a call of `progress` once nobody waits for the result any more."""
+    """Raised by a call of `progress` after the generator that waits for the result was closed."""
 
 
 def run_with_progress(
@@ -43,7 +43,7 @@ def run_with_progress(
     def run() -> None:
         try:
             result.set_result(work(progress))
-        except BaseException as error:  # whatever it is, the waiting thread must not wait for ever
+        except BaseException as error:  # of any kind: it is raised in the waiting thread
             result.set_exception(error)
 
     threading.Thread(target=run, name="run_with_progress", daemon=True).start()

@@ -113,7 +113,7 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
 @torch.inference_mode()
 def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
     """The output shapes of a forward pass in order: ids, embeddings, the linear layers of the first block, all blocks,
-    final norm, logits. The model gets hooks for the pass, so nobody else may use it."""
+    final norm, logits. The model has hooks during the pass: it must not be shared."""
     idx = torch.tensor([list(ids)], device=model.device)
     found = [ModuleShape("idx", tuple(idx.shape))]
     inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_fc", "h.0.mlp.c_proj")

@@ -77,7 +77,7 @@ class RunSnapshot:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing will change any more."""
+        """Whether the state is final."""
         return self.state in ENDED
 
 

@@ -28,7 +28,7 @@ VOCABULARY = "vocab.tiktoken"
 
 @dataclass(frozen=True)
 class LogRow:
-    """One evaluation. Losses are in nats per token, train_loss a mean since the last row; rate: factor of the recipe's."""
+    """One evaluation. Losses in nats per token, train_loss a mean since the last row; rate: factor on the rates."""
 
     step: int
     tokens: int
