@@ -93,7 +93,7 @@ def build_app(
             with words.build(gr.Tab, {"label": "tab.train"}, id="train") as tab:
                 build_train(words, app, tabs, tab, playground)
             with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
-                build_lessons(words, app, frame, tabs, playground, shapes)
+                controls["lessons"] = build_lessons(words, app, frame, tabs, playground, shapes)
         wire_share(events, frame.link, parts.files, controls["playground"])
         for tab in tabs.children:
             controls.setdefault(tab.id, [])

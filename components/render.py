@@ -69,19 +69,20 @@ class Renderer:
         self.signals: list[View] = [
             View("wanted", self.wanted, lambda s: s.tab if self.wanted(s)[1] is not None else None)
         ]
-        self.analyses: dict[str, Analysis] = {}
+        self.analyses: dict[str, list[Analysis]] = {}
         self._initial: dict[str | Control, Sent] = {}
 
     def add(self, tab: str, views: Iterable[View], analysis: Analysis | None = None) -> None:
         """Let a tab show these views, of what the analysis finds."""
         self.views.setdefault(tab, []).extend(views)
         if analysis is not None:
-            self.analyses[tab] = analysis
+            self.analyses.setdefault(tab, []).append(analysis)
 
-    def wanted(self, s: Snapshot) -> tuple[str, Hashable]:
-        """The open tab, and what it lacks. The page asks for it with the event `tick` of the frame."""
-        analysis = self.analyses.get(s.tab)
-        return s.tab, None if analysis is None else analysis.wanted(s)
+    def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:
+        """The open tab, and what each of its analyses lacks; None where none lacks anything. The page asks for it with
+        the event `tick` of the frame."""
+        missing = tuple(analysis.wanted(s) for analysis in self.analyses.get(s.tab, ()))
+        return s.tab, None if all(each is None for each in missing) else missing
 
     def build(self, session: Session) -> str:
         """The frame that the page is built with, of the session that every visitor starts with."""

@@ -105,21 +105,23 @@ def open_tab(tab: str, session: Session) -> None:
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
     """Compute what the open tab lacks, until it lacks nothing more. One event of a session does it at a time."""
-    done: Hashable = None
+    done: tuple[str, tuple[Hashable, ...]] | None = None
     while session.analysing.acquire(blocking=False):
         try:
             while (missing := _missing(renderer, session)) not in (None, done):
                 done = missing
-                yield from renderer.analyses[missing[0]].run(session)
-                yield
+                for analysis, lacks in zip(renderer.analyses[missing[0]], missing[1], strict=True):
+                    if lacks is not None:
+                        yield from analysis.run(session)
+                        yield
         finally:
             session.analysing.release()
         if _missing(renderer, session) in (None, done):  # else another event was turned away in between
             return
 
 
-def _missing(renderer: Renderer, session: Session) -> tuple[str, Hashable] | None:
-    """The open tab and what it lacks; None for nothing."""
+def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable, ...]] | None:
+    """The open tab and what each of its analyses lacks; None for nothing."""
     with session.lock.reading():
         tab, wanted = renderer.wanted(session.snapshot())
     return None if wanted is None else (tab, wanted)

@@ -1,13 +1,12 @@
-"""The experiments: the tabs Activations, Shapes and Loss, and panels that stand wherever they are built.
+"""Small experiments that a tab shows, one module each.
 
 Every panel is a function
 
-    build_<name>(words: Words, frame: Frame, playground: Playground) -> Panel
+    build_<name>(words, events, tab, is_open) -> list[Control]
 
-that lays out one card into the current context: a question, one sentence with the live answer, a few controls, charts.
-It computes nothing before it is shown: `panel.show_on(tab.select)`, or any other triggers, or `panel.show` as the
-handler of an event of one's own, with `panel.inputs` and `panel.outputs`. Showing it again is quick and follows the
-visitor's document, selection and model. Panels, each in the module of its name:
+that lays one card out in the current context: a question, a sentence with the answer, a few controls, charts. The tab
+with that id shows it while `is_open` of a snapshot is true; the controls belong to the events that open the tab or the
+panel. Views and controls of a closed panel are not drawn, and nothing is computed for it.
 
     layer_norm, shortcuts, tokenizer, masks, initialisation, tying, kernels, positions, skeleton, feed_forward
 """

@@ -1,149 +1,84 @@
-"""The panel on the feed-forward part: one token widened, bent and brought back, with its hidden activations."""
+"""The panel on the feed-forward part: one token widened, activated and projected back, with its hidden numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import gradio as gr
 import numpy as np
 import torch
 
-from components.errors import PageError
-from components.frame import Frame
-from components.i18n import Language, t
+from components.events import Events
+from components.figures.part_bars import part_bars
+from components.i18n import t
 from components.labels import ACTIVATIONS, decimal, percent, quoted
-from components.legacy import Playground
 from components.localized import Words
-from components.panels.panel import Panel, Values, document_of, make_panel
+from components.panels.panel import (
+    MAX_POSITION,
+    IsOpen,
+    Result,
+    add_panel,
+    computed,
+    layer_control,
+    no_text,
+    position_control,
+    problem_sentence,
+    text_of,
+    value_of,
+    waiting_sentence,
+    wire_selection,
+)
 from components.panels.panel_figures import grid
-from components.tabs.shapes.figures import part_bars
-from components.widgets.chart import chart, chart_value
+from components.render import Control, View
+from components.state.session import Snapshot, Text
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt import GPT, Trace
 
-QUIET = 0.05  # what is closer to zero hardly counts
+NEAR_ZERO = 0.05
+
+
+class Question(NamedTuple):
+    """One token in one layer."""
+
+    text: Text
+    layer: int
+    position: int
+
+
+class Hidden(NamedTuple):
+    """before, after: the numbers around the activation, (n_ff,) each."""
+
+    asked: Question
+    before: np.ndarray
+    after: np.ndarray
+
+    @property
+    def activation(self) -> str:
+        return ACTIVATIONS[self.asked.text.config.activation]
 
 
 @dataclass(frozen=True)
-class FeedForwardPanel:
-    """The components of the panel."""
+class FeedForwardState:
+    """The hidden numbers of the selected token in the selected layer."""
 
-    frame: Frame
-    playground: Playground
-    layer: gr.Dropdown
-    position: gr.Slider
-    answer: gr.HTML
-    notice: gr.HTML
-    widths: gr.HTML
-    name_before: gr.HTML
-    before: gr.HTML
-    name_after: gr.HTML
-    after: gr.HTML
+    result: Result[Hidden] | None = None
 
 
-def build_feed_forward(words: Words, frame: Frame, playground: Playground) -> Panel:
-    """Lay the panel out; it follows the selected token through one layer of the visitor's model."""
-    parts: dict[str, Any] = {"frame": frame, "playground": playground}
-    config = frame.example.loaded.model.config
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "ff.question"}, kind="question")
-        parts["answer"] = sentence(kind="lead", elem_id="ff-answer")
-        parts["notice"] = sentence(kind="notice", elem_id="ff-notice")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["layer"] = words.build(
-                gr.Dropdown,
-                {"label": "attention.layer"},
-                choices=list(range(config.n_layer)),
-                value=0,
-                elem_id="ff-layer",
-            )
-            parts["position"] = words.build(
-                gr.Slider,
-                {"label": "ff.position", "info": "ff.position.info"},
-                minimum=0,
-                maximum=max(1, config.block_size - 1),
-                step=1,
-                value=0,
-                elem_id="ff-position",
-            )
-        parts["widths"] = chart(elem_id="ff-widths")
-        with gr.Row(elem_classes="gb-columns"):
-            for side in ("before", "after"):
-                with gr.Column(min_width=280):
-                    parts[f"name_{side}"] = sentence(kind="question", elem_id=f"ff-name-{side}")
-                    parts[side] = chart(elem_id=f"ff-{side}")
-    ui = FeedForwardPanel(**{field.name: parts[field.name] for field in fields(FeedForwardPanel)})
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[ui.layer, ui.position],
-        outputs=[ui.layer, ui.position, ui.answer, ui.widths, ui.name_before, ui.before, ui.name_after, ui.after],
-        notice=ui.notice,
-    )
+def question(s: Snapshot) -> Question | None:
+    text = text_of(s)
+    return None if text is None else Question(text, s.selection.layer, text.at(s.selection))
 
 
-def draw(ui: FeedForwardPanel, values: Values, entering: bool) -> Values:
-    """One token in one layer. Entering takes both from the visitor's selection."""
-    language: Language = values[ui.frame.language]
-    document = document_of(values, ui.playground)
-    if document is None:
-        raise PageError("error.no_text")
-    config, last = document.loaded.model.config, document.n_read - 1
-    look = values[ui.playground.session].selection
-    layer, position = (look.layer, look.at(document)) if entering else (values[ui.layer], int(values[ui.position]))
-    layer, position = min(layer, config.n_layer - 1), min(position, last)
-    before, after = hidden(document.loaded.model, document.ids[: position + 1], layer)
-    activation = ACTIVATIONS[config.activation]
-    strongest = int(after.argmax())
-    return {
-        ui.layer: gr.update(choices=list(range(config.n_layer)), value=layer),
-        ui.position: gr.update(maximum=max(1, last), value=position),
-        ui.answer: t(
-            "ff.says",
-            language,
-            layer=layer,
-            token=quoted(document.loaded.tokenizer, document.ids[position]),
-            width=f"{config.n_embd:,}",
-            hidden=f"{len(after):,}",
-            activation=activation,
-            active=percent((after > 0).mean()),
-            neuron=strongest,
-            value=decimal(after[strongest]),
-        ),
-        ui.widths: widths(config.n_embd, len(after), position + 1, activation, language),
-        ui.name_before: t("ff.before", language, activation=activation),
-        ui.name_after: t("ff.after", language, activation=activation),
-        ui.before: picture(
-            before,
-            t(
-                "ff.before.says",
-                language,
-                hidden=f"{len(before):,}",
-                low=decimal(before.min()),
-                high=decimal(before.max()),
-                negative=percent((before < 0).mean()),
-            ),
-            language,
-        ),
-        ui.after: picture(
-            after,
-            t(
-                "ff.after.says",
-                language,
-                low=decimal(after.min()),
-                high=decimal(after.max()),
-                quiet=percent((np.abs(after) < QUIET).mean()),
-            ),
-            language,
-        ),
-    }
+def compute(asked: Question) -> Hidden:
+    return Hidden(asked, *hidden(asked.text.loaded.model, asked.text.ids[: asked.position + 1], asked.layer))
 
 
 @torch.inference_mode()
-def hidden(model: GPT, ids: list[int], layer: int) -> tuple[np.ndarray, np.ndarray]:
+def hidden(model: GPT, ids: Sequence[int], layer: int) -> tuple[np.ndarray, np.ndarray]:
     """What the last token's feed-forward part holds before and after the activation, (n_ff,) each."""
     trace = Trace()
     model.hidden_states(torch.tensor([ids], device=model.device), trace=trace)
@@ -151,18 +86,127 @@ def hidden(model: GPT, ids: list[int], layer: int) -> tuple[np.ndarray, np.ndarr
     return here.mlp_pre[0, -1].float().cpu().numpy(), here.mlp_post[0, -1].float().cpu().numpy()
 
 
-def widths(width: int, n_ff: int, tokens: int, activation: str, language: Language) -> str:
+def found(s: Snapshot) -> Hidden | None:
+    return value_of(s, s.state(FeedForwardState).result)
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    shown = found(s)
+    if shown is None:
+        return {"text": "" if no_text(s) else waiting_sentence(s)}
+    text, layer, position = shown.asked
+    strongest = int(shown.after.argmax())
+    said = t(
+        "ff.says",
+        s.language,
+        layer=layer,
+        token=quoted(text.tokenizer, text.ids[position]),
+        width=f"{text.config.n_embd:,}",
+        hidden=f"{len(shown.after):,}",
+        activation=shown.activation,
+        active=percent((shown.after > 0).mean()),
+        neuron=strongest,
+        value=decimal(shown.after[strongest]),
+    )
+    return {"text": said}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    result = s.state(FeedForwardState).result
+    return problem_sentence(s, no_text(s), result and result.problem)
+
+
+def widths(s: Snapshot) -> dict[str, Any]:
     """The four stages as bars, each as long as the vector of one token, with the shape of all of them."""
+    shown = found(s)
+    if shown is None:
+        return chart_data(None, "")
+    width, n_ff = shown.asked.text.config.n_embd, len(shown.after)
     sizes = {"in": width, "pre": n_ff, "post": n_ff, "out": width}
-    names = [t(f"ff.{key}", language, activation=activation) for key in sizes]
-    figure = part_bars(names, np.array(list(sizes.values())), [f"[{tokens}, {size}]" for size in sizes.values()])
-    return chart_value(figure, t("ff.shapes", language))
+    names = [t(f"ff.{key}", s.language, activation=shown.activation) for key in sizes]
+    shapes = [f"[{shown.asked.position + 1}, {size}]" for size in sizes.values()]
+    return chart_data(part_bars(names, np.array(list(sizes.values())), shapes), t("ff.shapes", s.language))
 
 
-def picture(values: np.ndarray, text: str, language: Language) -> str:
-    """Hidden numbers as cells, row by row, about twice as wide as high; what does not fill the last row stays blank."""
+def name(side: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
+    shown = found(s)
+    return {"text": "" if shown is None else t(f"ff.{side}", s.language, activation=shown.activation)}
+
+
+def before(s: Snapshot) -> dict[str, Any]:
+    """The numbers before the activation."""
+    shown = found(s)
+    if shown is None:
+        return chart_data(None, "")
+    values = shown.before
+    low, high = decimal(values.min()), decimal(values.max())
+    said = {"hidden": f"{len(values):,}", "low": low, "high": high, "negative": percent((values < 0).mean())}
+    return chart_data(cells(values, s), t("ff.before.says", s.language, **said))
+
+
+def after(s: Snapshot) -> dict[str, Any]:
+    """The numbers after the activation."""
+    shown = found(s)
+    if shown is None:
+        return chart_data(None, "")
+    values = shown.after
+    quiet = percent((np.abs(values) < NEAR_ZERO).mean())
+    said = {"low": decimal(values.min()), "high": decimal(values.max()), "quiet": quiet}
+    return chart_data(cells(values, s), t("ff.after.says", s.language, **said))
+
+
+def cells(values: np.ndarray, s: Snapshot) -> Any:
+    """Numbers as cells, row by row, about twice as wide as high; what does not fill the last row stays blank."""
     columns = max(1, round((2 * len(values)) ** 0.5))
     rows = -(-len(values) // columns)
-    cells = np.full(rows * columns, np.nan, dtype=np.float32)
-    cells[: len(values)] = values
-    return chart_value(grid(cells.reshape(rows, columns), value_title=t("ff.neuron", language)), text)
+    filled = np.full(rows * columns, np.nan, dtype=np.float32)
+    filled[: len(values)] = values
+    return grid(filled.reshape(rows, columns), value_title=t("ff.neuron", s.language))
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(FeedForwardState), s.text, s.generating, s.language
+
+
+VIEWS = (
+    View("ff-answer", inputs, answer),
+    View("ff-notice", inputs, notice),
+    View("ff-widths", inputs, widths),
+    View("ff-name-before", inputs, partial(name, "before")),
+    View("ff-name-after", inputs, partial(name, "after")),
+    View("ff-before", inputs, before),
+    View("ff-after", inputs, after),
+)
+ANALYSIS = computed(FeedForwardState, question, compute)
+
+
+def build_feed_forward(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+    """Lay the panel out; it follows the selected token through the selected layer of the visitor's model."""
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        words.build(sentence, {"value": "ff.question"}, kind="question")
+        sentence(kind="lead", elem_id="ff-answer", view="ff-answer")
+        sentence(kind="notice", elem_id="ff-notice", view="ff-notice")
+        with gr.Row(elem_classes="gb-panel-controls"):
+            parts["layer"] = words.build(
+                gr.Dropdown,
+                {"label": "attention.layer"},
+                choices=[0],
+                value=0,
+                allow_custom_value=True,
+                elem_id="ff-layer",
+            )
+            texts: Any = {"label": "ff.position", "info": "ff.position.info"}
+            parts["position"] = words.build(
+                gr.Slider, texts, minimum=0, maximum=MAX_POSITION, step=1, value=0, elem_id="ff-position"
+            )
+        chart(elem_id="ff-widths", view="ff-widths")
+        with gr.Row(elem_classes="gb-columns"):
+            for side in ("before", "after"):
+                with gr.Column(min_width=280):
+                    sentence(kind="question", elem_id=f"ff-name-{side}", view=f"ff-name-{side}")
+                    chart(elem_id=f"ff-{side}", view=f"ff-{side}")
+    own = [layer_control(parts["layer"]), position_control(parts["position"])]
+    controls = add_panel(events, tab, is_open, VIEWS, own, ANALYSIS)
+    wire_selection(events, parts, controls)
+    return controls

@@ -1,24 +1,35 @@
-"""The panel on initialisation: what a fresh model says, and how long the vectors of its residual stream become."""
+"""The panel on initialisation: the prediction of an untrained model, and the norms along its residual stream."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import gradio as gr
 import numpy as np
 
-from components.frame import Frame
-from components.i18n import Language, t
+from components.events import Events
+from components.i18n import t
 from components.labels import percent
-from components.legacy import Playground
 from components.localized import Words
 from components.panels import curve_figures
-from components.panels.panel import Panel, Values, document_of, make_panel
+from components.panels.panel import (
+    IsOpen,
+    Result,
+    add_panel,
+    computed,
+    one_of,
+    problem_sentence,
+    text_of,
+    waiting_sentence,
+    wire_values,
+    within,
+)
 from components.panels.panel_figures import lines
-from components.widgets.chart import chart, chart_value
+from components.render import Control, View
+from components.state.session import Snapshot, Text
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt import GPTConfig
 from gpt.experiments.initialisation import (
@@ -31,143 +42,199 @@ from gpt.experiments.initialisation import (
 
 CONTEXT, HEAD_SIZE = 32, 16
 BINS = 60
-NEAR = 0.2  # nats from ln(vocabulary) that still count as knowing nothing
+NEAR_UNIFORM = 0.2  # nats from ln(vocabulary) that still count as knowing nothing
+RANGES = {"layers": (1, 24, 1), "width": (32, 256, 32), "seed": (0, 100, 1)}
+VOCABULARIES = (256, 1024, 4096, 10000)
+STDS = (0.005, 0.02, 0.1, 0.5)
+
+
+class Question(NamedTuple):
+    """The untrained model, and the text that the running one is compared on; None for no text."""
+
+    config: GPTConfig
+    std: float
+    seed: int
+    running: Text | None
+
+
+class Untrained(NamedTuple):
+    """trained: norms of the running model on its text, () without one."""
+
+    config: GPTConfig
+    prediction: InitialPrediction
+    norms: ResidualNorms
+    trained: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class InitialisationPanel:
-    """The components of the panel."""
+class InitialisationState:
+    """The shape of the untrained model. std: of its first weights."""
 
-    frame: Frame
-    playground: Playground
-    layers: gr.Slider
-    width: gr.Slider
-    vocabulary: gr.Dropdown
-    std: gr.Dropdown
-    seed: gr.Slider
-    answer: gr.HTML
-    notice: gr.HTML
-    logits: gr.HTML
-    norms: gr.HTML
+    layers: int = 8
+    width: int = 128
+    seed: int = 0
+    vocabulary: int = 4096
+    std: float = 0.02
+    result: Result[Untrained] | None = None
 
 
-def build_initialisation(words: Words, frame: Frame, playground: Playground) -> Panel:
-    """Lay the panel out; it makes small fresh models of a shape of one's own."""
-    parts: dict[str, Any] = {"frame": frame, "playground": playground}
+def question(s: Snapshot) -> Question:
+    state = s.state(InitialisationState)
+    width = max(HEAD_SIZE, state.width // HEAD_SIZE * HEAD_SIZE)
+    config = GPTConfig(
+        vocab_size=state.vocabulary,
+        block_size=CONTEXT,
+        n_layer=state.layers,
+        n_head=width // HEAD_SIZE,
+        n_embd=width,
+    )
+    return Question(config, state.std, state.seed, text_of(s))
+
+
+def compute(asked: Question) -> Untrained:
+    """Two untrained models, and the running one on its text."""
+    text = asked.running
+    return Untrained(
+        asked.config,
+        initial_prediction(asked.config, seed=asked.seed, std=asked.std),
+        residual_norms(asked.config, seed=asked.seed),
+        () if text is None else model_norms(text.loaded.model, text.ids[: text.n_read]),
+    )
+
+
+def found(s: Snapshot) -> Untrained | None:
+    result = s.state(InitialisationState).result
+    return None if result is None else result.value
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    untrained = found(s)
+    if untrained is None:
+        return {"text": waiting_sentence(s)}
+    first = untrained.prediction
+    verdict = "start.verdict.near" if abs(first.loss - first.uniform_loss) < NEAR_UNIFORM else "start.verdict.far"
+    said = t(
+        "start.says",
+        s.language,
+        loss=f"{first.loss:.2f}",
+        vocabulary=f"{untrained.config.vocab_size:,}",
+        uniform=f"{first.uniform_loss:.2f}",
+        verdict=t(verdict, s.language),
+    )
+    return {"text": said}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    result = s.state(InitialisationState).result
+    return problem_sentence(s, result and result.problem)
+
+
+def logits(s: Snapshot) -> dict[str, Any]:
+    """The logits of one position as a histogram."""
+    untrained = found(s)
+    if untrained is None:
+        return chart_data(None, "")
+    first = untrained.prediction
+    values = first.logits.float().numpy()
+    limit = max(0.5, float(np.abs(values).max()))
+    counts, edges = np.histogram(values, bins=BINS, range=(-limit, limit))
+    figure = curve_figures.histogram(
+        counts / len(values), edges, x_title=t("start.logit", s.language), y_title=t("start.share", s.language)
+    )
+    said = t(
+        "start.logits.says",
+        s.language,
+        std=f"{first.logits_std:.3f}",
+        best=percent(first.logits.softmax(-1).max().item()),
+        even=percent(1 / len(values)),
+    )
+    return chart_data(figure, said)
+
+
+def norms(s: Snapshot) -> dict[str, Any]:
+    """Norms along the layers: of an untrained model with the scaling and without, and of the running one."""
+    untrained = found(s)
+    if untrained is None:
+        return chart_data(None, "")
+    n_layer, lengths, trained = untrained.config.n_layer, untrained.norms, untrained.trained
+    named = {"scaled": lengths.scaled, "unscaled": lengths.unscaled}
+    figure = lines(
+        np.arange(n_layer + 1),
+        {t(f"start.{name}", s.language): np.array(side) for name, side in named.items()},
+        x_title=t("start.after", s.language),
+        y_title=t("start.norm", s.language),
+        markers=True,
+    )
+    said = t(
+        "start.norms.says",
+        s.language,
+        begin=f"{lengths.scaled[0]:.2f}",
+        scaled=f"{lengths.scaled[-1]:.2f}",
+        unscaled=f"{lengths.unscaled[-1]:.2f}",
+        factor=f"1/√{2 * n_layer} = {1 / math.sqrt(2 * n_layer):.3f}",
+    )
+    note = ""
+    if trained:
+        note = t("start.trained", s.language, begin=f"{trained[0]:.2f}", end=f"{trained[-1]:.2f}")
+    return chart_data(figure, said, note)
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(InitialisationState).result, s.generating, s.language
+
+
+VIEWS = (
+    View("start-answer", inputs, answer),
+    View("start-notice", inputs, notice),
+    View("start-logits", inputs, logits),
+    View("start-norms", inputs, norms),
+)
+ANALYSIS = computed(InitialisationState, question, compute)
+CHECKS = {
+    **{name: within(low, high) for name, (low, high, _) in RANGES.items()},
+    "vocabulary": one_of(*VOCABULARIES),
+    "std": one_of(*STDS),
+}
+
+
+def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+    """Lay the panel out; it makes small untrained models of a shape that is chosen."""
+    parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.build(sentence, {"value": "start.question"}, kind="question")
-        parts["answer"] = sentence(kind="lead", elem_id="start-answer")
-        parts["notice"] = sentence(kind="notice", elem_id="start-notice")
+        sentence(kind="lead", elem_id="start-answer", view="start-answer")
+        sentence(kind="notice", elem_id="start-notice", view="start-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
-            ranges = {"layers": (1, 24, 1, 8), "width": (32, 256, 32, 128), "seed": (0, 100, 1, 0)}
-            for name, (low, high, step, value) in ranges.items():
+            for name, (low, high, step) in RANGES.items():
                 parts[name] = words.build(
                     gr.Slider,
                     {"label": f"start.{name}"},
                     minimum=low,
                     maximum=high,
                     step=step,
-                    value=value,
+                    value=getattr(InitialisationState, name),
                     elem_id=f"start-{name}",
                 )
             parts["vocabulary"] = words.build(
                 gr.Dropdown,
                 {"label": "start.vocabulary"},
-                choices=[(f"{n:,}", n) for n in (256, 1024, 4096, 10000)],
-                value=4096,
+                choices=[(f"{n:,}", n) for n in VOCABULARIES],
+                value=InitialisationState.vocabulary,
                 elem_id="start-vocabulary",
             )
             parts["std"] = words.build(
                 gr.Dropdown,
                 {"label": "start.std", "info": "start.std.info"},
-                choices=[(f"{std:g}", std) for std in (0.005, 0.02, 0.1, 0.5)],
-                value=0.02,
+                choices=[(f"{std:g}", std) for std in STDS],
+                value=InitialisationState.std,
                 elem_id="start-std",
             )
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                parts["logits"] = chart(elem_id="start-logits")
+                chart(elem_id="start-logits", view="start-logits")
             with gr.Column(min_width=280):
                 words.build(sentence, {"value": "start.norms.question"}, kind="question")
-                parts["norms"] = chart(elem_id="start-norms")
-    ui = InitialisationPanel(**{field.name: parts[field.name] for field in fields(InitialisationPanel)})
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[ui.layers, ui.width, ui.seed, ui.vocabulary, ui.std],
-        outputs=[ui.answer, ui.logits, ui.norms],
-        notice=ui.notice,
-    )
-
-
-def draw(ui: InitialisationPanel, values: Values, entering: bool) -> Values:
-    """One fresh model of the shape, looked at twice."""
-    language: Language = values[ui.frame.language]
-    width, seed = int(values[ui.width]), int(values[ui.seed])
-    config = GPTConfig(
-        vocab_size=int(values[ui.vocabulary]),
-        block_size=CONTEXT,
-        n_layer=int(values[ui.layers]),
-        n_head=width // HEAD_SIZE,
-        n_embd=width,
-    )
-    first = initial_prediction(config, seed=seed, std=float(values[ui.std]))
-    document = document_of(values, ui.playground)
-    trained = () if document is None else model_norms(document.loaded.model, document.ids[: document.n_read])
-    verdict = "start.verdict.near" if abs(first.loss - first.uniform_loss) < NEAR else "start.verdict.far"
-    return {
-        ui.answer: t(
-            "start.says",
-            language,
-            loss=f"{first.loss:.2f}",
-            vocabulary=f"{config.vocab_size:,}",
-            uniform=f"{first.uniform_loss:.2f}",
-            verdict=t(verdict, language),
-        ),
-        ui.logits: logits(first, language),
-        ui.norms: norms(residual_norms(config, seed=seed), trained, config.n_layer, language),
-    }
-
-
-def logits(first: InitialPrediction, language: Language) -> str:
-    """The logits of one position as a histogram."""
-    found = first.logits.float().numpy()
-    limit = max(0.5, float(np.abs(found).max()))
-    counts, edges = np.histogram(found, bins=BINS, range=(-limit, limit))
-    figure = curve_figures.histogram(
-        counts / len(found), edges, x_title=t("start.logit", language), y_title=t("start.share", language)
-    )
-    best = first.logits.softmax(-1).max().item()
-    text = t(
-        "start.logits.says",
-        language,
-        std=f"{first.logits_std:.3f}",
-        best=percent(best),
-        even=percent(1 / len(found)),
-    )
-    return chart_value(figure, text)
-
-
-def norms(found: ResidualNorms, trained: tuple[float, ...], n_layer: int, language: Language) -> str:
-    """Lengths along the layers: of a fresh model with the scaling and without, and of the running one."""
-    named = {"scaled": found.scaled, "unscaled": found.unscaled}
-    figure = lines(
-        np.arange(n_layer + 1),
-        {t(f"start.{name}", language): np.array(lengths) for name, lengths in named.items()},
-        x_title=t("start.after", language),
-        y_title=t("start.norm", language),
-        markers=True,
-    )
-    text = t(
-        "start.norms.says",
-        language,
-        begin=f"{found.scaled[0]:.2f}",
-        scaled=f"{found.scaled[-1]:.2f}",
-        unscaled=f"{found.unscaled[-1]:.2f}",
-        factor=f"1/√{2 * n_layer} = {1 / math.sqrt(2 * n_layer):.3f}",
-    )
-    note = ""
-    if trained:
-        note = t("start.trained", language, begin=f"{trained[0]:.2f}", end=f"{trained[-1]:.2f}")
-    return chart_value(figure, text, note)
+                chart(elem_id="start-norms", view="start-norms")
+    controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
+    wire_values(events, InitialisationState, CHECKS, parts, controls)
+    return controls

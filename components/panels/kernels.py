@@ -4,148 +4,93 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 import numpy as np
 
 from components.errors import PageError
-from components.frame import Frame
-from components.i18n import Language, t
-from components.legacy import Playground
+from components.events import Events
+from components.i18n import t
+from components.labels import memory
 from components.localized import Words
-from components.panels.panel import (
-    Experiment,
-    Panel,
-    Values,
-    build_experiment,
-    document_of,
-    make_panel,
-    wire_experiment,
-)
+from components.panels.panel import IsOpen, Run, add_panel, no_text, problem_sentence, run_buttons, wire_run
 from components.panels.panel_figures import lines
-from components.tabs.shapes.views import memory
-from components.widgets.chart import chart, chart_value
+from components.render import Control, View
+from components.state.session import Snapshot
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
-from components.widgets.table import table, table_value
-from gpt import Generation, GPTConfig
+from components.widgets.table import table
+from gpt import GPTConfig
 from gpt.experiments.shapes import cache_numbers
-from gpt.experiments.speed import SpeedRow, measure_speed, next_token_cost
+from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
 
-SHORTEST = 16  # tokens; each further length is the double
-SECONDS = 15.0  # of measuring
+MIN_TOKENS = 16  # each further length is the double
+MAX_SECONDS = 15.0  # of measuring
+GROWTH = 12  # times as long as the slowest token takes all of the next length, about
 KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "eager"))
 
 
+class Measured(NamedTuple):
+    """is_short: the next length would have taken too long."""
+
+    rows: tuple[SpeedRow, ...]
+    is_short: bool = False
+
+
 @dataclass(frozen=True)
-class KernelsPanel:
-    """The components of the panel."""
+class KernelsState:
+    """run: the measuring."""
 
-    frame: Frame
-    playground: Playground
-    answer: gr.HTML
-    notice: gr.HTML
-    counted: gr.HTML
-    measure: Experiment
-    measured: gr.HTML
-    bytes: gr.HTML
+    run: Run[Measured] = field(default_factory=Run)
+
+    @property
+    def busy(self) -> bool:
+        return self.run.running
 
 
-def build_kernels(words: Words, frame: Frame, playground: Playground) -> Panel:
-    """Lay the panel out; it counts for the visitor's model at once, and measures when asked to."""
-    parts: dict[str, Any] = {"frame": frame, "playground": playground}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "kernels.question"}, kind="question")
-        parts["answer"] = sentence(kind="lead", elem_id="kernels-answer")
-        parts["notice"] = sentence(kind="notice", elem_id="kernels-notice")
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                parts["counted"] = chart(elem_id="kernels-counted")
-            with gr.Column(min_width=280):
-                says = partial(t, "kernels.measure.says", seconds=f"{SECONDS:g}")
-                words.build(sentence, {"value": says}, kind="caption")
-                parts["measure"] = build_experiment(words, "kernels.measure", "kernels")
-                parts["measured"] = chart(elem_id="kernels-measured")
-        words.build(sentence, {"value": "kernels.bytes.question"}, kind="question")
-        parts["bytes"] = table(elem_id="kernels-bytes")
-        words.build(sentence, {"value": "kernels.bytes.note"}, kind="caption")
-    ui = KernelsPanel(**{field.name: parts[field.name] for field in fields(KernelsPanel)})
-    wire_experiment(
-        frame,
-        ui.measure,
-        partial(measure, ui),
-        [ui.measured],
-        ui.notice,
-        reads=[playground.session],
-        alone=False,
-    )
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[],
-        outputs=[ui.answer, ui.counted, ui.measured, ui.bytes],
-        notice=ui.notice,
-        reads=[ui.measure.found],
-    )
+class Costs(NamedTuple):
+    """Of the next token at each length: with a cache and SDPA, and with neither."""
+
+    cached: list[Cost]
+    plain: list[Cost]
 
 
 def lengths_of(config: GPTConfig) -> list[int]:
     """16, 32, ... and the whole context."""
-    doubles = [SHORTEST << i for i in range(16) if SHORTEST << i < config.block_size]
+    doubles = [MIN_TOKENS << i for i in range(16) if MIN_TOKENS << i < config.block_size]
     return [*doubles, config.block_size]
 
 
-def draw(ui: KernelsPanel, values: Values, entering: bool) -> Values:
-    """What can be counted; and what was measured, told again."""
-    language: Language = values[ui.frame.language]
-    document = document_of(values, ui.playground)
-    if document is None:
-        raise PageError("error.no_text")
-    config = document.loaded.model.config
-    size = document.loaded.model.dtype.itemsize
+def costs(s: Snapshot) -> Costs | None:
+    """Counted from the shape of the visitor's model; None without a text."""
+    if s.text is None or no_text(s):
+        return None
+    config, size = s.text.config, s.text.loaded.model.dtype.itemsize
     lengths = lengths_of(config)
-    costs = {
-        kind: [
-            next_token_cost(config, n, cached=kind[0] == "cached", kernel=kind[1], number_bytes=size) for n in lengths
-        ]
-        for kind in KINDS
-    }
-    cached, plain = costs["cached", "sdpa"], costs["plain", "eager"]
-    figure = lines(
-        np.array(lengths),
-        {
-            t("kernels.cached", language): np.array([cost.multiplications for cost in cached]),
-            t("kernels.plain", language): np.array([cost.multiplications for cost in plain]),
-        },
-        x_title=t("kernels.length", language),
-        y_title=t("kernels.multiplications", language),
-        log_x=True,
-        log_y=True,
-        markers=True,
+    return Costs(
+        [next_token_cost(config, n, cached=True, kernel="sdpa", number_bytes=size) for n in lengths],
+        [next_token_cost(config, n, cached=False, kernel="eager", number_bytes=size) for n in lengths],
     )
-    columns = ("kernels.bytes.tokens", "kernels.bytes.cache", "kernels.bytes.eager")
-    rows = [[t(key, language) for key in columns]]
-    rows += [
-        [f"{a.length:,}", memory(a.cache_bytes), memory(b.weight_bytes)] for a, b in zip(cached, plain, strict=True)
-    ]
-    found = values[ui.measure.found]
-    return {
-        ui.answer: t(
-            "kernels.says",
-            language,
-            length=lengths[-1],
-            cached=short(cached[-1].multiplications),
-            plain=short(plain[-1].multiplications),
-            ratio=f"{plain[-1].multiplications / cached[-1].multiplications:,.0f}",
-            bytes=memory(cache_numbers(config) * size),
-        ),
-        ui.counted: chart_value(figure, t("kernels.counted", language)),
-        ui.measured: measured(found, language) if found else "",
-        ui.bytes: table_value(rows),
-    }
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    counted = s.once(costs)
+    if counted is None or s.text is None:
+        return {"text": ""}
+    cached, plain = counted.cached[-1], counted.plain[-1]
+    said = t(
+        "kernels.says",
+        s.language,
+        length=cached.length,
+        cached=short(cached.multiplications),
+        plain=short(plain.multiplications),
+        ratio=f"{plain.multiplications / cached.multiplications:,.0f}",
+        bytes=memory(cache_numbers(s.text.config) * s.text.loaded.model.dtype.itemsize),
+    )
+    return {"text": said}
 
 
 def short(n: int) -> str:
@@ -153,57 +98,131 @@ def short(n: int) -> str:
     return f"{n / 1e9:,.2f} × 10⁹" if n >= 1e9 else f"{n / 1e6:,.2f} × 10⁶"
 
 
-def measure(ui: KernelsPanel, values: Values) -> Iterator[Values]:
+def notice(s: Snapshot) -> dict[str, Any]:
+    run = s.state(KernelsState).run
+    if run.found is not None and run.found.is_short:
+        last = run.found.rows[-1].cost.length
+        return {"text": t("kernels.short", s.language, length=last, seconds=f"{MAX_SECONDS:g}")}
+    return problem_sentence(s, no_text(s), run.problem)
+
+
+def counted_lines(s: Snapshot) -> dict[str, Any]:
+    """Multiplications for the next token, as the text grows."""
+    counted = s.once(costs)
+    if counted is None:
+        return chart_data(None, "")
+    figure = lines(
+        np.array([cost.length for cost in counted.cached]),
+        {
+            t(f"kernels.{kind}", s.language): np.array([cost.multiplications for cost in side])
+            for kind, side in counted._asdict().items()
+        },
+        x_title=t("kernels.length", s.language),
+        y_title=t("kernels.multiplications", s.language),
+        log_x=True,
+        log_y=True,
+        markers=True,
+    )
+    return chart_data(figure, t("kernels.counted", s.language))
+
+
+def bytes_table(s: Snapshot) -> dict[str, Any]:
+    """Bytes of the cache and of eager attention weights."""
+    counted = s.once(costs)
+    if counted is None:
+        return {"rows": []}
+    head = [t(f"kernels.bytes.{key}", s.language) for key in ("tokens", "cache", "eager")]
+    pairs = zip(counted.cached, counted.plain, strict=True)
+    rows = [[f"{a.length:,}", memory(a.cache_bytes), memory(b.weight_bytes)] for a, b in pairs]
+    return {"rows": [head, *rows]}
+
+
+def measure(s: Snapshot) -> Iterator[Measured]:
     """Time one length after the other; it ends before one that would take longer than there is."""
-    language: Language = values[ui.frame.language]
-    document = document_of(values, ui.playground)
-    if document is None:
+    if s.text is None or no_text(s):
         raise PageError("error.no_text")
-    rows: list[SpeedRow] = []
+    model, ids = s.text.loaded.model, s.text.ids[: s.text.n_read]
+    rows: tuple[SpeedRow, ...] = ()
     began = time.monotonic()
-    list(measure_speed(document.loaded.model, text_of(document), [1], repeats=1))  # the first pass is slower
-    for length in lengths_of(document.loaded.model.config):
-        if rows and 12 * slowest(rows) > SECONDS - (time.monotonic() - began):
-            last = rows[-1].cost.length
-            yield {ui.notice: t("kernels.short", language, length=last, seconds=f"{SECONDS:g}")}
+    list(measure_speed(model, ids, [1], repeats=1))  # the first pass is slower
+    for length in lengths_of(model.config):
+        if rows and GROWTH * slowest(rows) > MAX_SECONDS - (time.monotonic() - began):
+            yield Measured(rows, is_short=True)
             return
-        rows = [*rows, *measure_speed(document.loaded.model, text_of(document), [length])]
-        yield {ui.measured: measured(rows, language), ui.measure.found: rows}
+        rows = (*rows, *measure_speed(model, ids, [length]))
+        yield Measured(rows)
 
 
-def slowest(rows: list[SpeedRow]) -> float:
-    """The slowest token at the last length, in seconds; twice as many tokens take some twelve times that."""
+def slowest(rows: tuple[SpeedRow, ...]) -> float:
+    """The slowest token at the last length, in seconds."""
     return max(row.seconds for row in rows[-len(KINDS) :])
 
 
-def text_of(document: Generation) -> list[int]:
-    """The visitor's text; it is repeated where it is too short."""
-    return document.ids[: document.n_read]
-
-
-def measured(rows: list[SpeedRow], language: Language) -> str:
+def measured_lines(s: Snapshot) -> dict[str, Any]:
     """Tokens a second of the four ways, as the text grows."""
+    measured = s.state(KernelsState).run.found
+    if measured is None:
+        return chart_data(None, "")
     rates: dict[tuple[str, str], dict[int, float]] = {kind: {} for kind in KINDS}
-    for row in rows:
+    for row in measured.rows:
         kind = ("cached" if row.cost.cached else "plain", row.cost.kernel)
         rates[kind][row.cost.length] = row.tokens_per_second
     lengths = list(rates[KINDS[0]])
     figure = lines(
         np.array(lengths),
-        {t(f"kernels.{a}.{b}", language): np.array(list(rates[a, b].values())) for a, b in KINDS},
-        x_title=t("kernels.length", language),
-        y_title=t("kernels.rate", language),
+        {t(f"kernels.{a}.{b}", s.language): np.array(list(rates[a, b].values())) for a, b in KINDS},
+        x_title=t("kernels.length", s.language),
+        y_title=t("kernels.rate", s.language),
         log_x=True,
         markers=True,
     )
     last = {kind: f"{rate[lengths[-1]]:,.0f}" for kind, rate in rates.items()}
-    text = t(
+    said = t(
         "kernels.measured",
-        language,
+        s.language,
         length=lengths[-1],
         cached=last["cached", "sdpa"],
         plain=last["plain", "sdpa"],
         sdpa=last["cached", "sdpa"],
         eager=last["cached", "eager"],
     )
-    return chart_value(figure, text)
+    return chart_data(figure, said)
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return no_text(s) is None, s.loaded, s.language
+
+
+def run_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(KernelsState).run, no_text(s) is None, s.language
+
+
+VIEWS = (
+    View("kernels-answer", inputs, answer),
+    View("kernels-notice", run_inputs, notice),
+    View("kernels-counted", inputs, counted_lines),
+    View("kernels-measured", run_inputs, measured_lines),
+    View("kernels-bytes", inputs, bytes_table),
+)
+
+
+def build_kernels(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+    """Lay the panel out; it counts for the visitor's model at once, and measures when it is asked to."""
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        words.build(sentence, {"value": "kernels.question"}, kind="question")
+        sentence(kind="lead", elem_id="kernels-answer", view="kernels-answer")
+        sentence(kind="notice", elem_id="kernels-notice", view="kernels-notice")
+        with gr.Row(elem_classes="gb-columns"):
+            with gr.Column(min_width=280):
+                chart(elem_id="kernels-counted", view="kernels-counted")
+            with gr.Column(min_width=280):
+                says = partial(t, "kernels.measure.says", seconds=f"{MAX_SECONDS:g}")
+                words.build(sentence, {"value": says}, kind="caption")
+                buttons = run_buttons(words, "kernels.measure", "kernels")
+                chart(elem_id="kernels-measured", view="kernels-measured")
+        words.build(sentence, {"value": "kernels.bytes.question"}, kind="question")
+        table(elem_id="kernels-bytes", view="kernels-bytes")
+        words.build(sentence, {"value": "kernels.bytes.note"}, kind="caption")
+    controls = add_panel(events, tab, is_open, VIEWS, buttons.controls(KernelsState))
+    wire_run(events, buttons, KernelsState, measure, controls, small=False)
+    return controls

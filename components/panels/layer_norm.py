@@ -2,142 +2,272 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import gradio as gr
 import torch
 
-from components.errors import PageError
-from components.frame import Frame
+from components.events import Events
 from components.i18n import Language, t
 from components.labels import decimal, quoted
-from components.legacy import Playground
 from components.localized import Words
-from components.panels.panel import Panel, Values, document_of, make_panel
+from components.panels.panel import (
+    MAX_POSITION,
+    IsOpen,
+    Result,
+    add_panel,
+    computed,
+    layer_control,
+    no_text,
+    one_of,
+    position_control,
+    problem_sentence,
+    text_of,
+    value_of,
+    waiting_sentence,
+    wire_selection,
+    wire_values,
+    within,
+)
 from components.panels.panel_figures import row_bars
-from components.widgets.chart import chart, chart_value
+from components.render import Control, View
+from components.state.session import Snapshot, Text
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
-from components.widgets.table import table, table_value
-from gpt import Generation
-from gpt.experiments.normalisation import Norm, Normalised, linear_relu_rows, norm_input, normalise
+from components.widgets.table import table
+from gpt.experiments.normalisation import Norm, Normalised, NormInput, linear_relu_rows, norm_input, normalise
 
-EXAMPLE, MODEL = "example", "model"
+Source = Literal["example", "model"]
 EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
-USUAL = "0.00001"
 
 
 @dataclass(frozen=True)
-class LayerNormPanel:
-    """The components of the panel."""
+class LayerNormState:
+    """source: of the rows. scale, shift: beside what the model has learned. eps: a key of EPS. result: the rows of the
+    running model."""
 
-    playground: Playground
-    source: gr.Radio
-    norm: gr.Dropdown
-    layer: gr.Dropdown
-    position: gr.Slider
-    scale: gr.Slider
-    shift: gr.Slider
-    eps: gr.Dropdown
-    answer: gr.HTML
-    notice: gr.HTML
-    before: gr.HTML
-    after: gr.HTML
-    numbers: gr.HTML
+    source: Source = "example"
+    norm: Norm = "ln_1"
+    scale: float = 1.0
+    shift: float = 0.0
+    eps: str = "0.00001"
+    result: Result[NormInput] | None = None
 
 
-def build_layer_norm(words: Words, frame: Frame, playground: Playground) -> Panel:
+class Question(NamedTuple):
+    """Whose rows: the token at a position and the one before it, at a normalisation of a layer."""
+
+    text: Text
+    norm: Norm
+    layer: int
+    position: int
+
+
+class Rows(NamedTuple):
+    """What is drawn. names: one for each row."""
+
+    numbers: Normalised
+    names: list[str]
+
+
+def question(s: Snapshot) -> Question | None:
+    """None for the rows of the example, and while the text is written."""
+    state, text = s.state(LayerNormState), text_of(s)
+    if state.source != "model" or text is None:
+        return None
+    layer = 0 if state.norm == "ln_f" else s.selection.layer
+    return Question(text, state.norm, layer, text.at(s.selection))
+
+
+def compute(asked: Question) -> NormInput:
+    """The rows of the model, (2, C), or (1, C) for the first token."""
+    ids = asked.text.ids[: asked.position + 1]
+    found = norm_input(asked.text.loaded.model, ids, asked.norm, asked.layer)
+    return NormInput(found.rows[max(0, asked.position - 1) :].float().clone(), found.scale, found.shift, found.eps)
+
+
+def rows(s: Snapshot) -> Rows | None:
+    """The rows through the normalisation; None while those of the model are computed."""
+    state = s.state(LayerNormState)
+    if state.source == "example":
+        numbers = normalise(linear_relu_rows(), scale=state.scale, shift=state.shift, eps=EPS[state.eps])
+        return Rows(numbers, [t("norm.row", s.language, n=n + 1) for n in range(len(numbers.before))])
+    found = value_of(s, state.result)
+    if found is None or state.result is None:
+        return None
+    asked: Any = state.result.question
+    numbers = normalise(
+        found.rows,
+        scale=state.scale * found.scale.float(),
+        shift=state.shift + found.shift.float(),
+        eps=EPS[state.eps],
+    )
+    tokenizer, first = asked.text.tokenizer, max(0, asked.position - 1)
+    return Rows(numbers, [f"{quoted(tokenizer, asked.text.ids[p])} · {p}" for p in range(first, asked.position + 1)])
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    """The last row in words."""
+    shown = s.once(rows)
+    if shown is None:
+        return {"text": "" if no_text(s) else waiting_sentence(s)}
+    stages = zip(("", "new_", "last_"), _stages(shown.numbers).values(), strict=True)
+    values = {}
+    for prefix, part in stages:
+        mean, variance, _ = statistics(part)
+        values |= {f"{prefix}mean": _number(mean[-1]), f"{prefix}variance": _number(variance[-1])}
+    return {"text": t("norm.says", s.language, row=shown.names[-1], **values)}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    state = s.state(LayerNormState)
+    if state.source == "example":
+        return {"text": ""}
+    return problem_sentence(s, no_text(s), state.result and state.result.problem)
+
+
+def numbers(s: Snapshot) -> dict[str, Any]:
+    """Mean and variances of each row at each stage."""
+    shown = s.once(rows)
+    if shown is None:
+        return {"rows": []}
+    columns = ("stage", "mean", "variance", "unbiased")
+    lines = [[t(f"norm.table.{column}", s.language) for column in columns]]
+    found = {stage: statistics(part) for stage, part in _stages(shown.numbers).items()}
+    for row, name in enumerate(shown.names):
+        for stage, values in found.items():
+            title = f"{name}, {t(f'norm.stage.{stage}', s.language)}"
+            lines.append([title, *(_number(column[row]) for column in values)])
+    return {"rows": lines}
+
+
+def picture(when: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
+    """Rows as bars."""
+    shown = s.once(rows)
+    if shown is None:
+        return chart_data(None, "")
+    part = _stages(shown.numbers)[when]
+    means, stds = part.mean(dim=1).numpy(), part.std(dim=1, unbiased=False).numpy()
+    figure = row_bars(part.numpy(), shown.names, means, stds, place_title=t("norm.place", s.language))
+    said = t("norm.picture", s.language, when=t(f"norm.{when}", s.language), n=f"{part.shape[1]:,}")
+    return chart_data(figure, said)
+
+
+def _stages(found: Normalised) -> dict[str, torch.Tensor]:
+    return {name: getattr(found, name).cpu() for name in ("before", "standard", "after")}
+
+
+def statistics(part: torch.Tensor) -> list[list[float]]:
+    """Mean, variance that divides by n, and variance that divides by n - 1, of each row."""
+    variances = (part.var(dim=1, unbiased=unbiased) for unbiased in (False, True))
+    return [part.mean(dim=1).tolist(), *(variance.tolist() for variance in variances)]
+
+
+def _number(value: float) -> str:
+    """Four digits after the point; what rounds to zero has no sign."""
+    return decimal(value, 4)
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(LayerNormState), s.text, s.generating, s.language
+
+
+VIEWS = (
+    View("norm-answer", inputs, answer),
+    View("norm-notice", inputs, notice),
+    View("norm-before", inputs, partial(picture, "before")),
+    View("norm-after", inputs, partial(picture, "after")),
+    View("norm-numbers", inputs, numbers),
+)
+ANALYSIS = computed(LayerNormState, question, compute)
+CHECKS = {
+    "source": one_of(*get_args(Source)),
+    "norm": one_of(*get_args(Norm)),
+    "scale": within(-1.0, 3.0),
+    "shift": within(-2.0, 2.0),
+    "eps": one_of(*EPS),
+}
+
+
+def build_layer_norm(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
     """Lay the panel out; it shows the curriculum's two rows, or the running model's at a token and a layer."""
-    parts: dict[str, Any] = {"playground": playground}
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.build(sentence, {"value": "norm.question"}, kind="question")
-        parts["answer"] = sentence(kind="lead", elem_id="norm-answer")
-        parts["notice"] = sentence(kind="notice", elem_id="norm-notice")
-        parts |= _controls(words, frame)
+        sentence(kind="lead", elem_id="norm-answer", view="norm-answer")
+        sentence(kind="notice", elem_id="norm-notice", view="norm-notice")
+        parts = _controls(words)
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 words.build(sentence, {"value": "norm.before"}, kind="question")
-                parts["before"] = chart(elem_id="norm-before")
+                chart(elem_id="norm-before", view="norm-before")
             with gr.Column(min_width=280):
                 words.build(sentence, {"value": "norm.after"}, kind="question")
-                parts["after"] = chart(elem_id="norm-after")
-        parts["numbers"] = table(elem_id="norm-numbers")
+                chart(elem_id="norm-after", view="norm-after")
+        table(elem_id="norm-numbers", view="norm-numbers")
         words.build(sentence, {"value": "norm.note"}, kind="caption")
-    ui = LayerNormPanel(**{field.name: parts[field.name] for field in fields(LayerNormPanel)})
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[ui.source, ui.norm, ui.layer, ui.position, ui.scale, ui.shift, ui.eps],
-        outputs=[ui.norm, ui.layer, ui.position, ui.answer, ui.before, ui.after, ui.numbers],
-        notice=ui.notice,
-    )
+    controls = add_panel(events, tab, is_open, VIEWS, _server_controls(parts), ANALYSIS)
+    wire_values(events, LayerNormState, CHECKS, parts, controls)
+    wire_selection(events, parts, controls)
+    return controls
 
 
-def _controls(words: Words, frame: Frame) -> dict[str, Any]:
-    parts: dict[str, Any] = {}
-    config = frame.example.loaded.model.config
+def _controls(words: Words) -> dict[str, Any]:
+    def slider(name: str, low: float, high: float, value: float) -> gr.Slider:
+        texts: Any = {"label": f"norm.{name}", "info": f"norm.{name}.info"}
+        return words.build(gr.Slider, texts, minimum=low, maximum=high, step=0.05, value=value, elem_id=f"norm-{name}")
+
     with gr.Row(elem_classes="gb-panel-controls"):
-        parts["source"] = words.build(
-            gr.Radio, {"label": "norm.source", "choices": source_choices}, value=EXAMPLE, elem_id="norm-source"
+        source = words.build(
+            gr.Radio, {"label": "norm.source", "choices": source_choices}, value="example", elem_id="norm-source"
         )
-        parts["norm"] = words.build(
-            gr.Dropdown,
-            {"label": "norm.which", "choices": norm_choices},
-            value="ln_1",
-            elem_id="norm-which",
-            visible=False,
+        hidden: Any = {"visible": False}
+        norm = words.build(
+            gr.Dropdown, {"label": "norm.which", "choices": norm_choices}, value="ln_1", elem_id="norm-which", **hidden
         )
-        parts["layer"] = words.build(
+        layer = words.build(
             gr.Dropdown,
             {"label": "attention.layer"},
-            choices=list(range(config.n_layer)),
+            choices=[0],
             value=0,
+            allow_custom_value=True,
             elem_id="norm-layer",
-            visible=False,
+            **hidden,
         )
-        parts["position"] = words.build(
+        position = words.build(
             gr.Slider,
             {"label": "norm.position", "info": "norm.position.info"},
             minimum=0,
-            maximum=max(1, config.block_size - 1),
+            maximum=MAX_POSITION,
             step=1,
             value=1,
             elem_id="norm-position",
-            visible=False,
+            **hidden,
         )
     with gr.Row(elem_classes="gb-panel-controls"):
-        slider = partial(words.build, gr.Slider)
-        parts["scale"] = slider(
-            {"label": "norm.scale", "info": "norm.scale.info"},
-            minimum=-1,
-            maximum=3,
-            step=0.05,
-            value=1,
-            elem_id="norm-scale",
-        )
-        parts["shift"] = slider(
-            {"label": "norm.shift", "info": "norm.shift.info"},
-            minimum=-2,
-            maximum=2,
-            step=0.05,
-            value=0,
-            elem_id="norm-shift",
-        )
-        parts["eps"] = words.build(
+        scale, shift = slider("scale", -1, 3, 1), slider("shift", -2, 2, 0)
+        eps = words.build(
             gr.Dropdown,
             {"label": "norm.eps", "info": "norm.eps.info"},
             choices=list(EPS),
-            value=USUAL,
+            value=LayerNormState.eps,
             elem_id="norm-eps",
         )
-    return parts
+    return {
+        "source": source,
+        "norm": norm,
+        "layer": layer,
+        "position": position,
+        "scale": scale,
+        "shift": shift,
+        "eps": eps,
+    }
 
 
 def source_choices(language: Language) -> list[tuple[str, str]]:
     """(what the switch says, where the rows come from)."""
-    return [(t(f"norm.source.{source}", language), source) for source in (EXAMPLE, MODEL)]
+    return [(t(f"norm.source.{source}", language), source) for source in get_args(Source)]
 
 
 def norm_choices(language: Language) -> list[tuple[str, str]]:
@@ -145,98 +275,19 @@ def norm_choices(language: Language) -> list[tuple[str, str]]:
     return [(t(f"norm.which.{norm}", language), norm) for norm in get_args(Norm)]
 
 
-def draw(ui: LayerNormPanel, values: Values, entering: bool) -> Values:
-    """Everything again. Entering takes token and layer from the visitor's selection."""
-    language: Language = values[ui.playground.frame.language]
-    document = document_of(values, ui.playground)
-    from_model = values[ui.source] == MODEL
-    controls: Values = {ui.norm: gr.update(visible=from_model)}
-    if from_model and document is None:
-        raise PageError("error.no_text")
-    if document is None:
-        layer, position = 0, 0
-    else:
-        config, last = document.loaded.model.config, document.n_read - 1
-        look = values[ui.playground.session].selection
-        layer, position = (look.layer, look.at(document)) if entering else (values[ui.layer], int(values[ui.position]))
-        layer, position = min(layer, config.n_layer - 1), min(position, last)
-        has_layer = from_model and values[ui.norm] != "ln_f"
-        controls |= {
-            ui.layer: gr.update(choices=list(range(config.n_layer)), value=layer, visible=has_layer),
-            ui.position: gr.update(maximum=max(1, last), value=position, visible=from_model),
-        }
-    if from_model:
-        rows, names = model_rows(document, values, ui, layer, position)
-    else:
-        rows = normalise(linear_relu_rows(), scale=values[ui.scale], shift=values[ui.shift], eps=EPS[values[ui.eps]])
-        names = [t("norm.row", language, n=n + 1) for n in range(len(rows.before))]
-    return controls | told(ui, rows, names, language)
+def _server_controls(parts: dict[str, Any]) -> list[Control]:
+    """The controls of the running model's rows are visible where these are shown; token and layer are the selection."""
 
+    def of_model(s: Snapshot) -> bool:
+        return s.state(LayerNormState).source == "model"
 
-def model_rows(
-    document: Generation, values: Values, ui: LayerNormPanel, layer: int, position: int
-) -> tuple[Normalised, list[str]]:
-    """The token at a position and the one before it, on their way through one normalisation of the model."""
-    first = max(0, position - 1)
-    found = norm_input(document.loaded.model, document.ids[: position + 1], values[ui.norm], layer)
-    rows = normalise(
-        found.rows[first:].float(),
-        scale=values[ui.scale] * found.scale.float(),
-        shift=values[ui.shift] + found.shift.float(),
-        eps=EPS[values[ui.eps]],
-    )
-    tokenizer = document.loaded.tokenizer
-    return rows, [f"{quoted(tokenizer, document.ids[p])} · {p}" for p in range(first, position + 1)]
+    def has_layer(s: Snapshot) -> bool:
+        return of_model(s) and s.state(LayerNormState).norm != "ln_f"
 
-
-def told(ui: LayerNormPanel, rows: Normalised, names: list[str], language: Language) -> Values:
-    """The answer, both pictures and the table."""
-    stages = {"before": rows.before, "standard": rows.standard, "after": rows.after}
-    columns = ("mean", "variance", "unbiased")
-    lines = [[t("norm.table.stage", language), *(t(f"norm.table.{column}", language) for column in columns)]]
-    stats = {stage: statistics(part) for stage, part in stages.items()}
-    for row, name in enumerate(names):
-        for stage in stages:
-            title = f"{name}, {t(f'norm.stage.{stage}', language)}"
-            lines.append([title, *(number(column[row]) for column in stats[stage])])
-    row = len(names) - 1
-    (mean, variance), (new_mean, new_variance), (last_mean, last_variance) = (
-        [number(column[row]) for column in stats[stage][:2]] for stage in stages
-    )
-    answer = t(
-        "norm.says",
-        language,
-        row=names[row],
-        mean=mean,
-        variance=variance,
-        new_mean=new_mean,
-        new_variance=new_variance,
-        last_mean=last_mean,
-        last_variance=last_variance,
-    )
-    return {
-        ui.answer: answer,
-        ui.before: picture("before", rows.before, names, language),
-        ui.after: picture("after", rows.after, names, language),
-        ui.numbers: table_value(lines),
-    }
-
-
-def statistics(rows: torch.Tensor) -> list[list[float]]:
-    """Mean, variance that divides by n, and variance that divides by n - 1, of each row."""
-    variances = (rows.var(dim=1, unbiased=unbiased) for unbiased in (False, True))
-    return [rows.mean(dim=1).tolist(), *(variance.tolist() for variance in variances)]
-
-
-def number(value: float) -> str:
-    """Four digits after the point; what rounds to nothing is 0.0000, without a sign."""
-    return decimal(value, 4)
-
-
-def picture(when: str, rows: torch.Tensor, names: list[str], language: Language) -> str:
-    """Rows as bars."""
-    stds = rows.std(dim=1, unbiased=False)
-    figure = row_bars(
-        rows.cpu().numpy(), names, rows.mean(dim=1).tolist(), stds.tolist(), place_title=t("norm.place", language)
-    )
-    return chart_value(figure, t("norm.picture", language, when=t(f"norm.{when}", language), n=f"{rows.shape[1]:,}"))
+    return [
+        Control(parts["norm"], of_model, lambda s: {"visible": of_model(s)}),
+        Control(parts["layer"], has_layer, lambda s: {"visible": has_layer(s)}),
+        Control(parts["position"], of_model, lambda s: {"visible": of_model(s)}),
+        layer_control(parts["layer"]),
+        position_control(parts["position"]),
+    ]

@@ -3,172 +3,183 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
 
 import gradio as gr
 import numpy as np
 import torch
 
 from components.errors import PageError
-from components.frame import Frame
+from components.events import Events
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
-from components.legacy import Playground
 from components.localized import Words
 from components.panels.panel import (
-    Experiment,
-    Panel,
-    Values,
-    build_experiment,
-    document_of,
-    make_panel,
-    wire_experiment,
+    IsOpen,
+    Result,
+    Run,
+    add_panel,
+    computed,
+    one_of,
+    problem_sentence,
+    run_buttons,
+    text_of,
+    value_of,
+    waiting_sentence,
+    wire_run,
+    wire_selection,
+    wire_values,
+    within,
 )
 from components.panels.panel_figures import lines
-from components.widgets.chart import chart, chart_value
+from components.render import Control, View
+from components.state.selection import NEWEST
+from components.state.session import Snapshot, Text
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
-from gpt import Generation
+from gpt import GPT, LoadedModel
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
-MOST_TOKENS = 48  # of the text, read at once and without a cache
-STEPS, SECONDS = 80, 20.0  # of learning
-TICK = 0.25  # seconds between two pictures of it
+MAX_TOKENS = 48  # of the text, read at once and without a cache
+STEPS, MAX_SECONDS = 80, 20.0  # of training
+Side = Literal["left", "right"]
+
+
+class Question(NamedTuple):
+    """The beginning of a text, the token that is replaced, and the padding."""
+
+    text: Text
+    position: int
+    n_padding: int
+    side: Side
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return beginning(self.text)
+
+
+class Effects(NamedTuple):
+    """asked: what it is about. other: the token that was put in place; leak: what that changes; padding: what padding
+    changes."""
+
+    asked: Question
+    other: int
+    leak: MaskEffect
+    padding: MaskEffect
 
 
 @dataclass(frozen=True)
-class MasksPanel:
-    """The components of the panel."""
+class MasksState:
+    """n_padding: tokens. run: the two models that are trained on random letters."""
 
-    frame: Frame
-    playground: Playground
-    position: gr.Slider
-    answer: gr.HTML
-    notice: gr.HTML
-    causal: gr.HTML
-    n_padding: gr.Slider
-    side: gr.Radio
-    padding: gr.HTML
-    learn: Experiment
-    losses: gr.HTML
+    n_padding: int = 8
+    side: Side = "left"
+    result: Result[Effects] | None = None
+    run: Run[RandomTextLosses] = field(default_factory=Run)
+
+    @property
+    def busy(self) -> bool:
+        return self.run.running
 
 
-def build_masks(words: Words, frame: Frame, playground: Playground) -> Panel:
-    """Lay the panel out; it is about the beginning of the visitor's text."""
-    parts: dict[str, Any] = {"frame": frame, "playground": playground}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "masks.question"}, kind="question")
-        parts["answer"] = sentence(kind="lead", elem_id="masks-answer")
-        parts["notice"] = sentence(kind="notice", elem_id="masks-notice")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["position"] = words.build(
-                gr.Slider,
-                {"label": "masks.position", "info": "masks.position.info"},
-                minimum=1,
-                maximum=MOST_TOKENS - 1,
-                step=1,
-                value=8,
-                elem_id="masks-position",
-            )
-        parts["causal"] = chart(elem_id="masks-causal")
-        words.build(sentence, {"value": "masks.padding.question"}, kind="question")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["n_padding"] = words.build(
-                gr.Slider,
-                {"label": "masks.padding", "info": "masks.padding.info"},
-                minimum=1,
-                maximum=32,
-                step=1,
-                value=8,
-                elem_id="masks-padding-length",
-            )
-            parts["side"] = words.build(
-                gr.Radio, {"label": "masks.side", "choices": side_choices}, value="left", elem_id="masks-side"
-            )
-        parts["padding"] = chart(elem_id="masks-padding")
-        words.build(sentence, {"value": "masks.learn.question"}, kind="question")
-        words.build(sentence, {"value": "masks.learn.says"}, kind="caption")
-        parts["learn"] = build_experiment(words, "masks.learn", "masks")
-        parts["losses"] = chart(elem_id="masks-losses")
-    ui = MasksPanel(**{field.name: parts[field.name] for field in fields(MasksPanel)})
-    wire_experiment(frame, ui.learn, partial(learn, ui), [ui.losses], ui.notice)
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[ui.position, ui.n_padding, ui.side],
-        outputs=[ui.position, ui.answer, ui.causal, ui.padding, ui.losses],
-        notice=ui.notice,
-        reads=[ui.learn.found],
-    )
+def beginning(text: Text) -> tuple[int, ...]:
+    """The ids that the panel is about."""
+    return text.ids[: min(text.n_read, MAX_TOKENS)]
 
 
-def side_choices(language: Language) -> list[tuple[str, str]]:
-    """(what the switch says, side)."""
-    return [(t(f"masks.side.{side}", language), side) for side in ("left", "right")]
+def replaced_position(s: Snapshot) -> int:
+    """The selected token, as far as it lies in the beginning of the text; the middle of that otherwise."""
+    n = 2 if s.text is None else len(beginning(s.text))
+    position = s.selection.position
+    return n // 2 if position == NEWEST or position >= n else max(1, position)
 
 
-def draw(ui: MasksPanel, values: Values, entering: bool) -> Values:
-    """Both pictures again. Entering takes the selected token, as far as it lies in the beginning of the text."""
-    language: Language = values[ui.frame.language]
-    document = document_of(values, ui.playground)
-    ids = [] if document is None else document.ids[: min(document.n_read, MOST_TOKENS)]
-    if len(ids) < 2:
-        raise PageError("masks.error.short")
-    look = values[ui.playground.session].selection
-    position = look.at(document) if entering else int(values[ui.position])
-    if entering and position >= len(ids) - 1:
-        position = len(ids) // 2  # at the end nothing would stand behind it
-    position = min(max(1, position), len(ids) - 1)
-    other = runner_up(document, ids, position)
-    effect = future_leak(document.loaded.model, ids, position, other)
-    tokenizer = document.loaded.tokenizer
-    most = share(effect.without_mask[:position])
-    return {
-        ui.position: gr.update(maximum=len(ids) - 1, value=position),
-        ui.answer: t(
-            "masks.says",
-            language,
-            old=quoted(tokenizer, ids[position]),
-            new=quoted(tokenizer, other),
-            position=position,
-            most=most,
-        ),
-        ui.causal: causal(document, ids, position, effect, language),
-        ui.padding: padding(document, ids, int(values[ui.n_padding]), values[ui.side], language),
-        ui.losses: losses(found, language) if (found := values[ui.learn.found]) else "",
-    }
+def question(s: Snapshot) -> Question | None:
+    text, state = text_of(s), s.state(MasksState)
+    if text is None or len(beginning(text)) < 2:
+        return None
+    return Question(text, replaced_position(s), state.n_padding, state.side)
+
+
+def compute(asked: Question) -> Effects:
+    """Both effects on the visitor's model."""
+    loaded, ids = asked.text.loaded, list(asked.ids)
+    other = runner_up(loaded.model, ids, asked.position)
+    leak = future_leak(loaded.model, ids, asked.position, other)
+    room = ids[: max(0, loaded.model.config.block_size - asked.n_padding)]
+    pad_id = loaded.tokenizer.eot_id or 0
+    padding = padding_effect(loaded.model, room, asked.n_padding, pad_id=pad_id, side=asked.side)
+    return Effects(asked, other, leak, padding)
 
 
 @torch.inference_mode()
-def runner_up(document: Generation, ids: list[int], position: int) -> int:
+def runner_up(model: GPT, ids: Sequence[int], position: int) -> int:
     """The token, other than the one at a position, that the model held most probable there."""
-    device = document.loaded.model.device
-    best = document.loaded.model(torch.tensor([ids[:position]], device=device))[0, -1].topk(2).indices.tolist()
-    return best[1] if best[0] == ids[position] else best[0]
+    best = model(torch.tensor([ids[:position]], device=model.device))[0, -1].topk(2).indices.tolist()
+    return int(best[1] if best[0] == ids[position] else best[0])
 
 
-def causal(document: Generation, ids: list[int], position: int, effect: MaskEffect, language: Language) -> str:
-    """How far every prediction moves when one token is exchanged."""
-    figure = moves(document, ids, effect, language, mark=(t("masks.exchanged", language), position))
-    before = (share(side[:position]) for side in (effect.with_mask, effect.without_mask))
-    return chart_value(
-        figure, t("masks.causal.picture", language, **dict(zip(("kept", "leaked"), before, strict=True)))
+def found(s: Snapshot) -> Effects | None:
+    return value_of(s, s.state(MasksState).result)
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    effects = found(s)
+    if effects is None:
+        return {"text": "" if too_short(s) else waiting_sentence(s)}
+    asked = effects.asked
+    said = t(
+        "masks.says",
+        s.language,
+        old=quoted(asked.text.tokenizer, asked.ids[asked.position]),
+        new=quoted(asked.text.tokenizer, effects.other),
+        position=asked.position,
+        most=share(effects.leak.without_mask[: asked.position]),
     )
+    return {"text": said}
 
 
-def padding(document: Generation, ids: list[int], n_padding: int, side: str, language: Language) -> str:
+def too_short(s: Snapshot) -> PageError | None:
+    is_short = s.text is None or len(beginning(s.text)) < 2
+    return PageError("masks.error.short") if is_short else None
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    state = s.state(MasksState)
+    return problem_sentence(s, too_short(s), state.result and state.result.problem, state.run.problem)
+
+
+def causal(s: Snapshot) -> dict[str, Any]:
+    """How far every prediction moves when one token is replaced."""
+    effects = found(s)
+    if effects is None:
+        return chart_data(None, "")
+    asked, leak = effects.asked, effects.leak
+    mark = (t("masks.exchanged", s.language), asked.position)
+    figure = moves(asked.text.loaded, asked.ids, leak, s.language, mark)
+    kept, leaked = (share(side[: asked.position]) for side in (leak.with_mask, leak.without_mask))
+    return chart_data(figure, t("masks.causal.picture", s.language, kept=kept, leaked=leaked))
+
+
+def padding(s: Snapshot) -> dict[str, Any]:
     """How far every prediction moves when padding is put before or behind a text."""
-    config, pad_id = document.loaded.model.config, document.loaded.tokenizer.eot_id or 0
-    ids = ids[: config.block_size - n_padding]
-    effect = padding_effect(document.loaded.model, ids, n_padding, pad_id=pad_id, side=side)
-    kept, moved = share(effect.with_mask), share(effect.without_mask)
-    name = t(f"masks.side.{side}", language)
-    text = t("masks.padding.picture", language, n=n_padding, side=name, kept=kept, moved=moved)
-    note = t("masks.padding.right", language) if side == "right" else ""
-    return chart_value(moves(document, ids, effect, language), text + note)
+    effects = found(s)
+    if effects is None:
+        return chart_data(None, "")
+    asked, effect = effects.asked, effects.padding
+    said = t(
+        "masks.padding.picture",
+        s.language,
+        n=asked.n_padding,
+        side=t(f"masks.side.{asked.side}", s.language),
+        kept=share(effect.with_mask),
+        moved=share(effect.without_mask),
+    )
+    note = t("masks.padding.right", s.language) if asked.side == "right" else ""
+    ids = asked.ids[: len(effect.with_mask)]
+    return chart_data(moves(asked.text.loaded, ids, effect, s.language), said + note)
 
 
 def share(moved: torch.Tensor) -> str:
@@ -177,18 +188,18 @@ def share(moved: torch.Tensor) -> str:
 
 
 def moves(
-    document: Generation,
-    ids: list[int],
+    loaded: LoadedModel,
+    ids: Sequence[int],
     effect: MaskEffect,
     language: Language,
     mark: tuple[str, int] | None = None,
-) -> Any:
+) -> dict[str, Any]:
     """With the mask and without it, after each token."""
     sides = {"masks.without": effect.without_mask, "masks.with": effect.with_mask}
     return lines(
         np.arange(len(ids)),
         {t(key, language): side.cpu().numpy() for key, side in sides.items()},
-        ticks=[token_text(document.loaded.tokenizer, token_id) for token_id in ids],
+        ticks=[token_text(loaded.tokenizer, token_id) for token_id in ids],
         x_title=t("masks.token", language),
         y_title=t("masks.moved", language),
         mark=mark,
@@ -197,32 +208,95 @@ def moves(
     )
 
 
-def learn(ui: MasksPanel, values: Values) -> Iterator[Values]:
-    """Two tiny models learn, and their losses are drawn as they fall; it ends after SECONDS at the latest."""
-    language: Language = values[ui.frame.language]
-    began = drawn = time.monotonic()
-    for found in train_on_random_text(steps=STEPS):
-        now = time.monotonic()
-        if now - drawn >= TICK:
-            drawn = now
-            yield {ui.losses: losses(found, language), ui.learn.found: found}
-        if now - began > SECONDS:
-            break
-    yield {ui.losses: losses(found, language), ui.learn.found: found}
+def train(s: Snapshot) -> Iterator[RandomTextLosses]:
+    """The losses of two tiny models, until MAX_SECONDS at the latest."""
+    end = time.monotonic() + MAX_SECONDS
+    for losses_so_far in train_on_random_text(steps=STEPS):
+        yield losses_so_far
+        if time.monotonic() > end:
+            return
 
 
-def losses(found: RandomTextLosses, language: Language) -> str:
-    """Both losses over the updates, and the best honest one."""
-    sides = {"masks.without": found.without_mask, "masks.with": found.with_mask}
-    n = len(found.with_mask)
+def losses(s: Snapshot) -> dict[str, Any]:
+    """Both losses over the updates, and the lowest without looking ahead."""
+    trained = s.state(MasksState).run.found
+    if trained is None:
+        return chart_data(None, "")
+    sides = {"masks.without": trained.without_mask, "masks.with": trained.with_mask}
+    n = len(trained.with_mask)
     figure = lines(
         np.arange(1, n + 1),
-        {t(key, language): np.array(side) for key, side in sides.items()},
-        x_title=t("masks.update", language),
-        y_title=t("masks.loss", language),
-        level=(t("masks.floor", language), found.floor),
+        {t(key, s.language): np.array(side) for key, side in sides.items()},
+        x_title=t("masks.update", s.language),
+        y_title=t("masks.loss", s.language),
+        level=(t("masks.floor", s.language), trained.floor),
         height=280,
     )
-    kept, cheated = (f"{side[-1]:.2f}" for side in (found.with_mask, found.without_mask))
-    text = t("masks.learn.picture", language, steps=n, kept=kept, cheated=cheated, floor=f"{found.floor:.2f}")
-    return chart_value(figure, text)
+    kept, cheated = (f"{side[-1]:.2f}" for side in (trained.with_mask, trained.without_mask))
+    values = {"steps": n, "kept": kept, "cheated": cheated, "floor": f"{trained.floor:.2f}"}
+    return chart_data(figure, t("masks.learn.picture", s.language, **values))
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    state = s.state(MasksState)
+    return state.result, state.run.problem, s.text, s.generating, s.language
+
+
+VIEWS = (
+    View("masks-answer", inputs, answer),
+    View("masks-notice", inputs, notice),
+    View("masks-causal", inputs, causal),
+    View("masks-padding", inputs, padding),
+    View("masks-losses", lambda s: (s.state(MasksState).run, s.language), losses),
+)
+ANALYSIS = computed(MasksState, question, compute)
+CHECKS = {"n_padding": within(1, 32), "side": one_of(*get_args(Side))}
+
+
+def build_masks(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+    """Lay the panel out; it is about the beginning of the visitor's text."""
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        words.build(sentence, {"value": "masks.question"}, kind="question")
+        sentence(kind="lead", elem_id="masks-answer", view="masks-answer")
+        sentence(kind="notice", elem_id="masks-notice", view="masks-notice")
+        with gr.Row(elem_classes="gb-panel-controls"):
+            parts["position"] = _slider(words, "position", MAX_TOKENS - 1, "masks-position")
+        chart(elem_id="masks-causal", view="masks-causal")
+        words.build(sentence, {"value": "masks.padding.question"}, kind="question")
+        with gr.Row(elem_classes="gb-panel-controls"):
+            parts["n_padding"] = _slider(words, "padding", 32, "masks-padding-length")
+            parts["side"] = words.build(
+                gr.Radio, {"label": "masks.side", "choices": side_choices}, value="left", elem_id="masks-side"
+            )
+        chart(elem_id="masks-padding", view="masks-padding")
+        words.build(sentence, {"value": "masks.learn.question"}, kind="question")
+        words.build(sentence, {"value": "masks.learn.says"}, kind="caption")
+        buttons = run_buttons(words, "masks.learn", "masks")
+        chart(elem_id="masks-losses", view="masks-losses")
+    position = Control(parts["position"], _position_inputs, _position)
+    controls = add_panel(events, tab, is_open, VIEWS, [position, *buttons.controls(MasksState)], ANALYSIS)
+    wire_values(events, MasksState, CHECKS, parts, controls)
+    wire_selection(events, parts, controls)
+    wire_run(events, buttons, MasksState, train, controls)
+    return controls
+
+
+def _slider(words: Words, name: str, high: int, elem_id: str) -> gr.Slider:
+    texts: Any = {"label": f"masks.{name}", "info": f"masks.{name}.info"}
+    return words.build(gr.Slider, texts, minimum=1, maximum=high, step=1, value=8, elem_id=elem_id)
+
+
+def _position_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.text, s.selection.position
+
+
+def _position(s: Snapshot) -> dict[str, Any]:
+    """The slider of the replaced token."""
+    last = 1 if s.text is None else len(beginning(s.text)) - 1
+    return {"maximum": max(2, last), "value": replaced_position(s)}
+
+
+def side_choices(language: Language) -> list[tuple[str, str]]:
+    """(what the switch says, side)."""
+    return [(t(f"masks.side.{side}", language), side) for side in get_args(Side)]

@@ -1,172 +1,145 @@
-"""The panel on positions: rotations to look at, and two tiny models that read beyond their trained length."""
+"""The panel on positions: rotations, and two tiny models that read beyond their trained length."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import gradio as gr
 import numpy as np
 import torch
 
-from components.frame import Frame
-from components.i18n import Language, t
+from components.events import Events
+from components.i18n import t
 from components.labels import percent
-from components.legacy import Playground
 from components.localized import Words
-from components.panels.panel import Experiment, Panel, Values, build_experiment, make_panel, wire_experiment
+from components.panels.panel import (
+    IsOpen,
+    Run,
+    add_panel,
+    problem_sentence,
+    run_buttons,
+    wire_run,
+    wire_values,
+    within,
+)
 from components.panels.panel_figures import lines
 from components.panels.position_figures import Hands, circles
-from components.widgets.chart import chart, chart_value
+from components.render import Control, View
+from components.state.session import Snapshot
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.positions import Extrapolation, rotary_closeness, train_extrapolation
 from gpt.model import rotary_angles
 
 HEAD_SIZE = 16  # of the pictures
 PAIRS = (0, 2, 4, 6)
-FURTHEST = 64
-TRAINED, TESTED, STEPS = 32, 96, 240
-SECONDS = 30.0
-KINDS = ("learned", "rotary")
+MAX_POSITION = 64
+TRAINED_LENGTH, TESTED_LENGTH, STEPS = 32, 96, 240
+MAX_SECONDS = 30.0
+
+
+class Trained(NamedTuple):
+    """Two tiny models after as many updates."""
+
+    learned: Extrapolation
+    rotary: Extrapolation
 
 
 @dataclass(frozen=True)
-class PositionsPanel:
-    """The components of the panel."""
+class PositionsState:
+    """position: of the query; distance: of the key before it. run: the training of the two models."""
 
-    frame: Frame
-    position: gr.Slider
-    distance: gr.Slider
-    answer: gr.HTML
-    notice: gr.HTML
-    circles: gr.HTML
-    closeness: gr.HTML
-    train: Experiment
-    beyond: gr.HTML
+    position: int = 20
+    distance: int = 3
+    run: Run[Trained] = field(default_factory=Run)
+
+    @property
+    def busy(self) -> bool:
+        return self.run.running
 
 
-def build_positions(words: Words, frame: Frame, playground: Playground) -> Panel:
-    """Lay the panel out; the rotations are there at once, the two models learn when asked to."""
-    parts: dict[str, Any] = {"frame": frame}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "positions.question"}, kind="question")
-        parts["answer"] = sentence(kind="lead", elem_id="positions-answer")
-        parts["notice"] = sentence(kind="notice", elem_id="positions-notice")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["position"] = words.build(
-                gr.Slider,
-                {"label": "positions.position"},
-                minimum=0,
-                maximum=FURTHEST,
-                step=1,
-                value=20,
-                elem_id="positions-position",
-            )
-            parts["distance"] = words.build(
-                gr.Slider,
-                {"label": "positions.distance", "info": "positions.distance.info"},
-                minimum=0,
-                maximum=FURTHEST,
-                step=1,
-                value=3,
-                elem_id="positions-distance",
-            )
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                parts["circles"] = chart(elem_id="positions-circles")
-            with gr.Column(min_width=280):
-                parts["closeness"] = chart(elem_id="positions-closeness")
-        words.build(sentence, {"value": "positions.beyond.question"}, kind="question")
-        says = partial(t, "positions.beyond.says", trained=TRAINED, tested=TESTED, seconds=f"{SECONDS:g}")
-        words.build(sentence, {"value": says}, kind="caption")
-        parts["train"] = build_experiment(words, "positions.train", "positions")
-        parts["beyond"] = chart(elem_id="positions-beyond")
-    ui = PositionsPanel(**{field.name: parts[field.name] for field in fields(PositionsPanel)})
-    wire_experiment(frame, ui.train, partial(train, ui), [ui.beyond], ui.notice)
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[ui.position, ui.distance],
-        outputs=[ui.answer, ui.circles, ui.closeness, ui.beyond],
-        notice=ui.notice,
-        reads=[ui.train.found],
-    )
+@lru_cache(maxsize=1)
+def closeness() -> np.ndarray:
+    """(MAX_POSITION + 1,): the cosine of two equal vectors at each distance."""
+    return rotary_closeness(HEAD_SIZE, torch.arange(MAX_POSITION + 1)).numpy()
 
 
-def draw(ui: PositionsPanel, values: Values, entering: bool) -> Values:
-    """Both pictures of rotations; and what was trained, told again."""
-    language: Language = values[ui.frame.language]
-    position, distance = int(values[ui.position]), int(values[ui.distance])
-    closeness = rotary_closeness(HEAD_SIZE, torch.arange(FURTHEST + 1)).numpy()
+def answer(s: Snapshot) -> dict[str, Any]:
+    distance = s.state(PositionsState).distance
+    near = percent(closeness()[distance])
+    return {"text": t("positions.says", s.language, distance=distance, closeness=near)}
+
+
+def closeness_lines(s: Snapshot) -> dict[str, Any]:
+    """Closeness over the distance."""
+    distance, title = s.state(PositionsState).distance, t("positions.closeness", s.language)
     figure = lines(
-        np.arange(FURTHEST + 1),
-        {t("positions.closeness", language): closeness},
-        x_title=t("positions.apart", language),
-        y_title=t("positions.closeness", language),
+        np.arange(MAX_POSITION + 1),
+        {title: closeness()},
+        x_title=t("positions.apart", s.language),
+        y_title=title,
         mark=(f"{distance}", distance),
         height=260,
     )
-    found = values[ui.train.found]
-    return {
-        ui.answer: t("positions.says", language, distance=distance, closeness=percent(closeness[distance])),
-        ui.circles: turned(position, position - distance, language),
-        ui.closeness: chart_value(figure, t("positions.closeness.says", language)),
-        ui.beyond: beyond(*found, language) if found else "",
-    }
+    return chart_data(figure, t("positions.closeness.says", s.language))
 
 
-def turned(position: int, key: int, language: Language) -> str:
+def rotations(s: Snapshot) -> dict[str, Any]:
     """Some pairs of a head at the positions of a query and a key; the angles are the model's own."""
-    cos, sin = rotary_angles(torch.tensor([position, key, 1]), HEAD_SIZE)
+    state = s.state(PositionsState)
+    key = state.position - state.distance
+    cos, sin = rotary_angles(torch.tensor([state.position, key, 1]), HEAD_SIZE)
     pairs = torch.atan2(sin, cos)[:, list(PAIRS)].numpy()  # (3, pairs)
     hands = [
-        Hands(t("positions.pair", language, n=pair), float(pairs[0, i]), float(pairs[1, i]))
+        Hands(t("positions.pair", s.language, n=pair), float(pairs[0, i]), float(pairs[1, i]))
         for i, pair in enumerate(PAIRS)
     ]
-    figure = circles(hands, t("positions.query", language), t("positions.key", language))
     degrees = np.degrees(pairs[2])
-    text = t(
+    said = t(
         "positions.circles",
-        language,
+        s.language,
         size=HEAD_SIZE,
-        position=position,
+        position=state.position,
         key_position=key,
         last=PAIRS[-1],
         slower=f"{degrees[0] / degrees[-1]:,.0f} ×",
         angles=", ".join(f"{angle:.3g}°" for angle in degrees),
     )
-    return chart_value(figure, text)
+    return chart_data(circles(hands, t("positions.query", s.language), t("positions.key", s.language)), said)
 
 
-def train(ui: PositionsPanel, values: Values) -> Iterator[Values]:
-    """Both models learn, in turn, and read the longer texts again and again; it ends after SECONDS at the latest."""
-    language: Language = values[ui.frame.language]
-    began = time.monotonic()
-    runs = [train_extrapolation(kind, trained_length=TRAINED, tested_length=TESTED, steps=STEPS) for kind in KINDS]
+def train(s: Snapshot) -> Iterator[Trained]:
+    """Train both models in turn, until MAX_SECONDS at the latest; the longer texts are read again and again."""
+    end = time.monotonic() + MAX_SECONDS
+    lengths: Any = {"trained_length": TRAINED_LENGTH, "tested_length": TESTED_LENGTH, "steps": STEPS}
+    runs = train_extrapolation("learned", **lengths), train_extrapolation("rotary", **lengths)
     for learned, rotary in zip(*runs, strict=True):
-        found = (learned, rotary)
-        yield {ui.beyond: beyond(*found, language), ui.train.found: found}
-        if time.monotonic() - began > SECONDS:
-            break
+        yield Trained(learned, rotary)
+        if time.monotonic() > end:
+            return
 
 
-def beyond(learned: Extrapolation, rotary: Extrapolation, language: Language) -> str:
+def beyond(s: Snapshot) -> dict[str, Any]:
     """The loss at every position, within the trained length and beyond it."""
+    trained = s.state(PositionsState).run.found
+    if trained is None:
+        return chart_data(None, "")
+    learned, rotary = trained
     figure = lines(
         np.arange(1, len(learned.by_position) + 1),
-        {t(f"positions.{found.position}", language): np.array(found.by_position) for found in (learned, rotary)},
-        x_title=t("positions.place", language),
-        y_title=t("positions.loss", language),
-        level=(t("positions.floor", language), learned.floor),
-        mark=(t("positions.trained", language), learned.trained_length),
+        {t(f"positions.{each.position}", s.language): np.array(each.by_position) for each in trained},
+        x_title=t("positions.place", s.language),
+        y_title=t("positions.loss", s.language),
+        level=(t("positions.floor", s.language), learned.floor),
+        mark=(t("positions.trained", s.language), learned.trained_length),
     )
-    text = t(
+    said = t(
         "positions.beyond.picture",
-        language,
+        s.language,
         steps=learned.steps,
         trained=learned.trained_length,
         learned_in=f"{learned.inside:.2f}",
@@ -174,4 +147,57 @@ def beyond(learned: Extrapolation, rotary: Extrapolation, language: Language) ->
         learned_out=f"{learned.beyond:.2f}",
         rotary_out=f"{rotary.beyond:.2f}",
     )
-    return chart_value(figure, text)
+    return chart_data(figure, said)
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    state = s.state(PositionsState)
+    return state.position, state.distance, s.language
+
+
+def run_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(PositionsState).run, s.language
+
+
+VIEWS = (
+    View("positions-answer", inputs, answer),
+    View("positions-notice", run_inputs, lambda s: problem_sentence(s, s.state(PositionsState).run.problem)),
+    View("positions-circles", inputs, rotations),
+    View("positions-closeness", inputs, closeness_lines),
+    View("positions-beyond", run_inputs, beyond),
+)
+CHECKS = {"position": within(0, MAX_POSITION), "distance": within(0, MAX_POSITION)}
+
+
+def build_positions(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+    """Lay the panel out; the two models are trained when that is asked for."""
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        words.build(sentence, {"value": "positions.question"}, kind="question")
+        sentence(kind="lead", elem_id="positions-answer", view="positions-answer")
+        sentence(kind="notice", elem_id="positions-notice", view="positions-notice")
+        with gr.Row(elem_classes="gb-panel-controls"):
+            distance: Any = {"label": "positions.distance", "info": "positions.distance.info"}
+            parts = {
+                "position": _slider(words, "position", {"label": "positions.position"}),
+                "distance": _slider(words, "distance", distance),
+            }
+        with gr.Row(elem_classes="gb-columns"):
+            with gr.Column(min_width=280):
+                chart(elem_id="positions-circles", view="positions-circles")
+            with gr.Column(min_width=280):
+                chart(elem_id="positions-closeness", view="positions-closeness")
+        words.build(sentence, {"value": "positions.beyond.question"}, kind="question")
+        values = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
+        words.build(sentence, {"value": partial(t, "positions.beyond.says", **values)}, kind="caption")
+        buttons = run_buttons(words, "positions.train", "positions")
+        chart(elem_id="positions-beyond", view="positions-beyond")
+    controls = add_panel(events, tab, is_open, VIEWS, buttons.controls(PositionsState))
+    wire_values(events, PositionsState, CHECKS, parts, controls)
+    wire_run(events, buttons, PositionsState, train, controls)
+    return controls
+
+
+def _slider(words: Words, name: str, texts: dict[str, Any]) -> gr.Slider:
+    value = getattr(PositionsState, name)
+    ends = {"minimum": 0, "maximum": MAX_POSITION, "step": 1}
+    return words.build(gr.Slider, texts, value=value, elem_id=f"positions-{name}", **ends)

@@ -2,49 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import lru_cache, partial
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import gradio as gr
 import torch
 
-from components.errors import PageError
-from components.figures import charts as figures
-from components.frame import Frame
-from components.i18n import Language, t
+from components.events import Events
+from components.figures.charts import next_token_bars
+from components.i18n import t
 from components.labels import percent, quoted, token_text
-from components.legacy import Playground
 from components.localized import Words
-from components.panels.panel import Panel, Values, best_of_both, document_of, make_panel
-from components.widgets.chart import chart, chart_value
+from components.panels.panel import (
+    IsOpen,
+    Result,
+    add_panel,
+    best_of_both,
+    computed,
+    no_text,
+    problem_sentence,
+    text_of,
+    value_of,
+    waiting_sentence,
+)
+from components.render import Control, View
+from components.state.session import Snapshot, Text
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
-from components.widgets.table import table, table_value
+from components.widgets.table import table
 from gpt import GPT, Edits, GPTConfig
 from gpt.experiments.masks import total_variation
 from gpt.experiments.random_models import ModuleShape, module_shapes, skeleton
 
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128)  # the curriculum's
 TEXT = tuple(range(0, 1600, 100))
-SHOWN = 8  # tokens in the bars
+MAX_BARS = 8
 
 
-@dataclass(frozen=True)
-class SkeletonPanel:
-    """The components of the panel."""
+class Question(NamedTuple):
+    """The token after which both predict."""
 
-    frame: Frame
-    playground: Playground
-    answer: gr.HTML
-    notice: gr.HTML
-    bars: gr.HTML
-    shapes: gr.HTML
-    stages: gr.HTML
+    text: Text
+    position: int
 
 
-@dataclass(frozen=True)
-class Pair:
-    """The stages of a small model and of its skeleton, and how far exchanging the first token moves the last
+class Pair(NamedTuple):
+    """The stages of a small model and of its skeleton, and how far replacing the first token moves the last
     prediction of both, 0 to 1."""
 
     whole: list[ModuleShape]
@@ -53,76 +58,36 @@ class Pair:
     bare_moved: float
 
 
-def build_skeleton(words: Words, frame: Frame, playground: Playground) -> Panel:
-    """Lay the panel out: the running model with its blocks skipped, and a small model beside its skeleton."""
-    parts: dict[str, Any] = {"frame": frame, "playground": playground}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "skeleton.question"}, kind="question")
-        parts["answer"] = sentence(kind="lead", elem_id="skeleton-answer")
-        parts["notice"] = sentence(kind="notice", elem_id="skeleton-notice")
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                parts["bars"] = chart(elem_id="skeleton-bars")
-            with gr.Column(min_width=280):
-                words.build(sentence, {"value": "skeleton.shapes.question"}, kind="question")
-                parts["stages"] = table(elem_id="skeleton-stages")
-                parts["shapes"] = sentence(kind="caption", elem_id="skeleton-shapes")
-    ui = SkeletonPanel(**{field.name: parts[field.name] for field in fields(SkeletonPanel)})
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[],
-        outputs=[ui.answer, ui.bars, ui.shapes, ui.stages],
-        notice=ui.notice,
-    )
+class Predictions(NamedTuple):
+    """full, bare: logits (vocab_size,) of the running model, and of it with its blocks skipped. pair: the small
+    models."""
+
+    asked: Question
+    full: torch.Tensor
+    bare: torch.Tensor
+    pair: Pair
 
 
-def draw(ui: SkeletonPanel, values: Values, entering: bool) -> Values:
-    """The next token after the selected one, with and without blocks; the shapes of the small pair."""
-    language: Language = values[ui.frame.language]
-    document = document_of(values, ui.playground)
-    if document is None:
-        raise PageError("error.no_text")
-    position = values[ui.playground.session].selection.at(document)
-    tokenizer, ids = document.loaded.tokenizer, document.ids[: position + 1]
-    full, bare = with_and_without_blocks(document.loaded.model, ids)
-    shares = torch.stack((full, bare)).float().softmax(-1).cpu()  # (2, vocab_size)
-    shown = best_of_both(full, bare, SHOWN)
-    figure = figures.next_token_bars(
-        [token_text(tokenizer, token_id) for token_id in shown],
-        shares[0, shown].numpy(),
-        shares[1, shown].numpy(),
-        before_name=t("skeleton.full", language),
-        after_name=t("skeleton.bare", language),
-        chosen_name=t("bars.chosen", language),
-    )
-    token = quoted(tokenizer, ids[-1])
-    pair = small_pair()
-    return {
-        ui.answer: t(
-            "skeleton.says",
-            language,
-            token=token,
-            full=quoted(tokenizer, full.argmax().item()),
-            bare=quoted(tokenizer, bare.argmax().item()),
-            moved=percent(total_variation(full, bare).item()),
-        ),
-        ui.bars: chart_value(figure, t("skeleton.bars.says", language, token=token)),
-        ui.stages: table_value(both(pair, language)),
-        ui.shapes: t(
-            "skeleton.shapes.says",
-            language,
-            last=list(pair.whole[-1].shape),
-            n=len(TEXT),
-            bare=percent(pair.bare_moved),
-            full=percent(pair.whole_moved),
-        ),
-    }
+@dataclass(frozen=True)
+class SkeletonState:
+    """The predictions after the selected token."""
+
+    result: Result[Predictions] | None = None
+
+
+def question(s: Snapshot) -> Question | None:
+    text = text_of(s)
+    return None if text is None else Question(text, text.at(s.selection))
+
+
+def compute(asked: Question) -> Predictions:
+    ids = asked.text.ids[: asked.position + 1]
+    full, bare = with_and_without_blocks(asked.text.loaded.model, ids)
+    return Predictions(asked, full.cpu(), bare.cpu(), small_pair())
 
 
 @torch.inference_mode()
-def with_and_without_blocks(model: GPT, ids: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits after the last token, (vocab_size,) each: of the model, and of it with every branch of a block at zero."""
     idx = torch.tensor([ids], device=model.device)
     nothing = dict.fromkeys(range(model.config.n_layer), 0.0)
@@ -133,7 +98,7 @@ def with_and_without_blocks(model: GPT, ids: list[int]) -> tuple[torch.Tensor, t
 @lru_cache(maxsize=1)
 @torch.inference_mode()
 def small_pair() -> Pair:
-    """The small model and its skeleton, looked at once; the same for everybody."""
+    """The small model and its skeleton; the same for everybody."""
     whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)
@@ -141,14 +106,101 @@ def small_pair() -> Pair:
     return Pair(module_shapes(whole, TEXT), module_shapes(bare, TEXT), *changes)
 
 
-def both(pair: Pair, language: Language) -> list[list[str]]:
+def found(s: Snapshot) -> Predictions | None:
+    return value_of(s, s.state(SkeletonState).result)
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    both = found(s)
+    if both is None:
+        return {"text": "" if no_text(s) else waiting_sentence(s)}
+    text, position = both.asked
+    said = t(
+        "skeleton.says",
+        s.language,
+        token=quoted(text.tokenizer, text.ids[position]),
+        full=quoted(text.tokenizer, int(both.full.argmax())),
+        bare=quoted(text.tokenizer, int(both.bare.argmax())),
+        moved=percent(total_variation(both.full, both.bare).item()),
+    )
+    return {"text": said}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    result = s.state(SkeletonState).result
+    return problem_sentence(s, no_text(s), result and result.problem)
+
+
+def bars(s: Snapshot) -> dict[str, Any]:
+    """The next token, with and without blocks."""
+    both = found(s)
+    if both is None:
+        return chart_data(None, "")
+    text, position = both.asked
+    shares = torch.stack((both.full, both.bare)).float().softmax(-1)  # (2, vocab_size)
+    shown = best_of_both(both.full, both.bare, MAX_BARS)
+    figure = next_token_bars(
+        [token_text(text.tokenizer, token_id) for token_id in shown],
+        shares[0, shown].numpy(),
+        shares[1, shown].numpy(),
+        before_name=t("skeleton.full", s.language),
+        after_name=t("skeleton.bare", s.language),
+        chosen_name=t("bars.chosen", s.language),
+    )
+    return chart_data(figure, t("skeleton.bars.says", s.language, token=quoted(text.tokenizer, text.ids[position])))
+
+
+def stages(s: Snapshot) -> dict[str, Any]:
     """A row for each stage of the whole model, with the skeleton's shape where it has such a stage."""
-    bare = {stage.name: stage.shape for stage in pair.bare}
-    heads = [t(f"skeleton.{key}", language) for key in ("stage", "whole", "skeleton")]
-    rows = [[stage.name, str(list(stage.shape)), shape_text(bare.get(stage.name))] for stage in pair.whole]
-    return [heads, *rows]
+    both = found(s)
+    if both is None:
+        return {"rows": []}
+    bare = {stage.name: stage.shape for stage in both.pair.bare}
+    heads = [t(f"skeleton.{key}", s.language) for key in ("stage", "whole", "skeleton")]
+    rows = [[stage.name, shape_text(stage.shape), shape_text(bare.get(stage.name))] for stage in both.pair.whole]
+    return {"rows": [heads, *rows]}
 
 
 def shape_text(shape: tuple[int, ...] | None) -> str:
     """A shape as PyTorch writes it; a dash where there is none."""
     return "–" if shape is None else str(list(shape))
+
+
+def shapes(s: Snapshot) -> dict[str, Any]:
+    both = found(s)
+    if both is None:
+        return {"text": ""}
+    pair = both.pair
+    values = {"last": shape_text(pair.whole[-1].shape), "n": len(TEXT)}
+    moved = {"bare": percent(pair.bare_moved), "full": percent(pair.whole_moved)}
+    return {"text": t("skeleton.shapes.says", s.language, **values, **moved)}
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(SkeletonState), s.text, s.generating, s.language
+
+
+VIEWS = (
+    View("skeleton-answer", inputs, answer),
+    View("skeleton-notice", inputs, notice),
+    View("skeleton-bars", inputs, bars),
+    View("skeleton-stages", inputs, stages),
+    View("skeleton-shapes", inputs, shapes),
+)
+ANALYSIS = computed(SkeletonState, question, compute)
+
+
+def build_skeleton(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+    """Lay the panel out: the running model with its blocks skipped, and a small model beside its skeleton."""
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        words.build(sentence, {"value": "skeleton.question"}, kind="question")
+        sentence(kind="lead", elem_id="skeleton-answer", view="skeleton-answer")
+        sentence(kind="notice", elem_id="skeleton-notice", view="skeleton-notice")
+        with gr.Row(elem_classes="gb-columns"):
+            with gr.Column(min_width=280):
+                chart(elem_id="skeleton-bars", view="skeleton-bars")
+            with gr.Column(min_width=280):
+                words.build(sentence, {"value": "skeleton.shapes.question"}, kind="question")
+                table(elem_id="skeleton-stages", view="skeleton-stages")
+                sentence(kind="caption", elem_id="skeleton-shapes", view="skeleton-shapes")
+    return add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)

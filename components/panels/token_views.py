@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from components.i18n import Language, t
 from components.labels import visible
 from components.panels.token_figures import Cell, merge_ladder
-from components.widgets.chart import chart_value
+from components.widgets.chart import chart_data
 from gpt import Tokenizer
 from gpt.experiments.tokens import MergeStep, text_cost
 
-MOST_CHARACTERS = 8  # whose bytes are listed
+MAX_LISTED_CHARS = 8  # whose bytes are listed
 
 
 def says(steps: list[MergeStep], word: str, language: Language) -> str:
@@ -46,7 +47,7 @@ def encodable_text(data: bytes) -> str:
         return data.hex(" ").upper()
 
 
-def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> str:
+def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[str, Any]:
     """A word from its bytes to its tokens, a row for each merge; text: what is said of it."""
     rows: list[list[Cell]] = []
     for step, before in zip(steps, [None, *steps], strict=False):
@@ -58,7 +59,7 @@ def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> str:
                 for at, part in enumerate(step.parts)
             ]
         )
-    return chart_value(merge_ladder(rows), text)
+    return chart_data(merge_ladder(rows), text)
 
 
 def cost(own: Tokenizer, gpt2: Tokenizer | None, text: str, language: Language) -> str:
@@ -73,7 +74,7 @@ def cost(own: Tokenizer, gpt2: Tokenizer | None, text: str, language: Language) 
 
 def characters(text: str, language: Language) -> list[list[str]]:
     """The characters of a text that take more than a byte: each with its code point and its bytes."""
-    wide = list(dict.fromkeys(c for c in text if ord(c) > 127))[:MOST_CHARACTERS]
+    wide = list(dict.fromkeys(c for c in text if ord(c) > 127))[:MAX_LISTED_CHARS]
     if not wide:
         return []
     heads = [t(f"bpe.{key}", language) for key in ("character", "code_point", "utf8")]

@@ -2,167 +2,220 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import gradio as gr
 import numpy as np
 
-from components import legacy
-from components import text_views as views
 from components.errors import PageError
-from components.frame import Frame
-from components.i18n import Language, t
-from components.legacy import Playground
+from components.events import Events
+from components.i18n import t
 from components.localized import Words
 from components.panels import token_views
-from components.panels.panel import Panel, Values, make_panel
+from components.panels.panel import IsOpen, Result, add_panel, computed, problem_sentence, waiting_sentence
 from components.panels.panel_figures import pair_bars
-from components.widgets.chart import chart, chart_value
+from components.render import Control, Lines, View
+from components.state.session import Session, Snapshot
+from components.text_views import prompt_lines, strip_words
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
-from components.widgets.table import table, table_value
+from components.widgets.table import table
 from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model
 from gpt.experiments.tokens import cached_gpt2_tokenizer, language_costs, merge_steps, split_words
 
-WORD = "grandmother"
-TEXT = "Hello, I am 小狗 🐶"
-MAX_BYTES = 24  # of a word: one row each
-MAX_CHARACTERS = 200  # of the text
-SIDES = ("own", "gpt2")
+MAX_WORD_BYTES = 24  # one row each
+MAX_TEXT_CHARS = 200
 GPT2_SIZE = 50257
+Side = Literal["own", "gpt2"]
+
+
+class Question(NamedTuple):
+    """Whose vocabularies. current: that of the visitor's model where it is GPT-2's."""
+
+    current: Tokenizer | None
+
+
+class Vocabularies(NamedTuple):
+    """The bundled one, and GPT-2's; None where there is no copy of that on this computer."""
+
+    own: Tokenizer
+    gpt2: Tokenizer | None
 
 
 @dataclass(frozen=True)
-class TokenizerPanel:
-    """The components of the panel. Those of GPT-2's side are hidden where there is no copy of its vocabulary."""
+class TokenizerState:
+    """word: the last one that could be split; problem: with what was typed since. text: whose cost is shown."""
 
-    frame: Frame
-    playground: Playground
-    word: gr.Textbox
-    answer: gr.HTML
-    notice: gr.HTML
-    missing: gr.HTML
-    name_own: gr.HTML
-    name_gpt2: gr.HTML
-    ladder_own: gr.HTML
-    ladder_gpt2: gr.HTML
-    text: gr.Textbox
-    cost: gr.HTML
-    strip_own: gr.HTML
-    strip_gpt2: gr.HTML
-    bytes: gr.HTML
-    languages: gr.HTML
+    word: str = "grandmother"
+    text: str = "Hello, I am 小狗 🐶"
+    problem: ValueError | None = None
+    result: Result[Vocabularies] | None = None
 
 
-def build_tokenizer(words: Words, frame: Frame, playground: Playground) -> Panel:
-    """Lay the panel out: a word merge by merge, a text with its bytes, and one sentence in many languages."""
-    parts: dict[str, Any] = {"frame": frame, "playground": playground}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "bpe.question"}, kind="question")
-        parts["answer"] = sentence(kind="lead", elem_id="bpe-answer")
-        parts["notice"] = sentence(kind="notice", elem_id="bpe-notice")
-        parts["word"] = words.build(
-            gr.Textbox, {"label": "bpe.word", "info": "bpe.word.info"}, value=WORD, max_length=80, elem_id="bpe-word"
-        )
-        parts["missing"] = sentence(kind="caption", elem_id="bpe-missing")
-        with gr.Row(elem_classes="gb-columns"):
-            for side in SIDES:
-                with gr.Column(min_width=280):
-                    parts[f"name_{side}"] = sentence(kind="question", elem_id=f"bpe-name-{side}")
-                    parts[f"ladder_{side}"] = chart(elem_id=f"bpe-ladder-{side}")
-        words.build(sentence, {"value": "bpe.text.question"}, kind="question")
-        parts["text"] = words.build(
-            gr.Textbox, {"label": "bpe.text"}, value=TEXT, max_length=MAX_CHARACTERS, elem_id="bpe-text"
-        )
-        parts["cost"] = sentence(kind="lead", elem_id="bpe-cost")
-        with gr.Row(elem_classes="gb-columns"):
-            for side in SIDES:
-                with gr.Column(min_width=280):
-                    parts[f"strip_{side}"] = tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False)
-        parts["bytes"] = table(elem_id="bpe-bytes")
-        words.build(sentence, {"value": "bpe.language.question"}, kind="question")
-        parts["languages"] = chart(elem_id="bpe-languages")
-    ui = TokenizerPanel(**{field.name: parts[field.name] for field in fields(TokenizerPanel)})
-    sides = [getattr(ui, f"{part}_{side}") for part in ("name", "ladder", "strip") for side in SIDES]
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[ui.word, ui.text],
-        outputs=[ui.answer, ui.missing, ui.cost, ui.bytes, ui.languages, *sides],
-        notice=ui.notice,
-    )
-
-
-def vocabularies(values: Values, playground: Playground) -> dict[str, Tokenizer | None]:
-    """The bundled one, and GPT-2's: that of the visitor's model if it is one, else a copy on this computer, or None."""
-    document = values[playground.session].document
-    current = None if document is None else document.loaded.tokenizer
+def question(s: Snapshot) -> Question:
+    current = None if s.text is None else s.text.tokenizer
     is_gpt2 = isinstance(current, Tokenizer) and current.n_vocab == GPT2_SIZE
-    return {"own": get_model(DEFAULT_MODEL).tokenizer, "gpt2": current if is_gpt2 else cached_gpt2_tokenizer()}
+    return Question(current if is_gpt2 else None)
 
 
-def draw(ui: TokenizerPanel, values: Values, entering: bool) -> Values:
-    """Everything again, after every letter."""
-    language: Language = values[ui.frame.language]
-    known = vocabularies(values, ui.playground)
-    word, text = checked_word(values[ui.word], known["own"]), (values[ui.text] or "")[:MAX_CHARACTERS]
-    names = {"own": t("bpe.own", language, n=f"{known['own'].n_vocab:,}"), "gpt2": t("bpe.gpt2", language)}
-    update: Values = {
-        ui.answer: token_views.says(merge_steps(known["own"], word), word, language),
-        ui.missing: "" if known["gpt2"] else t("bpe.gpt2.none", language),
-        ui.cost: token_views.cost(known["own"], known["gpt2"], text, language),
-        ui.bytes: table_value(token_views.characters(text, language)),
-        ui.languages: languages(known, names, language),
-    }
-    for side in SIDES:
-        tokenizer = known[side]
-        ladder, strip, name = (getattr(ui, f"{part}_{side}") for part in ("ladder", "strip", "name"))
-        if tokenizer is None:
-            update |= {ladder: "", strip: strip_update("", language), name: ""}
-            continue
-        steps = merge_steps(tokenizer, word)
-        told = t("bpe.picture", language) if side == "own" else token_views.says(steps, word, language)
-        update |= {
-            name: names[side],
-            strip: strip_update(legacy.prompt_strip(tokenizer, tokenizer.encode(text)), language),
-            ladder: token_views.ladder(steps, told, language),
-        }
-    return update
+def vocabularies(asked: Question) -> Vocabularies:
+    """Both; either may have to be loaded."""
+    return Vocabularies(get_model(DEFAULT_MODEL).tokenizer, asked.current or cached_gpt2_tokenizer())
 
 
-def strip_update(value: str, language: Language) -> Any:
-    """A strip with every property: of one that no page has drawn yet, the browser keeps only those of an update."""
-    fixed = {"labels": views.strip_words(language), "marks": False, "selected": "-1", "shade": ""}
-    return gr.update(value=value, ids=True, selectable=False, **fixed)
+def type_word(session: Session, typed: object) -> None:
+    """Another word; what is none is said, and the last one stays."""
+    try:
+        word = checked_word(typed, get_model(DEFAULT_MODEL).tokenizer)
+    except ValueError as problem:
+        session.change(TokenizerState, problem=problem)
+    else:
+        session.change(TokenizerState, word=word, problem=None)
 
 
-def checked_word(value: object, tokenizer: Tokenizer) -> str:
+def type_text(session: Session, typed: object) -> None:
+    """Another text, cut off where it is too long."""
+    session.change(TokenizerState, text=typed[:MAX_TEXT_CHARS] if isinstance(typed, str) else "")
+
+
+def checked_word(typed: object, tokenizer: Tokenizer) -> str:
     """The word as typed. Raises ValueError with a sentence for none, for several, and for a long one."""
-    word = value if isinstance(value, str) else ""
+    word = typed if isinstance(typed, str) else ""
     if not word:
         raise PageError("bpe.error.none")
-    if (n := len(word.encode("utf-8", "replace"))) > MAX_BYTES:
-        raise PageError("bpe.error.long", word=token_views.shown(word), n=n, limit=MAX_BYTES)
+    if (n := len(word.encode("utf-8", "replace"))) > MAX_WORD_BYTES:
+        raise PageError("bpe.error.long", word=token_views.shown(word), n=n, limit=MAX_WORD_BYTES)
     if (n := len(split_words(tokenizer, word))) > 1:
         raise PageError("bpe.error.several", word=token_views.shown(word), n=n)
     return word
 
 
-def languages(known: dict[str, Tokenizer | None], names: dict[str, str], language: Language) -> str:
+def found(s: Snapshot) -> Vocabularies | None:
+    result = s.state(TokenizerState).result
+    return None if result is None else result.value
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    both, word = found(s), s.state(TokenizerState).word
+    if both is None:
+        return {"text": waiting_sentence(s)}
+    return {"text": token_views.says(merge_steps(both.own, word), word, s.language)}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    state = s.state(TokenizerState)
+    return problem_sentence(s, state.problem, state.result and state.result.problem)
+
+
+def missing(s: Snapshot) -> dict[str, Any]:
+    both = found(s)
+    return {"text": "" if both is None or both.gpt2 else t("bpe.gpt2.none", s.language)}
+
+
+def name(side: Side, s: Snapshot) -> dict[str, Any]:
+    """The title of one side; none where it has no vocabulary."""
+    both = found(s)
+    return {"text": "" if both is None or getattr(both, side) is None else side_name(both, side, s)}
+
+
+def side_name(both: Vocabularies, side: Side, s: Snapshot) -> str:
+    return t("bpe.gpt2", s.language) if side == "gpt2" else t("bpe.own", s.language, n=f"{both.own.n_vocab:,}")
+
+
+def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
+    """The word from its bytes to its tokens."""
+    both, word = found(s), s.state(TokenizerState).word
+    tokenizer = None if both is None else getattr(both, side)
+    if tokenizer is None:
+        return chart_data(None, "")
+    steps = merge_steps(tokenizer, word)
+    said = t("bpe.picture", s.language) if side == "own" else token_views.says(steps, word, s.language)
+    return token_views.ladder(steps, said, s.language)
+
+
+def strip(side: Side, s: Snapshot) -> dict[str, Any]:
+    """The tokens of the text."""
+    both = found(s)
+    tokenizer = None if both is None else getattr(both, side)
+    lines = Lines() if tokenizer is None else prompt_lines(tokenizer, tokenizer.encode(s.state(TokenizerState).text))
+    return {"lines": lines, "doc": "prompt", "labels": strip_words(s.language)}
+
+
+def cost(s: Snapshot) -> dict[str, Any]:
+    both = found(s)
+    return {"text": "" if both is None else token_views.cost(*both, s.state(TokenizerState).text, s.language)}
+
+
+def languages(s: Snapshot) -> dict[str, Any]:
     """Tokens per character of one sentence in each language."""
-    costs = {side: language_costs(tokenizer) for side, tokenizer in known.items() if tokenizer is not None}
-    own = costs["own"]
+    both = found(s)
+    if both is None:
+        return chart_data(None, "")
+    costs = {
+        side_name(both, side, s): language_costs(tokenizer)
+        for side in get_args(Side)
+        if (tokenizer := getattr(both, side)) is not None
+    }
+    own = next(iter(costs.values()))
     figure = pair_bars(
-        [t(f"bpe.language.{key}", language) for key in own],
-        {
-            names[side]: np.array([cost.tokens_per_character for cost in found.values()])
-            for side, found in costs.items()
-        },
-        value_title=t("bpe.per_character", language),
+        [t(f"bpe.language.{key}", s.language) for key in own],
+        {title: np.array([each.tokens_per_character for each in side.values()]) for title, side in costs.items()},
+        value_title=t("bpe.per_character", s.language),
         tip=".3f",
     )
     rates = {key: f"{own[key].tokens_per_character:.2f}" for key in ("en", "zh")}
-    return chart_value(figure, t("bpe.language.says", language, **rates))
+    return chart_data(figure, t("bpe.language.says", s.language, **rates))
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(TokenizerState), s.generating, s.language
+
+
+VIEWS = (
+    View("bpe-answer", inputs, answer),
+    View("bpe-notice", inputs, notice),
+    View("bpe-missing", inputs, missing),
+    View("bpe-cost", inputs, cost),
+    View("bpe-bytes", inputs, lambda s: {"rows": token_views.characters(s.state(TokenizerState).text, s.language)}),
+    View("bpe-languages", lambda s: (found(s), s.language), languages),
+    *(View(f"bpe-name-{side}", inputs, partial(name, side)) for side in get_args(Side)),
+    *(View(f"bpe-ladder-{side}", inputs, partial(ladder, side)) for side in get_args(Side)),
+    *(View(f"bpe-strip-{side}", inputs, partial(strip, side)) for side in get_args(Side)),
+)
+ANALYSIS = computed(TokenizerState, question, vocabularies)
+
+
+def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+    """Lay the panel out: a word merge by merge, a text with its bytes, and one sentence in many languages."""
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        words.build(sentence, {"value": "bpe.question"}, kind="question")
+        sentence(kind="lead", elem_id="bpe-answer", view="bpe-answer")
+        sentence(kind="notice", elem_id="bpe-notice", view="bpe-notice")
+        texts: Any = {"label": "bpe.word", "info": "bpe.word.info"}
+        word = words.build(gr.Textbox, texts, value=TokenizerState.word, max_length=80, elem_id="bpe-word")
+        sentence(kind="caption", elem_id="bpe-missing", view="bpe-missing")
+        with gr.Row(elem_classes="gb-columns"):
+            for side in get_args(Side):
+                with gr.Column(min_width=280):
+                    sentence(kind="question", elem_id=f"bpe-name-{side}", view=f"bpe-name-{side}")
+                    chart(elem_id=f"bpe-ladder-{side}", view=f"bpe-ladder-{side}")
+        words.build(sentence, {"value": "bpe.text.question"}, kind="question")
+        text = words.build(
+            gr.Textbox, {"label": "bpe.text"}, value=TokenizerState.text, max_length=MAX_TEXT_CHARS, elem_id="bpe-text"
+        )
+        sentence(kind="lead", elem_id="bpe-cost", view="bpe-cost")
+        with gr.Row(elem_classes="gb-columns"):
+            for side in get_args(Side):
+                with gr.Column(min_width=280):
+                    tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}")
+        table(elem_id="bpe-bytes", view="bpe-bytes")
+        words.build(sentence, {"value": "bpe.language.question"}, kind="question")
+        chart(elem_id="bpe-languages", view="bpe-languages")
+    controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
+    # Text that is pasted raises no `input`.
+    events.on(word.change, type_word, [word], trigger_mode="always_last")
+    events.on(text.change, type_text, [text], trigger_mode="always_last")
+    return controls

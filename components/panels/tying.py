@@ -1,138 +1,203 @@
-"""The panel on weight tying: a switch and the counts, what sharing changes, and which rows lie together."""
+"""The panel on weight tying: a switch and the counts, what tying changes, and the nearest rows of the embedding."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import gradio as gr
 
-from components.frame import Frame
+from components.events import Events
 from components.i18n import Language, t
 from components.labels import decimal, percent, quoted, token_text, visible
-from components.legacy import Playground
 from components.localized import Words
-from components.panels.panel import Panel, Values, document_of, make_panel
-from components.tabs.shapes import views as shape_views
+from components.panels.panel import (
+    IsOpen,
+    Result,
+    add_panel,
+    computed,
+    one_of,
+    problem_sentence,
+    text_of,
+    wire_values,
+)
+from components.panels.parameter_bars import parameter_bars
+from components.render import Control, View
+from components.state.session import Snapshot
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
-from components.widgets.table import table, table_value
-from gpt import PRESETS, Generation, GPTConfig, get_model
+from components.widgets.table import table
+from gpt import PRESETS, GPTConfig, LoadedModel
 from gpt.analysis.embeddings import nearest_tokens
 from gpt.experiments.shapes import UNTIED_124M
-from gpt.experiments.tying import embedding_effects, tied_and_untied
+from gpt.experiments.tying import EmbeddingEffects, embedding_effects, tied_and_untied
 
 PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
 SHAPES = {UNTIED: UNTIED_124M, **{name: PRESETS[name] for name in NAMED}}
 SMALL = GPTConfig(vocab_size=512, block_size=32, n_layer=2, n_head=4, n_embd=64)
 TEXT = list(range(0, 264, 8))  # of the small model's one update: 32 tokens that are read, each with the next
-NEIGHBOURS = 8
+N_NEIGHBOURS = 8
+
+
+class Question(NamedTuple):
+    """Whether the small model is tied, and the token whose neighbours are looked for; None without a text."""
+
+    tied: bool
+    loaded: LoadedModel | None
+    token_id: int | None
+
+
+class Tying(NamedTuple):
+    """effects: of the small model. neighbours: token and cosine of the rows nearest to that of the token."""
+
+    asked: Question
+    effects: EmbeddingEffects
+    neighbours: list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
-class TyingPanel:
-    """The components of the panel."""
+class TyingState:
+    """shape: at first the curriculum's, whose head is its own."""
 
-    frame: Frame
-    playground: Playground
-    shape: gr.Dropdown
-    tied: gr.Checkbox
-    answer: gr.HTML
-    notice: gr.HTML
-    parts: gr.HTML
-    taught: gr.HTML
-    near: gr.HTML
-    neighbours: gr.HTML
+    shape: str = UNTIED
+    tied: bool = True
+    result: Result[Tying] | None = None
 
 
-def build_tying(words: Words, frame: Frame, playground: Playground) -> Panel:
-    """Lay the panel out; it opens with the curriculum's configuration, whose head is its own."""
-    made: dict[str, Any] = {"frame": frame, "playground": playground}
+def question(s: Snapshot) -> Question:
+    text, tied = text_of(s), s.state(TyingState).tied
+    return Question(tied, None, None) if text is None else Question(tied, text.loaded, text.ids[text.at(s.selection)])
+
+
+def compute(asked: Question) -> Tying:
+    effects = embedding_effects(replace(SMALL, tie_weights=asked.tied), TEXT)
+    if asked.loaded is None or asked.token_id is None:
+        return Tying(asked, effects, [])
+    near = nearest_tokens(asked.loaded.model, asked.token_id, N_NEIGHBOURS)
+    return Tying(asked, effects, list(zip(near.token.tolist(), near.cosine.tolist(), strict=True)))
+
+
+def found(s: Snapshot) -> Tying | None:
+    result = s.state(TyingState).result
+    return None if result is None else result.value
+
+
+def config_of(s: Snapshot) -> GPTConfig:
+    """The shape that is counted."""
+    state = s.state(TyingState)
+    config = SHAPES.get(state.shape) or (UNTIED_124M if s.loaded is None else s.loaded.model.config)
+    return replace(config, tie_weights=state.tied)
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    """The counts, both ways; that of the switch first."""
+    config = config_of(s)
+    counts = tied_and_untied(config)
+    sides = [(t(f"tying.state.{state}", s.language), f"{getattr(counts, state):,}") for state in ("tied", "untied")]
+    (state, now), (other_state, other) = sides if config.tie_weights else sides[::-1]
+    said = t(
+        "tying.says",
+        s.language,
+        now=now,
+        state=state,
+        other=other,
+        other_state=other_state,
+        saved=f"{counts.saved:,}",
+        vocabulary=f"{config.vocab_size:,}",
+        width=f"{config.n_embd:,}",
+        share=percent(counts.saved / counts.untied),
+    )
+    return {"text": said}
+
+
+def taught(s: Snapshot) -> dict[str, Any]:
+    """What tying changes in the small model."""
+    tying = found(s)
+    if tying is None:
+        return {"text": t("panel.busy", s.language)}
+    said = t(
+        "tying.taught",
+        s.language,
+        state=t(f"tying.state.{'tied' if tying.asked.tied else 'untied'}", s.language),
+        own=percent(tying.effects.own_token_best),
+        rows=percent(tying.effects.rows_with_gradient),
+        tokens=len(TEXT) - 1,
+    )
+    return {"text": said}
+
+
+def near(s: Snapshot) -> dict[str, Any]:
+    tying = found(s)
+    if tying is None or tying.asked.loaded is None or tying.asked.token_id is None:
+        return {"text": ""}
+    token = quoted(tying.asked.loaded.tokenizer, tying.asked.token_id)
+    return {"text": t("tying.near", s.language, token=token)}
+
+
+def neighbours(s: Snapshot) -> dict[str, Any]:
+    """The nearest rows as a table."""
+    tying = found(s)
+    if tying is None or tying.asked.loaded is None:
+        return {"rows": []}
+    tokenizer = tying.asked.loaded.tokenizer
+    head = [t(f"tying.near.{key}", s.language) for key in ("token", "similarity")]
+    rows = [[visible(token_text(tokenizer, token_id)), decimal(cosine, 3)] for token_id, cosine in tying.neighbours]
+    return {"rows": [head, *rows]}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    result = s.state(TyingState).result
+    return problem_sentence(s, result and result.problem)
+
+
+def shape_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return config_of(s), s.language
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(TyingState).result, s.language
+
+
+VIEWS = (
+    View("tying-answer", shape_inputs, answer),
+    View("tying-parts", shape_inputs, lambda s: parameter_bars(config_of(s), False, s.language)),
+    View("tying-notice", inputs, notice),
+    View("tying-taught", inputs, taught),
+    View("tying-near", inputs, near),
+    View("tying-neighbours", inputs, neighbours),
+)
+ANALYSIS = computed(TyingState, question, compute)
+CHECKS = {"shape": one_of(PICKED, *SHAPES), "tied": one_of(True, False)}
+
+
+def build_tying(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+    """Lay the panel out."""
+    parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.build(sentence, {"value": "tying.question"}, kind="question")
-        made["answer"] = sentence(kind="lead", elem_id="tying-answer")
-        made["notice"] = sentence(kind="notice", elem_id="tying-notice")
+        sentence(kind="lead", elem_id="tying-answer", view="tying-answer")
+        sentence(kind="notice", elem_id="tying-notice", view="tying-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
-            made["shape"] = words.build(
+            parts["shape"] = words.build(
                 gr.Dropdown, {"label": "tying.shape", "choices": shape_choices}, value=UNTIED, elem_id="tying-shape"
             )
-            made["tied"] = words.build(gr.Checkbox, {"label": "tying.tied"}, value=True, elem_id="tying-tied")
-        made["parts"] = chart(elem_id="tying-parts")
+            parts["tied"] = words.build(gr.Checkbox, {"label": "tying.tied"}, value=True, elem_id="tying-tied")
+        chart(elem_id="tying-parts", view="tying-parts")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 words.build(sentence, {"value": "tying.taught.question"}, kind="question")
-                made["taught"] = sentence(kind="lead", elem_id="tying-taught")
+                sentence(kind="lead", elem_id="tying-taught", view="tying-taught")
             with gr.Column(min_width=280):
                 words.build(sentence, {"value": "tying.near.question"}, kind="question")
-                made["near"] = sentence(kind="caption", elem_id="tying-near")
-                made["neighbours"] = table(elem_id="tying-neighbours")
-    ui = TyingPanel(**{field.name: made[field.name] for field in fields(TyingPanel)})
-    return make_panel(
-        frame,
-        playground,
-        partial(draw, ui),
-        controls=[ui.shape, ui.tied],
-        outputs=[ui.answer, ui.parts, ui.taught, ui.near, ui.neighbours],
-        notice=ui.notice,
-    )
+                sentence(kind="caption", elem_id="tying-near", view="tying-near")
+                table(elem_id="tying-neighbours", view="tying-neighbours")
+    controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
+    wire_values(events, TyingState, CHECKS, parts, controls)
+    return controls
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:
     """(what the picker says, name of the shape)."""
     own = [(t(f"tying.shape.{name}", language), name) for name in (UNTIED, PICKED)]
     return [*own, *((title, name) for name, title in NAMED.items())]
-
-
-def draw(ui: TyingPanel, values: Values, entering: bool) -> Values:
-    """The counts, both ways; the small model; the neighbours of the selected token."""
-    language: Language = values[ui.frame.language]
-    tied = bool(values[ui.tied])
-    name = values[ui.shape]
-    config = SHAPES[name] if name in SHAPES else get_model(values[ui.frame.model]).model.config
-    config = replace(config, tie_weights=tied)
-    counts = tied_and_untied(config)
-    states = [t(f"tying.state.{state}", language) for state in ("tied", "untied")]
-    numbers = [f"{counts.tied:,}", f"{counts.untied:,}"]
-    if not tied:
-        states, numbers = states[::-1], numbers[::-1]
-    effects = embedding_effects(replace(SMALL, tie_weights=tied), TEXT)
-    document = document_of(values, ui.playground)
-    near, neighbours = ("", "") if document is None else nearest(document, values, ui, language)
-    return {
-        ui.answer: t(
-            "tying.says",
-            language,
-            now=numbers[0],
-            state=states[0],
-            other=numbers[1],
-            other_state=states[1],
-            saved=f"{counts.saved:,}",
-            vocabulary=f"{config.vocab_size:,}",
-            width=f"{config.n_embd:,}",
-            share=percent(counts.saved / counts.untied),
-        ),
-        ui.parts: shape_views.parts(config, False, language),
-        ui.taught: t(
-            "tying.taught",
-            language,
-            state=states[0],
-            own=percent(effects.own_token_best),
-            rows=percent(effects.rows_with_gradient),
-            tokens=len(TEXT) - 1,
-        ),
-        ui.near: near,
-        ui.neighbours: neighbours,
-    }
-
-
-def nearest(document: Generation, values: Values, ui: TyingPanel, language: Language) -> tuple[str, str]:
-    """The rows nearest to that of the selected token: a sentence and a table."""
-    position = values[ui.playground.session].selection.at(document)
-    tokenizer, token_id = document.loaded.tokenizer, document.ids[position]
-    lines = [[t(f"tying.near.{key}", language) for key in ("token", "similarity")]]
-    found = nearest_tokens(document.loaded.model, token_id, NEIGHBOURS)
-    for near, cosine in zip(found.token.tolist(), found.cosine.tolist(), strict=True):
-        lines.append([visible(token_text(tokenizer, near)), decimal(cosine, 3)])
-    return t("tying.near", language, token=quoted(tokenizer, token_id)), table_value(lines)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from components.figures.palette import DARK_PARTNERS
+from components.figures.part_bars import part_bars
 from components.tabs.shapes import views as shape_views
-from components.tabs.shapes.figures import part_bars
 from components.tabs.shapes.settings import RANGES, shape_of, values_of
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M

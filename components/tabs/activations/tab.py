@@ -14,10 +14,10 @@ from components.figures import charts as figures
 from components.frame import Frame
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
-from components.legacy import Playground
+from components.legacy import Playground, Values, document_of, make_panel
 from components.localized import Words
 from components.panels import curve_figures
-from components.panels.panel import Values, best_of_both, document_of, make_panel
+from components.panels.panel import best_of_both
 from components.panels.panel_figures import lines
 from components.widgets.chart import chart, chart_value
 from components.widgets.sentence import sentence

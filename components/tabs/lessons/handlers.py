@@ -10,6 +10,8 @@ import gradio as gr
 from components.errors import localize_error
 from components.i18n import Language, t
 from components.state.example import first_prompt
+from components.state.session import Session
+from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.picture import MOST_TOKENS, Drawn, Knob, Picture, Scene
 from components.tabs.lessons.pictures import PICTURES
@@ -24,6 +26,13 @@ Values = dict[Any, Any]
 NOTHING_OPEN = -1
 
 
+def open_lesson(session: Session, sent: Values) -> None:
+    """Open the panels of a lesson."""
+    index = sent.get("lesson")
+    if type(index) is int and 0 <= index < len(LESSONS):
+        session.change(LessonsState, lesson=LESSONS[index].key)
+
+
 def turn(ui: Lessons, values: Values, sent: Values) -> Values:
     """Open a lesson: its words, its controls, and the card of its picture."""
     index, language = sent.get("lesson"), values[ui.frame.language]
@@ -34,8 +43,8 @@ def turn(ui: Lessons, values: Values, sent: Values) -> Values:
     values[ui.kept].clear()
     update: Values = {ui.index: index, **_words(ui, index, language), **_values(ui, Drawn(), language), ui.notice: ""}
     update[ui.card] = gr.update(visible=picture is not None)
-    for key, panels in ui.panels.items():
-        update[panels.column] = gr.update(visible=key == LESSONS[index].key)
+    for key, column in ui.panels.items():
+        update[column] = gr.update(visible=key == LESSONS[index].key)
     if picture is not None:
         text = first_prompt(ui.frame.example.loaded, picture.text, most=MOST_TOKENS) if picture.text else ""
         update[ui.text] = gr.update(value=text, visible=picture.text is not None)
@@ -106,17 +115,6 @@ def scene_of(ui: Lessons, picture: Picture, values: Values) -> Scene:
         picture.b.clamped(kept.get("b"), config) if picture.b else 0,
         choice if choice in picture.choices else (picture.choices or ("",))[0],
     )
-
-
-def fill(ui: Lessons, values: Values) -> Values:
-    """The panels of the lesson that is open, if it has any."""
-    index = values[ui.index]
-    if index == NOTHING_OPEN or LESSONS[index].key not in ui.panels:
-        return gr.skip()
-    update: Values = {}
-    for panel in ui.panels[LESSONS[index].key].each:
-        update |= panel.show(values)
-    return update
 
 
 def retell(ui: Lessons, values: Values) -> Values:

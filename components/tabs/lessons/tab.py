@@ -14,6 +14,7 @@ from typing import Any
 
 import gradio as gr
 
+from components.events import Events
 from components.frame import Frame
 from components.legacy import LOOKING, RUNNING, Playground
 from components.localized import Words
@@ -22,13 +23,15 @@ from components.panels.initialisation import build_initialisation
 from components.panels.kernels import build_kernels
 from components.panels.layer_norm import build_layer_norm
 from components.panels.masks import build_masks
-from components.panels.panel import Panel
+from components.panels.panel import IsOpen
 from components.panels.positions import build_positions
 from components.panels.shortcuts import build_shortcuts
 from components.panels.skeleton import build_skeleton
 from components.panels.tokenizer import build_tokenizer
 from components.panels.tying import build_tying
+from components.render import Control
 from components.tabs.lessons import handlers
+from components.tabs.lessons.components import is_lesson_open
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.picture import MOST_CHARACTERS
 from components.tabs.lessons.places import Rooms
@@ -42,7 +45,7 @@ from components.widgets.tokens import tokens
 
 Values = dict[Any, Any]
 # The panels of the lab that a lesson shows, below its small picture where it has one.
-PANELS: dict[str, tuple[Callable[[Words, Frame, Playground], Panel], ...]] = {
+PANELS: dict[str, tuple[Callable[[Words, Events, str, IsOpen], list[Control]], ...]] = {
     "tokenizer": (build_tokenizer,),
     "skeleton": (build_skeleton,),
     "layer_norm": (build_layer_norm,),
@@ -52,14 +55,6 @@ PANELS: dict[str, tuple[Callable[[Words, Frame, Playground], Panel], ...]] = {
     "small": (build_masks,),
     "next": (build_kernels, build_positions),
 }
-
-
-@dataclass(frozen=True)
-class Panels:
-    """The panels of one lesson, and the column that they are shown and hidden with."""
-
-    column: gr.Column
-    each: tuple[Panel, ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Lessons:
     strip: gr.HTML
     chart: gr.HTML
     table: gr.HTML
-    panels: dict[str, Panels]
+    panels: dict[str, gr.Column]
 
     def inputs(self) -> set[Any]:
         """Everything that a small picture is drawn from."""
@@ -98,7 +93,7 @@ class Lessons:
 
 def build_lessons(
     words: Words, app: gr.Blocks, frame: Frame, tabs: gr.Tabs, playground: Playground, shapes: ShapeLab
-) -> None:
+) -> list[Control]:
     """Lay the tab out and wire it; its widgets ask for the first lesson when they appear. `?lesson=7` opens the tab."""
     parts: dict[str, Any] = {"frame": frame, "index": gr.State(handlers.NOTHING_OPEN)}
     parts["kept"] = gr.State({})
@@ -108,12 +103,14 @@ def build_lessons(
     with gr.Row(elem_classes="gb-lesson-columns"):
         with gr.Column(elem_classes="gb-lesson-picture", min_width=320, scale=1):
             parts |= _picture(words)
-            parts["panels"] = _panels(words, frame, playground)
+            parts["panels"], controls = _panels(words, playground.events)
         with gr.Column(elem_classes="gb-card", min_width=320, scale=1):
             parts["body"] = lesson_body(elem_id="lesson-body", keys=keys)
     ui = Lessons(**{field.name: parts[field.name] for field in fields(Lessons)})
+    playground.events.on(ui.head.select, handlers.open_lesson, payload=True, controls=controls)
     _wire(ui, Rooms(tabs, playground, shapes))
     app.load(None, None, tabs, js=_OPEN_BY_LINK, api_visibility="private")
+    return controls
 
 
 _OPEN_BY_LINK = """() => {
@@ -150,26 +147,24 @@ def _picture(words: Words) -> dict[str, Any]:
     return parts
 
 
-def _panels(words: Words, frame: Frame, playground: Playground) -> dict[str, Panels]:
-    panels = {}
+def _panels(words: Words, events: Events) -> tuple[dict[str, gr.Column], list[Control]]:
+    """The column of each lesson's panels, and their controls."""
+    columns, controls = {}, []
     for key, builders in PANELS.items():
-        with gr.Column(visible=False) as column:
-            panels[key] = Panels(column, tuple(build(words, frame, playground) for build in builders))
-    return panels
+        with gr.Column(visible=False) as columns[key]:
+            for build in builders:
+                controls += build(words, events, "lessons", partial(is_lesson_open, key))
+    return columns, controls
 
 
 def _wire(ui: Lessons, rooms: Rooms) -> None:
     latest, each = {"trigger_mode": "always_last"}, {"trigger_mode": "multiple"}  # a late one would lose what was sent
-    columns = [ui.card, *(panels.column for panels in ui.panels.values())]
-    every = [panel for panels in ui.panels.values() for panel in panels.each]
+    columns = [ui.card, *ui.panels.values()]
     screen = [ui.index, ui.head, ui.body, *columns, *ui.controls(), *ui.shown()]
     turned = ui.head.select(
         _with_event(partial(handlers.turn, ui)), {ui.kept, ui.frame.language}, screen, **each, **LOOKING
     )
-    seen = {ui.index, *(component for panel in every for component in panel.inputs)}
-    filled = list({component: None for panel in every for component in panel.outputs})
     turned.then(partial(handlers.draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
-    turned.then(partial(handlers.fill, ui), seen, filled, **latest, **LOOKING)
 
     moved = [control.input for control in (ui.a, ui.b, ui.choice)]
     gr.on(moved, partial(handlers.draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)

@@ -6,25 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from components.figures.part_bars import part_bars
 from components.frame import short_name
 from components.i18n import Language, t
-from components.labels import percent
-from components.tabs.shapes import figures as shape_figures
+from components.labels import memory
+from components.panels.parameter_bars import parameter_bars
 from components.widgets.chart import chart_value
+from components.widgets.encoding import to_json
 from components.widgets.table import table_value
 from gpt import GPTConfig
 from gpt.experiments.random_models import MAX_MEMORY_BYTES, ModuleShape, memory_bytes
-from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, flops_per_token, parameter_parts
+from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, flops_per_token
 
-PARTS = {
-    "token_embedding": "shapes.part.token_embedding",
-    "position_embedding": "shapes.part.position_embedding",
-    "attention": "shapes.part.attention",
-    "feed_forward": "shapes.part.feed_forward",
-    "norms": "shapes.part.norms",
-    "head": "shapes.part.head",
-}
-IN_BLOCKS = ("attention", "feed_forward")
 MODULES = {
     "idx": "shapes.stage.idx",
     "wte": "shapes.stage.wte",
@@ -62,39 +55,8 @@ def headline(config: GPTConfig, skeleton: bool, language: Language) -> str:
 
 
 def parts(config: GPTConfig, skeleton: bool, language: Language) -> str:
-    """The parameters of each part as bars; what is shared or replaced is outlined."""
-    counts = parameter_parts(config, skeleton=skeleton)
-    whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
-    total = sum(counts.values())
-    names, labels = [], []
-    for part, key in PARTS.items():
-        name = t(key, language)
-        names.append(f"{name} × {config.n_layer}" if part in IN_BLOCKS else name)
-        if counts[part] or not whole[part]:
-            labels.append(f"{counts[part]:,} · {percent(counts[part] / total)}")
-        else:
-            key = "shapes.part.shared" if part == "head" else "shapes.part.replaced"
-            labels.append(t(key, language, n=f"{whole[part]:,}"))
-    blocks = np.array([config.n_layer if part in IN_BLOCKS else 1 for part in PARTS])
-    figure = shape_figures.part_bars_content(
-        names,
-        np.array([counts[part] for part in PARTS]),
-        labels,
-        ghosts=np.array([0 if counts[part] else whole[part] for part in PARTS]),
-        blocks=blocks,
-    )
-    own = total if counts["head"] else total + whole["head"]
-    largest = max(counts, key=counts.__getitem__)
-    text = t(
-        "shapes.parts.says",
-        language,
-        part=t(PARTS[largest], language),
-        share=percent(counts[largest] / total),
-        untied=f"{own:,}",
-        tied=f"{own - whole['head']:,}",
-        shape=f"[{config.vocab_size}, {config.n_embd}]",
-    )
-    return chart_value(figure, text)
+    """The parameters of each part as bars."""
+    return to_json(parameter_bars(config, skeleton, language))
 
 
 def sizes(config: GPTConfig, skeleton: bool, language: Language) -> str:
@@ -173,7 +135,7 @@ def stages(facts: Facts | None, language: Language) -> str:
             continue
         shapes.append(stage.shape)
     widths = np.array([shape[-1] if i else 1 for i, shape in enumerate(shapes)])
-    figure = shape_figures.part_bars(names, widths, [written(shape) for shape in shapes])
+    figure = part_bars(names, widths, [written(shape) for shape in shapes])
     text = t("shapes.stages.says", language, first=written(shapes[0]), last=written(shapes[-1]))
     return chart_value(figure, text, t("shapes.stages.skeleton", language) if facts.skeleton else "")
 
@@ -181,14 +143,6 @@ def stages(facts: Facts | None, language: Language) -> str:
 def written(shape: tuple[int, ...]) -> str:
     """A shape as in code."""
     return f"[{', '.join(map(str, shape))}]"
-
-
-def memory(n_bytes: int) -> str:
-    """A number of bytes in its largest unit below: 73,728 B is 72.00 KiB."""
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:.2f} {unit}"
-    return f"{n_bytes} B"
 
 
 def operations(n: int) -> str:

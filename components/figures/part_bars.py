@@ -13,7 +13,7 @@ from components.figures.style import LIGHT
 _ROW = 38  # pixels of one bar with its name above
 _BAR = 0.4  # of a row
 _QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "showticklabels": False, "fixedrange": True}
-_MOST_LINES = 64  # blocks; more would be a grey smear
+_MAX_LINES = 64  # blocks; the lines of more could not be told apart
 
 
 def part_bars(
@@ -80,7 +80,7 @@ def _cuts(counts: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarra
     x: list[float] = []
     y: list[float] = []
     for row, (count, n) in enumerate(zip(counts, blocks, strict=True)):
-        if not 1 < n <= _MOST_LINES:
+        if not 1 < n <= _MAX_LINES:
             continue
         for place in count * np.arange(1, n) / n:
             x += [place, place, np.nan]

@@ -1,0 +1,60 @@
+"""The parameters of each part of a configuration, as bars; for the Shapes tab and the panel on weight tying."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from components.figures.part_bars import part_bars_content
+from components.i18n import Language, t
+from components.labels import percent
+from components.widgets.chart import chart_data
+from gpt import GPTConfig
+from gpt.experiments.shapes import parameter_parts
+
+PARTS = {
+    "token_embedding": "shapes.part.token_embedding",
+    "position_embedding": "shapes.part.position_embedding",
+    "attention": "shapes.part.attention",
+    "feed_forward": "shapes.part.feed_forward",
+    "norms": "shapes.part.norms",
+    "head": "shapes.part.head",
+}
+IN_BLOCKS = ("attention", "feed_forward")
+
+
+def parameter_bars(config: GPTConfig, skeleton: bool, language: Language) -> dict[str, Any]:
+    """The parameters of each part as bars; what is shared or replaced is outlined."""
+    counts = parameter_parts(config, skeleton=skeleton)
+    whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
+    total = sum(counts.values())
+    names, labels = [], []
+    for part, key in PARTS.items():
+        name = t(key, language)
+        names.append(f"{name} × {config.n_layer}" if part in IN_BLOCKS else name)
+        if counts[part] or not whole[part]:
+            labels.append(f"{counts[part]:,} · {percent(counts[part] / total)}")
+        else:
+            key = "shapes.part.shared" if part == "head" else "shapes.part.replaced"
+            labels.append(t(key, language, n=f"{whole[part]:,}"))
+    blocks = np.array([config.n_layer if part in IN_BLOCKS else 1 for part in PARTS])
+    figure = part_bars_content(
+        names,
+        np.array([counts[part] for part in PARTS]),
+        labels,
+        ghosts=np.array([0 if counts[part] else whole[part] for part in PARTS]),
+        blocks=blocks,
+    )
+    own = total if counts["head"] else total + whole["head"]
+    largest = max(counts, key=counts.__getitem__)
+    text = t(
+        "shapes.parts.says",
+        language,
+        part=t(PARTS[largest], language),
+        share=percent(counts[largest] / total),
+        untied=f"{own:,}",
+        tied=f"{own - whole['head']:,}",
+        shape=f"[{config.vocab_size}, {config.n_embd}]",
+    )
+    return chart_data(figure, text)

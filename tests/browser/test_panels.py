@@ -1,0 +1,81 @@
+"""The panels in a browser, on the lessons that show them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+LESSONS = {  # number of the lesson: what the ids of its panels begin with
+    2: ("bpe",),
+    3: ("skeleton",),
+    4: ("norm",),
+    6: ("ff",),
+    7: ("shortcuts",),
+    12: ("tying", "start"),
+    18: ("masks",),
+    20: ("kernels", "positions"),
+}
+
+
+def open_lesson(page, n):
+    page.locator(f"#lesson-head .gb-steps li:nth-child({n}) a").click()
+    expect(page.locator("#lesson-head h2")).to_contain_text(re.compile(rf"^{n} · "))
+    for prefix in LESSONS[n]:
+        expect(page.locator(f"#{prefix}-answer p")).not_to_be_empty()
+
+
+def test_every_panel_answers_when_its_lesson_is_opened_on_a_dark_phone_and_fits(page, site):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{site}?lesson=2&__theme=dark")
+    for n, prefixes in LESSONS.items():
+        open_lesson(page, n)
+        for prefix in prefixes:
+            expect(page.locator(f"[id^={prefix}-] .main-svg").first).to_be_visible()
+            expect(page.locator(f"#{prefix}-notice p")).to_be_hidden()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, n
+
+
+@pytest.fixture
+def lessons(stay, site):
+    return stay(lambda page: page.goto(f"{site}?lesson=2"))
+
+
+def test_layer_norm_goes_from_the_example_to_the_running_model(lessons):
+    open_lesson(lessons, 4)
+    expect(lessons.locator("#norm-answer")).to_contain_text("mean 0.2170")
+    lessons.get_by_label("the running model").click()
+    expect(lessons.locator("#norm-before .gb-says")).to_contain_text("192 numbers a row")
+    position = lessons.locator("#norm-position input[type=number]")
+    position.fill("3")
+    position.press("Enter")
+    expect(lessons.locator("#norm-answer")).to_contain_text("· 3 ")
+
+
+def test_a_panel_speaks_the_new_language_refuses_in_it_and_keeps_the_last_word(lessons):
+    open_lesson(lessons, 2)
+    answer = lessons.locator("#bpe-answer p")
+    expect(answer).to_contain_text("11 bytes")
+    lessons.locator("#language").get_by_text("中文").click()
+    expect(answer).to_contain_text("11 个字节")
+    word = lessons.locator("#bpe-word").locator("input, textarea")
+    word.fill("two words")
+    expect(lessons.locator("#bpe-notice p")).to_contain_text("切成 2 个单词")
+    expect(answer).to_contain_text("11 个字节")
+    word.fill("grandmother")
+    expect(lessons.locator("#bpe-notice p")).to_be_hidden()
+    lessons.locator("#language").get_by_text("EN").click()
+    expect(answer).to_contain_text("11 bytes")
+
+
+def test_speed_is_measured_when_asked_and_training_stops_when_told(lessons):
+    open_lesson(lessons, 20)
+    lessons.locator("#kernels-start").click()
+    expect(lessons.locator("#kernels-measured .gb-says")).to_contain_text("tokens a second with the cache")
+    expect(lessons.locator("#kernels-start")).to_be_enabled()
+    expect(lessons.locator("#kernels-stop")).to_be_disabled()
+    lessons.locator("#positions-start").click()
+    expect(lessons.locator("#positions-start")).to_be_disabled()
+    lessons.locator("#positions-stop").click()
+    expect(lessons.locator("#positions-start")).to_be_enabled()
