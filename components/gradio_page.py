@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import gradio as gr
 from gradio.state_holder import SessionState, StateHolder
 
 from components.events import error
-from components.i18n import Language, t
+from components.i18n import LANGUAGES, t
 
 CLOSED = timedelta(minutes=30)  # after the last event of a page that was closed: a telephone may only have slept
 UNTOUCHED = timedelta(hours=8)  # of a page that is open
@@ -81,7 +81,7 @@ class Page(gr.Blocks):
     ) -> list[Any]:
         """What a handler is given; a page of which nothing is known any more says so, and a call that lacks values."""
         if getattr(state, "forgotten", False):
-            told = error(" ".join(t("error.forgotten", language) for language in get_args(Language)))
+            told = error(" ".join(t("error.forgotten", language) for language in LANGUAGES))
             told.visible = all(event != "tick" for _, event in block_fn.targets)  # a clock would say it for ever
             raise told
         if (given := len(inputs)) < (needed := len(block_fn.inputs)):
