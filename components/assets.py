@@ -44,7 +44,7 @@ _CALLS = f"""window.glassbox = {{
 }};"""
 _SCRIPTS = (
     f"<script>{_CALLS}</script>"
-    + "".join(f'<link rel="modulepreload" href="{MODULES_URL}{name}">' for name in _MODULES)
+    + "".join(f'<link rel="modulepreload" fetchpriority="low" href="{MODULES_URL}{name}">' for name in _MODULES)
     + f'<script type="module" src="{MODULES_URL}page.js"></script>'
     + f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
 )

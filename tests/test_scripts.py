@@ -1,19 +1,53 @@
-"""The scripts' own tests, where node is installed."""
+"""The scripts' own tests, and what Python and the scripts must do alike, where node is installed."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from components.labels import decimal, percent, visible
+
 ROOT = Path(__file__).parent.parent
+WRITE = """
+import { readFileSync } from "node:fs";
+import { decimal, percent } from "./components/widgets/numbers.js";
+import { visible } from "./components/widgets/text.js";
+const { shares, numbers, text } = JSON.parse(readFileSync(0));
+console.log(JSON.stringify([shares.map(percent), numbers.map((number) => decimal(number, 3)), visible(text)]));
+"""
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; .ci/run requires it")
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: .ci/run requires it")
+def run_node(*arguments: str, given: str = "") -> str:
+    """What node prints. Fails with all that it printed where it does not end well."""
+    done = subprocess.run(["node", *arguments], cwd=ROOT, capture_output=True, text=True, input=given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def test_the_scripts_pass_their_tests() -> None:
     files = sorted(str(path) for path in (ROOT / "tests" / "js").glob("*.test.js"))
-    assert files
-    done = subprocess.run(["node", "--test", "--test-reporter=spec", *files], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(files) > 3
+    run_node("--test", "--test-reporter=spec", *files)
+
+
+def test_the_browser_writes_numbers_and_tokens_as_python_does() -> None:
+    random = np.random.default_rng(0)
+    shares = [
+        0.0,
+        1.0,
+        *random.random(500),
+        *(10 ** random.uniform(-6, 0, 500)),
+        *(1 - 10 ** random.uniform(-7, 0, 500)),
+    ]
+    numbers = [0.0, *random.normal(size=500), *(random.normal(size=100) * 1e-3)]
+    text = " a\n\t\r\0·狐"
+    given = json.dumps({"shares": shares, "numbers": numbers, "text": text})
+    written = json.loads(run_node("--input-type=module", "-e", WRITE, given=given))
+    assert written == [[percent(p) for p in shares], [decimal(x, 3) for x in numbers], visible(text)]

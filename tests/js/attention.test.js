@@ -1,0 +1,79 @@
+// Numbers of attention as they travel and as they are worked out.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { unpackWeights, usualThreshold } from "../../components/widgets/lines/weights.js";
+import { fullScale, STAGES, unpack, workedOut } from "../../components/widgets/stages/numbers.js";
+
+const base64 = (array) => Buffer.from(array.buffer).toString("base64");
+
+test("weights of keys after their query do not travel, and are not there", () => {
+  const sides = { queries: { start: 1, tokens: ["b", "c"] }, keys: { start: 0, tokens: ["a", "b", "c"] } };
+  const data = new Uint8Array(Uint16Array.of(65535, 0, 13107, 26214, 26214).buffer);
+  const [matrix] = unpackWeights(data, { ...sides, pictures: 1 });
+  assert.deepEqual([...matrix].map((share) => Number(share.toFixed(6))), [1, 0, NaN, 0.2, 0.4, 0.4]);
+});
+
+test("until a person sets the threshold, it lets three lines for each token pass, and is never above the usual one", () => {
+  const weights = [Float32Array.of(0.04, 0.03, 0.02, 0.01, 0.005, NaN, 0)];
+  assert.equal(usualThreshold(weights, 1), 100 * Math.sqrt(Math.fround(0.01)));
+  assert.equal(usualThreshold([Float32Array.of(1, 1, 1, 1)], 1), 30);
+  assert.equal(usualThreshold(weights, 5), 30);
+});
+
+const [n, hs] = [3, 4];
+const queries = [[1, 2, 3, 4], [-1, 0.5, 2, 1], [0.25, 1, -1, 2]];
+const keys = [[2, 0, 1, -1], [1, 1, 1, 1], [0.5, -2, 1, 0]];
+const dot = (a, b) => a.reduce((sum, x, d) => sum + x * b[d], 0);
+const score = (i, j) => dot(queries[i], keys[j]) / Math.sqrt(hs);
+const logSum = (i) => Math.log([0, 1, 2].slice(0, i + 1).reduce((sum, j) => sum + Math.exp(score(i, j)), 0));
+const grid = (at) => base64(Float32Array.from({ length: n * n }, (_, at9) => at(Math.floor(at9 / n), at9 % n)));
+const vectors = (rows) => {
+  const scale = Math.max(...rows.flat().map(Math.abs));
+  return { scale, data: base64(Int16Array.from(rows.flat(), (x) => Math.round((x / scale) * 32767))) };
+};
+const side = { start: 0, tokens: ["a", "b", "c"] };
+const packed = {
+  head_size: hs,
+  queries: side,
+  keys: side,
+  q: vectors(queries),
+  k: vectors(keys),
+  v: vectors(keys),
+  z: vectors(queries),
+  scores: grid(score),
+  weights: grid((i, j) => (j > i ? 0 : Math.exp(score(i, j) - logSum(i)))),
+  sums: base64(Float32Array.from([0, 1, 2], logSum)),
+};
+const near = (a, b) => assert.ok(Math.abs(a - b) < 2e-3, `${a} is not ${b}`);
+
+test("every stage follows from the one before", () => {
+  const { stages, later, sums } = unpack(packed);
+  assert.deepEqual(Object.keys(stages).sort(), [...STAGES].sort());
+  for (let i = 0; i < n; i += 1) {
+    for (let j = 0; j < n; j += 1) {
+      const [q, k] = [stages.q, stages.k].map((stage, s) => Array.from({ length: hs }, (_, d) => stage.at(s ? j : i, d)));
+      near(stages.raw.at(i, j), dot(q, k));
+      near(stages.scaled.at(i, j), stages.raw.at(i, j) / Math.sqrt(hs));
+      assert.equal(later(i, j), j > i);
+      assert.equal(Number.isNaN(stages.masked.at(i, j)), j > i);
+      if (j <= i) near(stages.weights.at(i, j), Math.exp(stages.masked.at(i, j) - sums[i]));
+    }
+    near([0, 1, 2].reduce((sum, j) => sum + (stages.weights.at(i, j) || 0), 0), 1);
+  }
+});
+
+test("the numbers of a pair are said stage by stage; one that is masked has no value to mix", () => {
+  const said = (cell) => workedOut(packed, unpack(packed), cell, (key) => key).lines.map(([, text]) => text);
+  assert.deepEqual(said([2, 1]), ["dot", "scale", "kept", "weight", "part", "output"]);
+  assert.deepEqual(said([1, 2]), ["dot", "scale", "hidden", "none", "output"]);
+  const { strips } = workedOut(packed, unpack(packed), [2, 1], (key) => key);
+  strips[2].forEach((product, d) => near(product, strips[0][d] * strips[1][d]));
+});
+
+test("one outlier in a hundred does not pale the other numbers", () => {
+  const at = (row, column) => (row === 0 && column === 0 ? 1000 : 1);
+  assert.equal(fullScale(20, 20, at, false), 1);
+  assert.equal(fullScale(1, 1, () => 0, false), 1e-6);
+});

@@ -1,0 +1,102 @@
+// Where things stand: the flow, the matrix of cells, the grid of heads, the tree of branches.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { CHOSEN, columns, FOLDED, HEAD, ROW, rowHeights, rowTops } from "../../components/widgets/flow/layout.js";
+import { gridLayout, headPictures, joined } from "../../components/widgets/heads/pixels.js";
+import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
+import { lanePaths, ROW as LANE } from "../../components/widgets/tree/layout.js";
+
+/** The flow of a text of so many tokens. */
+function flow(count, more = {}) {
+  const tokens = Array(count).fill("a");
+  return { tokens, start: 0, selected: count - 1, row: tokens.map(() => 0), n_layer: 6, layer: 2, strips: { pos: {} }, ...more };
+}
+
+test("the columns of the flow fill its width, one after the other", () => {
+  for (const data of [flow(3), flow(3, { layer: 0 }), flow(3, { bare: true }), flow(3, { strips: {}, n_layer: 48, layer: 47 })]) {
+    const placed = Object.values(columns(data, 1300));
+    placed.slice(1).forEach(({ x }, i) => assert.ok(x >= placed[i].x + placed[i].w - 1e-9));
+    const last = placed.at(-1);
+    assert.ok(Math.abs(last.x + last.w - 1300) < 1e-9);
+  }
+});
+
+test("a skeleton is as wide as the flow, with one passage for attention and one for the feed-forward part", () => {
+  const [whole, bare] = [columns(flow(3), 1300), columns(flow(3, { bare: true }), 1300)];
+  for (const name of ["tok", "pre", "mid", "post", "fin", "next"]) assert.ok(Math.abs(whole[name].x - bare[name].x) < 1e-9);
+  assert.ok(bare.attn && bare.mlp && !bare.q && !bare.ff);
+  assert.ok(whole.q && !whole.attn);
+});
+
+test("a layer that is opened has no column of its own, the others have", () => {
+  const names = Object.keys(columns(flow(3), 1300)).filter((name) => name.startsWith("layer"));
+  assert.deepEqual(names, ["layer0", "layer1", "layer3", "layer4", "layer5"]);
+  assert.ok(!("pos" in columns(flow(3, { strips: {} }), 1300))); // rotary positions are added to nothing
+});
+
+test("in a short text every row can be read, in a long one those around the selected one and those it attends to", () => {
+  assert.deepEqual(rowHeights(flow(4)), [ROW, ROW, ROW, CHOSEN]);
+  const row = Array(64).fill(0.001);
+  row[5] = 0.5;
+  const heights = rowHeights(flow(64, { row, selected: 40 }));
+  assert.equal(heights[40], CHOSEN);
+  assert.deepEqual([heights[5], heights[38], heights[42]], [ROW, ROW, ROW]);
+  assert.equal(heights[0], FOLDED);
+  assert.ok(heights.reduce((sum, height) => sum + height) <= 540 + CHOSEN - FOLDED);
+});
+
+test("rows stand below each other", () => {
+  assert.deepEqual(rowTops([18, 5, 28]), [HEAD, HEAD + 18, HEAD + 23]);
+});
+
+test("cells are square where the columns are tokens, and all of them fit", () => {
+  for (const [rows, room] of [[5, 900], [64, 640], [64, 300]]) {
+    const tokens = matrixLayout(rows, rows, true, room, 640);
+    assert.equal(tokens.wide, tokens.cell);
+    assert.ok(tokens.width <= Math.min(room, 640) + 2);
+    assert.ok(tokens.cell <= 26);
+  }
+  assert.ok(matrixLayout(8, 64, false, 640, 640).width <= 642);
+});
+
+test("labels never overlap, and that of the selected row is always there", () => {
+  for (const selected of [-1, 0, 7, 63]) {
+    const shown = shownLabels(64, 4, selected);
+    assert.ok(shown.slice(1).every((label, i) => (label - shown[i]) * 4 >= 11), String(shown));
+    assert.ok(selected < 0 || shown.includes(selected));
+  }
+  assert.equal(shownLabels(10, 20, 3).length, 10);
+});
+
+test("rows of pixels become the lower triangles of the heads' pictures", () => {
+  const [count, side] = [3, 4];
+  const parts = Array.from({ length: side }, (_, row) =>
+    Uint8Array.from({ length: count * (row + 1) }, (_, i) => 100 * Math.floor(i / (row + 1)) + 10 * row + (i % (row + 1))),
+  );
+  const pictures = headPictures(joined(parts), count, side);
+  pictures.forEach((levels, head) => {
+    for (let i = 0; i < side; i += 1) {
+      for (let j = 0; j < side; j += 1) assert.equal(levels[i * side + j], j > i ? 0 : 100 * head + 10 * i + j);
+    }
+  });
+});
+
+test("the grid of heads fits its room while its cells can be hit", () => {
+  for (const [room, layers, heads] of [[1200, 6, 6], [1200, 12, 12], [340, 12, 12], [340, 4, 4]]) {
+    const { width, cell, inner } = gridLayout(room, layers, heads);
+    assert.ok(width <= room || cell === 8, `${width} of ${room}`);
+    assert.ok(inner < cell);
+  }
+});
+
+test("a branch begins on its parent's line, where it parts, and ends where it ends", () => {
+  const lane = { parent: null, start: 0, end: 10, reached: 10, here: false, label: "", sent: {} };
+  const branch = { ...lane, parent: 0, start: 5, end: 8, reached: -1, here: true };
+  const [trunk, second] = lanePaths([lane, branch], 220);
+  assert.equal(trunk.whole, `M10 ${LANE / 2}H210`); // 20 px a token, after an edge of 10
+  assert.ok(second.whole.startsWith(`M110 ${LANE / 2}V`));
+  assert.ok(second.whole.endsWith("H170"));
+  assert.deepEqual([trunk.tip, second.reached, second.tip], ["", "", `M110 ${1.5 * LANE}h0`]);
+});

@@ -1,0 +1,48 @@
+// How numbers, tokens and colours are written; tests/test_scripts.py holds that Python writes numbers in the same way.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { bytes } from "../../components/widgets/bytes.js";
+import { between, headColour } from "../../components/widgets/colours.js";
+import { decimal, percent, small } from "../../components/widgets/numbers.js";
+import { fill, visible } from "../../components/widgets/text.js";
+
+test("a probability has as many digits as it takes", () => {
+  const written = [0, 0.00001, 0.0005, 0.032, 0.41, 0.994, 0.998, 0.9997, 0.99999, 1].map(percent);
+  const wanted = ["0 %", "< 0.01 %", "0.05 %", "3.2 %", "41 %", "99 %", "99.8 %", "99.97 %", "> 99.99 %", "100 %"];
+  assert.deepEqual(written, wanted.map((text) => text.replace(/ %$/, "\u00a0%")));
+});
+
+test("a negative number has a true minus, and what rounds to zero has none", () => {
+  assert.deepEqual([decimal(-0.16997, 4), decimal(2), decimal(-0.00001, 4)], ["−0.1700", "2.00", "0.0000"]);
+});
+
+test("a number that would be all zeros is a power of ten", () => {
+  assert.deepEqual([small(0.005), small(0.0049), small(-1.46e-4), small(0)], ["0.01", "4.9 × 10⁻³", "−1.5 × 10⁻⁴", "0.00"]);
+});
+
+test("white space is visible, and values take the places of their names", () => {
+  assert.equal(visible(" a\n\t\r\0"), "·a⏎⇥␍␀");
+  assert.equal(fill("{a} of {b}, {c}", { a: 0, b: "{a}" }), "0 of {a}, ");
+});
+
+test("heads have different hues, and none is the orange of the selection", () => {
+  const hues = Array.from({ length: 12 }, (_, head) => Number(headColour(head, 12, false).match(/([\d.]+)\)$/)[1]));
+  assert.equal(new Set(hues).size, 12);
+  assert.ok(hues.every((hue) => hue > 95 || hue < 20), String(hues));
+  assert.notEqual(headColour(0, 12, true), headColour(0, 12, false));
+});
+
+test("a map of colours goes evenly from the first to the last", () => {
+  const map = between([[0, 0, 0], [100, 200, 50], [255, 255, 255]]);
+  assert.deepEqual([map[0], map[255]], [0xff000000, 0xffffffff]);
+  assert.equal(map.length, 256);
+  const reds = [...map].map((pixel) => pixel & 255);
+  assert.deepEqual(reds, [...reds].sort((a, b) => a - b));
+});
+
+test("base64 becomes its bytes", () => {
+  const given = Uint8Array.from({ length: 256 }, (_, i) => i);
+  assert.deepEqual(bytes(Buffer.from(given).toString("base64")), given);
+});

@@ -1,0 +1,125 @@
+// What widgets read and write: tokens, figures, beam searches, switches, questions to the server.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Search } from "../../components/widgets/beams/search.js";
+import { recoloured, thinLabels } from "../../components/widgets/chart/dress.js";
+import { createRequests } from "../../components/widgets/requests.js";
+import { hasSwitch, moved, partsOf, readFactors, writeFactors } from "../../components/widgets/switches/grid.js";
+import { readToken } from "../../components/widgets/tokens/chips.js";
+import { scaleTop } from "../../components/widgets/tokens/curve.js";
+import { inUnit, measured, scaleName, surprisal, tintEnds, tintLevel } from "../../components/widgets/tokens/tints.js";
+
+test("a token is read from its line, and a broken line is a token without numbers", () => {
+  const token = readToken('[7," a",0.25,3,"g","",1.5]');
+  assert.deepEqual(token, { id: 7, text: " a", probability: 0.25, rank: 3, kind: "g", bytes: "", entropy: 1.5 });
+  assert.equal(readToken('[7,"a",null,null,"p"]').entropy, null);
+  assert.equal(readToken("{").probability, null);
+});
+
+test("tints go from nothing to full along each scale", () => {
+  const token = (more) => ({ ...readToken('[1,"a",0.5,1,"g","",2]'), ...more });
+  assert.equal(tintLevel("probability", token({})), 0.5);
+  assert.equal(tintLevel("probability", token({ kind: "p" })), null);
+  assert.deepEqual([1, 1000, 5000].map((rank) => tintLevel("rank", token({ rank }))), [1, 0, 0]);
+  assert.deepEqual([0, 4, 20].map((entropy) => tintLevel("entropy", token({ entropy }))), [0, 0.5, 1]);
+  assert.equal(tintLevel("surprisal", token({ probability: 2 ** -4 })), 0.5);
+  assert.equal(tintLevel("surprisal", token({ entropy: null })), null);
+  assert.deepEqual([scaleName("rank"), scaleName("nonsense"), scaleName(undefined)], ["rank", "probability", "probability"]);
+  assert.deepEqual(tintEnds("surprisal", (key) => key), ["surprise 0", "≥ 8 unit"]);
+});
+
+test("surprisal is -log2, infinite for what was impossible", () => {
+  const impossible = readToken('[1,"a",0,9,"g","",2]');
+  assert.equal(surprisal(readToken('[1,"a",0.125,9,"g"]')), 3);
+  assert.equal(inUnit(surprisal(impossible), "bits"), "∞ bits");
+  assert.deepEqual([measured(impossible), measured(undefined), measured(readToken('[1,"a",0.5,1,"g"]'))], [true, false, false]);
+  assert.deepEqual([scaleTop([]), scaleTop([1, 4.1, Infinity]), scaleTop([6])], [4, 6, 6]);
+});
+
+test("colours have other ones on the dark theme, labels and the figure that was given have not", () => {
+  const figure = { data: [{ marker: { color: ["#fff", "#000"], colorscale: [[0, "#fff"]] }, text: ["#fff"] }], layout: { title: "#fff" } };
+  const before = structuredClone(figure);
+  const made = recoloured(figure, { "#fff": "#111" });
+  assert.deepEqual(made.data[0], { marker: { color: ["#111", "#000"], colorscale: [[0, "#111"]] }, text: ["#fff"] });
+  assert.equal(made.layout.title, "#fff");
+  made.layout.width = 3;
+  assert.deepEqual(figure, before);
+});
+
+test("labels of columns that are narrower than 11 px are left out evenly", () => {
+  const layout = { xaxis: { range: [0, 100] }, xaxis2: { tickvals: [0, 1, 2, 3, 4, 5], ticktext: [..."abcdef"] } };
+  thinLabels(layout, 620); // 5 px a column
+  assert.deepEqual(layout.xaxis2, { tickvals: [0, 3], ticktext: ["a", "d"] });
+  thinLabels({ xaxis: { range: [0, 1] } }, 620);
+});
+
+const LINES = [
+  '[-1,"a",1,-0.5,-0.5,-0.5,"kept"]', '[-1,"b",1,-1,-1,-1,"pruned"]', '{"best":0,"done":false}',
+  '[0,"c",2,-1,-1.5,-0.75,"kept"]', '[0,"d",2,-2,-2.5,-1.25,"finished"]', '{"best":3,"done":true}',
+];
+
+function search(lines) {
+  const made = new Search();
+  for (const line of lines) made.read(line);
+  return made;
+}
+
+test("a candidate is alive while a text that goes on, or a whole one, comes after it", () => {
+  assert.deepEqual([...search(LINES.slice(0, 3)).alive()], [0]);
+  assert.deepEqual([...search(LINES).alive()].sort(), [0, 3]);
+  const { best, done, depth, height, candidates } = search(LINES);
+  assert.deepEqual([best, done, depth, height, candidates.length], [3, true, 2, 2, 4]);
+  assert.deepEqual(search(LINES).path(3), [0, 3]);
+});
+
+test("arrow keys go to the parent, the first child and the neighbours of a candidate", () => {
+  const made = search(LINES);
+  const keys = ["ArrowLeft", "ArrowRight", "ArrowDown", "ArrowUp", "Home", "End", "a"];
+  assert.deepEqual(keys.map((key) => made.next(key, 0)), [-1, 2, 1, -1, 0, 3, -1]);
+  assert.equal(made.next("ArrowLeft", 3), 0);
+});
+
+test("a switch is for one part, a number of a layer for both its branches, a column's name for all layers", () => {
+  const size = { n_layer: 2, n_head: 3 };
+  const parts = (row, column) => partsOf(size, [row, column]).join();
+  assert.deepEqual([parts(1, 1), parts(1, 2), parts(2, 4), parts(2, 5)], ["a0", "h0.0", "h1.2", "f1"]);
+  assert.deepEqual([parts(2, 0), parts(0, 1), parts(0, 5)], ["a1,f1", "a0,a1", "f0,f1"]);
+  assert.deepEqual([0, 1, 2, 5].map((column) => hasSwitch(size, [0, column])), [false, true, false, true]);
+});
+
+test("arrow keys leave out what is no switch, and stop at the edges", () => {
+  const size = { n_layer: 2, n_head: 3 };
+  assert.deepEqual(moved(size, [1, 2], -1, 0), [1, 2]); // the number of a head
+  assert.deepEqual(moved(size, [1, 1], -1, 0), [0, 1]);
+  assert.deepEqual(moved(size, [0, 1], 0, 1), [0, 5]);
+  assert.deepEqual(moved(size, [0, 5], 0, -1), [0, 1]);
+  assert.deepEqual(moved(size, [2, 5], 1, 1), [2, 5]);
+});
+
+test("factors are read and written in the same notation", () => {
+  for (const edits of ["", "h0.1=0", "a1=0.5,f0=2,h1.2=1.25"]) assert.equal(writeFactors(readFactors(edits)), edits);
+});
+
+test("one question at a time is asked, the newest after the answer", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const asked = [];
+  const requests = createRequests((payload) => asked.push(payload));
+  requests.answered({});
+  requests.want({ layer: 1 });
+  requests.want({ layer: 2 });
+  requests.want({ layer: 3, head: 0 });
+  assert.deepEqual(asked, [{ layer: 1 }]);
+  const answer = {};
+  requests.answered(answer);
+  assert.deepEqual(asked.slice(1), [{ layer: 3, head: 0 }]);
+  requests.answered(answer); // drawn again, no other answer
+  assert.deepEqual(requests.wanted(), { layer: 3, head: 0 });
+  requests.answered({});
+  assert.deepEqual([requests.wanted(), asked.length], [{}, 2]);
+  requests.want({ layer: 4 });
+  context.mock.timers.tick(3000); // the answer is lost
+  requests.want({ layer: 5 });
+  assert.equal(asked.length, 4);
+});
