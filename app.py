@@ -85,7 +85,7 @@ def is_private(arguments: argparse.Namespace) -> bool:
 
 
 def positive(text: str) -> float:
-    """A number of format_bytes."""
+    """A number of gigabytes."""
     if not text.replace(".", "", 1).isdecimal() or float(text) <= 0:
         raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
     return float(text)

@@ -73,11 +73,3 @@ def percent(probability: float) -> str:
     else:
         digits = 1 if value < 9.95 or value >= 99.5 else 0
     return f"{value:.{digits}f}\u00a0%"
-
-
-def memory(n_bytes: int) -> str:
-    """A number of bytes in its largest unit below: 73,728 B is 72.00 KiB."""
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:.2f} {unit}"
-    return f"{n_bytes} B"

@@ -14,7 +14,6 @@ import numpy as np
 from components.errors import PageError
 from components.events import Events
 from components.i18n import t
-from components.labels import memory
 from components.localized import Words
 from components.panels.panel import IsOpen, Run, add_panel, no_text, problem_sentence, run_buttons, wire_run
 from components.panels.panel_figures import lines
@@ -26,6 +25,7 @@ from components.widgets.table import table
 from gpt import GPTConfig
 from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
+from gpt.models.memory import format_bytes
 
 MIN_TOKENS = 16  # each further length is the double
 MAX_SECONDS = 15.0  # of measuring
@@ -88,7 +88,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         cached=short(cached.multiplications),
         plain=short(plain.multiplications),
         ratio=f"{plain.multiplications / cached.multiplications:,.0f}",
-        bytes=memory(cache_numbers(s.text.config) * s.text.loaded.model.dtype.itemsize),
+        bytes=format_bytes(cache_numbers(s.text.config) * s.text.loaded.model.dtype.itemsize),
     )
     return {"text": said}
 
@@ -133,7 +133,7 @@ def bytes_table(s: Snapshot) -> dict[str, Any]:
         return {"rows": []}
     head = [t(f"kernels.bytes.{key}", s.language) for key in ("tokens", "cache", "eager")]
     pairs = zip(counted.cached, counted.plain, strict=True)
-    rows = [[f"{a.length:,}", memory(a.cache_bytes), memory(b.weight_bytes)] for a, b in pairs]
+    rows = [[f"{a.length:,}", format_bytes(a.cache_bytes), format_bytes(b.weight_bytes)] for a, b in pairs]
     return {"rows": [head, *rows]}
 
 

@@ -46,5 +46,8 @@ def read_fields(path: Path) -> dict[str, int]:
 
 
 def format_bytes(n_bytes: int) -> str:
-    """A number of bytes as text: "1.25 GiB"."""
-    return f"{n_bytes / 2**30:.2f} GiB" if n_bytes >= 2**30 / 10 else f"{n_bytes / 2**20:.1f} MiB"
+    """A number of bytes in its largest unit: 73,728 is "72.00 KiB"."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.2f} {unit}"
+    return f"{n_bytes} B"

@@ -111,11 +111,3 @@ def test_a_wrong_combination_says_why_and_what_would_do_in_both_languages() -> N
 def test_what_no_control_can_say_is_refused(name: str, value: object) -> None:
     with pytest.raises(ValueError, match="must be a whole number of at least"):
         shape_of(values_of(TINY) | {name: value}, "en")
-
-
-@pytest.mark.parametrize(
-    ("n", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (73_728, "72.00 KiB"), (652_038_144, "621.83 MiB"), (3 << 30, "3.00 GiB")],
-)
-def test_memory_is_written_in_its_largest_unit(n: int, text: str) -> None:
-    assert shape_views.memory(n) == text

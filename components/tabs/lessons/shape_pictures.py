@@ -18,6 +18,7 @@ from gpt.experiments.shapes import UNTIED_124M, cache_numbers
 from gpt.experiments.speed import next_token_cost
 from gpt.models.checkpoints.hugging_face import transposed
 from gpt.models.checkpoints.layouts import BOOK_NAMES
+from gpt.models.memory import format_bytes
 from gpt.models.meta import meta_model
 
 NORMS = {"vocab_size": 256, "block_size": 64, "n_head": 4, "n_embd": 64}  # a model small enough to be made anew
@@ -120,8 +121,8 @@ def cost(scene: Scene) -> Drawn:
         cached=f"{with_cache.multiplications / unit:,.1f}",
         uncached=f"{without.multiplications / unit:,.1f}",
         times=f"{without.multiplications / with_cache.multiplications:,.0f}",
-        memory=shape_views.memory(with_cache.cache_bytes),
-        each=shape_views.memory(4 * cache_numbers(config)),
+        memory=format_bytes(with_cache.cache_bytes),
+        each=format_bytes(4 * cache_numbers(config)),
     )
     return Drawn(chart=chart_value(figure, text))
 

@@ -31,6 +31,7 @@ from gpt.experiments.random_models import (
     resize_vocabulary,
 )
 from gpt.experiments.shapes import count_parameters
+from gpt.models.memory import format_bytes
 
 if TYPE_CHECKING:
     from components.tabs.shapes.tab import ShapeLab
@@ -89,8 +90,8 @@ def _compare(ui: ShapeLab, values: Values, language: Language) -> Iterator[Value
     given = {name: values[getattr(ui, name)] for name in (*RANGES, *SWITCHES)}
     config, bare = shape_of(given, language), bool(given["skeleton"])
     if not shape_views.fits(config, bare):
-        need = shape_views.memory(memory_bytes(config, skeleton=bare))
-        raise PageError("shapes.room.none", need=need, limit=shape_views.memory(MAX_MEMORY_BYTES))
+        need = format_bytes(memory_bytes(config, skeleton=bare))
+        raise PageError("shapes.room.none", need=need, limit=format_bytes(MAX_MEMORY_BYTES))
     trained = find_model(values[ui.frame.model])
     prompt = checked_text("prompt", values[ui.playground.prompt] or "")
     params = with_seed(params_of(ui.playground, values, seeded=True))

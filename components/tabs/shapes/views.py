@@ -9,7 +9,6 @@ import numpy as np
 from components.figures.part_bars import part_bars
 from components.frame import short_name
 from components.i18n import Language, t
-from components.labels import memory
 from components.panels.parameter_bars import parameter_bars
 from components.widgets.chart import chart_value
 from components.widgets.encoding import to_json
@@ -17,6 +16,7 @@ from components.widgets.table import table_value
 from gpt import GPTConfig
 from gpt.experiments.random_models import MAX_MEMORY_BYTES, ModuleShape, memory_bytes
 from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, flops_per_token
+from gpt.models.memory import format_bytes
 
 MODULES = {
     "idx": "shapes.stage.idx",
@@ -67,7 +67,7 @@ def sizes(config: GPTConfig, skeleton: bool, language: Language) -> str:
         t("shapes.size.cache", language): n_cache,
         t("shapes.size.context", language, n=f"{config.block_size:,}"): n_cache * config.block_size,
     }
-    rows = [[name, *(memory(n * size) for size in NUMBER_BYTES.values())] for name, n in numbers.items()]
+    rows = [[name, *(format_bytes(n * size) for size in NUMBER_BYTES.values())] for name, n in numbers.items()]
     return table_value([["", *NUMBER_BYTES], *rows])
 
 
@@ -93,9 +93,9 @@ def fits(config: GPTConfig, skeleton: bool) -> bool:
 
 def room(config: GPTConfig, skeleton: bool, language: Language) -> str:
     """What building it would take, and the limit."""
-    need = memory(memory_bytes(config, skeleton=skeleton))
+    need = format_bytes(memory_bytes(config, skeleton=skeleton))
     key = "shapes.room" if fits(config, skeleton) else "shapes.room.none"
-    return t(key, language, need=need, limit=memory(MAX_MEMORY_BYTES))
+    return t(key, language, need=need, limit=format_bytes(MAX_MEMORY_BYTES))
 
 
 def status(facts: Facts | None, language: Language) -> str:

@@ -133,7 +133,7 @@ def test_a_model_over_the_budget_is_refused_with_its_size(byte_tokenizer: Tokeni
     models = RandomModels(10 * 2**20)
     large = GPTConfig(n_layer=1, n_embd=48, vocab_size=50257)
     with (
-        pytest.raises(ValueError, match=r"needs 10\.\d MiB of memory: the limit is 10\.0 MiB"),
+        pytest.raises(ValueError, match=r"needs 10\.25 MiB of memory: the limit is 10\.00 MiB"),
         models.model(large, byte_tokenizer),
     ):
         pass

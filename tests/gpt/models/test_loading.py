@@ -69,7 +69,7 @@ def test_model_larger_than_memory_is_refused_before_it_is_made(tmp_path: Path, m
     opened = open_checkpoint(tmp_path)
     monkeypatch.setattr(checkpoint, "free_memory", lambda: opened.n_bytes() - 1)
     monkeypatch.setattr(checkpoint, "meta_model", None)
-    with pytest.raises(ValueError, match=r"needs .* MiB of memory, .* MiB are free"):
+    with pytest.raises(ValueError, match=r"needs .* KiB of memory, .* KiB are free"):
         opened.build()
 
 
@@ -108,6 +108,9 @@ def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypat
     assert free_memory() > 0
 
 
-def test_sizes_are_written_in_units_of_1024() -> None:
-    assert format_bytes(652_038_144) == "0.61 GiB"
-    assert format_bytes(3 * 2**20) == "3.0 MiB"
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (73_728, "72.00 KiB"), (652_038_144, "621.83 MiB"), (3 << 30, "3.00 GiB")],
+)
+def test_sizes_are_written_in_their_largest_unit(n_bytes: int, text: str) -> None:
+    assert format_bytes(n_bytes) == text

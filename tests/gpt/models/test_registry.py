@@ -152,7 +152,7 @@ def test_model_larger_than_the_budget_is_refused_and_nothing_is_evicted(folders:
     models = [id(registry.get(name).model) for name in names[:2]]
     save_model(tmp_path / "large", GPT(GPTConfig(500, 8, 1, 2, 64)), PlainIds(500))
     name = registry.add(tmp_path / "large")
-    with pytest.raises(ValueError, match=r"needs .* MiB of memory, and models may take .* MiB: choose a smaller one"):
+    with pytest.raises(ValueError, match=r"needs .* KiB of memory, and models may take .* KiB: choose a smaller one"):
         registry.get(name)
     assert [id(registry.get(name).model) for name in names[:2]] == models
 
