@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 REPORT_SECONDS = 0.5  # between two reports to a caller that waits
 
@@ -43,7 +44,10 @@ class AdmissionQueue:
         while (ahead := self._ahead(ticket)) > 0:
             yield ahead
             with self._changed:
-                self._changed.wait_for(lambda known=ahead: self._ahead(ticket) < known, timeout=REPORT_SECONDS)
+                self._changed.wait_for(partial(self._is_closer, ticket, ahead), timeout=REPORT_SECONDS)
+
+    def _is_closer(self, ticket: object, ahead: int) -> bool:
+        return self._ahead(ticket) < ahead
 
     def _ahead(self, ticket: object) -> int:
         with self._changed:

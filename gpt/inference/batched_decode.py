@@ -48,18 +48,18 @@ def batched_hidden_states(model: GPT, texts: Sequence[Sequence[int]], caches: Se
         cos, sin = rotary_angles(positions, model.config.head_size)
         rotary = cos[:, None, None], sin[:, None, None]  # (N, 1, 1, hs)
     for layer, block in enumerate(model.h):
+        assert isinstance(block, TransformerBlock)  # see can_batch
         qkv = block.attn.c_attn(block.ln_1(x)).view(len(idx), 3, model.config.n_head, -1)  # (N, 3, nh, hs)
         if rotary is not None:
             qkv = torch.cat((rotate(qkv[:, :2], *rotary), qkv[:, 2:]), dim=1)
         y = []
-        for part, views, mask in zip(qkv.split(sizes), layers, masks, strict=True):
-            part = part.permute(1, 2, 0, 3)[:, None]  # (3, 1, nh, T, hs)
+        for part, T, views, mask in zip(qkv.split(sizes), sizes, layers, masks, strict=True):
+            part = part.permute(1, 2, 0, 3)  # (3, nh, T, hs)
             new, k, v = views[layer]
-            new.copy_(part[-len(new) :])
-            T = part.shape[3]
-            attended = F.scaled_dot_product_attention(part[0], k, v, mask, is_causal=mask is None and T > 1)
-            y.append(attended[0].transpose(0, 1).reshape(T, -1))  # (T, C)
-        x = x + block.attn.c_proj(torch.cat(y))
+            new.copy_(part[-len(new) :, None])
+            attended = F.scaled_dot_product_attention(part[:1], k, v, mask, is_causal=mask is None and T > 1)
+            y.append(attended.transpose(1, 2).flatten(0, 1))  # (T, nh, hs)
+        x = x + block.attn.c_proj(torch.cat(y).flatten(1))
         x = x + block.mlp(block.ln_2(x), NO_CONTEXT)
     for cache, T in zip(caches, sizes, strict=True):
         cache.advance(T)

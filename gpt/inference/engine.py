@@ -21,7 +21,8 @@ from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.inference.admission import AdmissionQueue
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
-from gpt.inference.threads import multiplications_per_token, threads_for
+from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.threads import threads_for
 from gpt.model import GPT
 
 MAX_TEXTS = 32  # written at the same time
@@ -220,13 +221,13 @@ class Engine:
             if last:
                 request.finish(next(distributions))
 
-    def _hidden_states(self, batch: list[ReadRequest], parts: Sequence[Sequence[int]]) -> Sequence[Tensor]:
+    def _hidden_states(self, batch: list[ReadRequest], parts: Sequence[Sequence[int]]) -> list[Tensor]:
         """(T, C) for each request."""
         edits = batch[0].edits
         if self._can_batch and edits is None:
             return batched_hidden_states(self.model, parts, [request.cache for request in batch])
         idx = torch.tensor([parts[0]], device=self.model.device)
-        return self.model.hidden_states(idx, cache=batch[0].cache, edits=edits)
+        return list(self.model.hidden_states(idx, cache=batch[0].cache, edits=edits))
 
     def _distributions(self, states: Tensor) -> list[NextTokenDistribution]:
         """One for each of the states (B, C)."""

@@ -50,7 +50,7 @@ class PackedLinear(nn.Module, ABC):
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
         if torch.is_grad_enabled() and x.requires_grad:
-            y = PackedLinearFunction.apply(rows, self)
+            y = PackedLinearFunction.apply(rows, self)  # type: ignore[no-untyped-call]
         else:
             y = self.product(rows)
         return y.view(*x.shape[:-1], self.out_features)
@@ -135,6 +135,9 @@ class Int8Linear(PackedLinear):
 class PackedEmbedding(nn.Module):
     """nn.Embedding with its rows in bfloat16, or in int8 with a scale for each, returned in float32."""
 
+    rows: Tensor  # (n, C)
+    scale: Tensor | None  # (n, 1)
+
     def __init__(self, embedding: nn.Embedding, packing: Packing) -> None:
         super().__init__()
         rows, scale = embedding.weight.detach(), None
@@ -142,7 +145,7 @@ class PackedEmbedding(nn.Module):
             quantized = quantize_rows(rows.float())  # as a tied head's
             rows, scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
         self.register_buffer("rows", rows if packing == "int8" else rows.bfloat16())
-        self.register_buffer("scale", scale)  # (n, 1)
+        self.register_buffer("scale", scale)
 
     @property
     def weight(self) -> Tensor:
@@ -189,6 +192,12 @@ def check_packing(packing: Packing) -> None:
         raise GPTError("precision.int8_cpu")
 
 
+def multiplications_per_token(model: nn.Module) -> int:
+    """Number of weights in all linear layers of a model, packed or not: the multiplications but those of attention."""
+    layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear | PackedLinear))
+    return sum(layer.in_features * layer.out_features for layer in layers)
+
+
 def row_padding(rows: int) -> int:
     """Number of padding rows; oneDNN is faster on multiples of 4, and compiles a kernel for each number of rows."""
     return -rows % 4
@@ -211,5 +220,6 @@ def has_vnni() -> bool:
 def _rebuild(kind: type[PackedLinear], weight: Tensor, bias: Tensor | None, *arguments: Any) -> PackedLinear:
     linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
     linear.weight = nn.Parameter(weight, requires_grad=False)
-    linear.bias = bias if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
+    if bias is not None:
+        linear.bias = nn.Parameter(bias.detach(), requires_grad=False)
     return kind(linear, *arguments)

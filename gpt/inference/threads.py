@@ -12,7 +12,6 @@ from functools import cache
 
 import torch
 from threadpoolctl import ThreadpoolController
-from torch import nn
 
 SMALL_WORK = 2**26  # multiplications below which one thread is faster
 _OMP_PAUSE_SOFT = 1  # of omp_pause_resource_all: threads are created again when needed
@@ -50,9 +49,3 @@ def release_threads() -> None:
 @cache
 def _openmp() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="openmp")
-
-
-def multiplications_per_token(model: nn.Module) -> int:
-    """Number of weights in all linear layers of a model: the multiplications of one token, attention aside."""
-    sizes = ((layer.in_features, layer.out_features) for layer in model.modules() if hasattr(layer, "out_features"))
-    return sum(rows * columns for rows, columns in sizes)

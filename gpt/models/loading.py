@@ -12,8 +12,8 @@ import torch
 from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.inference.engine import Engine
-from gpt.inference.packed_linear import SMALL_WEIGHT, pack
-from gpt.inference.threads import multiplications_per_token, release_threads, threads_for
+from gpt.inference.packed_linear import SMALL_WEIGHT, multiplications_per_token, pack
+from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import Checkpoint

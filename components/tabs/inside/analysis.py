@@ -13,7 +13,8 @@ from components.tabs.inside.components import InsideState
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass
-from gpt.inference.threads import multiplications_per_token, threads_for
+from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.threads import threads_for
 
 LONG_PASS_WORK = 1e10  # multiplications; a longer pass is announced
 OVERVIEW_SECONDS = 0.2  # of one round

@@ -16,7 +16,7 @@ from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out_batches
 from gpt.analysis.tracing import trace_text, trace_window
-from gpt.inference.threads import multiplications_per_token
+from gpt.inference.packed_linear import multiplications_per_token
 
 LENS_POSITIONS = 16  # at once
 POSITIONS_AHEAD = 4  # of these come after the selected one, where the text goes on

@@ -8,7 +8,15 @@ from torch import nn
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt.inference import packed_linear
-from gpt.inference.packed_linear import SMALL_WEIGHT, PackedEmbedding, has_vnni, pack, pack_linear, row_padding
+from gpt.inference.packed_linear import (
+    SMALL_WEIGHT,
+    PackedEmbedding,
+    has_vnni,
+    multiplications_per_token,
+    pack,
+    pack_linear,
+    row_padding,
+)
 from gpt.model import ForwardContext
 
 SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out); the last is no small weight
@@ -89,6 +97,14 @@ def test_a_row_of_zeros_gives_the_bias(linear, packing):
 @pytest.mark.parametrize(("rows", "padding"), [(1, 3), (2, 2), (3, 1), (4, 0), (33, 3)])
 def test_rows_are_padded_to_multiples_of_four(rows, padding):
     assert row_padding(rows) == padding
+
+
+@pytest.mark.parametrize("packing", ["none", "fp32"])
+def test_multiplications_of_a_token_are_the_numbers_of_all_matrices(packing):
+    model = tiny()
+    if packing != "none":
+        pack(model, packing)
+    assert multiplications_per_token(model) == 2 * 12 * 32**2 + 32 * 50
 
 
 @pytest.mark.parametrize("packing", ["bf16", "int8"])

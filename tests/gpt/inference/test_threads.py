@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpt.inference.threads import SMALL_WORK, _openmp, multiplications_per_token, release_threads, threads_for
-from tests.gpt.fake_models import tiny_model
+from gpt.inference.threads import SMALL_WORK, _openmp, release_threads, threads_for
 
 TASKS = Path("/proc/self/task")
 needs_openmp = pytest.mark.skipif(not _openmp().lib_controllers, reason="this build of torch has no OpenMP library")
@@ -69,9 +68,3 @@ def test_releasing_threads_changes_no_result():
     before = x @ x
     release_threads()
     assert torch.allclose(x @ x, before)
-
-
-def test_multiplications_of_a_token_are_the_numbers_of_all_matrices():
-    model = tiny_model(n_layer=2).model
-    width, vocab_size = model.config.n_embd, model.config.vocab_size
-    assert multiplications_per_token(model) == 2 * 12 * width**2 + width * vocab_size
