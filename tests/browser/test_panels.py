@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.playground_page import open_playground
+
 LESSONS = {  # number of the lesson: what the ids of its panels begin with
     2: ("bpe",),
     3: ("skeleton",),
@@ -20,9 +22,8 @@ LESSONS = {  # number of the lesson: what the ids of its panels begin with
 
 
 def open_tab(page, address):
-    page.goto(address)
+    open_playground(page, address)  # before the page has its session, that would open the Playground again
     bar = page.get_by_role("tab", name="Lessons", exact=True)
-    expect(page.get_by_role("tab", name="Playground", exact=True)).to_be_visible()
     if not bar.is_visible():  # on a phone it is in the menu of the tabs that do not fit
         page.locator(".overflow-menu > button").click()
         bar = page.locator(".overflow-dropdown").get_by_text("Lessons", exact=True)
