@@ -84,10 +84,12 @@ class Renderer:
         missing = tuple(analysis.wanted(s) for analysis in self.analyses.get(s.tab, ()))
         return s.tab, None if all(each is None for each in missing) else missing
 
-    def build(self, session: Session) -> str:
-        """The frame that the page is built with, of the session that every visitor starts with."""
+    def build(self, session: Session, controls: Sequence[Control] = ()) -> str:
+        """The frame that the page is built with, of the session that every visitor starts with. controls: those that
+        are built as this session has them, so that an arriving page need not set them over what was clicked already."""
         session.sent, session.frame_number = {}, 0
         frame = self.frame(session)
+        self.updates(session, controls)
         self._initial = dict(session.sent)
         return frame or ""
 

@@ -85,11 +85,22 @@ def wire_session(
     for tab in tabs.children:
         if isinstance(tab, gr.Tab):
             own = [events.open_tab, *controls.get(tab.id, ())]
-            events.on(tab.select, partial(open_tab, tab.id), controls=own, edited=[tabs], trigger_mode="always_last")
+            events.on(
+                tab.select,
+                partial(open_tab, tab.id),
+                [frame.saved],
+                controls=own,
+                edited=[tabs],
+                trigger_mode="always_last",
+                js=_NOW,
+            )
     return opened
 
 
 _QUERY = "() => [glassbox.query()]"  # of the page's address, once: not when it is loaded anew
+
+
+_NOW = "() => [String(performance.timeOrigin + performance.now())]"
 
 
 def choose_language(session: Session, language: object) -> None:
@@ -98,9 +109,14 @@ def choose_language(session: Session, language: object) -> None:
         session.language = language
 
 
-def open_tab(tab: str, session: Session) -> None:
-    """Show another tab."""
-    session.tab = tab
+def open_tab(tab: str, session: Session, clicked: str) -> None:
+    """Show another tab, unless a later click was handled before. clicked: when, in ms of the browser's clock."""
+    try:
+        at = float(clicked)
+    except ValueError:
+        return
+    if at >= session.tab_clicked:
+        session.tab, session.tab_clicked = tab, at
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:

@@ -170,7 +170,7 @@ class Session:
         language: Language = "en",
         id: str = "",
     ) -> None:
-        self.id, self.language, self.tab = id, language, "playground"
+        self.id, self.language, self.tab, self.tab_clicked = id, language, "playground", 0.0
         self.document, self.prompt, self.typed = document, prompt, prompt
         self.loaded = None if document is None else document.loaded
         self.model = "" if document is None else document.loaded.name

@@ -9,7 +9,7 @@ import gradio as gr
 import pytest
 
 from components.render import Analysis, Control, Lines, Renderer, View, components_of
-from components.session_events import analyse
+from components.session_events import analyse, open_tab
 from components.state.selection import Selection
 from components.state.session import Session
 
@@ -78,6 +78,27 @@ def test_a_page_that_loads_anew_gets_what_differs_from_what_it_was_built_with(se
     renderer.start(session)
     again = frame(renderer, session)
     assert (again["base"], again["views"]) == (built["n"], {"a": {"text": "x"}})
+
+
+def test_a_page_that_loads_sets_no_control_that_it_was_built_with(session: Session) -> None:
+    with gr.Blocks():
+        box = gr.Textbox()
+    renderer, control = Renderer(), Control(box, lambda s: s.tab, lambda s: {"value": s.tab})
+    renderer.build(session, [control])
+    renderer.start(session)
+    assert renderer.updates(session, [control]) == [gr.skip()]
+    session.tab = "why"
+    renderer.start(session)
+    assert renderer.updates(session, [control]) == [gr.update(value="why")]
+
+
+def test_the_tab_that_was_clicked_last_is_open_in_whatever_order_the_clicks_arrive(session: Session) -> None:
+    open_tab("inside", session, "20.5")
+    open_tab("why", session, "10.5")
+    open_tab("change", session, "soon")
+    assert session.tab == "inside"
+    open_tab("why", session, "30")
+    assert session.tab == "why"
 
 
 def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> None:

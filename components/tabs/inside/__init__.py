@@ -1,1 +1,1 @@
-"""The Inside tab: one picture of the whole machine on real vectors, and all heads at a glance."""
+"""The Inside tab: how the model computed the text, from queries, keys and values to neurons and embeddings."""

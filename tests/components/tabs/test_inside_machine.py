@@ -15,12 +15,12 @@ from components.labels import token_text, visible
 from components.state.selection import Selection
 from components.tabs.inside import handlers
 from components.tabs.inside.head_overview import BLOCK
-from components.tabs.inside.pooling import pool_mean, pool_strongest
+from components.tabs.inside.pooling import pool_mean
 from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording
 from components.tabs.inside.views import flow
 from components.tabs.inside.views.skeleton import STREAM
-from components.widgets.flow import PARTS, packed
-from components.widgets.heads import BUDGET, NEAR, max_pooled, thumbnail_side
+from components.widgets.flow import PARTS
+from components.widgets.heads import NEAR
 from gpt import GPT, Generation, GPTConfig, Tokenizer
 from tests.components.tabs.inside_session import Inside, document_of, trace_of, unpacked
 from tests.conftest import make_twins, randomized
@@ -158,25 +158,6 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
     assert len(content["tokens"]) == flow.ROWS
     assert f"Shown: positions {content['start']} to {len(document.ids) - 1}" in content["text"]
     np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
-
-
-def test_thumbnails_keep_the_largest_weight_and_fit_their_budget() -> None:
-    weights = np.random.default_rng(0).random((2, 100, 100)).astype(np.float32)
-    np.testing.assert_array_equal(max_pooled(weights, 25), weights.reshape(2, 25, 4, 25, 4).max(axis=(2, 4)))
-    assert thumbnail_side(4, 4, 20) == 20
-    for n_layer, n_head in ((1, 1), (12, 12), (48, 25)):
-        side = thumbnail_side(n_layer, n_head, 1024)
-        assert n_layer * n_head * side * (side + 1) / 2 <= BUDGET
-
-
-@pytest.mark.parametrize(("value", "level"), [(-2.0, 0), (-1.0, 0), (0.0, 128), (1.0, 255), (9.0, 255)])
-def test_zero_is_the_middle_of_the_colours(value: float, level: int) -> None:
-    assert unpacked(packed(np.array([value]), 1.0), "u1", 1)[0] == level
-
-
-def test_pooling_covers_every_number_once() -> None:
-    np.testing.assert_allclose(pool_mean(np.arange(10, dtype=np.float32)[None], 4), [[0.5, 3.0, 5.5, 8.0]])
-    np.testing.assert_allclose(pool_strongest(np.array([[1.0, -3.0, 2.0, 0.5]]), 2), [[-3.0, 2.0]])
 
 
 def pictures(inside: Inside) -> np.ndarray:

@@ -21,7 +21,10 @@ MAX_NEXT = 8  # next tokens
 FULL_PERCENTILE = 98  # of |value|, gets the full colour: one outlier must not make the rest pale
 
 _FIXED = ("name", "keys", "scale", "layer", "head", "stream", "before", "after", "pair", "later", "full", "stack")
-_SHORT = ("embedding", "tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "ff", "out", "post", "fin", "next")  # fmt: skip
+_SHORT = (
+    *("embedding", "tok", "pos", "pre", "q", "k", "weights", "v", "z"),
+    *("att", "mid", "ff", "out", "post", "fin", "next"),
+)
 _OF_SKELETON = ("bare", "title", "identity", "name", "keys")
 
 
