@@ -84,8 +84,9 @@ def build_app(
                 _, controls["change"] = build_change(words, events)
             with words.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
                 controls["compare"] = build_compare(words, events, tab, name)
-            with words.build(gr.Tab, {"label": "tab.activations"}, id="activations") as tab:
-                build_activations(words, frame, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
+                n_layer = first.document.loaded.model.config.n_layer
+                controls["activations"] = build_activations(words, events, n_layer)
             with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes") as tab:
                 shapes = build_shape_lab(words, frame, tab, playground)
             with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):

@@ -284,19 +284,6 @@ def test_an_example_button_fills_the_prompt_and_writes(opened):
     expect(opened.locator(CHIPS).first).to_contain_text("The")
 
 
-def test_the_activations_tab_prints_values_at_x_and_the_models_own_numbers(opened):
-    generate(opened, "The dog ran", length=2)
-    opened.get_by_role("tab", name="Activations").click()
-    expect(says(opened, "curves")).to_contain_text("GELU (tanh) 0.8412")
-    set_slider(opened, "activation-x", -1)
-    expect(says(opened, "curves")).to_contain_text("GELU (tanh) −0.1588")
-    expect(says(opened, "curves")).to_contain_text("x = −0.75")
-    expect(says(opened, "pre-activations")).to_contain_text("from 5 tokens")
-    pick(opened, "activation-layer", "2")
-    expect(says(opened, "pre-activations")).to_contain_text("Layer 2")
-    opened.get_by_role("tab", name="Playground").click()
-
-
 def test_the_page_fetches_nothing_from_elsewhere_and_only_the_four_endpoints_are_public(opened, site):
     answer = opened.request.get(f"{site}gradio_api/info")
     assert set(json.loads(answer.text())["named_endpoints"]) == {"/generate", "/next_token", "/attention", "/tokenize"}

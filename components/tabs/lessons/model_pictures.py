@@ -9,11 +9,12 @@ import torch
 
 from components.figures import charts as big
 from components.labels import percent, quoted, token_text
-from components.tabs.activations.tab import curves_value
+from components.tabs.activations.views import curves_chart
 from components.tabs.lessons import figures
 from components.tabs.lessons.course import SMALL
 from components.tabs.lessons.picture import EXAMPLE, Drawn, Knob, Picture, Scene, last_head, last_layer
 from components.widgets.chart import chart_value
+from components.widgets.encoding import to_json
 from components.widgets.table import table_value
 from gpt import GPT
 from gpt.experiments.masks import padding_effect
@@ -36,7 +37,7 @@ def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
 
 def activations(scene: Scene) -> Drawn:
     """The curves of the Activations tab at x."""
-    return Drawn(chart=curves_value(scene.a, scene.language))
+    return Drawn(chart=to_json(curves_chart(scene.a, scene.language)))
 
 
 def feed_forward(scene: Scene) -> Drawn:

@@ -1,0 +1,115 @@
+"""What the events of the Activations tab do to the session, and what it computes while it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from components.labels import ACTIVATIONS
+from components.render import Analysis
+from components.state.session import Session, Snapshot, Text
+from components.state.settings import number
+from components.tabs.activations.components import SPAN, ActivationsState, Histogram, Swap
+from gpt import Edits
+from gpt.config import Activation
+from gpt.experiments.activations import pre_activations
+from gpt.experiments.masks import total_variation
+from gpt.inference.threads import threads_for
+
+BINS = 60
+
+
+def set_x(session: Session, x: object) -> None:
+    """Evaluate the functions elsewhere."""
+    session.change(ActivationsState, x=float(number("x", x, -SPAN, SPAN)))
+
+
+def choose_layer(session: Session, layer: object) -> None:
+    """Count the pre-activations of another layer."""
+    document = session.document
+    if document is not None and type(layer) is int and 0 <= layer < document.loaded.model.config.n_layer:
+        session.change(ActivationsState, layer=layer)
+
+
+def choose_activation(session: Session, activation: object) -> None:
+    """Swap another activation in."""
+    if isinstance(activation, str) and activation in ACTIVATIONS:
+        session.change(ActivationsState, activation=activation)
+
+
+def wanted(s: Snapshot) -> Any:
+    """What is missing for the text and the selected position; nothing while the text is written."""
+    if s.text is None or s.text.n_read == 0 or s.generating:
+        return None
+    state = s.state(ActivationsState)
+    missing: list[Any] = []
+    if not histogram_is_current(state, s.text):
+        missing.append(("histogram", state.layer_of(s.text)))
+    if not swap_is_current(state, s.text, s.position):
+        missing.append(("swap", s.position, state.activation))
+    return (s.text, *missing) if missing else None
+
+
+def histogram_is_current(state: ActivationsState, text: Text) -> bool:
+    found = state.histogram
+    return found is not None and (found.text, found.layer) == (text, state.layer_of(text))
+
+
+def swap_is_current(state: ActivationsState, text: Text, position: int | None) -> bool:
+    found = state.swap
+    wanted = (text, position, state.activation)
+    return found is not None and (found.text, found.position, found.activation) == wanted
+
+
+def analyse(session: Session) -> Iterator[None]:
+    """Compute what is missing, one picture after the other."""
+    with session.lock.reading():
+        s = session.snapshot()
+    text, state = s.text, s.state(ActivationsState)
+    if text is None or text.n_read == 0:
+        return
+    if not histogram_is_current(state, text):
+        with threads_for(0):
+            histogram = count_pre_activations(text, state.layer_of(text))
+        session.change(ActivationsState, histogram=histogram)
+        yield
+    position = text.at(s.selection)
+    if not swap_is_current(state, text, position):
+        with threads_for(0):
+            swap = swap_activation(text, position, state.activation)
+        session.change(ActivationsState, swap=swap)
+        yield
+
+
+def count_pre_activations(text: Text, layer: int) -> Histogram:
+    """The pre-activations of one layer, over all positions that the model has read."""
+    ids = list(text.ids[: text.n_read])
+    values = pre_activations(text.loaded.model, ids, layer).float().cpu().numpy().ravel()
+    counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
+    return Histogram(
+        text,
+        layer,
+        shares=counts / len(values),
+        edges=edges,
+        n=len(values),
+        negative=float((values < 0).mean()),
+        outside=float(1 - counts.sum() / len(values)),
+        mean=float(values.mean()),
+        std=float(values.std()),
+    )
+
+
+@torch.inference_mode()
+def swap_activation(text: Text, position: int, activation: Activation) -> Swap:
+    """The next token after a position, with the activation that the model was trained with and with another one."""
+    model = text.loaded.model
+    idx = torch.tensor([text.ids[: position + 1]], device=model.device)
+    usual, changed = model(idx)[0, -1], model(idx, edits=Edits(activation=activation))[0, -1]
+    before, after = (logits.float().softmax(-1).cpu() for logits in (usual, changed))  # (vocab_size,) each
+    return Swap(text, position, activation, before, after, round(total_variation(usual, changed).item(), 6))
+
+
+ANALYSIS = Analysis(wanted, analyse)

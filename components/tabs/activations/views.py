@@ -1,0 +1,148 @@
+"""What the Activations tab shows: functions with their slopes, and what the model of a text computes with them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from components.figures import charts
+from components.i18n import Language, t
+from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
+from components.panels import curve_figures
+from components.panels.panel import best_of_both
+from components.panels.panel_figures import lines
+from components.render import View
+from components.state.session import Snapshot
+from components.tabs.activations.components import SPAN, ActivationsState, Histogram, Swap
+from components.widgets.chart import chart_data
+from gpt.experiments.activations import activation_curve, gelu_difference, lowest_point
+
+POINTS = 241
+DRAWN = ("gelu_tanh", "relu", "silu")  # the exact GELU would lie on the first
+BARS = 8
+
+
+def curves_chart(x: float, language: Language) -> dict[str, Any]:
+    """The functions with their slopes, and their values at x."""
+    at = torch.tensor(float(x))
+    grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend says the values at x
+    curves = {name: activation_curve(name, grid) for name in DRAWN}
+    here = {name: activation_curve(name, at) for name in DRAWN}
+    figure = curve_figures.activation_curves(
+        grid.numpy(),
+        {ACTIVATIONS[name]: curve.y.numpy() for name, curve in curves.items()},
+        {ACTIVATIONS[name]: curve.slope.numpy() for name, curve in curves.items()},
+        at=at.item(),
+        flat=flattest(),
+        function_title=t("activations.function", language),
+        slope_title=t("activations.slope", language),
+        flat_name=t("activations.flat", language),
+    )
+    values = {name: decimal(curve.y.item(), 4) for name, curve in here.items()}
+    slopes = {f"d_{name}": decimal(curve.slope.item(), 4) for name, curve in here.items()}
+    text = t("activations.values", language, x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
+    return chart_data(figure, text)
+
+
+@lru_cache(maxsize=1)
+def flattest() -> float:
+    """Where GPT-2's GELU is flat."""
+    return lowest_point("gelu_tanh")
+
+
+def exact_chart(x: float, language: Language) -> dict[str, Any]:
+    """How far GPT-2's GELU is from the exact one, and how far at x."""
+    grid = torch.linspace(-SPAN, SPAN, POINTS)
+    difference = gelu_difference(grid)
+    figure = lines(
+        grid.numpy(),
+        {t("activations.exact", language): difference.numpy()},
+        x_title="x",
+        y_title=t("activations.exact", language),
+        mark=(decimal(x, 2), x),
+        height=280,
+    )
+    here = gelu_difference(torch.tensor(float(x))).item()
+    most = difference.abs().max().item()
+    text = t("activations.exact.says", language, x=decimal(x, 2), here=power(here), most=power(most))
+    return chart_data(figure, text)
+
+
+def histogram_chart(found: Histogram, language: Language) -> dict[str, Any]:
+    """The pre-activations of one layer, over all positions that the model has read."""
+    figure = curve_figures.histogram(
+        found.shares,
+        found.edges,
+        x_title=t("activations.pre", language),
+        y_title=t("activations.count", language),
+    )
+    text = t(
+        "activations.histogram.says",
+        language,
+        layer=found.layer,
+        n=f"{found.n:,}",
+        tokens=found.text.n_read,
+        negative=percent(found.negative),
+        mean=decimal(found.mean, 2),
+        std=f"{found.std:.2f}",
+        outside=percent(found.outside),
+    )
+    return chart_data(figure, text)
+
+
+def swap_chart(found: Swap, language: Language) -> dict[str, Any]:
+    """The next token with the activation that the model was trained with and with another one."""
+    tokenizer, trained = found.text.tokenizer, found.text.config.activation
+    before, after = found.before, found.after
+    shown = best_of_both(before, after, BARS)
+    figure = charts.next_token_bars(
+        [token_text(tokenizer, token_id) for token_id in shown],
+        before[shown].numpy(),
+        after[shown].numpy(),
+        before_name=t("activations.swap.before", language, name=ACTIVATIONS[trained]),
+        after_name=t("activations.swap.after", language, name=ACTIVATIONS[found.activation]),
+        chosen_name=t("bars.chosen", language),
+    )
+    best = shown[0]
+    told = {"token": quoted(tokenizer, found.text.ids[found.position]), "best": quoted(tokenizer, best)}
+    told |= {"before": percent(before[best].item()), "name": ACTIVATIONS[found.activation]}
+    if found.activation == trained:
+        return chart_data(figure, t("activations.swap.same", language, **told))
+    told |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, int(after.argmax().item()))}
+    return chart_data(figure, t("activations.swap.says", language, moved=percent(found.moved), **told))
+
+
+def curves(s: Snapshot) -> dict[str, Any]:
+    return curves_chart(s.state(ActivationsState).x, s.language)
+
+
+def exact(s: Snapshot) -> dict[str, Any]:
+    return exact_chart(s.state(ActivationsState).x, s.language)
+
+
+def histogram(s: Snapshot) -> dict[str, Any]:
+    """Of the text that is shown; of another layer until that of the chosen one is there."""
+    found = s.state(ActivationsState).histogram
+    return chart_data(None, "") if found is None or found.text != s.text else histogram_chart(found, s.language)
+
+
+def swap(s: Snapshot) -> dict[str, Any]:
+    """Of the selected position; with another activation until that with the chosen one is there."""
+    found = s.state(ActivationsState).swap
+    if found is None or (found.text, found.position) != (s.text, s.position):
+        return chart_data(None, "")
+    return swap_chart(found, s.language)
+
+
+def curve_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(ActivationsState).x, s.language
+
+
+VIEWS = (
+    View("curves", curve_inputs, curves),
+    View("exact-gelu", curve_inputs, exact),
+    View("pre-activations", lambda s: (s.state(ActivationsState).histogram, s.text, s.language), histogram),
+    View("activation-swapped", lambda s: (s.state(ActivationsState).swap, s.text, s.position, s.language), swap),
+)
