@@ -27,7 +27,8 @@ from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.tab import build_loss
-from components.tabs.playground.tab import build_playground
+from components.tabs.playground.handlers.generation import begin_typed
+from components.tabs.playground.tab import build_playground, follow
 from components.tabs.shapes.tab import build_shape_lab
 from components.tabs.train.tab import build_train
 from components.tabs.why.tab import build_why
@@ -91,8 +92,10 @@ def build_app(
                 shapes = build_shape_lab(words, frame, tab, playground)
             with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
                 controls["loss"] = build_loss(words, events, first.document.loaded)
-            with words.build(gr.Tab, {"label": "tab.train"}, id="train") as tab:
-                build_train(words, app, tabs, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.train"}, id="train"):
+                controls["train"], opened = build_train(words, events, controls["playground"])
+            begun = events.on(opened, begin_typed, controls=controls["playground"], queue="model")
+            follow(events, begun, controls["playground"])
             with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
                 controls["lessons"] = build_lessons(words, app, frame, tabs, playground, shapes)
         wire_share(events, frame.link, parts.files, controls["playground"])

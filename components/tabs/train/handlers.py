@@ -1,249 +1,147 @@
-"""The handlers of the Train tab: begin, steer, follow, look back, open, take away, leave."""
+"""What the events of the Train tab do to the session: begin, steer, look back, open the model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import Any
 
-import gradio as gr
+from components.errors import PageError
+from components.state.session import Message, Session
+from components.tabs.train import choices
+from components.tabs.train.components import SHAPE, TrainState
+from gpt.training.live_run import LiveRun
+from gpt.training.run_queue import QueueFull, RunQueue
 
-from components.api import error
-from components.errors import PageError, localize_error
-from components.i18n import Language, t
-from components.state.session import Session
-from components.tabs.train import choices, views
-from components.tabs.train.views import Moment
-from gpt.training.live_run import N_EVALUATIONS, Evaluation, LiveRun, RunSnapshot
-from gpt.training.run_queue import QueueFull
-
-if TYPE_CHECKING:
-    from components.tabs.train.tab import Train
-
-Values = dict[Any, Any]
+MAX_MODELS = 4  # opened models of a visitor; one more replaces the oldest
 
 
-def about(ui: Train, values: Values) -> Values:
-    """Another task was chosen: what it is, and the settings that it is learned well with."""
-    language, kind = values[ui.frame.language], values[ui.task]
-    recipe = choices.recipe_for(kind)
-    return {
-        ui.about: choices.about(kind, language),
-        ui.own: gr.update(visible=kind == choices.TEXT),
-        ui.n_layer: recipe.n_layer,
-        ui.n_head: recipe.n_head,
-        ui.n_embd: recipe.n_embd,
-        ui.steps: recipe.steps,
-        ui.rate: recipe.muon_lr,
-        ui.notice: "",
-    }
+def choose_task(session: Session, kind: object) -> None:
+    """Another task, with the settings that it is learned well with."""
+    if kind not in choices.KINDS:
+        return
+    recipe = choices.recipe_for(str(kind))
+    shape = {name: getattr(recipe, name) for name in SHAPE}
+    session.change(TrainState, task=kind, steps=recipe.steps, rate=recipe.muon_lr, notice=None, **shape)
 
 
-def take_file(ui: Train, values: Values) -> Values:
-    """A file was uploaded: read it, and say what it is."""
-    language, path = values[ui.frame.language], values[ui.file]
+def set_value(name: str, session: Session, value: object) -> None:
+    """A setting as it was chosen; it is checked when the run starts."""
+    session.change(TrainState, **{name: value})
+
+
+def type_text(session: Session, text: str) -> None:
+    """A typed text takes the place of an uploaded one."""
+    session.change(TrainState, text=text, given=None)
+
+
+def take_file(session: Session, path: str | None) -> None:
+    """A file was uploaded: read it."""
     if not path:
-        return {ui.notice: gr.skip()}
+        return
     try:
-        given = choices.read_text_file(path)
+        session.change(TrainState, given=choices.read_text_file(path), text="", notice=None)
     except ValueError as problem:
-        return {ui.notice: localize_error(problem, language), ui.source: "", ui.given: None}
-    return {ui.notice: "", ui.given: given, ui.text: "", ui.source: choices.source(given, language)}
+        session.change(TrainState, given=None, notice=problem)
 
 
-def take_code(ui: Train, values: Values) -> Values:
+def take_code(session: Session) -> None:
     """The text that is always at hand."""
-    given = choices.own_code()
-    told = choices.source(given, values[ui.frame.language])
-    return {ui.notice: "", ui.given: given, ui.text: "", ui.source: told}
+    session.change(TrainState, given=choices.own_code(), text="", notice=None)
 
 
-def typed(ui: Train, values: Values) -> Values:
-    """A pasted text takes the place of an uploaded one."""
-    return {ui.given: None, ui.source: ""}
-
-
-def start(ui: Train, values: Values, request: gr.Request) -> Values:
-    """Begin, or wait for a place; what cannot be trained is said in place."""
-    language, owner = values[ui.frame.language], owner_of(request)
-    moment: Moment = values[ui.moment]
+def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
+    """Begin, or wait for a place; what cannot be trained is said."""
+    state = session.change(TrainState, rate=rate, notice=None)
+    if text:
+        state = session.change(TrainState, text=text)
     try:
-        given = {name: values[getattr(ui, name)] for name in ("n_layer", "n_head", "n_embd", "steps", "rate")}
-        text = values[ui.text] or (values[ui.given].text if values[ui.given] else "")
-        dataset = choices.dataset_for(values[ui.task], text, language)
-        recipe = choices.checked_recipe(values[ui.task], given, language)
-        seconds = choices.checked_number("seconds", values[ui.seconds], *choices.SECONDS, language)
-        run = LiveRun(dataset, recipe, time_limit_seconds=seconds)
+        if state.busy:
+            raise PageError("train.error.busy")
+        run = _new_run(state, session.language)
         try:
-            ui.desk.submit(owner, run)
+            queue.submit(run)
         except QueueFull:
             raise PageError("train.error.full") from None
     except ValueError as problem:
-        return {ui.notice: localize_error(problem, language)}
-    moment.step = moment.layer = moment.head = None
-    moment.drawn = None
-    every = max(1, recipe.steps // N_EVALUATIONS)
-    return {
-        **show(ui, values, owner),
-        ui.notice: "",
-        ui.factor: 1.0,
-        ui.scrubber: gr.update(maximum=recipe.steps, step=every, value=0),
-        ui.timer: gr.Timer(active=True),
-    }
+        session.change(TrainState, notice=problem)
+        return
+    session.resources.callback(run.close)
+    if state.run is not None and state.run not in state.opened:
+        state.run.close()
+    session.change(TrainState, run=run, queue=queue, factor=1.0, step=None, layer=None, head=None)
 
 
-def pause(ui: Train, values: Values, request: gr.Request) -> Values:
+def _new_run(state: TrainState, language: str) -> LiveRun:
+    dataset = choices.dataset_for(state.task, state.text or (state.given.text if state.given else ""), language)
+    given = {name: getattr(state, name) for name in (*SHAPE, "steps", "rate")}
+    recipe = choices.checked_recipe(state.task, given, language)
+    seconds = choices.checked_number("seconds", state.seconds, *choices.SECONDS, language)
+    return LiveRun(dataset, recipe, time_limit_seconds=seconds)
+
+
+def pause(session: Session) -> None:
     """Pause, or go on."""
-    run = ui.desk.run(owner_of(request))
+    run = session.state(TrainState).run
     if run is not None:
         (run.resume if run.state == "paused" else run.pause)()
-    return show(ui, values, owner_of(request))
 
 
-def cancel(ui: Train, values: Values, request: gr.Request) -> Values:
-    """Call the run off."""
-    run = ui.desk.run(owner_of(request))
+def cancel(session: Session) -> None:
+    run = session.state(TrainState).run
     if run is not None:
         run.cancel()
-    return show(ui, values, owner_of(request))
 
 
-def change_rate(ui: Train, values: Values, request: gr.Request) -> Values:
+def change_rate(session: Session, factor: object) -> None:
     """Another learning rate, from the next step on."""
-    run = ui.desk.run(owner_of(request))
-    if run is not None and values[ui.factor] in choices.FACTORS:
-        run.set_rate_factor(values[ui.factor])
-    return {ui.notice: ""}
+    run = session.state(TrainState).run
+    if run is not None and factor in choices.FACTORS:
+        run.set_rate_factor(float(factor))  # type: ignore[arg-type]
+        session.change(TrainState, factor=factor)
 
 
-def enter(ui: Train, values: Values, request: gr.Request) -> Values:
-    """The tab was opened: the run as it is now, if there is one."""
-    return show(ui, values, owner_of(request)) if ui.desk.run(owner_of(request)) else {ui.notice: gr.skip()}
+def follow(session: Session) -> None:
+    """While it trains the views are drawn of the run as it is now."""
 
 
-def follow(ui: Train, values: Values, request: gr.Request) -> Values:
-    """While it trains: everything that is new since the last look."""
-    return show(ui, values, owner_of(request), only_new=True)
-
-
-def scrub(ui: Train, values: Values, request: gr.Request) -> Values:
+def look_at_step(session: Session, step: object) -> None:
     """Look at the step of the scrubber; at its right end, at the newest."""
-    progress = ui.desk.snapshot(owner_of(request))
-    if progress is None or not progress.evaluations:
-        return {ui.notice: gr.skip()}
-    step = values[ui.scrubber]
-    pinned = values[ui.moment].step = None if step >= progress.evaluations[-1].step else int(step)
-    update = show(ui, values, owner_of(request))
-    if pinned is not None and not progress.ended:  # a tick that was on its way may have moved it
-        update[ui.scrubber] = pinned
-    return update
+    progress = session.state(TrainState).progress()
+    if progress is None or not progress.evaluations or not _is_number(step):
+        return
+    session.change(TrainState, step=None if step >= progress.evaluations[-1].step else int(step))  # type: ignore[operator, call-overload]
 
 
-def choose_step(ui: Train, values: Values, sent: Values, request: gr.Request) -> Values:
-    """Look at the step that was clicked in the curve; what the browser sends may be anything."""
-    progress, step = ui.desk.snapshot(owner_of(request)), sent.get("x")
-    known = progress is not None and progress.evaluations and isinstance(step, (int, float))
-    if not known or not 0 <= step <= progress.steps:
-        return {ui.notice: gr.skip()}
-    values[ui.moment].step = None if step >= progress.evaluations[-1].step else int(step)
-    return show(ui, values, owner_of(request)) | {ui.scrubber: int(step)}
+def choose_step(session: Session, sent: dict[str, Any]) -> None:
+    """Look at the step that was clicked in the curve."""
+    progress, step = session.state(TrainState).progress(), sent.get("x")
+    if progress is not None and _is_number(step) and 0 <= step <= progress.steps:  # type: ignore[operator]
+        look_at_step(session, step)
 
 
-def choose_head(ui: Train, values: Values, sent: Values, request: gr.Request) -> Values:
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def choose_head(session: Session, sent: dict[str, Any]) -> None:
     """Enlarge the head that was clicked."""
-    moment: Moment = values[ui.moment]
     layer, head = sent.get("layer"), sent.get("head")
-    if type(layer) is not int or type(head) is not int or layer < 0 or head < 0:
-        return {ui.notice: gr.skip()}
-    moment.layer, moment.head = layer, head
-    return show(ui, values, owner_of(request))
+    if type(layer) is int and type(head) is int and layer >= 0 and head >= 0:
+        session.change(TrainState, layer=layer, head=head)
 
 
-def show(ui: Train, values: Values, owner: str, *, only_new: bool = False) -> Values:
-    """The status, the buttons and the pictures of the owner's run; the timer rests once it is over."""
-    language, moment = values[ui.frame.language], values[ui.moment]
-    run, progress = ui.desk.run(owner), ui.desk.snapshot(owner)
-    if run is None or progress is None:
-        return {
-            **_buttons(ui, None, language),
-            ui.results: gr.update(visible=False),
-            ui.status: t("train.idle", language),
-            ui.timer: gr.Timer(active=False),
-        }
-    update = {ui.status: views.status(run, progress, language)}
-    buttons = (progress.state, language)
-    if moment.drawn is None or moment.drawn[0] != buttons or not only_new:
-        update |= _buttons(ui, progress, language)
-        if progress.state == "finished":
-            update[ui.download] = gr.update(value=str(run.archive()), visible=True)
-    look = moment.look(progress)
-    drawn = (buttons, None if look is None else look.step, progress.step)
-    if look is not None and not (only_new and moment.drawn == drawn):
-        update[ui.curve] = views.curve(run, progress, moment, language)
-        if not only_new or moment.drawn is None or moment.drawn[:2] != drawn[:2]:
-            update |= _looked(ui, run, look, moment, language)
-            if moment.step is None:
-                update[ui.scrubber] = look.step
-    elif look is None:
-        update[ui.results] = gr.update(visible=False)
-    moment.drawn = drawn
-    return update | ({ui.timer: gr.Timer(active=False)} if progress.ended else {})
-
-
-def _looked(ui: Train, run: LiveRun, look: Evaluation, moment: Moment, language: Language) -> Values:
-    return {
-        ui.results: gr.update(visible=True),
-        ui.samples_says: views.samples_says(look, language),
-        ui.samples: views.samples_table(look, language),
-        ui.sample: views.sample_text(look),
-        ui.heads: gr.update(value=views.overview(run, look, moment, language), labels=views.heads_labels(language)),
-        ui.heatmap: views.heatmap(run, look, moment, language),
-    }
-
-
-def _buttons(ui: Train, progress: RunSnapshot | None, language: Language) -> Values:
-    going = progress is not None and not progress.ended
-    begun = going and progress.state != "waiting"
-    done = progress is not None and progress.state == "finished"
-    paused = progress is not None and progress.state == "paused"
-    return {
-        ui.start: gr.update(interactive=not going),
-        ui.pause: gr.update(interactive=begun, value=t("train.continue" if paused else "train.pause", language)),
-        ui.cancel: gr.update(interactive=going),
-        ui.factor: gr.update(interactive=begun),
-        ui.open: gr.update(visible=done),
-        ui.download: gr.update(visible=done),
-    }
-
-
-def open_model(ui: Train, values: Values, request: gr.Request) -> Values:
+def open_model(session: Session) -> None:
     """Put the model into this visitor's list, choose it, and give it something to go on from."""
-    language, owner = values[ui.frame.language], owner_of(request)
-    run = ui.desk.run(owner)
-    if run is None:
-        raise error(t("train.gone", language))
-    try:
-        names = ui.desk.open(owner, run, used=values[ui.frame.model])
-    except ValueError as problem:
-        raise error(problem, language) from None
-    session: Session = values[ui.playground.session]
-    session.own_models, session.model = tuple(names), names[-1]
-    session.typed = run.dataset.start
-    return {
-        ui.frame.own: names,
-        **ui.playground.shown(session),
-        ui.notice: t("train.opened", language),
-        ui.tabs: gr.Tabs(selected="playground"),
-    }
-
-
-def retell(ui: Train, values: Values, request: gr.Request) -> Values:
-    """Every sentence again, in the language chosen just now."""
-    language = values[ui.frame.language]
-    told = {ui.about: choices.about(values[ui.task], language), ui.notice: "", ui.source: ""}
-    if values[ui.given]:
-        told[ui.source] = choices.source(values[ui.given], language)
-    return told | show(ui, values, owner_of(request))
-
-
-def owner_of(request: gr.Request) -> str:
-    """Whose run it is: the session of the browser's page."""
-    return str(request.session_hash)
+    state = session.state(TrainState)
+    if state.run is None:
+        raise PageError("train.gone")
+    name = state.run.register()
+    others = [run for run in state.opened if run is not state.run]
+    replaceable = [run for run in others if run.registered_name != session.model]
+    closed = replaceable[: max(0, len(others) + 1 - MAX_MODELS)]
+    kept = (*(run for run in others if run not in closed), state.run)
+    for run in closed:
+        run.close()
+    session.own_models = tuple(str(run.registered_name) for run in kept)
+    session.model, session.typed, session.tab = name, state.run.dataset.start, "playground"
+    session.change(TrainState, opened=kept, notice=Message("train.opened"))

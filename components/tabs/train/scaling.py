@@ -11,13 +11,14 @@ import gradio as gr
 import numpy as np
 
 from components.errors import localize_error
-from components.frame import Frame
+from components.events import Events
 from components.i18n import Language, t
 from components.labels import power
-from components.legacy import LOOKING
 from components.localized import Words
+from components.render import View
+from components.state.session import Snapshot
 from components.tabs.train.figures import ScalingLine, scaling_curves
-from components.widgets.chart import chart, chart_value
+from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
@@ -26,32 +27,33 @@ MOMENTS = 4  # of the points of a curve, drawn as lines over the parameters
 FIRST = 4  # points left out: the first steps, before anything is learned
 
 
-def build_scaling(words: Words, frame: Frame, tab: gr.Tab) -> None:
-    """Three pictures, drawn when the tab is opened."""
+def build_scaling(words: Words, events: Events) -> None:
+    """Three pictures of a recorded run."""
     with gr.Column(elem_classes="gb-card"):
         words.build(sentence, {"value": "scaling.question"}, kind="question")
         words.build(sentence, {"value": "scaling.lead"}, kind="lead")
         with gr.Row(elem_classes="gb-columns"):
-            charts = []
             for axis in AXES:
                 with gr.Column(min_width=280):
-                    charts.append(chart(elem_id=f"scaling-{axis}"))
-        honest = sentence(kind="caption", elem_id="scaling-honest")
-    seen = gr.State(False)
-    outputs = [*charts, honest, seen]
-    tab.select(partial(_shown, True), [frame.language, seen], outputs, **LOOKING)
-    frame.language.change(partial(_shown, False), [frame.language, seen], outputs, **LOOKING)
+                    chart(elem_id=f"scaling-{axis}", view=f"scaling-{axis}")
+        sentence(kind="caption", elem_id="scaling-honest", view="scaling-honest")
+    pictures = zip(AXES, (by_tokens, by_flops, by_parameters), strict=True)
+    views = [View(f"scaling-{axis}", lambda s: s.language, partial(_picture, draw)) for axis, draw in pictures]
+    events.renderer.add("train", [*views, View("scaling-honest", lambda s: s.language, _honest)])
 
 
-def _shown(opened: bool, language: Language, seen: bool) -> list[Any]:
-    """The pictures and the sentence; nothing for a tab that was never open."""
-    if not opened and not seen:
-        return [*(gr.skip() for _ in AXES), gr.skip(), False]
+def _picture(draw: Callable[[Scaling, Language], dict[str, Any]], s: Snapshot) -> dict[str, Any]:
     try:
-        found = load_scaling()
+        return draw(load_scaling(), s.language)
+    except ValueError:  # said below the pictures
+        return chart_data(None, "")
+
+
+def _honest(s: Snapshot) -> dict[str, Any]:
+    try:
+        return {"text": honest(load_scaling(), s.language)}
     except ValueError as problem:
-        return ["", "", "", t("scaling.missing", language, message=localize_error(problem, language)), True]
-    return [*(draw(found, language) for draw in (by_tokens, by_flops, by_parameters)), honest(found, language), True]
+        return {"text": t("scaling.missing", s.language, message=localize_error(problem, s.language))}
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Parts:
         return min(ends), max(ends)
 
 
-def by_tokens(found: Scaling, language: Language) -> str:
+def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
     """Each model as it reads on."""
     parts = Parts.of(found)
     small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
@@ -85,7 +87,7 @@ def by_tokens(found: Scaling, language: Language) -> str:
     return _along(parts, "tokens", lambda point: point.tokens, text, language)
 
 
-def by_flops(found: Scaling, language: Language) -> str:
+def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
     """Each model by the work it took."""
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
@@ -101,7 +103,7 @@ def loss_at(curve: ScalingCurve, flops: float) -> float:
     return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
 
 
-def by_parameters(found: Scaling, language: Language) -> str:
+def by_parameters(found: Scaling, language: Language) -> dict[str, Any]:
     """A line for each of a few moments, over the sizes."""
     parts = Parts.of(found)
     sizes = np.array([curve.block_parameters for curve in parts.curves])
@@ -119,7 +121,9 @@ def by_parameters(found: Scaling, language: Language) -> str:
     )
 
 
-def _along(parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str, language: Language) -> str:
+def _along(
+    parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str, language: Language
+) -> dict[str, Any]:
     lines = [
         ScalingLine(
             named(curve, language),
@@ -131,7 +135,9 @@ def _along(parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: st
     return _drawn(lines, parts, axis, x(parts.bundled.points[-1]), text, language)
 
 
-def _drawn(lines: list[ScalingLine], parts: Parts, axis: str, x: float, text: str, language: Language) -> str:
+def _drawn(
+    lines: list[ScalingLine], parts: Parts, axis: str, x: float, text: str, language: Language
+) -> dict[str, Any]:
     loss = parts.bundled.points[-1].loss
     star = ScalingLine(t("scaling.bundled", language), np.array([x]), np.array([loss]))
     figure = scaling_curves(
@@ -141,7 +147,7 @@ def _drawn(lines: list[ScalingLine], parts: Parts, axis: str, x: float, text: st
         y_title=t("scaling.loss", language),
         upright=axis == "parameters",
     )
-    return chart_value(figure, text)
+    return chart_data(figure, text)
 
 
 def honest(found: Scaling, language: Language) -> str:

@@ -3,155 +3,135 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import gradio as gr
 
-from components.frame import Frame
-from components.legacy import LOOKING, Playground
+from components.events import Events, clamped
+from components.i18n import t
 from components.localized import Words
-from components.tabs.train import cards, handlers
-from components.tabs.train.desk import Desk
+from components.render import Control
+from components.state.session import Snapshot
+from components.tabs.train import choices, handlers, layout
+from components.tabs.train.components import SHAPE, TrainComponents, TrainState
 from components.tabs.train.scaling import build_scaling
-from components.tabs.train.views import Moment
+from components.tabs.train.views import VIEWS, evaluation_of, progress_of
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
+from gpt.training.live_run import N_EVALUATIONS
+from gpt.training.run_queue import RunQueue
 
-Values = dict[Any, Any]
+NAME = "train"
 TICK_SECONDS = 0.7  # between two looks at a run
 
 
-@dataclass(frozen=True)
-class Train:
-    """The components of the tab, the Playground, which a model is opened in, and the desk with everybody's runs."""
-
-    playground: Playground
-    tabs: gr.Tabs
-    desk: Desk
-    moment: gr.State
-    given: gr.State
-    timer: gr.Timer
-    task: gr.Radio
-    about: gr.HTML
-    own: gr.Column
-    text: gr.Textbox
-    file: gr.UploadButton
-    code: gr.Button
-    source: gr.HTML
-    n_layer: gr.Radio
-    n_head: gr.Radio
-    n_embd: gr.Radio
-    steps: gr.Slider
-    rate: gr.Number
-    seconds: gr.Slider
-    start: gr.Button
-    pause: gr.Button
-    cancel: gr.Button
-    factor: gr.Radio
-    notice: gr.HTML
-    status: gr.HTML
-    open: gr.Button
-    download: gr.DownloadButton
-    results: gr.Column
-    curve: gr.HTML
-    scrubber: gr.Slider
-    samples_says: gr.HTML
-    samples: gr.HTML
-    sample: gr.HTML
-    heads: gr.HTML
-    heatmap: gr.HTML
-
-    @property
-    def frame(self) -> Frame:
-        """Where model and language are chosen."""
-        return self.playground.frame
-
-    def of(self, *names: str) -> set[Any]:
-        """Inputs: these components, what is looked at, and the language."""
-        return {self.moment, self.frame.language, *(getattr(self, name) for name in names)}
-
-    def shown(self) -> list[Any]:
-        """Everything that follows a run."""
-        buttons = ("start", "pause", "cancel", "factor", "open", "download")
-        pictures = ("results", "curve", "scrubber", "samples_says", "samples", "sample", "heads", "heatmap")
-        return [getattr(self, name) for name in (*buttons, *pictures, "notice", "status", "timer")]
-
-
-def build_train(words: Words, app: gr.Blocks, tabs: gr.Tabs, tab: gr.Tab, playground: Playground) -> None:
-    """Lay the tab out and wire it; nothing is computed before somebody presses Start."""
-    parts: dict[str, Any] = {"playground": playground, "tabs": tabs, "desk": Desk()}
+def build_train(words: Words, events: Events, playground: list[Control]) -> tuple[list[Control], Any]:
+    """Lay the tab out and wire it; nothing is computed before somebody presses Start. playground: the controls that
+    opening a model changes. Returns the tab's controls, and the event after which a text may be written with a model."""
+    parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-train"):
         words.build(sentence, {"value": "train.question"}, kind="question")
         words.build(sentence, {"value": "train.lead"}, kind="lead")
-        parts |= cards.build_task(words) | cards.build_settings(words) | cards.build_buttons(words)
+        parts |= layout.build_task(words) | layout.build_settings(words) | layout.build_buttons(words)
     with gr.Column(visible=False, elem_id="train-results") as parts["results"]:
         with gr.Row(elem_classes="gb-cards"):
             with gr.Column(elem_classes="gb-card", min_width=320):
                 words.build(sentence, {"value": "train.curve.question"}, kind="question")
-                parts["curve"] = chart(elem_id="train-curve", clickable=True)
+                parts["curve"] = chart(elem_id="train-curve", clickable=True, view="train-curve")
             with gr.Column(elem_classes="gb-card", min_width=320):
-                parts |= cards.build_moment(words)
-        parts |= cards.build_attention(words)
-    parts["moment"] = gr.State(Moment())
-    parts["given"] = gr.State(None)
+                parts |= layout.build_moment(words)
+        parts |= layout.build_attention(words)
     parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
-    _wire(Train(**{field.name: parts[field.name] for field in fields(Train)}), app, tab)
-    build_scaling(words, playground.frame, tab)
+    ui = TrainComponents(**{field.name: parts[field.name] for field in fields(TrainComponents)})
+    build_scaling(words, events)
+    events.renderer.add(NAME, VIEWS)
+    controls = _controls(ui)
+    return controls, _wire(ui, events, controls, playground)
 
 
-def _wire(ui: Train, app: gr.Blocks, tab: gr.Tab) -> None:
-    def on(trigger: Any, function: Callable[..., Any], inputs: set[Any], outputs: list[Any]) -> Any:
-        return trigger(_with_request(ui, function), inputs, outputs, trigger_mode="always_last", **LOOKING)
+def _controls(ui: TrainComponents) -> list[Control]:
+    """What the server may change besides the pictures."""
 
-    settings = ("n_layer", "n_head", "n_embd", "steps", "rate")
-    chosen = [ui.about, ui.own, *(getattr(ui, name) for name in settings), ui.notice]
-    text = [ui.notice, ui.given, ui.text, ui.source]
-    ui.task.input(partial(handlers.about, ui), ui.of("task"), chosen, trigger_mode="always_last", **LOOKING)
-    ui.code.click(partial(handlers.take_code, ui), ui.of(), text, **LOOKING)
-    ui.file.upload(partial(handlers.take_file, ui), ui.of("file"), text, **LOOKING)
-    ui.text.input(partial(handlers.typed, ui), ui.of(), text, trigger_mode="always_last", **LOOKING)
+    def control(component: Any, of: Callable[[Snapshot], Any], name: str) -> Control:
+        return Control(component, of, lambda s: {name: of(s)})
 
-    on(ui.start.click, handlers.start, ui.of("task", "text", "given", "seconds", *settings), ui.shown())
-    on(ui.pause.click, handlers.pause, ui.of(), ui.shown())
-    on(ui.cancel.click, handlers.cancel, ui.of(), ui.shown())
-    on(ui.factor.input, handlers.change_rate, ui.of("factor"), [ui.notice])
-    on(ui.timer.tick, handlers.follow, ui.of(), ui.shown())
-    on(ui.scrubber.input, handlers.scrub, ui.of("scrubber"), ui.shown())
-    on(tab.select, handlers.enter, ui.of(), ui.shown())
-    for widget, choose in ((ui.curve, handlers.choose_step), (ui.heads, handlers.choose_head)):
-        widget.select(_with_event(ui, choose), ui.of(), ui.shown(), trigger_mode="always_last", **LOOKING)
-    on(ui.frame.language.change, handlers.retell, ui.of("task", "given"), [ui.about, ui.source, *ui.shown()])
+    def value(name: str) -> Control:
+        return control(getattr(ui, name), lambda s: getattr(s.state(TrainState), name), "value")
 
-    model = [ui.frame.own, *ui.playground.outputs(), ui.tabs, ui.notice]
-    opened = on(ui.open.click, handlers.open_model, {*ui.of(), ui.frame.model, ui.playground.session}, model)
-    ui.playground.begin_after(opened.success)
-    app.unload(_leaving(ui.desk))
+    return [
+        *(value(name) for name in (*SHAPE, "steps", "rate", "text", "factor")),
+        control(ui.own, lambda s: s.state(TrainState).task == choices.TEXT, "visible"),
+        control(ui.start, lambda s: not _goes_on(s), "interactive"),
+        control(ui.pause, _has_begun, "interactive"),
+        control(ui.pause, lambda s: t("train.continue" if _is(s, "paused") else "train.pause", s.language), "value"),
+        control(ui.cancel, _goes_on, "interactive"),
+        control(ui.factor, _has_begun, "interactive"),
+        control(ui.open, lambda s: _is(s, "finished"), "visible"),
+        control(ui.download, lambda s: _is(s, "finished"), "visible"),
+        Control(ui.download, lambda s: s.state(TrainState).run if _is(s, "finished") else None, _archive),
+        control(ui.results, lambda s: evaluation_of(s) is not None, "visible"),
+        control(ui.timer, _goes_on, "active"),
+        Control(ui.scrubber, lambda s: s.state(TrainState).run, _scrubber_range),
+        control(ui.scrubber, _shown_step, "value"),
+    ]
 
 
-def _with_request(ui: Train, function: Callable[..., Values]) -> Callable[..., Values]:
-    """A handler that also learns whose page it is."""
-
-    def handle(values: Values, request: gr.Request) -> Values:
-        return function(ui, values, request)
-
-    return handle
+def _goes_on(s: Snapshot) -> bool:
+    progress = progress_of(s)
+    return progress is not None and not progress.ended
 
 
-def _with_event(ui: Train, function: Callable[..., Values]) -> Callable[..., Values]:
-    """A handler that also gets what the browser sent with the event: a dict of anything."""
-
-    def handle(values: Values, event: gr.EventData, request: gr.Request) -> Values:
-        return function(ui, values, event._data if isinstance(event._data, dict) else {}, request)
-
-    return handle
+def _has_begun(s: Snapshot) -> bool:
+    return _goes_on(s) and not _is(s, "waiting")
 
 
-def _leaving(desk: Desk) -> Callable[[gr.Request], None]:
-    """What happens when a page is closed or loaded again."""
+def _is(s: Snapshot, state: str) -> bool:
+    progress = progress_of(s)
+    return progress is not None and progress.state == state
 
-    def leave(request: gr.Request) -> None:
-        desk.leave(handlers.owner_of(request))
 
-    return leave
+def _archive(s: Snapshot) -> dict[str, Any]:
+    run = s.state(TrainState).run
+    return {"value": str(run.archive())} if run is not None and _is(s, "finished") else {"value": None}
+
+
+def _scrubber_range(s: Snapshot) -> dict[str, Any]:
+    run = s.state(TrainState).run
+    if run is None:
+        return {}
+    return {"maximum": run.recipe.steps, "step": max(1, run.recipe.steps // N_EVALUATIONS)}
+
+
+def _shown_step(s: Snapshot) -> int:
+    evaluation = evaluation_of(s)
+    return 0 if evaluation is None else evaluation.step
+
+
+def _wire(ui: TrainComponents, events: Events, controls: list[Control], playground: list[Control]) -> Any:
+    queue = RunQueue()
+
+    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
+        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
+
+    latest: Any = {"trigger_mode": "always_last"}
+    on(ui.task.input, handlers.choose_task, [ui.task], **latest)
+    for name in (*SHAPE, "rate"):
+        on(getattr(ui, name).input, partial(handlers.set_value, name), [getattr(ui, name)], controls=(), **latest)
+    for name, limits in (("steps", choices.STEPS), ("seconds", choices.SECONDS)):
+        slider = getattr(ui, name)
+        on(slider.input, partial(handlers.set_value, name), [slider], js=clamped(*limits), controls=(), **latest)
+    on(ui.text.input, handlers.type_text, [ui.text], **latest)
+    on(ui.file.upload, handlers.take_file, [ui.file])
+    on(ui.code.click, handlers.take_code)
+
+    on(ui.start.click, partial(handlers.start, queue), [ui.text, ui.rate])
+    on(ui.pause.click, handlers.pause)
+    on(ui.cancel.click, handlers.cancel)
+    on(ui.factor.input, handlers.change_rate, [ui.factor], **latest)
+    on(ui.timer.tick, handlers.follow, trigger_mode="once")
+    on(ui.scrubber.input, handlers.look_at_step, [ui.scrubber], js=clamped(0, choices.STEPS[1]), **latest)
+    on(ui.curve.select, handlers.choose_step, payload=True)
+    on(ui.heads.select, handlers.choose_head, payload=True)
+    return on(ui.open.click, handlers.open_model, controls=[*controls, *playground, events.open_tab]).success

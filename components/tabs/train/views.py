@@ -1,71 +1,51 @@
-"""What the Train tab shows of a run: values for its widgets, no components."""
+"""What the Train tab shows of a run."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from components.errors import localize_error
 from components.figures.charts import attention_heatmap
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible
+from components.render import View
+from components.state.session import Message, Snapshot
+from components.tabs.train import choices
+from components.tabs.train.components import TrainState
 from components.tabs.train.figures import CurveNames, learning_curve
-from components.widgets.chart import chart_value
-from components.widgets.heads import heads_value, max_pooled, thumbnail_side
-from components.widgets.table import table_value
+from components.widgets.chart import chart_data
+from components.widgets.heads import heads_data, max_pooled, thumbnail_side
 from gpt.training.live_run import Evaluation, LiveRun, RunSnapshot
 from gpt.training.tasks import N_TEST_EXAMPLES
 
 GOAL = 0.99
 
 
-@dataclass
-class Moment:
-    """What of a run is looked at; changed in place. step: None is the newest; layer and head: None until one is
-    chosen. drawn: what is on the screen."""
-
-    step: int | None = None
-    layer: int | None = None
-    head: int | None = None
-    drawn: tuple[object, ...] | None = None
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Moment:
-        """Another visitor starts with nothing chosen."""
-        return Moment()
-
-    def look(self, progress: RunSnapshot) -> Evaluation | None:
-        """The evaluation at the step, or the last before it; None as long as there is none."""
-        if not progress.evaluations:
-            return None
-        if self.step is None:
-            return progress.evaluations[-1]
-        return next(
-            (look for look in reversed(progress.evaluations) if look.step <= self.step), progress.evaluations[0]
-        )
-
-    def place(self, look: Evaluation, ids: list[int], first: int) -> tuple[int, int]:
-        """(layer, head): the chosen one, or the most telling one."""
-        n_layer, n_head = look.attn_weights.shape[:2]
-        if self.layer is None or self.head is None or self.layer >= n_layer or self.head >= n_head:
-            return telling(look, ids, first)[0]
-        return self.layer, self.head
+def selected_head(state: TrainState, evaluation: Evaluation, ids: list[int], first: int) -> tuple[int, int]:
+    """(layer, head): the chosen one, or the most telling one."""
+    n_layer, n_head = evaluation.attn_weights.shape[:2]
+    if state.layer is None or state.head is None or state.layer >= n_layer or state.head >= n_head:
+        return telling(evaluation, ids, first)[0]
+    return state.layer, state.head
 
 
-def telling(look: Evaluation, ids: list[int], first: int) -> tuple[tuple[int, int], float]:
+def telling(evaluation: Evaluation, ids: list[int], first: int) -> tuple[tuple[int, int], float]:
     """(layer, head) that looks most at the tokens that come next, and how much of its weight lies on them, 0..1.
 
     ids: (T,), the example. first: the position from which on the model answers.
     """
     known = np.array(ids)
     same = known[None, :] == known[1:, None]  # (T - 1, T): whether token j is the one after token i
-    weights = look.attn_weights[:, :, first:-1].astype(np.float32)
+    weights = evaluation.attn_weights[:, :, first:-1].astype(np.float32)
     found = (weights * same[first:]).sum(axis=-1).mean(axis=-1)  # (n_layer, n_head)
     layer, head = np.unravel_index(int(found.argmax()), found.shape)
     return (int(layer), int(head)), float(found.max())
 
 
-def status(run: LiveRun, progress: RunSnapshot, language: Language) -> str:
+def status_sentence(run: LiveRun, progress: RunSnapshot, language: Language) -> str:
     """One line: how far it is, or how it ended."""
     state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
     key = "early" if early else {"diverged": "infinite", "crashed": "broke"}.get(state, state)
@@ -84,11 +64,11 @@ def status(run: LiveRun, progress: RunSnapshot, language: Language) -> str:
     )
 
 
-def curve(run: LiveRun, progress: RunSnapshot, moment: Moment, language: Language) -> str:
+def curve_chart(run: LiveRun, progress: RunSnapshot, state: TrainState, language: Language) -> dict[str, Any]:
     """The loss and the accuracy over the steps, with the moment that is looked at."""
-    look, newest = moment.look(progress), progress.evaluations[-1] if progress.evaluations else None
-    if look is None or newest is None:
-        return ""
+    evaluation, newest = state.shown(progress), progress.evaluations[-1] if progress.evaluations else None
+    if evaluation is None or newest is None:
+        return chart_data(None, "")
     n_vocab = run.dataset.vocabulary.n_vocab
     accuracies = None if newest.accuracy is None else np.array([each.accuracy for each in progress.evaluations])
     keys = ("step", "loss", "training", "held_back", "accuracy", "rate")
@@ -100,35 +80,39 @@ def curve(run: LiveRun, progress: RunSnapshot, moment: Moment, language: Languag
         accuracies,
         steps=progress.steps,
         guessing=math.log(n_vocab),
-        shown=None if moment.step is None else look.step,
+        shown=None if state.step is None else evaluation.step,
         names=CurveNames(
             **{key: t(f"train.curve.{key}", language) for key in keys},
             guessing=t("train.curve.guessing", language, n=n_vocab),
         ),
     )
     text = t(
-        "train.curve.says", language, step=look.step, loss=f"{look.val_loss:.3f}", guessing=f"{math.log(n_vocab):.2f}"
+        "train.curve.says",
+        language,
+        step=evaluation.step,
+        loss=f"{evaluation.val_loss:.3f}",
+        guessing=f"{math.log(n_vocab):.2f}",
     )
-    if look.accuracy is not None:
-        text += t("train.curve.says.accuracy", language, accuracy=percent(look.accuracy), n=N_TEST_EXAMPLES)
+    if evaluation.accuracy is not None:
+        text += t("train.curve.says.accuracy", language, accuracy=percent(evaluation.accuracy), n=N_TEST_EXAMPLES)
         reached = next((each.step for each in progress.evaluations if (each.accuracy or 0) >= GOAL), None)
         if reached is not None:
             text += t("train.curve.says.goal", language, step=reached)
-    return chart_value(figure, text, t("train.curve.note", language))
+    return chart_data(figure, text, t("train.curve.note", language))
 
 
-def samples_says(look: Evaluation, language: Language) -> str:
+def samples_sentence(evaluation: Evaluation, language: Language) -> str:
     """The sentence over the samples."""
-    if look.accuracy is None:
-        return t("train.samples.says.text", language, step=look.step)
-    right = sum(bool(sample.right) for sample in look.samples)
-    return t("train.samples.says", language, step=look.step, right=right, n=len(look.samples))
+    if evaluation.accuracy is None:
+        return t("train.samples.says.text", language, step=evaluation.step)
+    right = sum(bool(sample.right) for sample in evaluation.samples)
+    return t("train.samples.says", language, step=evaluation.step, right=right, n=len(evaluation.samples))
 
 
-def samples_table(look: Evaluation, language: Language) -> str:
+def samples_rows(evaluation: Evaluation, language: Language) -> list[list[str]]:
     """What it writes beside what it should write; empty where nothing is right or wrong."""
-    if look.accuracy is None:
-        return ""
+    if evaluation.accuracy is None:
+        return []
     head = [t(f"train.samples.{key}", language) for key in ("given", "written", "expected")]
     rows = [
         [
@@ -137,14 +121,14 @@ def samples_table(look: Evaluation, language: Language) -> str:
             visible((sample.expected or "").removesuffix("\n")),
             t("train.samples.right" if sample.right else "train.samples.wrong", language),
         ]
-        for sample in look.samples
+        for sample in evaluation.samples
     ]
-    return table_value([[*head, ""], *rows])
+    return [[*head, ""], *rows]
 
 
-def sample_text(look: Evaluation) -> str:
+def sample_text(evaluation: Evaluation) -> str:
     """What it writes when it learns a text; empty for a task."""
-    return "" if look.accuracy is not None else "".join(each.prompt + each.text for each in look.samples)
+    return "" if evaluation.accuracy is not None else "".join(each.prompt + each.text for each in evaluation.samples)
 
 
 def labels(run: LiveRun) -> list[str]:
@@ -158,24 +142,27 @@ def heads_labels(language: Language) -> dict[str, str]:
     return shared | {"keys": t("train.attention.keys", language)}
 
 
-def overview(run: LiveRun, look: Evaluation, moment: Moment, language: Language) -> str:
+def overview(run: LiveRun, evaluation: Evaluation, state: TrainState, language: Language) -> dict[str, Any]:
     """Every head on the example, at that step."""
-    n_layer, n_head, T, _ = look.attn_weights.shape
-    weights = look.attn_weights.astype(np.float32)
+    n_layer, n_head, T, _ = evaluation.attn_weights.shape
+    weights = evaluation.attn_weights.astype(np.float32)
     pictures = max_pooled(weights, thumbnail_side(n_layer, n_head, T))
     diagonals = [np.trace(weights, offset=-k, axis1=2, axis2=3) / (T - k) for k in (1, 0)]
     shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
-    (layer, head), share = telling(look, run.dataset.example, run.dataset.query)
-    text = t("train.attention.heads", language, step=look.step, layer=layer, head=head, share=percent(share))
-    layer, head = moment.place(look, run.dataset.example, run.dataset.query)
-    return heads_value(pictures, shares, {"layer": layer, "head": head, "text": text})
+    (layer, head), share = telling(evaluation, run.dataset.example, run.dataset.query)
+    text = t("train.attention.heads", language, step=evaluation.step, layer=layer, head=head, share=percent(share))
+    layer, head = selected_head(state, evaluation, run.dataset.example, run.dataset.query)
+    levels = np.round(255 * pictures).astype(np.uint8)
+    rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
+    content = {"layer": layer, "head": head, "text": text, "tokens": len(rows)}
+    return heads_data(rows, shares, content) | {"labels": heads_labels(language)}
 
 
-def heatmap(run: LiveRun, look: Evaluation, moment: Moment, language: Language) -> str:
+def heatmap(run: LiveRun, evaluation: Evaluation, state: TrainState, language: Language) -> dict[str, Any]:
     """One head on the example, at that step, with the row that writes the answer framed."""
-    layer, head = moment.place(look, run.dataset.example, run.dataset.query)
+    layer, head = selected_head(state, evaluation, run.dataset.example, run.dataset.query)
     names, ids, vocabulary = labels(run), run.dataset.example, run.dataset.vocabulary
-    weights = look.attn_weights[layer, head].astype(np.float32)
+    weights = evaluation.attn_weights[layer, head].astype(np.float32)
     row = run.dataset.query
     figure = attention_heatmap(
         weights,
@@ -190,10 +177,115 @@ def heatmap(run: LiveRun, look: Evaluation, moment: Moment, language: Language) 
     text = t(
         "train.attention.says",
         language,
-        step=look.step,
+        step=evaluation.step,
         layer=layer,
         head=head,
         next=quoted(vocabulary, ids[row + 1]),
         targets=", ".join(f"{quoted(vocabulary, ids[i])} ({percent(float(weights[row, i]))})" for i in most),
     )
-    return chart_value(figure, text)
+    return chart_data(figure, text)
+
+
+def progress_of(s: Snapshot) -> RunSnapshot | None:
+    """The newest run, at one moment for all views of a frame."""
+    return s.once(_progress)
+
+
+def _progress(s: Snapshot) -> RunSnapshot | None:
+    return s.state(TrainState).progress()
+
+
+def evaluation_of(s: Snapshot) -> Evaluation | None:
+    progress = progress_of(s)
+    return None if progress is None else s.state(TrainState).shown(progress)
+
+
+def about(s: Snapshot) -> dict[str, Any]:
+    return {"text": choices.about(s.state(TrainState).task, s.language)}
+
+
+def source(s: Snapshot) -> dict[str, Any]:
+    given = s.state(TrainState).given
+    return {"text": "" if given is None else choices.source(given, s.language)}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    said = s.state(TrainState).notice
+    if isinstance(said, Message):
+        return {"text": t(said.key, s.language, **said.values)}
+    return {"text": "" if said is None else localize_error(said, s.language)}
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    state, progress = s.state(TrainState), progress_of(s)
+    if state.run is None or progress is None:
+        return {"text": t("train.idle", s.language)}
+    return {"text": status_sentence(state.run, progress, s.language)}
+
+
+def curve(s: Snapshot) -> dict[str, Any]:
+    state, progress = s.state(TrainState), progress_of(s)
+    if state.run is None or progress is None:
+        return chart_data(None, "")
+    return curve_chart(state.run, progress, state, s.language)
+
+
+def samples_says(s: Snapshot) -> dict[str, Any]:
+    evaluation = evaluation_of(s)
+    return {"text": "" if evaluation is None else samples_sentence(evaluation, s.language)}
+
+
+def samples(s: Snapshot) -> dict[str, Any]:
+    evaluation = evaluation_of(s)
+    return {"rows": [] if evaluation is None else samples_rows(evaluation, s.language)}
+
+
+def sample(s: Snapshot) -> dict[str, Any]:
+    evaluation = evaluation_of(s)
+    return {"text": "" if evaluation is None else sample_text(evaluation)}
+
+
+def heads(s: Snapshot) -> dict[str, Any]:
+    state, evaluation = s.state(TrainState), evaluation_of(s)
+    if state.run is None or evaluation is None:
+        return {"labels": heads_labels(s.language)}
+    return overview(state.run, evaluation, state, s.language)
+
+
+def head(s: Snapshot) -> dict[str, Any]:
+    state, evaluation = s.state(TrainState), evaluation_of(s)
+    if state.run is None or evaluation is None:
+        return chart_data(None, "")
+    return heatmap(state.run, evaluation, state, s.language)
+
+
+def chosen(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(TrainState), s.language
+
+
+def running(s: Snapshot) -> tuple[Any, ...]:
+    """What changes with every update of the run."""
+    progress = progress_of(s)
+    if progress is None:
+        return *chosen(s), None
+    return *chosen(s), progress.state, progress.step, progress.queue_position, int(progress.seconds)
+
+
+def evaluated(s: Snapshot) -> tuple[Any, ...]:
+    """What changes with every evaluation that is looked at."""
+    evaluation = evaluation_of(s)
+    return *chosen(s), None if evaluation is None else evaluation.step
+
+
+VIEWS = (
+    View("train-about", chosen, about),
+    View("train-source", chosen, source),
+    View("train-notice", chosen, notice),
+    View("train-status", running, status),
+    View("train-curve", running, curve),
+    View("train-samples-says", evaluated, samples_says),
+    View("train-samples", evaluated, samples),
+    View("train-sample", evaluated, sample),
+    View("train-heads", evaluated, heads),
+    View("train-heatmap", evaluated, head),
+)

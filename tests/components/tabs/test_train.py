@@ -1,4 +1,4 @@
-"""The Train tab without a browser: what may be asked for, what the desk keeps, and whose it is."""
+"""The Train tab without a browser: what may be asked for, the runs of a visitor, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 
 from components.errors import PageError
 from components.frame import model_choices, short_name
-from components.tabs.train import choices
-from components.tabs.train.desk import MAX_MODELS, Desk
+from components.state.session import Session
+from components.tabs.train import choices, handlers
+from components.tabs.train.components import TrainState
+from components.tabs.train.views import VIEWS
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import get_model, list_models
 from gpt.tokenizer import Tokenizer
@@ -28,19 +30,39 @@ LANGUAGES = ("en", "zh")
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk(RunQueue(max_running=1))
-    yield desk
-    desk.leave("a")
-    desk.leave("b")
+def queue() -> Iterator[RunQueue]:
+    made = RunQueue(max_running=1)
+    yield made
+    made.close()
 
 
-def finish(desk: Desk, owner: str) -> LiveRun:
-    """A run of this owner, from its start to its end."""
-    run = LiveRun(TaskDataset(TASKS["add"]), TINY)
-    desk.submit(owner, run)
+@pytest.fixture
+def visitors(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Session]]:
+    """Two sessions whose runs are tiny."""
+    monkeypatch.setattr(handlers, "_new_run", lambda state, language: LiveRun(TaskDataset(TASKS["add"]), state.recipe))
+    monkeypatch.setattr(TrainState, "recipe", TINY, raising=False)
+    sessions = [Session(None), Session(None)]
+    yield sessions
+    for session in sessions:
+        session.close()
+
+
+def start(queue: RunQueue, session: Session) -> LiveRun:
+    handlers.start(queue, session, "", 0.02)
+    return session.state(TrainState).run
+
+
+def finish(queue: RunQueue, session: Session) -> LiveRun:
+    """A run of this visitor, from its start to its end."""
+    run = start(queue, session)
     assert run.wait(120)
     return run
+
+
+def opened(queue: RunQueue, session: Session) -> str:
+    finish(queue, session)
+    handlers.open_model(session)
+    return session.model
 
 
 def known(name: str) -> bool:
@@ -51,66 +73,110 @@ def known(name: str) -> bool:
     return True
 
 
-def test_an_opened_model_is_its_owners_until_the_owner_leaves(desk: Desk) -> None:
+def drawn(session: Session) -> dict:
+    snapshot = session.snapshot()
+    return {view.name: view.draw(snapshot) for view in VIEWS}
+
+
+def test_an_opened_model_is_its_visitors_until_the_session_closes(queue: RunQueue, visitors: list[Session]) -> None:
     before = list_models()
-    (mine,), (theirs,) = (desk.open(owner, finish(desk, owner)) for owner in "ab")
+    mine, theirs = (opened(queue, session) for session in visitors)
     assert mine != theirs
     assert list_models() == before
-    desk.leave("a")
+    assert visitors[0].own_models == (mine,)
+    visitors[0].close()
     assert not known(mine)
     assert known(theirs)
 
 
-def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(desk: Desk) -> None:
-    names = [desk.open("a", finish(desk, "a"))[-1] for _ in range(MAX_MODELS)]
-    left = desk.open("a", finish(desk, "a"), used=names[0])
-    assert left[:-1] == [names[0], *names[2:]]
+def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(
+    queue: RunQueue, visitors: list[Session]
+) -> None:
+    session = visitors[0]
+    names = [opened(queue, session) for _ in range(handlers.MAX_MODELS)]
+    session.model = names[0]
+    finish(queue, session)
+    session.model = names[0]
+    handlers.open_model(session)
+    assert names[0] in session.own_models
+    assert names[1] not in session.own_models
     assert not known(names[1])
-    assert all(known(name) for name in left)
+    assert len(session.own_models) == handlers.MAX_MODELS
 
 
-def test_a_run_that_was_not_opened_is_closed_by_the_next(desk: Desk) -> None:
-    first = finish(desk, "a")
+def test_a_run_that_was_not_opened_is_closed_by_the_next(queue: RunQueue, visitors: list[Session]) -> None:
+    first = finish(queue, visitors[0])
     archive = first.archive()
-    second = finish(desk, "a")
-    assert desk.run("a") is second
-    assert first.state == "cancelled"
+    finish(queue, visitors[0])
     assert not archive.exists()
 
 
-def test_an_owner_has_one_run_at_a_time(desk: Desk) -> None:
-    desk.submit("a", LiveRun(TaskDataset(TASKS["add"]), ENDLESS))
-    for change in (lambda: None, desk.run("a").pause):
-        change()
-        with pytest.raises(PageError):
-            desk.submit("a", LiveRun(TaskDataset(TASKS["add"]), TINY))
-    desk.run("a").cancel()
-    finish(desk, "a")
+def test_a_visitor_has_one_run_at_a_time_and_is_told_so(
+    queue: RunQueue, visitors: list[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrainState, "recipe", ENDLESS)
+    first = start(queue, visitors[0])
+    assert start(queue, visitors[0]) is first
+    assert drawn(visitors[0])["train-notice"]["text"]
+    waiting = start(queue, visitors[1])
+    assert waiting.state == "waiting"
+    assert visitors[1].busy
+    assert visitors[1].state(TrainState).progress().queue_position == 1
+    visitors[0].close()
+    assert first.state == "cancelled"
+    queue.position(waiting)
+    assert waiting.state == "training"
 
 
-def test_leaving_cancels_what_is_trained_and_lets_the_next_begin(desk: Desk) -> None:
-    runs = {owner: LiveRun(TaskDataset(TASKS["add"]), ENDLESS) for owner in "ab"}
-    for owner, run in runs.items():
-        desk.submit(owner, run)
-    assert [(desk.snapshot(owner).state, desk.snapshot(owner).queue_position) for owner in "ab"] == [
-        ("training", 0),
-        ("waiting", 1),
-    ]
-    desk.leave("a")
-    assert [run.state for run in runs.values()] == ["cancelled", "training"]
-    desk.leave("b")
-    desk.leave("nobody")
-    assert runs["b"].state == "cancelled"
-    assert desk.run("a") is desk.run("b") is desk.snapshot("a") is None
+def test_pause_and_cancel_are_those_of_the_run(
+    queue: RunQueue, visitors: list[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrainState, "recipe", ENDLESS)
+    session = visitors[0]
+    run = start(queue, session)
+    handlers.pause(session)
+    assert run.state == "paused"
+    handlers.pause(session)
+    assert run.state == "training"
+    handlers.change_rate(session, 3.0)
+    handlers.change_rate(session, 7.0)  # is not offered
+    assert session.state(TrainState).factor == 3.0
+    handlers.cancel(session)
+    assert run.state == "cancelled"
+    assert not session.busy
 
 
-def test_the_runs_of_so_many_visitors_are_kept_that_have_ended(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.tabs.train.desk.MAX_VISITORS", 2)
-    runs = {owner: finish(desk, owner) for owner in "abcd"}
-    assert [desk.run(owner) for owner in "abcd"] == [None, None, runs["c"], runs["d"]]
-    assert runs["a"].state == "cancelled"
-    for owner in "cd":
-        desk.leave(owner)
+@pytest.mark.parametrize(
+    "sent", [{}, {"x": "1"}, {"x": -1}, {"x": float("nan")}, {"layer": 0}, {"layer": True, "head": 0}]
+)
+def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Session], sent: dict) -> None:
+    session = visitors[0]
+    finish(queue, session)
+    handlers.choose_step(session, sent)
+    handlers.choose_head(session, sent)
+    handlers.look_at_step(session, sent.get("x"))
+    handlers.choose_task(session, sent.get("x"))
+    state = session.state(TrainState)
+    assert (state.layer, state.head) == (None, None)
+    assert drawn(session)["train-curve"]["figure"] is not None
+
+
+def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
+    session = Session(None)
+    handlers.pause(session)
+    handlers.cancel(session)
+    handlers.look_at_step(session, 3)
+    with pytest.raises(PageError):
+        handlers.open_model(session)
+    assert drawn(session)["train-status"]["text"]
+
+
+def test_another_task_brings_its_own_settings() -> None:
+    session = Session(None)
+    for kind in choices.KINDS:
+        handlers.choose_task(session, kind)
+        recipe, state = choices.recipe_for(kind), session.state(TrainState)
+        assert (state.n_layer, state.steps, state.rate) == (recipe.n_layer, recipe.steps, recipe.muon_lr)
 
 
 def test_own_models_stand_behind_the_others_under_names_that_can_be_told_apart() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
 
 from components.tabs.train import scaling, views
+from components.tabs.train.components import TrainState
 from components.tabs.train.figures import grouped, learning_curve, stairs
-from components.tabs.train.views import Moment
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import SIZES, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
@@ -51,11 +50,11 @@ def test_a_line_through_the_stairs_has_every_jump() -> None:
 
 def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
     progress = run.snapshot
-    content = json.loads(views.curve(run, progress, Moment(), "en"))
+    content = views.curve_chart(run, progress, TrainState(), "en")
     assert f"{progress.evaluations[-1].val_loss:.3f} nats" in content["text"]
     assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in content["text"]
     assert "of 500 unseen examples" in content["text"]
-    early = json.loads(views.curve(run, progress, Moment(step=0), "en"))
+    early = views.curve_chart(run, progress, TrainState(step=0), "en")
     assert f"{progress.evaluations[0].val_loss:.3f} nats" in early["text"]
     marks = [shape for shape in early["figure"]["layout"]["shapes"] if shape["x0"] == shape["x1"]]
     assert [mark["x0"] for mark in marks] == [0]
@@ -85,26 +84,29 @@ def test_the_telling_head_is_the_one_that_looks_at_what_comes_next() -> None:
         weights[1, 2, row] = 0
         weights[1, 2, row, column] = 1
     assert views.telling(look_of(weights), ids, first) == ((1, 2), 1.0)
-    assert Moment().place(look_of(weights), ids, first) == (1, 2)
-    assert Moment(layer=0, head=1).place(look_of(weights), ids, first) == (0, 1)
-    assert Moment(layer=3, head=0).place(look_of(weights), ids, first) == (1, 2)  # of a larger model before
+    assert views.selected_head(TrainState(), look_of(weights), ids, first) == (1, 2)
+    assert views.selected_head(TrainState(layer=0, head=1), look_of(weights), ids, first) == (0, 1)
+    assert views.selected_head(TrainState(layer=3, head=0), look_of(weights), ids, first) == (
+        1,
+        2,
+    )  # of a larger model before
 
 
 def test_a_moment_shows_the_last_evaluation_until_then(run: LiveRun) -> None:
     progress = run.snapshot
     steps = [look.step for look in progress.evaluations]
-    assert Moment().look(progress).step == steps[-1]
+    assert TrainState().shown(progress).step == steps[-1]
     for step in range(progress.steps + 1):
-        assert Moment(step=step).look(progress).step == max(each for each in steps if each <= step)
+        assert TrainState(step=step).shown(progress).step == max(each for each in steps if each <= step)
 
 
 def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
-    look, moment = run.snapshot.evaluations[0], Moment(step=0, layer=1, head=0)
+    look, moment = run.snapshot.evaluations[0], TrainState(step=0, layer=1, head=0)
     weights = look.attn_weights[1, 0].astype(np.float32)
     row = run.dataset.query
     assert run.dataset.test_examples[0].prompt[row] == ">"
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
-    text = json.loads(views.heatmap(run, look, moment, "en"))["text"]
+    text = (views.heatmap(run, look, moment, "en"))["text"]
     assert (
         f"layer 1 head 0: about to write “{run.dataset.test_examples[0].answer[0]}”, it looks most at “{best}”" in text
     )
@@ -112,7 +114,7 @@ def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
 
 def test_samples_say_what_is_right(run: LiveRun) -> None:
     look = run.snapshot.evaluations[-1]
-    rows = json.loads(views.samples_table(look, "en"))[1:]
+    rows = (views.samples_rows(look, "en"))[1:]
     for row, sample in zip(rows, look.samples, strict=True):
         assert row[0] == sample.prompt
         assert row[2] == sample.expected.removesuffix("\n")
@@ -122,10 +124,13 @@ def test_samples_say_what_is_right(run: LiveRun) -> None:
 def test_every_state_of_a_run_has_its_sentence(run: LiveRun) -> None:
     waiting = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=1, n_embd=8, steps=9))
     for language in ("en", "zh"):
-        told = {views.status(waiting, waiting.snapshot, language), views.status(run, run.snapshot, language)}
+        told = {
+            views.status_sentence(waiting, waiting.snapshot, language),
+            views.status_sentence(run, run.snapshot, language),
+        }
         assert len(told) == 2
     waiting.cancel()
-    assert views.status(waiting, waiting.snapshot, "en") == "Cancelled at step 0."
+    assert views.status_sentence(waiting, waiting.snapshot, "en") == "Cancelled at step 0."
 
 
 def test_the_recorded_sizes_are_those_of_their_models() -> None:
@@ -147,13 +152,13 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
     common = min(len(curve.points) for curve in found.curves[:-1]) - 1
     small, large = found.curves[0].points[common], found.curves[-2].points[common]
     assert small.tokens == large.tokens
-    text = json.loads(scaling.by_tokens(found, "en"))["text"]
+    text = scaling.by_tokens(found, "en")["text"]
     assert f"{small.loss - large.loss:.2f} nats ahead" in text
     budget = min(curve.points[-1].flops for curve in found.curves[:-1])
     best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
-    assert scaling.named(best, "en") in json.loads(scaling.by_flops(found, "en"))["text"]
+    assert scaling.named(best, "en") in scaling.by_flops(found, "en")["text"]
     for draw in (scaling.by_tokens, scaling.by_flops, scaling.by_parameters):
-        *lines, star = json.loads(draw(found, "zh"))["figure"]["data"]
+        *lines, star = draw(found, "zh")["figure"]["data"]
         assert len(lines) >= 3
         assert star["marker"]["symbol"] == "star"
     assert "0.648 bits per byte" in scaling.honest(found, "en")

@@ -1,16 +1,15 @@
-"""The cards of the Train tab: components by the names of their fields in `components.tabs.train.tab.Train`."""
+"""Where the components of the Train tab stand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from components.i18n import Language, t
 from components.localized import Words
-from components.tabs.train import choices, views
+from components.tabs.train import choices
 from components.widgets.chart import chart
 from components.widgets.heads import heads
 from components.widgets.sentence import sentence
@@ -20,9 +19,7 @@ from components.widgets.table import table
 def build_task(words: Words) -> dict[str, Any]:
     """What to learn: a task, or a text of one's own."""
     task = _switch(words, "task", choices.KINDS, lambda kind, language: t(f"train.task.{kind}", language))
-    about = words.build(
-        sentence, {"value": partial(choices.about, choices.KINDS[0])}, kind="caption", elem_id="train-about"
-    )
+    sentence(kind="caption", elem_id="train-about", view="train-about")
     with gr.Column(visible=False, elem_classes="gb-train-own") as own:
         text = words.build(
             gr.Textbox,
@@ -42,8 +39,8 @@ def build_task(words: Words) -> dict[str, Any]:
                 type="filepath",
             )
             code = words.build(gr.Button, {"value": "train.example"}, size="sm", min_width=0, elem_id="train-code")
-        source = sentence(kind="caption", elem_id="train-source")
-    return {"task": task, "about": about, "own": own, "text": text, "file": file, "code": code, "source": source}
+        sentence(kind="caption", elem_id="train-source", view="train-source")
+    return {"task": task, "own": own, "text": text, "file": file, "code": code}
 
 
 def build_settings(words: Words) -> dict[str, Any]:
@@ -82,8 +79,8 @@ def build_buttons(words: Words) -> dict[str, Any]:
             pause = gr.Button(t("train.pause", "en"), size="md", min_width=0, interactive=False, elem_id="train-pause")
             cancel = button("cancel", interactive=False)
         factor = _switch(words, "factor", choices.FACTORS, lambda factor, _: f"{factor:g}", value=1.0, container=True)
-    notice = sentence(kind="notice", elem_id="train-notice")
-    status = words.build(sentence, {"value": "train.idle"}, kind="status", elem_id="train-status")
+    sentence(kind="notice", elem_id="train-notice", view="train-notice")
+    sentence(kind="status", elem_id="train-status", view="train-status")
     with gr.Row(elem_classes="gb-buttons gb-short"):
         opened = button("open", visible=False)
         download = words.build(
@@ -99,8 +96,6 @@ def build_buttons(words: Words) -> dict[str, Any]:
         "pause": pause,
         "cancel": cancel,
         "factor": factor,
-        "notice": notice,
-        "status": status,
         "open": opened,
         "download": download,
     }
@@ -118,10 +113,10 @@ def build_moment(words: Words) -> dict[str, Any]:
         value=0,
         elem_id="train-moment",
     )
-    says = sentence(kind="caption", elem_id="train-samples-says")
-    rows = table(elem_id="train-samples")
-    text = sentence(kind="lead", elem_id="train-sample")
-    return {"scrubber": scrubber, "samples_says": says, "samples": rows, "sample": text}
+    sentence(kind="caption", elem_id="train-samples-says", view="train-samples-says")
+    table(elem_id="train-samples", view="train-samples")
+    sentence(kind="lead", elem_id="train-sample", view="train-sample")
+    return {"scrubber": scrubber}
 
 
 def build_attention(words: Words) -> dict[str, Any]:
@@ -130,10 +125,10 @@ def build_attention(words: Words) -> dict[str, Any]:
         words.build(sentence, {"value": "train.attention.question"}, kind="question")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
-                grid = words.build(heads, {"labels": views.heads_labels}, elem_id="train-heads")
+                grid = heads(elem_id="train-heads", view="train-heads")
             with gr.Column(min_width=300):
-                heatmap = chart(elem_id="train-heatmap")
-    return {"heads": grid, "heatmap": heatmap}
+                chart(elem_id="train-heatmap", view="train-heatmap")
+    return {"heads": grid}
 
 
 def _switch(

@@ -1,0 +1,91 @@
+"""What the Train tab consists of: its gradio components, and what it remembers of one visitor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import gradio as gr
+
+from components.state.session import Message
+from components.tabs.train import choices
+from components.tabs.train.choices import Given
+from gpt.training.live_run import Evaluation, LiveRun, RunSnapshot
+from gpt.training.run_queue import RunQueue
+
+_RECIPE = choices.recipe_for(choices.KINDS[0])
+SHAPE = ("n_layer", "n_head", "n_embd")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainState:
+    """What is chosen, the newest run, and earlier ones whose models are in the visitor's list.
+
+    given: a text that was not typed. rate: Muon's. seconds: the time limit. step: the one that is looked at, None for
+    the newest; layer, head: None until one is chosen. notice: what went wrong, or what was done.
+    """
+
+    task: str = choices.KINDS[0]
+    text: str = ""
+    given: Given | None = None
+    n_layer: int = _RECIPE.n_layer
+    n_head: int = _RECIPE.n_head
+    n_embd: int = _RECIPE.n_embd
+    steps: float = _RECIPE.steps
+    rate: float = _RECIPE.muon_lr
+    seconds: float = choices.SECONDS[1]
+    factor: float = 1.0
+    run: LiveRun | None = None
+    queue: RunQueue | None = None
+    opened: tuple[LiveRun, ...] = ()
+    step: int | None = None
+    layer: int | None = None
+    head: int | None = None
+    notice: Message | Exception | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run goes on that must not be cut off."""
+        return self.run is not None and not self.run.snapshot.ended
+
+    def progress(self) -> RunSnapshot | None:
+        """The newest run at this moment, with its place among those that wait."""
+        if self.run is None or self.queue is None:
+            return None
+        return replace(self.run.snapshot, queue_position=self.queue.position(self.run))
+
+    def shown(self, progress: RunSnapshot) -> Evaluation | None:
+        """The evaluation at the step that is looked at, or the last before it; None as long as there is none."""
+        if not progress.evaluations:
+            return None
+        if self.step is None:
+            return progress.evaluations[-1]
+        before = (each for each in reversed(progress.evaluations) if each.step <= self.step)
+        return next(before, progress.evaluations[0])
+
+
+@dataclass(frozen=True)
+class TrainComponents:
+    """The gradio components of the tab."""
+
+    timer: gr.Timer
+    task: gr.Radio
+    own: gr.Column
+    text: gr.Textbox
+    file: gr.UploadButton
+    code: gr.Button
+    n_layer: gr.Radio
+    n_head: gr.Radio
+    n_embd: gr.Radio
+    steps: gr.Slider
+    rate: gr.Number
+    seconds: gr.Slider
+    start: gr.Button
+    pause: gr.Button
+    cancel: gr.Button
+    factor: gr.Radio
+    open: gr.Button
+    download: gr.DownloadButton
+    results: gr.Column
+    curve: gr.HTML
+    scrubber: gr.Slider
+    heads: gr.HTML
