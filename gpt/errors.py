@@ -142,7 +142,6 @@ MESSAGES = {
     "document_file.first_token": "the first token must be typed",
     "document_file.prompt": "the first {n} tokens are the prompt: each must be typed and follow the one before",
     "memory.checkpoint": "this model needs {need} of memory, {free} are free",
-    "memory.fp32_copy": "{model} in fp32 needs {need} of memory, and {free} are free",
     "memory.limit": (
         "{model} needs {need} of memory, and models may take {limit}: choose a smaller one, or give models more memory"
     ),

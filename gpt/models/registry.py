@@ -140,7 +140,10 @@ class Registry:
             except FileExistsError:
                 raise GPTError("file.duplicate", file=file.name) from None
             except OSError:  # another file system, or none that links
-                _copy(file, Path(folder.name))
+                try:
+                    shutil.copyfile(file, Path(folder.name) / file.name)
+                except OSError as error:
+                    raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
         wanted = name or weight_files(Path(folder.name))[0].name
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))
@@ -184,14 +187,10 @@ class Registry:
 
     def exact(self, name: str) -> LoadedModel:
         """A copy of a shared model in float32 that is not shared. Raises ValueError if it does not fit beside it."""
-        source, device = self._sources.get(name), self.device or best_device()
+        source = self._sources.get(name)
         if source is None:
             raise GPTError("model.not_shared", name=name)
-        checkpoint = source.open()
-        n_bytes, free = memory_of(checkpoint, "fp32", device), free_memory(device)
-        if n_bytes > free:
-            raise GPTError("memory.fp32_copy", model=name, need=format_bytes(n_bytes), free=format_bytes(free))
-        return build(name, checkpoint, device, "fp32", untrained=source.untrained)
+        return build(name, source.open(), self.device or best_device(), "fp32", untrained=source.untrained)
 
     def _run(self, name: str, source: Source, load: Load) -> None:
         """Load a model, in a thread of its own: a caller that stops waiting does not stop it for the others."""
@@ -257,13 +256,6 @@ class Registry:
         used = self._in_memory.get(name)
         if used is not None:
             self._kept[name] = used
-
-
-def _copy(file: Path, folder: Path) -> None:
-    try:
-        shutil.copyfile(file, folder / file.name)
-    except OSError as error:
-        raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
 
 
 _shared = Registry()

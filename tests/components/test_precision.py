@@ -34,5 +34,5 @@ def test_numbers_that_are_not_exact_say_by_how_much(reduced):
 
 def test_what_cannot_be_measured_is_said(reduced, monkeypatch):
     get_model()
-    monkeypatch.setattr("gpt.models.registry.free_memory", lambda device: 1000)
+    monkeypatch.setattr("gpt.models.checkpoints.checkpoint.free_memory", lambda: 1000)
     assert "could not be measured" in note("stories", "en")

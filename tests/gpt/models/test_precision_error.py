@@ -33,10 +33,10 @@ def test_a_model_that_cannot_spell_the_text_and_does_not_say_its_heads_is_measur
     assert precision_error(loaded) is precision_error(loaded)
 
 
-def test_where_there_is_no_room_for_an_exact_copy_a_sentence_says_so(reduced, monkeypatch):
+def test_a_model_whose_exact_copy_does_not_fit_is_refused(reduced, monkeypatch):
     loaded = get_model("stories")
-    monkeypatch.setattr("gpt.models.registry.free_memory", lambda device: 1000)
-    with pytest.raises(ValueError, match=r"stories in fp32 needs .* of memory"):
+    monkeypatch.setattr("gpt.models.checkpoints.checkpoint.free_memory", lambda: 1000)
+    with pytest.raises(ValueError, match=r"needs .* of memory, 1000 B are free"):
         precision_error(loaded)
 
 

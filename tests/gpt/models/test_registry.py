@@ -271,11 +271,10 @@ def test_upload_that_fails_registers_nothing(tmp_path: Path) -> None:
         registry.add_upload([tmp_path / "noise.pt"])
     with pytest.raises(HeadsUnknown):
         registry.add_upload([tmp_path / "model.pth"])
-    assert registry.names() == before
     with pytest.raises(ValueError, match=r"gone\.pt cannot be read: No such file"):
         registry.add_upload([tmp_path / "gone.pt"])
-    name = registry.add_upload([tmp_path / "model.pth"], n_head=3)
-    assert registry.get(name).model.config.n_head == 3
+    assert registry.names() == before
+    assert registry.get(registry.add_upload([tmp_path / "model.pth"], n_head=3)).model.config.n_head == 3
 
 
 def test_a_source_that_changes_while_it_loads_is_loaded_again(folders: list[Path], gate: Gate) -> None:
