@@ -14,7 +14,6 @@ from components.precision import build_precision
 from components.render import Control
 from components.share.menu import link_menu
 from components.widgets.frame import frame_widget
-from components.widgets.sentence import sentence
 from gpt import Generation, list_models
 from gpt.models.registry import title
 
@@ -71,7 +70,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
     with gr.Row(elem_classes="gb-frame"):
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
-            words.build(sentence, {"value": "tagline"}, kind="caption", elem_id="tagline")
+            words.sentence("tagline", kind="caption", elem_id="tagline")
             precision = build_precision(example.loaded)
         own = gr.State([])
         model = gr.Dropdown(

@@ -1,24 +1,29 @@
-"""Gradio components whose words follow the page's language."""
+"""Everything on the page whose words follow its language and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import gradio as gr
 from gradio.blocks import Block
 
 from components.i18n import Language, t
-from components.render import Control
+from components.render import Control, View
+from components.state.session import Snapshot
+from components.widgets.sentence import Kind, sentence
 
 B = TypeVar("B", bound=Block)
 Source = str | Callable[[Language], Any]  # a key of the catalogue, or a function of the language
 
 
 class Words:
-    """Builds components with words in them; `controls` give each its new words when the language changes."""
+    """Builds components with words in them. controls: give each component its words; view: those of all sentences."""
 
     def __init__(self) -> None:
         self.controls: list[Control] = []
+        self.view = View("words", lambda s: s.language, self._draw)
+        self._sentences: dict[str, dict[str, Any]] = {}
 
     def build(self, cls: type[B] | Callable[..., B], texts: dict[str, Source], **arguments: Any) -> B:
         """cls(**arguments) plus a property per entry of texts."""
@@ -26,10 +31,13 @@ class Words:
         self.controls.append(Control(component, lambda s: s.language, lambda s: _in_language(s.language, texts)))
         return component
 
-    @property
-    def components(self) -> list[Block]:
-        """Everything that changes with the language."""
-        return [control.component for control in self.controls]
+    def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:
+        """A line of the catalogue. values: what stands in its placeholders."""
+        self._sentences[key] = values
+        return sentence(kind=kind, elem_id=elem_id, view="words", field=key)
+
+    def _draw(self, s: Snapshot) -> dict[str, str]:
+        return {key: t(key, s.language, **values) for key, values in self._sentences.items()}
 
 
 def _in_language(language: Language, texts: dict[str, Source]) -> dict[str, Any]:

@@ -104,6 +104,7 @@ def build_app(
         wire_session(app, events, frame, tabs, controls, words.controls, lambda opened: opened, [session])
         _language_events(frame)
         Endpoints(name).register()
+        renderer.add("", [words.view])
         frame.updates.value = renderer.build(first, [events.open_tab])
     return app
 

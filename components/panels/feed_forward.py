@@ -184,7 +184,7 @@ def build_feed_forward(words: Words, events: Events, tab: str, is_open: IsOpen) 
     """Lay the panel out; it follows the selected token through the selected layer of the visitor's model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "ff.question"}, kind="question")
+        words.sentence("ff.question", kind="question")
         sentence(kind="lead", elem_id="ff-answer", view="ff-answer")
         sentence(kind="notice", elem_id="ff-notice", view="ff-notice")
         with gr.Row(elem_classes="gb-panel-controls"):

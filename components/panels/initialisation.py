@@ -201,7 +201,7 @@ def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen
     """Lay the panel out; it makes small untrained models of a shape that is chosen."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "start.question"}, kind="question")
+        words.sentence("start.question", kind="question")
         sentence(kind="lead", elem_id="start-answer", view="start-answer")
         sentence(kind="notice", elem_id="start-notice", view="start-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
@@ -233,7 +233,7 @@ def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen
             with gr.Column(min_width=280):
                 chart(elem_id="start-logits", view="start-logits")
             with gr.Column(min_width=280):
-                words.build(sentence, {"value": "start.norms.question"}, kind="question")
+                words.sentence("start.norms.question", kind="question")
                 chart(elem_id="start-norms", view="start-norms")
     controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     wire_values(events, InitialisationState, CHECKS, parts, controls)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -209,20 +208,19 @@ VIEWS = (
 def build_kernels(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
     """Lay the panel out; it counts for the visitor's model at once, and measures when it is asked to."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "kernels.question"}, kind="question")
+        words.sentence("kernels.question", kind="question")
         sentence(kind="lead", elem_id="kernels-answer", view="kernels-answer")
         sentence(kind="notice", elem_id="kernels-notice", view="kernels-notice")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 chart(elem_id="kernels-counted", view="kernels-counted")
             with gr.Column(min_width=280):
-                says = partial(t, "kernels.measure.says", seconds=f"{MAX_SECONDS:g}")
-                words.build(sentence, {"value": says}, kind="caption")
+                words.sentence("kernels.measure.says", kind="caption", seconds=f"{MAX_SECONDS:g}")
                 buttons = run_buttons(words, "kernels.measure", "kernels")
                 chart(elem_id="kernels-measured", view="kernels-measured")
-        words.build(sentence, {"value": "kernels.bytes.question"}, kind="question")
+        words.sentence("kernels.bytes.question", kind="question")
         table(elem_id="kernels-bytes", view="kernels-bytes")
-        words.build(sentence, {"value": "kernels.bytes.note"}, kind="caption")
+        words.sentence("kernels.bytes.note", kind="caption")
     controls = add_panel(events, tab, is_open, VIEWS, buttons.controls(KernelsState))
     wire_run(events, buttons, KernelsState, measure, controls, small=False)
     return controls

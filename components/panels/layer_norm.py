@@ -194,19 +194,19 @@ CHECKS = {
 def build_layer_norm(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
     """Lay the panel out; it shows the curriculum's two rows, or the running model's at a token and a layer."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "norm.question"}, kind="question")
+        words.sentence("norm.question", kind="question")
         sentence(kind="lead", elem_id="norm-answer", view="norm-answer")
         sentence(kind="notice", elem_id="norm-notice", view="norm-notice")
         parts = _controls(words)
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                words.build(sentence, {"value": "norm.before"}, kind="question")
+                words.sentence("norm.before", kind="question")
                 chart(elem_id="norm-before", view="norm-before")
             with gr.Column(min_width=280):
-                words.build(sentence, {"value": "norm.after"}, kind="question")
+                words.sentence("norm.after", kind="question")
                 chart(elem_id="norm-after", view="norm-after")
         table(elem_id="norm-numbers", view="norm-numbers")
-        words.build(sentence, {"value": "norm.note"}, kind="caption")
+        words.sentence("norm.note", kind="caption")
     controls = add_panel(events, tab, is_open, VIEWS, _server_controls(parts), ANALYSIS)
     wire_values(events, LayerNormState, CHECKS, parts, controls)
     wire_selection(events, parts, controls)

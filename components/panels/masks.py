@@ -257,21 +257,21 @@ def build_masks(words: Words, events: Events, tab: str, is_open: IsOpen) -> list
     """Lay the panel out; it is about the beginning of the visitor's text."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "masks.question"}, kind="question")
+        words.sentence("masks.question", kind="question")
         sentence(kind="lead", elem_id="masks-answer", view="masks-answer")
         sentence(kind="notice", elem_id="masks-notice", view="masks-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
             parts["position"] = _slider(words, "position", MAX_TOKENS - 1, "masks-position")
         chart(elem_id="masks-causal", view="masks-causal")
-        words.build(sentence, {"value": "masks.padding.question"}, kind="question")
+        words.sentence("masks.padding.question", kind="question")
         with gr.Row(elem_classes="gb-panel-controls"):
             parts["n_padding"] = _slider(words, "padding", 32, "masks-padding-length")
             parts["side"] = words.build(
                 gr.Radio, {"label": "masks.side", "choices": side_choices}, value="left", elem_id="masks-side"
             )
         chart(elem_id="masks-padding", view="masks-padding")
-        words.build(sentence, {"value": "masks.learn.question"}, kind="question")
-        words.build(sentence, {"value": "masks.learn.says"}, kind="caption")
+        words.sentence("masks.learn.question", kind="question")
+        words.sentence("masks.learn.says", kind="caption")
         buttons = run_buttons(words, "masks.learn", "masks")
         chart(elem_id="masks-losses", view="masks-losses")
     position = Control(parts["position"], _position_inputs, _position)

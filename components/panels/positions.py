@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -172,7 +172,7 @@ CHECKS = {"position": within(0, MAX_POSITION), "distance": within(0, MAX_POSITIO
 def build_positions(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
     """Lay the panel out; the two models are trained when that is asked for."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "positions.question"}, kind="question")
+        words.sentence("positions.question", kind="question")
         sentence(kind="lead", elem_id="positions-answer", view="positions-answer")
         sentence(kind="notice", elem_id="positions-notice", view="positions-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
@@ -186,9 +186,9 @@ def build_positions(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
                 chart(elem_id="positions-circles", view="positions-circles")
             with gr.Column(min_width=280):
                 chart(elem_id="positions-closeness", view="positions-closeness")
-        words.build(sentence, {"value": "positions.beyond.question"}, kind="question")
+        words.sentence("positions.beyond.question", kind="question")
         values = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
-        words.build(sentence, {"value": partial(t, "positions.beyond.says", **values)}, kind="caption")
+        words.sentence("positions.beyond.says", kind="caption", **values)
         buttons = run_buttons(words, "positions.train", "positions")
         chart(elem_id="positions-beyond", view="positions-beyond")
     controls = add_panel(events, tab, is_open, VIEWS, buttons.controls(PositionsState))

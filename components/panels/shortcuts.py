@@ -116,7 +116,7 @@ def build_shortcuts(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
     """Lay the panel out."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "shortcuts.question"}, kind="question")
+        words.sentence("shortcuts.question", kind="question")
         sentence(kind="lead", elem_id="shortcuts-answer", view="shortcuts-answer")
         sentence(kind="notice", elem_id="shortcuts-notice", view="shortcuts-notice")
         with gr.Row(elem_classes="gb-panel-controls"):

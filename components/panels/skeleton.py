@@ -193,14 +193,14 @@ ANALYSIS = computed(SkeletonState, question, compute)
 def build_skeleton(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
     """Lay the panel out: the running model with its blocks skipped, and a small model beside its skeleton."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "skeleton.question"}, kind="question")
+        words.sentence("skeleton.question", kind="question")
         sentence(kind="lead", elem_id="skeleton-answer", view="skeleton-answer")
         sentence(kind="notice", elem_id="skeleton-notice", view="skeleton-notice")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 chart(elem_id="skeleton-bars", view="skeleton-bars")
             with gr.Column(min_width=280):
-                words.build(sentence, {"value": "skeleton.shapes.question"}, kind="question")
+                words.sentence("skeleton.shapes.question", kind="question")
                 table(elem_id="skeleton-stages", view="skeleton-stages")
                 sentence(kind="caption", elem_id="skeleton-shapes", view="skeleton-shapes")
     return add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)

@@ -191,7 +191,7 @@ ANALYSIS = computed(TokenizerState, question, vocabularies)
 def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
     """Lay the panel out: a word merge by merge, a text with its bytes, and one sentence in many languages."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "bpe.question"}, kind="question")
+        words.sentence("bpe.question", kind="question")
         sentence(kind="lead", elem_id="bpe-answer", view="bpe-answer")
         sentence(kind="notice", elem_id="bpe-notice", view="bpe-notice")
         texts: Any = {"label": "bpe.word", "info": "bpe.word.info"}
@@ -202,7 +202,7 @@ def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
                 with gr.Column(min_width=280):
                     sentence(kind="question", elem_id=f"bpe-name-{side}", view=f"bpe-name-{side}")
                     chart(elem_id=f"bpe-ladder-{side}", view=f"bpe-ladder-{side}")
-        words.build(sentence, {"value": "bpe.text.question"}, kind="question")
+        words.sentence("bpe.text.question", kind="question")
         text = words.build(
             gr.Textbox, {"label": "bpe.text"}, value=TokenizerState.text, max_length=MAX_TEXT_CHARS, elem_id="bpe-text"
         )
@@ -212,7 +212,7 @@ def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
                 with gr.Column(min_width=280):
                     tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}")
         table(elem_id="bpe-bytes", view="bpe-bytes")
-        words.build(sentence, {"value": "bpe.language.question"}, kind="question")
+        words.sentence("bpe.language.question", kind="question")
         chart(elem_id="bpe-languages", view="bpe-languages")
     controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     # Text that is pasted raises no `input`.

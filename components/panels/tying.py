@@ -175,7 +175,7 @@ def build_tying(words: Words, events: Events, tab: str, is_open: IsOpen) -> list
     """Lay the panel out."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "tying.question"}, kind="question")
+        words.sentence("tying.question", kind="question")
         sentence(kind="lead", elem_id="tying-answer", view="tying-answer")
         sentence(kind="notice", elem_id="tying-notice", view="tying-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
@@ -186,10 +186,10 @@ def build_tying(words: Words, events: Events, tab: str, is_open: IsOpen) -> list
         chart(elem_id="tying-parts", view="tying-parts")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                words.build(sentence, {"value": "tying.taught.question"}, kind="question")
+                words.sentence("tying.taught.question", kind="question")
                 sentence(kind="lead", elem_id="tying-taught", view="tying-taught")
             with gr.Column(min_width=280):
-                words.build(sentence, {"value": "tying.near.question"}, kind="question")
+                words.sentence("tying.near.question", kind="question")
                 sentence(kind="caption", elem_id="tying-near", view="tying-near")
                 table(elem_id="tying-neighbours", view="tying-neighbours")
     controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)

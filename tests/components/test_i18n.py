@@ -61,11 +61,14 @@ def test_a_component_gets_its_words_again_in_the_other_language():
     with gr.Blocks():
         button = words.build(gr.Button, {"value": "generate"}, elem_id="b")
         radio = words.build(gr.Radio, {"label": "language", "choices": lambda lang: [(t("stop", lang), 1)]})
+        words.sentence("loss.what", kind="caption", limit=12)
     assert (button.value, radio.choices) == ("Generate", [("Stop", 1)])
-    updates = [control.draw(SimpleNamespace(language="zh")) for control in words.controls]
-    assert words.components == [button, radio]
+    chinese = SimpleNamespace(language="zh")
+    updates = [control.draw(chinese) for control in words.controls]
+    assert [control.component for control in words.controls] == [button, radio]
     assert updates[0]["value"] == "生成"
     assert updates[1]["choices"] == [("停止", 1)]
+    assert words.view.draw(chinese) == {"loss.what": t("loss.what", "zh", limit=12)}
 
 
 def test_a_space_stands_between_chinese_and_what_is_not():

@@ -15,7 +15,6 @@ from components.tabs.activations import handlers
 from components.tabs.activations.components import SPAN, ActivationsComponents, ActivationsState
 from components.tabs.activations.views import VIEWS
 from components.widgets.chart import chart
-from components.widgets.sentence import sentence
 
 NAME = "activations"
 
@@ -40,18 +39,18 @@ def _layers(s: Snapshot) -> tuple[int, int]:
 def _layout(words: Words, n_layer: int) -> ActivationsComponents:
     state = ActivationsState()
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "activations.question"}, kind="question")
-        words.build(sentence, {"value": "activations.says"}, kind="lead")
+        words.sentence("activations.question", kind="question")
+        words.sentence("activations.says", kind="lead")
         x = gr.Slider(-SPAN, SPAN, value=state.x, step=0.05, label="x", elem_id="activation-x")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300, scale=3):
                 chart(elem_id="curves", view="curves")
             with gr.Column(min_width=280, scale=2):
-                words.build(sentence, {"value": "activations.exact.question"}, kind="question")
+                words.sentence("activations.exact.question", kind="question")
                 chart(elem_id="exact-gelu", view="exact-gelu")
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "activations.histogram"}, kind="question")
+            words.sentence("activations.histogram", kind="question")
             layer = words.build(
                 gr.Dropdown,
                 {"label": "attention.layer"},
@@ -63,7 +62,7 @@ def _layout(words: Words, n_layer: int) -> ActivationsComponents:
             )
         chart(elem_id="pre-activations", view="pre-activations")
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.build(sentence, {"value": "activations.swap.question"}, kind="question")
+        words.sentence("activations.swap.question", kind="question")
         activation = words.build(
             gr.Radio,
             {"label": "activations.swap"},

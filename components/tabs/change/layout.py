@@ -22,7 +22,7 @@ def editing_card(words: Words) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "change.question"}, kind="question")
+            words.sentence("change.question", kind="question")
             parts["reset"] = _button(words, "change.reset", "change-reset")
         sentence(kind="lead", elem_id="change-lead", view="change-lead")
         sentence(kind="notice", elem_id="change-notice", view="change-notice")
@@ -44,7 +44,7 @@ def editing_card(words: Words) -> dict[str, Any]:
                     elem_id="change-positions",
                     container=False,
                 )
-                words.build(sentence, {"value": "change.try"}, kind="caption")
+                words.sentence("change.try", kind="caption")
                 with gr.Row(elem_classes="gb-examples"):
                     parts["costliest"] = _button(words, "change.try.costliest", "change-try-costliest")
                     parts["experiments"] = tuple(
@@ -61,18 +61,18 @@ def texts_card(words: Words) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "change.texts.question"}, kind="question")
+            words.sentence("change.texts.question", kind="question")
             parts["both"] = _button(words, "change.both", "change-both", variant="primary")
             parts["stop"] = _button(words, "change.stop", "change-stop", interactive=False)
         with gr.Row(elem_classes="gb-columns"):
             for side in ("original", "edited"):
                 with gr.Column(min_width=300):
-                    words.build(sentence, {"value": f"change.{side}"}, kind="caption")
+                    words.sentence(f"change.{side}", kind="caption")
                     name = f"change-{side}"
                     parts[side] = tokens(elem_id=name, selectable=side == "original", view=name)
         sentence(kind="lead", elem_id="change-parted", view="change-parted")
         sentence(kind="caption", elem_id="change-own", view="change-own")
-        words.build(sentence, {"value": "change.hint"}, kind="caption")
+        words.sentence("change.hint", kind="caption")
         with words.build(gr.Accordion, {"label": "change.python"}, open=False, elem_id="change-python"):
             parts["code"] = words.build(
                 gr.Textbox,
@@ -91,7 +91,7 @@ def effect_cards(words: Words) -> dict[str, Any]:
     with gr.Row(elem_classes="gb-cards gb-change-cards"):
         for name, clickable in (("bars", False), ("divergence", True)):
             with gr.Column(elem_classes="gb-card", min_width=300):
-                words.build(sentence, {"value": f"change.{name}.question"}, kind="question")
+                words.sentence(f"change.{name}.question", kind="question")
                 picture = chart(elem_id=f"change-{name}", clickable=clickable, view=f"change-{name}")
     return {"divergence": picture}
 
@@ -100,8 +100,8 @@ def patching_card(words: Words) -> dict[str, Any]:
     """Two prompts, their answers, and the map."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "change.patch.question"}, kind="question")
-        words.build(sentence, {"value": "change.patch.says"}, kind="caption")
+        words.sentence("change.patch.question", kind="question")
+        words.sentence("change.patch.says", kind="caption")
         with gr.Row(elem_classes="gb-examples"):
             parts["examples"] = tuple(
                 _button(words, f"change.patch.example.{name}", f"change-patch-{name}") for name in PROMPT_PAIRS

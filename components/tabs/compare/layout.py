@@ -29,15 +29,15 @@ from components.widgets.tokens import tokens
 def prompt(words: Words) -> gr.Textbox:
     """The prompt of both parts."""
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "compare.question"}, kind="question")
-        words.build(sentence, {"value": "compare.says"}, kind="caption")
+        words.sentence("compare.question", kind="question")
+        words.sentence("compare.says", kind="caption")
         return words.build(gr.Textbox, {"label": "prompt"}, lines=2, max_lines=6, elem_id="compare-prompt")
 
 
 def columns(words: Words, model: str) -> dict[str, Any]:
     """Two columns side by side. model: the one that both begin with."""
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "compare.preset"}, kind="caption")
+        words.sentence("compare.preset", kind="caption")
         with gr.Row(elem_classes="gb-examples"):
             presets = {
                 name: words.build(
@@ -63,12 +63,12 @@ def columns(words: Words, model: str) -> dict[str, Any]:
         sentence(kind="notice", elem_id="compare-notice", view="compare-notice")
         with gr.Row(elem_classes="gb-columns"):
             strips = [_strip(words, side) for side in SIDES]
-        words.build(sentence, {"value": "compare.parting.question"}, kind="question")
+        words.sentence("compare.parting.question", kind="question")
         sentence(kind="lead", elem_id="compare-parting", view="compare-parting")
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "compare.divergence.question"}, kind="question")
+        words.sentence("compare.divergence.question", kind="question")
         divergence = chart(elem_id="compare-divergence", clickable=True, view="compare-divergence")
-        words.build(sentence, {"value": "compare.bars.question"}, kind="question")
+        words.sentence("compare.bars.question", kind="question")
         with gr.Row(elem_classes="gb-columns"):
             for side in SIDES:
                 with gr.Column(min_width=280):
@@ -131,7 +131,7 @@ def _strip(words: Words, side: str) -> gr.HTML:
 
 def _name(words: Words, side: str, part: str) -> None:
     """Which side it is, for a screen on which one stands below the other."""
-    words.build(sentence, {"value": f"compare.{side}"}, kind="caption", elem_id=f"compare-{side}-{part}-name")
+    words.sentence(f"compare.{side}", kind="caption", elem_id=f"compare-{side}-{part}-name")
 
 
 def _button(words: Words, name: str, **options: Any) -> gr.Button:
@@ -142,8 +142,8 @@ def beam_search(words: Words) -> dict[str, Any]:
     """The tree of a beam search, and the texts that it found."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "beams.question"}, kind="question")
-        words.build(sentence, {"value": "beams.lead"}, kind="caption")
+        words.sentence("beams.question", kind="question")
+        words.sentence("beams.lead", kind="caption")
         with gr.Row(elem_classes="gb-compare-run"):
             parts["width"] = _slider(words, "width", 1, BeamState.width)
             parts["penalty"] = _slider(words, "penalty", 0.1, BeamState.penalty)
@@ -159,7 +159,7 @@ def beam_search(words: Words) -> dict[str, Any]:
             sentence(kind="caption", elem_id="beams-chosen", view="beams-chosen")
             parts["adopt"] = _beam_button(words, "beams.adopt", "adopt", interactive=False)
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "beams.table.question"}, kind="question")
+        words.sentence("beams.table.question", kind="question")
         table(elem_id="beams-table", view="beams-table")
     return parts
 

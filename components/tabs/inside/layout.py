@@ -24,7 +24,7 @@ def machine(words: Words) -> dict[str, Any]:
     """The flow, and all heads at a glance."""
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "inside.question"}, kind="question")
+            words.sentence("inside.question", kind="question")
             model = words.build(
                 gr.Radio,
                 {"label": "bare.shown", "choices": _model_choices},
@@ -36,7 +36,7 @@ def machine(words: Words) -> dict[str, Any]:
         sentence(kind="caption", elem_id="flow-lead", view="flow-lead")
         picture = flow(elem_id="flow", view="flow")
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "inside.heads.question"}, kind="question")
+        words.sentence("inside.heads.question", kind="question")
         sentence(kind="caption", elem_id="heads-whose", view="heads-whose")
         overview = heads(elem_id="heads", view="heads")
     return {"model": model, "flow": picture, "heads": overview}
@@ -45,12 +45,12 @@ def machine(words: Words) -> dict[str, Any]:
 def one_head(words: Words) -> dict[str, Any]:
     """One head in stages, and the attention between tokens."""
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "stages.question"}, kind="question")
-        words.build(sentence, {"value": "stages.lead"}, kind="caption")
+        words.sentence("stages.question", kind="question")
+        words.sentence("stages.lead", kind="caption")
         pictures = stages(elem_id="stages", view="stages")
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "lines.question"}, kind="question")
+            words.sentence("lines.question", kind="question")
             view = words.build(
                 gr.Dropdown,
                 {"label": "lines.view", "choices": _view_choices},
@@ -67,19 +67,19 @@ def stream(words: Words) -> dict[str, Any]:
     """The residual stream and the neurons."""
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "stream.tokens.question"}, kind="question")
+            words.sentence("stream.tokens.question", kind="question")
             layer = layers(elem_id="stream-layer", view="stream-layer")
         sentence(kind="caption", elem_id="stream-tokens-says", view="stream-tokens-says")
         strip = tokens(elem_id="stream-tokens", view="stream-tokens")
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.build(sentence, {"value": "stream.question"}, kind="question")
+            words.sentence("stream.question", kind="question")
             norms = chart(elem_id="stream-norms", clickable=True, view="stream-norms")
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.build(sentence, {"value": "stream.shares.question"}, kind="question")
+            words.sentence("stream.shares.question", kind="question")
             shares = chart(elem_id="stream-shares", clickable=True, view="stream-shares")
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "neurons.question"}, kind="question")
+        words.sentence("neurons.question", kind="question")
         chart(elem_id="neurons", view="neurons")
         table(elem_id="neurons-table", words_from=4, view="neurons-table")
     return {"layers": layer, "tokens": strip, "norms": norms, "shares": shares}
@@ -89,10 +89,10 @@ def embeddings(words: Words) -> dict[str, Any]:
     """Token and position embeddings."""
     with gr.Row(elem_classes="gb-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.build(sentence, {"value": "embeddings.question"}, kind="question")
+            words.sentence("embeddings.question", kind="question")
             chart(elem_id="nearest-tokens", view="nearest-tokens")
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.build(sentence, {"value": "places.question"}, kind="question")
+            words.sentence("places.question", kind="question")
             chart(elem_id="position-similarity", view="position-similarity")
             sentence(kind="caption", elem_id="no-positions", view="no-positions")
     return {}

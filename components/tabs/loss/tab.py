@@ -49,8 +49,8 @@ def _filled(s: Snapshot) -> dict[str, Any]:
 def _layout(words: Words, example: str) -> LossComponents:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-loss"):
-        words.build(sentence, {"value": "loss.question"}, kind="question")
-        words.build(sentence, {"value": partial(t, "loss.what", limit=f"{handlers.MAX_TOKENS:,}")}, kind="caption")
+        words.sentence("loss.question", kind="question")
+        words.sentence("loss.what", kind="caption", limit=f"{handlers.MAX_TOKENS:,}")
         parts["text"] = words.build(
             gr.Textbox,
             {"label": "loss.text", "placeholder": "loss.placeholder"},

@@ -43,7 +43,7 @@ def prompt(words: Words, typed: str) -> dict[str, Any]:
             step = words.build(gr.Button, {"value": "step"}, size="md", elem_id="step", min_width=0)
             stop = words.build(gr.Button, {"value": "stop"}, size="md", elem_id="stop", interactive=False, min_width=0)
             clear = words.build(gr.Button, {"value": "clear"}, size="md", elem_id="clear", min_width=0)
-        words.build(sentence, {"value": "examples"}, kind="caption")
+        words.sentence("examples", kind="caption")
         with gr.Row(elem_classes="gb-examples"):
             examples = tuple(
                 words.build(gr.Button, {"value": key}, size="sm", min_width=0, elem_id=key.replace(".", "-"))
@@ -147,8 +147,8 @@ def _small_button(words: Words, name: str) -> gr.Button:
 
 def bars(words: Words) -> dict[str, Any]:
     """What comes next, and whatever else a person wants there."""
-    words.build(sentence, {"value": "bars.question"}, kind="question")
-    words.build(sentence, {"value": "bars.choose"}, kind="caption")
+    words.sentence("bars.question", kind="question")
+    words.sentence("bars.choose", kind="caption")
     picture = chart(elem_id="bars", view="bars")
     box = words.build(
         gr.Textbox,
@@ -163,7 +163,7 @@ def attention(words: Words, session: Session) -> dict[str, Any]:
     """Where it attended. The pickers take any value: that of a model that was here before may still be on its way."""
     config, selection = session.document.loaded.model.config, session.selection
     with gr.Row(elem_classes="gb-card-head"):
-        words.build(sentence, {"value": "attention.question"}, kind="question")
+        words.sentence("attention.question", kind="question")
         layer = words.build(
             gr.Dropdown,
             {"label": "attention.layer"},

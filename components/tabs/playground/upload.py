@@ -45,7 +45,7 @@ class Upload:
 def build_upload(words: Words) -> Upload:
     """A folded panel under the frame."""
     with words.build(gr.Accordion, {"label": "upload"}, open=False, elem_classes="gb-card", elem_id="upload"):
-        words.build(sentence, {"value": "upload.says"}, kind="caption")
+        words.sentence("upload.says", kind="caption")
         with gr.Row():
             files = words.build(
                 gr.File, {"label": "upload.files"}, file_count="multiple", elem_id="upload-files", height=120

@@ -150,8 +150,8 @@ def preset_choices(language: Language) -> list[tuple[str, str]]:
 
 def _numbers(words: Words, config: GPTConfig) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card gb-size"):
-        words.build(sentence, {"value": "shapes.question"}, kind="question")
-        words.build(sentence, {"value": "shapes.says"}, kind="caption")
+        words.sentence("shapes.question", kind="question")
+        words.sentence("shapes.says", kind="caption")
         headline = sentence(shape_views.headline(config, False, "en"), kind="lead", elem_id="shape-headline")
         notice = sentence(kind="notice", elem_id="shape-notice")
         with gr.Row(elem_classes="gb-columns"):
@@ -166,8 +166,8 @@ def _numbers(words: Words, config: GPTConfig) -> dict[str, Any]:
 def _building(words: Words, config: GPTConfig) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-built"):
-        words.build(sentence, {"value": "shapes.build.question"}, kind="question")
-        words.build(sentence, {"value": "shapes.build.says"}, kind="caption")
+        words.sentence("shapes.build.question", kind="question")
+        words.sentence("shapes.build.says", kind="caption")
         with gr.Row(elem_classes="gb-buttons gb-short"):
             parts["build"] = words.build(
                 gr.Button, {"value": "shapes.build"}, variant="primary", size="md", elem_id="shape-build", min_width=0
@@ -180,13 +180,13 @@ def _building(words: Words, config: GPTConfig) -> dict[str, Any]:
         parts["status"] = sentence(shape_views.status(None, "en"), kind="status", elem_id="shape-status")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                words.build(sentence, {"value": "shapes.untrained"}, kind="question")
+                words.sentence("shapes.untrained", kind="question")
                 parts["random_strip"] = words.build(tokens, {"labels": strip_words}, elem_id="shape-random")
             with gr.Column(min_width=280):
                 name = shape_views.trained("", "en")
                 parts["trained_name"] = sentence(name, kind="question", elem_id="shape-trained-name")
                 parts["trained_strip"] = words.build(tokens, {"labels": strip_words}, elem_id="shape-trained")
-        words.build(sentence, {"value": "shapes.stages.question"}, kind="question")
+        words.sentence("shapes.stages.question", kind="question")
         parts["stages"] = chart(elem_id="shape-stages")
     return parts
 

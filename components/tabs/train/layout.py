@@ -103,7 +103,7 @@ def build_buttons(words: Words) -> dict[str, Any]:
 
 def build_moment(words: Words) -> dict[str, Any]:
     """The step that is looked at, and what the model wrote there."""
-    words.build(sentence, {"value": "train.samples.question"}, kind="question")
+    words.sentence("train.samples.question", kind="question")
     scrubber = words.build(
         gr.Slider,
         {"label": "train.moment", "info": "train.moment.info"},
@@ -122,7 +122,7 @@ def build_moment(words: Words) -> dict[str, Any]:
 def build_attention(words: Words) -> dict[str, Any]:
     """All heads on one example, and one of them enlarged."""
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "train.attention.question"}, kind="question")
+        words.sentence("train.attention.question", kind="question")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
                 grid = heads(elem_id="train-heads", view="train-heads")

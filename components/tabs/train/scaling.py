@@ -30,8 +30,8 @@ FIRST = 4  # points left out: the first steps, before anything is learned
 def build_scaling(words: Words, events: Events) -> None:
     """Three pictures of a recorded run."""
     with gr.Column(elem_classes="gb-card"):
-        words.build(sentence, {"value": "scaling.question"}, kind="question")
-        words.build(sentence, {"value": "scaling.lead"}, kind="lead")
+        words.sentence("scaling.question", kind="question")
+        words.sentence("scaling.lead", kind="lead")
         with gr.Row(elem_classes="gb-columns"):
             for axis in AXES:
                 with gr.Column(min_width=280):

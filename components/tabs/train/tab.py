@@ -19,7 +19,6 @@ from components.tabs.train.components import SHAPE, TrainComponents, TrainState
 from components.tabs.train.scaling import build_scaling
 from components.tabs.train.views import VIEWS, evaluation_of, progress_of
 from components.widgets.chart import chart
-from components.widgets.sentence import sentence
 from gpt.training.live_run import N_EVALUATIONS
 from gpt.training.run_queue import RunQueue
 
@@ -32,13 +31,13 @@ def build_train(words: Words, events: Events, playground: list[Control]) -> tupl
     opening a model changes. Returns the tab's controls, and the event after which a text may be written with a model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-train"):
-        words.build(sentence, {"value": "train.question"}, kind="question")
-        words.build(sentence, {"value": "train.lead"}, kind="lead")
+        words.sentence("train.question", kind="question")
+        words.sentence("train.lead", kind="lead")
         parts |= layout.build_task(words) | layout.build_settings(words) | layout.build_buttons(words)
     with gr.Column(visible=False, elem_id="train-results") as parts["results"]:
         with gr.Row(elem_classes="gb-cards"):
             with gr.Column(elem_classes="gb-card", min_width=320):
-                words.build(sentence, {"value": "train.curve.question"}, kind="question")
+                words.sentence("train.curve.question", kind="question")
                 parts["curve"] = chart(elem_id="train-curve", clickable=True, view="train-curve")
             with gr.Column(elem_classes="gb-card", min_width=320):
                 parts |= layout.build_moment(words)

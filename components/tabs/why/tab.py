@@ -31,7 +31,7 @@ def build_why(words: Words, events: Events) -> list[Control]:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-why-lead"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "why.question"}, kind="question")
+            words.sentence("why.question", kind="question")
             parts["token"] = _dropdown(words, "token")
         sentence(kind="lead", elem_id="why-lead", view="why-lead")
         sentence(kind="status", elem_id="why-status", view="why-status")
@@ -65,7 +65,7 @@ def _against_picker(s: Snapshot) -> dict[str, Any]:
 def _text(words: Words) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "why.text.question"}, kind="question")
+            words.sentence("why.text.question", kind="question")
             method = _switch(words, "method", METHODS)
         sentence(kind="caption", elem_id="why-method-says", view="why-method-says")
         sentence(kind="notice", elem_id="why-trouble", view="why-trouble")
@@ -80,13 +80,13 @@ def _text(words: Words) -> dict[str, Any]:
 def _lens(words: Words) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "why.lens.question"}, kind="question")
+            words.sentence("why.lens.question", kind="question")
             stage = _switch(words, "stage", LENS_POINTS, value="resid_post")
-        words.build(sentence, {"value": "why.lens.says"}, kind="caption")
+        words.sentence("why.lens.says", kind="caption")
         lens = chart(elem_id="why-lens", clickable=True, view="why-lens")
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.build(sentence, {"value": "why.cell.question"}, kind="question")
+            words.sentence("why.cell.question", kind="question")
             chart(elem_id="why-cell", view="why-cell")
         with gr.Column(elem_classes="gb-card", min_width=300):
             sentence(kind="question", elem_id="why-path-question", view="why-path-question")
@@ -97,10 +97,10 @@ def _lens(words: Words) -> dict[str, Any]:
 def _parts(words: Words) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.build(sentence, {"value": "why.parts.question"}, kind="question")
+            words.sentence("why.parts.question", kind="question")
             against = _dropdown(words, "against")
             order = _switch(words, "order", get_args(Order))
-        words.build(sentence, {"value": "why.parts.says"}, kind="caption")
+        words.sentence("why.parts.says", kind="caption")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
                 bars = chart(elem_id="why-parts", clickable=True, view="why-parts")
@@ -112,15 +112,15 @@ def _parts(words: Words) -> dict[str, Any]:
 def _roles(words: Words) -> dict[str, Any]:
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.build(sentence, {"value": "why.roles.question"}, kind="question")
+            words.sentence("why.roles.question", kind="question")
             with gr.Row(elem_classes="gb-why-switches"):
                 role = _switch(words, "role", get_args(Role))
                 sample = _switch(words, "sample", get_args(Sample))
             sentence(kind="caption", elem_id="why-role-says", view="why-role-says")
             roles = chart(elem_id="why-roles", clickable=True, view="why-roles")
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.build(sentence, {"value": "why.head.question"}, kind="question")
-            words.build(sentence, {"value": "why.head.says"}, kind="caption")
+            words.sentence("why.head.question", kind="question")
+            words.sentence("why.head.says", kind="caption")
             chart(elem_id="why-head", view="why-head")
     return {"role": role, "sample": sample, "roles": roles}
 

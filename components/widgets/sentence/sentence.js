@@ -1,8 +1,6 @@
 /**
  * One line of words; an empty one takes no room.
- * @typedef {object} Sentence
- * @property {string} [text]
- * @property {boolean} [hidden]  hides the line though it has words
+ * @typedef {Record<string, any>} Sentence  text, or whatever the option `field` names; hidden: no line though it has words
  */
 
 import { setText } from "../dom.js";
@@ -10,9 +8,10 @@ import { defineWidget } from "../runtime.js";
 
 defineWidget(
   "sentence",
-  (root) => ({
+  (root, { options }) => ({
     always: true, // a tab that is opened shows at once what it says, and the styles ask whether it says something
-    draw: (/** @type {Sentence} */ { text = "", hidden = false }) => {
+    draw: (/** @type {Sentence} */ { hidden = false, ...data }) => {
+      const text = data[options.field ?? "text"] ?? "";
       setText(root, text);
       root.hidden = hidden || !text;
     },
