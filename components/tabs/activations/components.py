@@ -11,8 +11,6 @@ from torch import Tensor
 from components.state.session import Text
 from gpt.config import Activation
 
-SPAN = 3.0  # all pictures show [-SPAN, SPAN]
-
 
 @dataclass(frozen=True, eq=False)
 class Histogram:

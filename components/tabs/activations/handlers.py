@@ -9,10 +9,11 @@ import numpy as np
 import torch
 
 from components.labels import ACTIVATIONS
+from components.panels.activation_curves import SPAN
 from components.render import Analysis
 from components.state.session import Session, Snapshot, Text
 from components.state.settings import number
-from components.tabs.activations.components import SPAN, ActivationsState, Histogram, Swap
+from components.tabs.activations.components import ActivationsState, Histogram, Swap
 from gpt import Edits
 from gpt.config import Activation
 from gpt.experiments.activations import pre_activations

@@ -9,10 +9,11 @@ import gradio as gr
 from components.events import Events, clamped
 from components.labels import ACTIVATIONS
 from components.localized import Words
+from components.panels.activation_curves import SPAN
 from components.render import Control
 from components.state.session import Snapshot
 from components.tabs.activations import handlers
-from components.tabs.activations.components import SPAN, ActivationsComponents, ActivationsState
+from components.tabs.activations.components import ActivationsComponents, ActivationsState
 from components.tabs.activations.views import VIEWS
 from components.widgets.chart import chart
 

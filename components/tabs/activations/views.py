@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -11,45 +10,16 @@ from components.figures import charts
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
 from components.panels import curve_figures
+from components.panels.activation_curves import POINTS, SPAN, curves_chart
 from components.panels.panel import best_of_both
 from components.panels.panel_figures import lines
 from components.render import View
 from components.state.session import Snapshot
-from components.tabs.activations.components import SPAN, ActivationsState, Histogram, Swap
+from components.tabs.activations.components import ActivationsState, Histogram, Swap
 from components.widgets.chart import chart_data
-from gpt.experiments.activations import activation_curve, gelu_difference, lowest_point
+from gpt.experiments.activations import gelu_difference
 
-POINTS = 241
-DRAWN = ("gelu_tanh", "relu", "silu")  # the exact GELU would lie on the first
 BARS = 8
-
-
-def curves_chart(x: float, language: Language) -> dict[str, Any]:
-    """The functions with their slopes, and their values at x."""
-    at = torch.tensor(float(x))
-    grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend says the values at x
-    curves = {name: activation_curve(name, grid) for name in DRAWN}
-    here = {name: activation_curve(name, at) for name in DRAWN}
-    figure = curve_figures.activation_curves(
-        grid.numpy(),
-        {ACTIVATIONS[name]: curve.y.numpy() for name, curve in curves.items()},
-        {ACTIVATIONS[name]: curve.slope.numpy() for name, curve in curves.items()},
-        at=at.item(),
-        flat=flattest(),
-        function_title=t("activations.function", language),
-        slope_title=t("activations.slope", language),
-        flat_name=t("activations.flat", language),
-    )
-    values = {name: decimal(curve.y.item(), 4) for name, curve in here.items()}
-    slopes = {f"d_{name}": decimal(curve.slope.item(), 4) for name, curve in here.items()}
-    text = t("activations.values", language, x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
-    return chart_data(figure, text)
-
-
-@lru_cache(maxsize=1)
-def flattest() -> float:
-    """Where GPT-2's GELU is flat."""
-    return lowest_point("gelu_tanh")
 
 
 def exact_chart(x: float, language: Language) -> dict[str, Any]:

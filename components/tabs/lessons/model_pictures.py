@@ -9,7 +9,7 @@ import torch
 
 from components.figures import charts as big
 from components.labels import percent, quoted, token_text
-from components.tabs.activations.views import curves_chart
+from components.panels.activation_curves import curves_chart
 from components.tabs.lessons import figures
 from components.tabs.lessons.course import SMALL
 from components.tabs.lessons.picture import EXAMPLE, Drawn, Knob, Picture, Scene, last_head, last_layer

@@ -1,0 +1,46 @@
+"""The activation functions with their slopes, for the Activations tab and the lesson on them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from components.i18n import Language, t
+from components.labels import ACTIVATIONS, decimal
+from components.panels.curve_figures import activation_curves
+from components.widgets.chart import chart_data
+from gpt.experiments.activations import activation_curve, lowest_point
+
+SPAN = 3.0  # the pictures show [-SPAN, SPAN]
+POINTS = 241
+DRAWN = ("gelu_tanh", "relu", "silu")  # the exact GELU would lie on the first
+
+
+def curves_chart(x: float, language: Language) -> dict[str, Any]:
+    """The functions with their slopes, and their values at x."""
+    at = torch.tensor(float(x))
+    grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend says the values at x
+    curves = {name: activation_curve(name, grid) for name in DRAWN}
+    here = {name: activation_curve(name, at) for name in DRAWN}
+    figure = activation_curves(
+        grid.numpy(),
+        {ACTIVATIONS[name]: curve.y.numpy() for name, curve in curves.items()},
+        {ACTIVATIONS[name]: curve.slope.numpy() for name, curve in curves.items()},
+        at=at.item(),
+        flat=flattest(),
+        function_title=t("activations.function", language),
+        slope_title=t("activations.slope", language),
+        flat_name=t("activations.flat", language),
+    )
+    values = {name: decimal(curve.y.item(), 4) for name, curve in here.items()}
+    slopes = {f"d_{name}": decimal(curve.slope.item(), 4) for name, curve in here.items()}
+    text = t("activations.values", language, x=decimal(x, 2), zero=decimal(flattest(), 4), **values, **slopes)
+    return chart_data(figure, text)
+
+
+@lru_cache(maxsize=1)
+def flattest() -> float:
+    """Where GPT-2's GELU is flat."""
+    return lowest_point("gelu_tanh")
