@@ -1,4 +1,4 @@
-"""The parameters of each part of a configuration, as bars; for the Shapes tab and the panel on weight tying."""
+"""How large a configuration is: all parameters, those of each part as bars, memory; for a tab, a panel and a lesson."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from components.i18n import Language, t
 from components.labels import percent
 from components.widgets.chart import chart_data
 from gpt import GPTConfig
-from gpt.experiments.shapes import parameter_parts
+from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, parameter_parts
+from gpt.models.memory import format_bytes
 
 PARTS = {
     "token_embedding": "shapes.part.token_embedding",
@@ -22,6 +23,23 @@ PARTS = {
     "head": "shapes.part.head",
 }
 IN_BLOCKS = ("attention", "feed_forward")
+
+
+def parameter_count(config: GPTConfig, skeleton: bool, language: Language) -> str:
+    """All parameters in one number."""
+    return t("shapes.headline", language, n=f"{count_parameters(config, skeleton=skeleton):,}")
+
+
+def size_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[list[str]]:
+    """A table of the memory of weights and KV cache in each type of number."""
+    n_cache = 0 if skeleton else cache_numbers(config)
+    numbers = {
+        t("shapes.size.weights", language): count_parameters(config, skeleton=skeleton),
+        t("shapes.size.cache", language): n_cache,
+        t("shapes.size.context", language, n=f"{config.block_size:,}"): n_cache * config.block_size,
+    }
+    rows = [[name, *(format_bytes(n * size) for size in NUMBER_BYTES.values())] for name, n in numbers.items()]
+    return [["", *NUMBER_BYTES], *rows]
 
 
 def parameter_bars(config: GPTConfig, skeleton: bool, language: Language) -> dict[str, Any]:

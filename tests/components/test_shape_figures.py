@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from components.errors import localize_error
 from components.figures.palette import DARK_PARTNERS
 from components.figures.part_bars import part_bars
+from components.panels.shape_settings import RANGES, shape_of, values_of
 from components.tabs.shapes import views as shape_views
-from components.tabs.shapes.settings import RANGES, shape_of, values_of
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 
@@ -91,23 +92,25 @@ def test_the_skeleton_outlines_what_it_leaves_out(language: str) -> None:
     ids=str,
 )
 def test_the_controls_say_the_configuration_that_they_show(config: GPTConfig) -> None:
-    assert shape_of(values_of(config), "en") == config
+    assert shape_of(values_of(config)) == config
 
 
 def test_a_wrong_combination_says_why_and_what_would_do_in_both_languages() -> None:
     given = values_of(GPTConfig()) | {"n_head": 13}
     with pytest.raises(ValueError, match=r"Width 768 must divide by 13 heads: .* 12 or 16 heads .* 767 or 780\."):
-        shape_of(given, "en")
-    with pytest.raises(ValueError, match=r"宽度 768 不能被头数 13 整除"):
-        shape_of(given, "zh")
+        shape_of(given)
+    with pytest.raises(ValueError, match="must divide") as refused:
+        shape_of(given)
+    assert "宽度 768 不能被头数 13 整除" in localize_error(refused.value, "zh")
+    assert "可用 12 或 16 个头" in localize_error(refused.value, "zh")
     with pytest.raises(ValueError, match=r"8 heads would do, or a width of 64\."):
-        shape_of(given | {"n_embd": 8, "n_head": 64}, "en")
+        shape_of(given | {"n_embd": 8, "n_head": 64})
     with pytest.raises(ValueError, match="heads of 5, which is odd"):
-        shape_of(given | {"n_embd": 60, "n_head": 12, "rotary": True}, "en")
+        shape_of(given | {"n_embd": 60, "n_head": 12, "rotary": True})
 
 
 @pytest.mark.parametrize("name", list(RANGES))
 @pytest.mark.parametrize("value", [None, "12", 1.5, float("nan"), float("inf"), -1, True, [3]])
 def test_what_no_control_can_say_is_refused(name: str, value: object) -> None:
     with pytest.raises(ValueError, match="must be a whole number of at least"):
-        shape_of(values_of(TINY) | {name: value}, "en")
+        shape_of(values_of(TINY) | {name: value})

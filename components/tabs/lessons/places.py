@@ -8,9 +8,9 @@ from typing import Any
 import gradio as gr
 
 from components.legacy import Playground
+from components.panels.shape_settings import RANGES, SWITCHES, values_of
 from components.tabs.lessons.course import Place
 from components.tabs.shapes import tab as shapes
-from components.tabs.shapes.settings import RANGES, SWITCHES, values_of
 
 Values = dict[Any, Any]
 

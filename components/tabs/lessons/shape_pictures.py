@@ -6,11 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
+from components.panels.shape_settings import shape_of, values_of
 from components.tabs.lessons import figures
 from components.tabs.lessons.picture import Drawn, Knob, Picture, Scene
-from components.tabs.shapes import views as shape_views
-from components.tabs.shapes.settings import shape_of, values_of
 from components.widgets.chart import chart_value
+from components.widgets.encoding import to_json
 from components.widgets.table import table_value
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.initialisation import residual_norms
@@ -27,18 +28,18 @@ NORMS = {"vocab_size": 256, "block_size": 64, "n_head": 4, "n_embd": 64}  # a mo
 def configuration(scene: Scene) -> Drawn:
     """Width, heads and layers on sliders, everything else GPT-2's; a wrong combination raises its sentence."""
     given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
-    config = shape_of(given, scene.language)
-    says = scene.t("configuration", size=config.head_size, total=shape_views.headline(config, False, scene.language))
-    return Drawn(says, shape_views.parts(config, False, scene.language))
+    config = shape_of(given)
+    says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False, scene.language))
+    return Drawn(says, to_json(parameter_bars(config, False, scene.language)))
 
 
 def parameters(scene: Scene) -> Drawn:
     """The 124M shape with a head of its own or a shared one: the parts, and the memory in each type of number."""
     config = UNTIED_124M if scene.choice == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
-        shape_views.headline(config, False, scene.language),
-        shape_views.parts(config, False, scene.language),
-        table=shape_views.sizes(config, False, scene.language),
+        parameter_count(config, False, scene.language),
+        to_json(parameter_bars(config, False, scene.language)),
+        table=table_value(size_rows(config, False, scene.language)),
     )
 
 

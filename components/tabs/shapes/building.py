@@ -15,10 +15,10 @@ from components.api import checked_text, find_model
 from components.errors import PageError, localize_error
 from components.i18n import Language, t
 from components.legacy import params_of
+from components.panels.shape_settings import RANGES, SWITCHES, shape_of
 from components.state.example import EXAMPLE_LENGTH, EXAMPLE_SEED
 from components.state.settings import LIMITS, sampling_params
 from components.tabs.shapes import views as shape_views
-from components.tabs.shapes.settings import RANGES, SWITCHES, shape_of
 from components.tabs.shapes.views import Facts
 from gpt import Generation, LoadedModel, SamplingParams, with_seed
 from gpt.errors import GPTError
@@ -88,7 +88,7 @@ def compare(ui: ShapeLab, values: Values) -> Iterator[Values]:
 
 def _compare(ui: ShapeLab, values: Values, language: Language) -> Iterator[Values]:
     given = {name: values[getattr(ui, name)] for name in (*RANGES, *SWITCHES)}
-    config, bare = shape_of(given, language), bool(given["skeleton"])
+    config, bare = shape_of(given), bool(given["skeleton"])
     if not shape_views.fits(config, bare):
         need = format_bytes(memory_bytes(config, skeleton=bare))
         raise PageError("shapes.room.none", need=need, limit=format_bytes(MAX_MEMORY_BYTES))
@@ -144,7 +144,7 @@ def finish(ui: ShapeLab, values: Values) -> Values:
     language: Language = values[ui.frame.language]
     given = {name: values[getattr(ui, name)] for name in (*RANGES, *SWITCHES)}
     try:
-        again = shape_views.fits(shape_of(given, language), bool(given["skeleton"]))
+        again = shape_views.fits(shape_of(given), bool(given["skeleton"]))
     except ValueError:  # moved to a wrong combination meanwhile
         again = False
     return {

@@ -15,9 +15,9 @@ from components.frame import Frame
 from components.i18n import Language, t
 from components.legacy import LOOKING, RUNNING, Playground
 from components.localized import Words
+from components.panels.shape_settings import LABELS, RANGES, SWITCHES, shape_of, values_of
 from components.tabs.shapes import building as shape_building
 from components.tabs.shapes import views as shape_views
-from components.tabs.shapes.settings import LABELS, RANGES, SWITCHES, shape_of, values_of
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
@@ -208,7 +208,7 @@ def show(ui: ShapeLab, values: Values) -> Values:
 
 def _show(ui: ShapeLab, given: dict[str, Any], language: Language, preset: str | None = None) -> Values:
     try:
-        config = shape_of(given, language)
+        config = shape_of(given)
     except ValueError as problem:
         return {
             ui.notice: localize_error(problem, language),

@@ -9,13 +9,13 @@ import numpy as np
 from components.figures.part_bars import part_bars
 from components.frame import short_name
 from components.i18n import Language, t
-from components.panels.parameter_bars import parameter_bars
+from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
 from components.widgets.chart import chart_value
 from components.widgets.encoding import to_json
 from components.widgets.table import table_value
 from gpt import GPTConfig
 from gpt.experiments.random_models import MAX_MEMORY_BYTES, ModuleShape, memory_bytes
-from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, flops_per_token
+from gpt.experiments.shapes import count_parameters, flops_per_token
 from gpt.models.memory import format_bytes
 
 MODULES = {
@@ -51,7 +51,7 @@ class Facts:
 
 def headline(config: GPTConfig, skeleton: bool, language: Language) -> str:
     """All parameters in one number."""
-    return t("shapes.headline", language, n=f"{count_parameters(config, skeleton=skeleton):,}")
+    return parameter_count(config, skeleton, language)
 
 
 def parts(config: GPTConfig, skeleton: bool, language: Language) -> str:
@@ -61,14 +61,7 @@ def parts(config: GPTConfig, skeleton: bool, language: Language) -> str:
 
 def sizes(config: GPTConfig, skeleton: bool, language: Language) -> str:
     """Weights and KV cache in each type of number."""
-    n_cache = 0 if skeleton else cache_numbers(config)
-    numbers = {
-        t("shapes.size.weights", language): count_parameters(config, skeleton=skeleton),
-        t("shapes.size.cache", language): n_cache,
-        t("shapes.size.context", language, n=f"{config.block_size:,}"): n_cache * config.block_size,
-    }
-    rows = [[name, *(format_bytes(n * size) for size in NUMBER_BYTES.values())] for name, n in numbers.items()]
-    return table_value([["", *NUMBER_BYTES], *rows])
+    return table_value(size_rows(config, skeleton, language))
 
 
 def cost(config: GPTConfig, skeleton: bool, language: Language) -> str:

@@ -1,14 +1,14 @@
-"""What the controls of the Shapes tab may say, and the configuration that they say."""
+"""What the controls of a configuration may say, and the configuration that they say; for the Shapes tab and a lesson."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from components.errors import PageError
-from components.i18n import Language, t
 from gpt import GPTConfig
 
 
@@ -59,27 +59,35 @@ def values_of(config: GPTConfig) -> dict[str, Any]:
     return given | {"n_ff": config.n_ff or 0, "rotary": config.position == "rotary", "skeleton": False}
 
 
-def shape_of(given: dict[str, Any], language: Language) -> GPTConfig:
-    """The configuration that the controls say. Raises ValueError with a sentence for one that no model can have."""
-    for name, limit in RANGES.items():
-        value = given[name]
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not whole or value != int(value) or value < limit.least:
-            label = t(LABELS[name], language)
-            raise PageError("shapes.error.number", name=label, low=limit.least)
-    numbers = {name: int(given[name]) for name in RANGES}
-    width, heads = numbers["n_embd"], numbers["n_head"]
+def check_value(name: str, value: object) -> int | bool:
+    """The value of one control. Raises PageError for a number that no model can have, or for what is none."""
+    if name in SWITCHES:
+        return bool(value)
+    least = RANGES[name].least
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not whole or value != int(value) or value < least:
+        raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least)
+    return int(value)
+
+
+def shape_of(given: Mapping[str, Any]) -> GPTConfig:
+    """The configuration that the controls say. Raises PageError for one that no model can have."""
+    checked = {name: check_value(name, given[name]) for name in (*RANGES, *SWITCHES)}
+    width, heads = checked["n_embd"], checked["n_head"]
     if width % heads:
         widths = [width - width % heads + more for more in (0, heads) if width - width % heads + more]
         divisors = [number for number in range(1, min(width, RANGES["n_embd"].high) + 1) if width % number == 0]
         counts = [*divisors[: bisect(divisors, heads)][-1:], *divisors[bisect(divisors, heads) :][:1]]
-        either = t("shapes.or", language)
-        near = {"widths": either.join(map(str, widths)), "counts": either.join(map(str, counts))}
-        raise PageError("shapes.error.heads", width=width, heads=heads, **near)
-    if given["rotary"] and width // heads % 2:
+        raise PageError("shapes.error.heads", width=width, heads=heads, widths=_one_of(widths), counts=_one_of(counts))
+    if checked["rotary"] and width // heads % 2:
         raise PageError("shapes.error.rotary", width=width, heads=heads, size=width // heads)
     return GPTConfig(
-        **numbers | {"n_ff": numbers["n_ff"] or None},
-        **{name: bool(given[name]) for name in ("tie_weights", "bias", "qkv_bias")},
-        position="rotary" if given["rotary"] else "learned",
+        **{name: checked[name] for name in RANGES} | {"n_ff": checked["n_ff"] or None},
+        **{name: checked[name] for name in ("tie_weights", "bias", "qkv_bias")},
+        position="rotary" if checked["rotary"] else "learned",
     )
+
+
+def _one_of(numbers: Sequence[int]) -> int | PageError:
+    """One number, or two of them to choose from, in a sentence."""
+    return numbers[0] if len(numbers) == 1 else PageError("shapes.either", first=numbers[0], second=numbers[1])
