@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from hypothesis import settings
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -16,6 +18,8 @@ from gpt.tokenizer import Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocab
 if TYPE_CHECKING:
     from transformers import GPT2LMHeadModel
 
+settings.register_profile("here", max_examples=100 if os.environ.get("CI") else 20, deadline=None)
+settings.load_profile("here")
 torch.set_num_threads(1)  # faster for models this small, and the same sums everywhere
 
 

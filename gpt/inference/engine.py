@@ -149,6 +149,7 @@ class Engine:
         """Withdraw a request, and pass leadership to the one that has waited longest."""
         with self._changed:
             self._requests = [other for other in self._requests if other is not request]
+            self._changed.notify_all()
             if self._leader is request:
                 self._leader = next((other for other in self._requests if not other.done), None)
                 if self._leader is not None:

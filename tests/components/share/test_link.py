@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from components.share.document_link import document_values, prompt_text, replay
@@ -63,13 +63,11 @@ pages = st.fixed_dictionaries(
 
 
 @given(pages)
-@settings(max_examples=100, deadline=None)
 def test_what_a_link_is_made_of_is_what_it_is_read_as(values):
     assert decode(encode(values)) == (values, [])
 
 
 @given(st.dictionaries(st.sampled_from([*PARAMETERS, "__theme", "utm", ""]), st.text(max_size=30)))
-@settings(max_examples=100, deadline=None)
 @example({"text": "9" * 5000})
 @example({"text": "1t1e-999s1", "temperature": "1e400", "seed": "١٢"})
 def test_any_values_give_sound_ones_or_the_names_of_those_that_are_not(values):
@@ -127,7 +125,6 @@ def written(data):
 
 
 @given(st.data())
-@settings(max_examples=30, deadline=None)
 def test_opening_a_link_writes_the_same_tokens_each_in_the_same_way(data):
     torch.manual_seed(0)
     document, now = written(data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -18,11 +17,9 @@ from tests.gpt.fake_models import tiny_model
 SECONDS = 30  # until something that must happen counts as forgotten
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    began = time.monotonic()
-    while not true():
-        assert time.monotonic() - began < SECONDS
-        time.sleep(0.001)
+def wait_until(lock: DocumentLock, true: Callable[[], bool]) -> None:
+    with lock._turns:
+        assert lock._turns.wait_for(true, SECONDS)
 
 
 def test_a_stream_that_lost_its_turn_makes_no_further_step() -> None:
@@ -86,7 +83,7 @@ def test_a_change_waits_for_the_step_that_is_being_made_and_reading_does_not() -
         order.append("read")
     threads.append(threading.Thread(target=change))
     threads[1].start()
-    wait_until(lambda: not lock.streaming)  # the change has asked
+    wait_until(lock, lambda: not lock.streaming)  # the change has asked
     go_on.set()
     for thread in threads:
         thread.join(SECONDS)
@@ -104,7 +101,7 @@ def test_what_a_change_shows_comes_after_the_last_words_of_the_stream(monkeypatc
     turn = lock.begin()
     thread = threading.Thread(target=change)
     thread.start()
-    wait_until(lambda: not lock.streaming)  # the change has asked, when a step was made and not yet sent
+    wait_until(lock, lambda: not lock.streaming)  # the change has asked, when a step was made and not yet sent
     order.append("last words")
     lock.end(turn)
     thread.join(SECONDS)
@@ -117,7 +114,7 @@ def test_a_change_that_waited_also_stops_a_stream_that_began_meanwhile() -> None
         change = threading.Thread(target=lambda: lock.changing().__enter__())
         before = lock._turn
         change.start()
-        wait_until(lambda: lock._turn > before)  # the change waits
+        wait_until(lock, lambda: lock._turn > before)  # the change waits
         late = lock.begin()
     change.join(SECONDS)
     assert not lock.streaming

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from components.state.settings import LIMITS, sampling_params
@@ -104,7 +104,6 @@ def test_the_sentence_names_the_stage_that_removed_the_token():
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=12))
-@settings(deadline=None)
 def test_names_keep_their_order_and_their_distance(heights):
     places = spread(np.sort(heights)[::-1], 8.0, 0.0, 100.0)
     assert all(above - below >= 8 - 1e-9 for above, below in pairwise(places))

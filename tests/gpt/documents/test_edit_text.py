@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import gpt
@@ -31,7 +31,6 @@ all_edits = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(all_edits)
 def test_text_and_python_give_the_same_edits_back(edits):
     text = format_edits(edits)
@@ -43,7 +42,6 @@ def test_text_and_python_give_the_same_edits_back(edits):
 pieces = st.sampled_from([*"haf.=,-e0129", "nopos", "act=", "relu", "h1.1=0", "²", "nan", "\n"])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(pieces, max_size=8).map("".join))
 def test_edits_of_an_accepted_text_can_be_formatted_again(text):
     edits = Edits()
@@ -70,7 +68,6 @@ TINY = tiny_model()
 places = st.tuples(st.sampled_from(PATCHABLE), st.integers(0, 1), st.integers(0, 3))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(places, max_size=3, unique=True), st.lists(st.integers(0, 255), min_size=4, max_size=6))
 def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
     patches = tuple(patch_from(TINY.model, ids, *place) for place in chosen)
@@ -114,7 +111,6 @@ def test_patches_without_ids_and_infinite_factors_have_no_text():
         format_edits(Edits(attn_scale={0: float("inf")}))
 
 
-@settings(max_examples=30, deadline=None)
 @given(all_edits, st.integers(1, 60), st.integers(1, 60))
 def test_fitting_edits_are_those_that_check_accepts(edits, n_layer, n_head):
     config = GPTConfig(vocab_size=8, block_size=4, n_layer=n_layer, n_head=n_head, n_embd=4 * n_head)

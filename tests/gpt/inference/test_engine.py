@@ -1,5 +1,4 @@
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
@@ -11,6 +10,7 @@ from gpt.inference import engine as engine_module
 from gpt.inference.engine import BATCH_TOKENS, CHUNK_TOKENS, Engine, ReadRequest
 from gpt.inference.packed_linear import pack
 from tests.gpt.fake_models import N_VOCAB, tiny_model
+from tests.gpt.inference.waiting import wait_for_requests
 
 CLOSE = {"atol": 1e-5, "rtol": 0}
 
@@ -48,14 +48,14 @@ def request(ids: list[int], cache: KVCache) -> ReadRequest:
     return ReadRequest(ids, cache, None, lambda *read: read)
 
 
-def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, int, float]]:
-    """(prompt, settings, tokens, seconds to wait before): random, some of them greedy."""
+def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, int]]:
+    """(prompt, settings, tokens): random, some of them greedy."""
     random = Random(seed)
     made = []
     for number in range(count):
         prompt = [random.randrange(N_VOCAB) for _ in range(random.randrange(1, 60))]
         params = SamplingParams(temperature=0 if number % 4 == 0 else 1.0, top_k=random.choice([None, 5]), seed=number)
-        made.append((prompt, params, random.randrange(1, 30), random.random() * 0.02))
+        made.append((prompt, params, random.randrange(1, 30)))
     return made
 
 
@@ -64,12 +64,11 @@ def test_a_text_written_among_others_has_the_tokens_of_one_written_alone(packing
     loaded = tiny_model_in(packing)
 
     def write(order):
-        prompt, params, count, wait = order
-        time.sleep(wait)
+        prompt, params, count = order
         return [(step.token_id, step.rank) for step in generate(loaded, prompt, params, count)]
 
     alone = [write(order) for order in orders(1)]
-    with ThreadPoolExecutor(16) as pool:
+    with ThreadPoolExecutor(6) as pool:  # the seventh joins when the first has ended, and so on
         assert list(pool.map(write, orders(1))) == alone
 
 
@@ -112,8 +111,7 @@ def test_a_lone_prompt_is_read_in_one_pass_and_several_in_chunks(loaded, passes,
         first = pool.submit(engine.read, [1] * 90, KVCache(loaded.model.config))
         assert entered.wait(20)
         others = [pool.submit(engine.read, [2] * 70, KVCache(loaded.model.config)) for _ in range(2)]
-        while len(engine._requests) < 3:
-            time.sleep(0.001)
+        wait_for_requests(engine, 3)
         hold.set()
         assert len(first.result(20)[0]) == 90
         assert [len(other.result(20)[0]) for other in others] == [70, 70]

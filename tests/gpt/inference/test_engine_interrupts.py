@@ -7,7 +7,6 @@ import linecache
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +17,7 @@ from gpt import Generation, KVCache, SamplingParams
 from gpt.inference import engine as engine_module
 from gpt.inference.engine import CHUNK_TOKENS, Engine
 from tests.gpt.fake_models import tiny_model
+from tests.gpt.inference.waiting import wait_for_requests
 
 HAS_HANDLER = callable(signal.getsignal(signal.SIGINT))
 pytestmark = pytest.mark.skipif(
@@ -146,11 +146,9 @@ def test_an_interrupted_waiting_caller_withdraws_its_request(monkeypatch):
     main = threading.get_ident()
 
     def interrupt_and_release():
-        while len(engine._requests) < 2:
-            time.sleep(0.001)
+        wait_for_requests(engine, 2)
         signal.pthread_kill(main, signal.SIGINT)
-        while len(engine._requests) > 1:
-            time.sleep(0.001)
+        wait_for_requests(engine, 1)
         hold.set()
 
     with ThreadPoolExecutor(2) as pool:
