@@ -65,9 +65,11 @@ class Events:
         """Call `handler(session, *values of inputs)` at an event, and show what it changed.
 
         trigger: an event of a component, such as `button.click`, what follows another (`event.then`), or a list of
-        events. controls: those that it may change; of its own inputs only those in `sets`, as a person is editing the
-        others; edited: what else the browser has changed by itself. payload: the handler also gets what a widget sent, a dict of anything. js: run in the browser before, on
-        the inputs, of which it returns a list.
+            events.
+        controls: those that it may change; of its own inputs only those in `sets`, as a person is editing the others.
+        edited: what else the browser has changed by itself.
+        payload: the handler also gets what a widget sent, a dict of anything.
+        js: run in the browser before, on the inputs, of which it returns a list.
         """
         outputs = components_of(controls)
         unset = [*(component for component in inputs if component not in sets), *edited]
@@ -98,12 +100,13 @@ class Events:
         def answer(event: gr.EventData, session_id: str, *values: Any) -> Any:
             return [*respond(event, session_id, values)][-1]
 
+        prepare = js or "(...values) => values"
         options = {
             "fn": stream if streams else answer,
             "inputs": [self.client, *inputs],
             "outputs": [self.frame, *outputs],
             "trigger_mode": trigger_mode,
-            "js": f"async (id, ...values) => [await glassbox.session(), ...({js or '(...values) => values'})(...values)]",
+            "js": f"async (id, ...values) => [await glassbox.session(), ...({prepare})(...values)]",
             "cancels": list(cancels) or None,
             **QUIET,
             **QUEUES[queue],
@@ -137,7 +140,9 @@ def error(problem: object, language: Language = "en") -> gr.Error:
 
 
 def clamped(low: float, high: float) -> str:
-    """The `js` of a slider's event: what was typed beside it, as the slider shows it. gradio refuses a number outside the
-    range."""
+    """The `js` of a slider's event: what was typed beside it, as the slider shows it.
+
+    gradio refuses a number outside the range.
+    """
     least, most = json.dumps(low), json.dumps(high)
     return f"(value) => [Math.min(Math.max(value ?? {least}, {least}), {most})]"

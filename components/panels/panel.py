@@ -1,4 +1,4 @@
-"""What the panels share: they rest while they are closed, compute in a thread, and run experiments that can be stopped."""
+"""What panels share: they rest while closed, compute in a thread, and run experiments that can be stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the controls of a configuration may say, and the configuration that they say; for the Shapes tab and a lesson."""
+"""The values that the controls of a configuration may have, and the configuration that they make."""
 
 from __future__ import annotations
 

@@ -149,12 +149,14 @@ class Snapshot:
 class Session:
     """The document, the selection and the settings of one visitor, and the state of each tab.
 
-    prompt: the text that the document started from; typed: what stands in the prompt box. model: the one that is
-    picked, and loaded: the one that is there
-    already, which is another while that one comes. query: what is searched for in the vocabulary. edits: what the Change tab does to the model, for a text of
-    its own; edits_on: the prompt that they are tried on, where it is not the document's. progress: what is being waited
-    for. notice: what a person should know, or what went wrong. earlier, later: texts that another took the place of, the newest last. resources: what is freed when the
-    session is closed.
+    prompt: the text that the document started from; typed: what stands in the prompt box.
+    model: the one that is picked; loaded: the one that is there already, another one while that one comes.
+    query: what is searched for in the vocabulary.
+    edits: what the Change tab does to the model, for a text of its own.
+    edits_on: the prompt that they are tried on, where it is not the document's.
+    progress: what is being waited for. notice: what a person should know, or what went wrong.
+    earlier, later: texts that another took the place of, the newest last.
+    resources: what is freed when the session is closed.
 
     The state of a tab is a frozen dataclass of its own, see `state` and `change`. Whoever changes the document holds
     `lock`; everything else is replaced as a whole and may be read at any time.

@@ -60,9 +60,9 @@ class Generation(Document):
     to max_branch_bytes; beyond it the oldest are evicted, and computed again when their branch becomes current.
 
     Reading while another thread extends the text: nodes of `tree` are only appended, `ids` and `path` only grow at
-    their ends, and everything kept of positions below n_read stays as it is. So a reader that takes n_read first and uses
-    positions below it only sees one consistent text. This does not hold while the text is shortened or switched to
-    another branch (`go_back`, `switch`, `undo`, `redo`, appending with `after`): callers exclude readers then.
+    their ends, and everything kept of positions below n_read stays as it is. So a reader that takes n_read first, and
+    uses only positions below it, sees one consistent text. This does not hold while the text is shortened or switched
+    to another branch (`go_back`, `switch`, `undo`, `redo`, appending with `after`): callers exclude readers then.
 
     prompt: text or token ids; an empty one starts from the end-of-text token.
     Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt

@@ -39,9 +39,11 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 
 @dataclass(frozen=True, eq=False)
 class CompareState:
-    """prompt: of both parts; taken: the Playground's prompt that was put there. columns: their settings. pair: what they
-    wrote, which grows; pair_version changes with every token of it. measured: positions compared so far, and in all, while
-    that goes on. notice: what went wrong."""
+    """prompt: of both parts; taken: the Playground's prompt that was put there. columns: their settings.
+
+    pair: what they wrote, which grows; pair_version changes with every token of it.
+    measured: positions compared so far, and in all, while that goes on. notice: what went wrong.
+    """
 
     prompt: str = ""
     taken: str = ""

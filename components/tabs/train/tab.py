@@ -27,8 +27,11 @@ TICK_SECONDS = 0.7  # between two looks at a run
 
 
 def build_train(words: Words, events: Events, playground: list[Control]) -> tuple[list[Control], Any]:
-    """Lay the tab out and wire it; nothing is computed before somebody presses Start. playground: the controls that
-    opening a model changes. Returns the tab's controls, and the event after which a text may be written with a model."""
+    """Lay the tab out and wire it; nothing is computed before somebody presses Start.
+
+    playground: the controls that opening a model changes.
+    Returns the tab's controls, and the event after which a text may be written with a model.
+    """
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-train"):
         words.sentence("train.question", kind="question")

@@ -1,4 +1,4 @@
-"""Figures of what the parts of a model add and do: numpy in, plotly Figure out, in the style of components.figures.charts."""
+"""Figures of what the parts of a model add and do: numpy in, plotly Figure out."""
 
 from __future__ import annotations
 

@@ -43,9 +43,10 @@ def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None
 
 
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
-    """What the widget shows of all heads. rows: of pixels, each (n_layer, n_head, row + 1) of uint8, 255 for 1; those that
-    are finished do not change as the text grows.
+    """What the widget shows of all heads.
 
+    rows: of pixels, each (n_layer, n_head, row + 1) of uint8, 255 for 1; those that are finished do not change as the
+    text grows.
     shares: (n_layer, n_head, 3), the mean weight on the first token, on the one before, and on the token itself.
     content: the selected "layer" and "head", how many "tokens" there are, and "text", the sentence that says the same.
     """

@@ -1,4 +1,4 @@
-"""Byte-level BPE as Hugging Face stores it (vocab.json and merges.txt, or tokenizer.json), read for tiktoken and written.
+"""Byte-level BPE as Hugging Face stores it (vocab.json and merges.txt, or tokenizer.json), read for tiktoken.
 
 tiktoken's own reader, data_gym_to_mergeable_bpe_ranks, knows neither special tokens nor tokenizer.json, and caches by
 path: a file that has changed is read as it was.

@@ -1,4 +1,4 @@
-"""The pipeline card: from logits to the draw, stage by stage, at the selected token; exact over the whole vocabulary."""
+"""The pipeline card: from logits to the draw, stage by stage, at the selected token, over the whole vocabulary."""
 
 from __future__ import annotations
 
