@@ -51,6 +51,11 @@ class Frame:
         return self._controls
 
     @cached_property
+    def switching(self) -> Control:
+        """The language that the switch shows."""
+        return Control(self.switch, lambda s: s.language, lambda s: {"value": s.language})
+
+    @cached_property
     def _controls(self) -> list[Control]:
         return [
             Control(

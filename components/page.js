@@ -30,4 +30,15 @@ document.addEventListener("keydown", ({ key, target }) => { // gradio leaves a l
   if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
   target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
 });
+
+let pressed = false; // a key that writes: gradio's text boxes raise `input` for nothing else
+document.addEventListener("keypress", () => {
+  pressed = true;
+  setTimeout(() => (pressed = false));
+});
+document.addEventListener("input", ({ target }) => { // what is pasted, deleted or composed by an input method
+  if (pressed || !(target instanceof Element) || !target.matches("[data-testid=textbox]")) return;
+  target.dispatchEvent(new KeyboardEvent("keypress"));
+});
+
 start(opened, { arrive, session, query: linkQuery });

@@ -105,7 +105,8 @@ def build_app(
         _language_events(frame)
         Endpoints(name).register()
         renderer.add("", [words.view])
-        frame.updates.value = renderer.build(first, [events.open_tab])
+        own = [control for tab in controls.values() for control in tab]
+        frame.updates.value = renderer.build(first, [events.open_tab, frame.switching, *words.controls, *own])
     return app
 
 

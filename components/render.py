@@ -86,7 +86,8 @@ class Renderer:
 
     def build(self, session: Session, controls: Sequence[Control] = ()) -> str:
         """The frame that the page is built with, of the session that every visitor starts with. controls: those that
-        are built as this session has them, so that an arriving page need not set them over what was clicked already."""
+        are built as this session has them, so that an arriving page does not set them over what a person has typed or
+        clicked already."""
         session.sent, session.frame_number = {}, 0
         frame = self.frame(session)
         self.updates(session, controls)

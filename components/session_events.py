@@ -46,8 +46,7 @@ def wire_session(
     session that every visitor starts with, of the values of `also`.
     """
     events.renderer.signals.extend(SIGNALS)
-    switching = Control(frame.switch, lambda s: s.language, lambda s: {"value": s.language})
-    first = [events.open_tab, switching, *controls["playground"]]
+    first = [events.open_tab, frame.switching, *controls["playground"]]
     outputs = [events.frame, *components_of([*first, *words])]
 
     def arrive(session_id: str, kept: str, language: str, *values: Any) -> list[Any]:

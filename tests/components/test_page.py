@@ -14,6 +14,7 @@ from gradio_client.exceptions import AppError
 
 from components.gradio_page import Page
 from components.page import build_app, public_name
+from components.render import Renderer
 from gpt import GPT, GPTConfig
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
@@ -206,3 +207,24 @@ def test_only_paths_are_shortened():
     assert [public_name(name) for name in ("stories", "owner/name", "a/b/c", "/ckpt.pt", "../x/y/ckpt.pt")] == [
         *("stories", "owner/name", "a/b/c", "/ckpt.pt", "y/ckpt.pt")
     ]
+
+
+def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monkeypatch):
+    """So an arriving page sets none of them over what a person has typed already."""
+    built = {}
+    monkeypatch.setattr(
+        Renderer, "build", lambda self, session, controls=(): built.update(first=session, controls=controls)
+    )
+    build_app()
+    snapshot = built["first"].snapshot()
+    assert len(built["controls"]) > 100
+    for control in built["controls"]:
+        config = control.component.get_config()
+        config |= config.get("props") or {}
+        for name, value in control.draw(snapshot).items():
+            if name == "choices":
+                value = [each if isinstance(each, tuple | list) else (str(each), each) for each in value]
+                assert [*map(tuple, config[name])] == [*map(tuple, value)], control.component.elem_id
+            elif name != "selected":  # tabs begin with the first
+                found = "" if config[name] is None and value == "" else config[name]
+                assert found == value, (control.component.elem_id, name)

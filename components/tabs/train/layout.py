@@ -78,7 +78,9 @@ def build_buttons(words: Words) -> dict[str, Any]:
             start = button("start", variant="primary")
             pause = gr.Button(t("train.pause", "en"), size="md", min_width=0, interactive=False, elem_id="train-pause")
             cancel = button("cancel", interactive=False)
-        factor = _switch(words, "factor", choices.FACTORS, lambda factor, _: f"{factor:g}", value=1.0, container=True)
+        factor = _switch(
+            words, "factor", choices.FACTORS, lambda x, _: f"{x:g}", value=1.0, container=True, interactive=False
+        )
     sentence(kind="notice", elem_id="train-notice", view="train-notice")
     sentence(kind="status", elem_id="train-status", view="train-status")
     with gr.Row(elem_classes="gb-buttons gb-short"):
@@ -139,6 +141,7 @@ def _switch(
     *,
     value: Any = None,
     container: bool = False,
+    interactive: bool | None = None,
 ) -> gr.Radio:
     """A few choices side by side, the first unless told."""
 
@@ -152,6 +155,7 @@ def _switch(
         elem_id=f"train-{name.replace('_', '-')}",
         elem_classes="gb-segments",
         container=container,
+        interactive=interactive,
         min_width=0,
     )
 
