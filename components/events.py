@@ -18,7 +18,7 @@ from gradio.blocks import Block
 
 from components.errors import localize_error
 from components.i18n import LANGUAGES, Language, t
-from components.render import Control, Renderer, components_of
+from components.render import Control, Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
@@ -38,14 +38,14 @@ Handler = Callable[..., Iterator[None] | None]
 
 
 class Events:
-    """Wires the events of one page. client: holds the browser tab's id; frame: takes the frames.
-    open_tab: lets a handler open the tab that it puts into `session.tab`."""
+    """Wires the events of one page. client: holds the browser tab's id; frame: takes the frames; tabs: of which a
+    handler opens the one that it puts into `session.tab`."""
 
     def __init__(
         self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML, tabs: gr.Tabs
     ) -> None:
         self.store, self.renderer, self.client, self.frame = store, renderer, client, frame
-        self.open_tab = Control(tabs, lambda s: s.tab, lambda s: {"selected": s.tab})
+        renderer.add("", controls=[Control(tabs, lambda s: s.tab, lambda s: {"selected": s.tab})])
 
     def on(
         self,
@@ -53,7 +53,6 @@ class Events:
         handler: Handler,
         inputs: Sequence[Block] = (),
         *,
-        controls: Sequence[Control] = (),
         sets: Sequence[Block] = (),
         edited: Sequence[Block] = (),
         payload: bool = False,
@@ -65,20 +64,17 @@ class Events:
         """Call `handler(session, *values of inputs)` at an event, and show what it changed.
 
         trigger: an event of a component, such as `button.click`, what follows another (`event.then`), or a list of
-            events.
-        controls: those that it may change; of its own inputs only those in `sets`, as a person is editing the others.
-        edited: what else the browser has changed by itself.
-        payload: the handler also gets what a widget sent, a dict of anything.
-        js: run in the browser before, on the inputs, of which it returns a list.
+        events. sets: those of its own inputs that it may change, as a person is editing the others; edited: what else
+        the browser has changed by itself. payload: the handler also gets what a widget sent, a dict of anything. js:
+        run in the browser before, on the inputs, of which it returns a list.
         """
-        outputs = components_of(controls)
         unset = [*(component for component in inputs if component not in sets), *edited]
         streams = inspect.isgeneratorfunction(getattr(handler, "func", handler))
 
         def respond(event: gr.EventData, session_id: object, values: tuple[Any, ...]) -> Iterator[Any]:
             session = self.find(session_id)
             if session is None:
-                yield [RESTORE, *(gr.skip() for _ in outputs)] if outputs else RESTORE
+                yield RESTORE
                 return
             arguments = (*values, payload_of(event)) if payload else values
             try:
@@ -90,9 +86,7 @@ class Events:
             yield shown(session)
 
         def shown(session: Session) -> Any:
-            frame = self.renderer.frame(session)
-            updates = self.renderer.updates(session, controls, unset)
-            return [gr.skip() if frame is None else frame, *updates] if outputs else frame or gr.skip()
+            return self.renderer.frame(session, unset) or gr.skip()
 
         def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
             yield from respond(event, session_id, values)
@@ -104,7 +98,7 @@ class Events:
         options = {
             "fn": stream if streams else answer,
             "inputs": [self.client, *inputs],
-            "outputs": [self.frame, *outputs],
+            "outputs": [self.frame],
             "trigger_mode": trigger_mode,
             "js": f"async (id, ...values) => [await glassbox.session(), ...({prepare})(...values)]",
             "cancels": list(cancels) or None,
@@ -112,6 +106,13 @@ class Events:
             **QUEUES[queue],
         }
         return gr.on(list(trigger), **options) if isinstance(trigger, list | tuple) else trigger(**options)
+
+    def wire_controls(self) -> None:
+        """Let the page apply what frames say of the controls that were added until now."""
+        for tab in self.renderer.controls:
+            if components := self.renderer.components(tab):
+                apply = f"() => glassbox.controls({json.dumps(tab)}, {len(components)})"
+                self.frame.controls(None, None, components, js=apply, api_visibility="private")
 
     def find(self, session_id: object) -> Session | None:
         """The session of a browser tab; None where the server has let go of it. Raises gr.Error before there is an

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import gradio as gr
 
@@ -45,19 +44,10 @@ class Frame:
     link: gr.HTML
     precision: gr.HTML | None
 
-    @property
     def controls(self) -> list[Control]:
-        """What the server may change: the models to choose from, and the one that is chosen."""
-        return self._controls
-
-    @cached_property
-    def switching(self) -> Control:
-        """The language that the switch shows."""
-        return Control(self.switch, lambda s: s.language, lambda s: {"value": s.language})
-
-    @cached_property
-    def _controls(self) -> list[Control]:
+        """What the server may change: the language, the models to choose from, and the one that is chosen."""
         return [
+            Control(self.switch, lambda s: s.language, lambda s: {"value": s.language}),
             Control(
                 self.model,
                 lambda s: (s.language, s.own_models, tuple(list_models())),

@@ -12,7 +12,6 @@ from components.errors import localize_error
 from components.events import QUEUES, QUIET, Events
 from components.frame import Frame
 from components.i18n import Language
-from components.render import Control, components_of
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.tabs.playground.components import PlaygroundComponents
@@ -39,7 +38,6 @@ class Playground:
     session: gr.State
     parts: PlaygroundComponents
     events: Events
-    controls: list[Control]
 
     @property
     def prompt(self) -> gr.Textbox:
@@ -54,18 +52,16 @@ class Playground:
         return {*(getattr(self.parts, name) for name in names), self.session, self.frame.model, self.frame.language}
 
     def outputs(self) -> list[Any]:
-        return [self.frame.updates, *components_of(self.controls)]
+        return [self.frame.updates]
 
     def begin_after(self, event: Any) -> None:
         """Write a new text of what is typed and the model that is chosen."""
-        begun = self.events.on(event, begin_typed, controls=self.controls, queue="model")
-        follow(self.events, begun, self.controls)
+        begun = self.events.on(event, begin_typed, queue="model")
+        follow(self.events, begun)
 
     def shown(self, session: Session) -> Values:
         """What the new tabs show of the session now."""
-        frame = self.events.renderer.frame(session)
-        updates = self.events.renderer.updates(session, self.controls)
-        return {self.frame.updates: frame or gr.skip(), **dict(zip(components_of(self.controls), updates, strict=True))}
+        return {self.frame.updates: self.events.renderer.frame(session) or gr.skip()}
 
 
 def params_of(ui: Playground, values: Values, *, seeded: bool = False) -> SamplingParams:

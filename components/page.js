@@ -1,7 +1,7 @@
 // The page around the widgets: theme, keys, and what a telephone needs.
 
 import { arrive, linkQuery, session } from "./arrival.js";
-import { start } from "./widgets/runtime.js";
+import { controls, start } from "./widgets/runtime.js";
 
 /** Once gradio has drawn the page: it sets a theme of its own before. */
 function opened() {
@@ -41,4 +41,4 @@ document.addEventListener("input", ({ target }) => { // what is pasted, deleted 
   target.dispatchEvent(new KeyboardEvent("keypress"));
 });
 
-start(opened, { arrive, session, query: linkQuery });
+start(opened, { arrive, controls, session, query: linkQuery });

@@ -15,7 +15,7 @@ from components.gradio_page import Page
 from components.legacy import LOOKING, Playground
 from components.localized import Words
 from components.precision import note as precision_note
-from components.render import Control, Renderer
+from components.render import Renderer
 from components.session_events import wire_session
 from components.share.handlers import wire_share
 from components.state.example import example, opening
@@ -70,43 +70,40 @@ def build_app(
     with Page(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
         app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)  # first: it sets up anew all that is there
         frame = build_frame(words, first.document)
-        controls: dict[str, list[Control]] = {}
         session = gr.State(first)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates, tabs)
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
-                parts, controls["playground"] = build_playground(words, events, frame, first, uploads=uploads)
-            playground = Playground(frame, session, parts, events, controls["playground"])
+                playground_parts = build_playground(words, events, frame, first, uploads=uploads)
+            playground = Playground(frame, session, playground_parts, events)
             with words.build(gr.Tab, {"label": "tab.inside"}, id="inside"):
-                _, controls["inside"] = build_inside(words, events, visitor_memory)
+                build_inside(words, events, visitor_memory)
             with words.build(gr.Tab, {"label": "tab.why"}, id="why"):
-                controls["why"] = build_why(words, events)
+                build_why(words, events)
             with words.build(gr.Tab, {"label": "tab.change"}, id="change"):
-                _, controls["change"] = build_change(words, events)
+                build_change(words, events)
             with words.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
-                controls["compare"] = build_compare(words, events, tab, name)
+                build_compare(words, events, tab, name)
             with words.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
                 n_layer = first.document.loaded.model.config.n_layer
-                controls["activations"] = build_activations(words, events, n_layer)
+                build_activations(words, events, n_layer)
             with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes") as tab:
                 shapes = build_shape_lab(words, frame, tab, playground)
             with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
-                controls["loss"] = build_loss(words, events, first.document.loaded)
+                build_loss(words, events, first.document.loaded)
             with words.build(gr.Tab, {"label": "tab.train"}, id="train"):
-                controls["train"], opened = build_train(words, events, controls["playground"])
-            begun = events.on(opened, begin_typed, controls=controls["playground"], queue="model")
-            follow(events, begun, controls["playground"])
+                opened = build_train(words, events)
+            begun = events.on(opened, begin_typed, queue="model")
+            follow(events, begun)
             with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
-                controls["lessons"] = build_lessons(words, app, frame, tabs, playground, shapes)
-        wire_share(events, frame.link, parts.files, controls["playground"])
-        for tab in tabs.children:
-            controls.setdefault(tab.id, [])
-        wire_session(app, events, frame, tabs, controls, words.controls, lambda opened: opened, [session])
+                build_lessons(words, app, frame, tabs, playground, shapes)
+        wire_share(events, frame.link, playground_parts.files)
+        wire_session(app, events, frame, tabs, lambda opened: opened, [session])
         _language_events(frame)
         Endpoints(name).register()
-        renderer.add("", [words.view])
-        own = [control for tab in controls.values() for control in tab]
-        frame.updates.value = renderer.build(first, [events.open_tab, frame.switching, *words.controls, *own])
+        renderer.add("", [words.view], controls=words.controls)
+        events.wire_controls()
+        frame.updates.value = renderer.build(first)
     return app
 
 

@@ -2,17 +2,17 @@
 
 A View shows something in a browser widget; a Control is a gradio component that the server changes. Both are pure
 functions of a Snapshot, with inputs that say when they must be drawn again. So a tab that is opened, another language,
-a selection made elsewhere, a slider and one more token are the same operation.
+a selection made elsewhere, a slider and one more token are the same operation. A frame holds the changes of both: the
+page applies those of components by an event that runs in the browser alone, `Events.wire_controls`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import gradio as gr
 from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
@@ -35,7 +35,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """A gradio component that the server changes. draw: its new properties, as for `gr.update`."""
+    """A gradio component that the server changes. draw: its new properties, with values as the browser has them."""
 
     component: Block
     inputs: Callable[[Snapshot], Hashable]
@@ -61,22 +61,35 @@ class Sent:
 
 
 class Renderer:
-    """The views of the page by the tab that shows them, those of every tab under "", and signals: what a frame tells
-    the page's own script, drawn as views are."""
+    """The views and controls of the page by the tab that shows them, those of every tab under "", and signals: what a
+    frame tells the page's own script, drawn as views are."""
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
+        self.controls: dict[str, list[Control]] = {}
         self.signals: list[View] = [
             View("wanted", self.wanted, lambda s: s.tab if self.wanted(s)[1] is not None else None)
         ]
         self.analyses: dict[str, list[Analysis]] = {}
         self._initial: dict[str | Control, Sent] = {}
 
-    def add(self, tab: str, views: Iterable[View], analysis: Analysis | None = None) -> None:
-        """Let a tab show these views, of what the analysis finds."""
+    def add(
+        self,
+        tab: str,
+        views: Iterable[View] = (),
+        analysis: Analysis | None = None,
+        *,
+        controls: Iterable[Control] = (),
+    ) -> None:
+        """Let a tab show these views, of what the analysis finds, and these controls."""
         self.views.setdefault(tab, []).extend(views)
+        self.controls.setdefault(tab, []).extend(controls)
         if analysis is not None:
             self.analyses.setdefault(tab, []).append(analysis)
+
+    def components(self, tab: str) -> list[Block]:
+        """The different components of the tab's controls; frames name them by their place in this list."""
+        return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
     def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:
         """The open tab, and what each of its analyses lacks; None where none lacks anything. The page asks for it with
@@ -84,13 +97,13 @@ class Renderer:
         missing = tuple(analysis.wanted(s) for analysis in self.analyses.get(s.tab, ()))
         return s.tab, None if all(each is None for each in missing) else missing
 
-    def build(self, session: Session, controls: Sequence[Control] = ()) -> str:
-        """The frame that the page is built with, of the session that every visitor starts with. controls: those that
-        are built as this session has them, so that an arriving page does not set them over what a person has typed or
-        clicked already."""
-        session.sent, session.frame_number = {}, 0
+    def build(self, session: Session) -> str:
+        """The frame that the page is built with, of the session that every visitor starts with. All controls are built
+        as this session has them: an arriving page does not set them over what a person has typed or clicked already."""
+        snapshot = session.snapshot()
+        controls = [control for tab in self.controls.values() for control in tab]
+        session.sent, session.frame_number = {control: Sent(control.inputs(snapshot)) for control in controls}, 0
         frame = self.frame(session)
-        self.updates(session, controls)
         self._initial = dict(session.sent)
         return frame or ""
 
@@ -98,15 +111,20 @@ class Renderer:
         """The browser has loaded the page anew: it shows what `build` gave it."""
         session.sent, session.frame_number = dict(self._initial), 1
 
-    def frame(self, session: Session) -> str | None:
-        """The views of the open tab that changed since the last frame, as JSON; None where none did. All of them after
-        `session.missed_frame`."""
+    def frame(self, session: Session, edited: Iterable[Block] = ()) -> str | None:
+        """The views and controls of the open tab that changed since the last frame, as JSON; None where none did. All
+        of them after `session.missed_frame`.
+
+        edited: components that the person is editing, which are never set.
+        """
         with session.render_lock, session.lock.reading():
             whole, session.missed_frame = session.missed_frame, False
             if whole:
-                session.sent = {key: sent for key, sent in session.sent.items() if isinstance(key, Control)}
-            snapshot, changed = session.snapshot(), {}
-            for view in (*self.views.get("", ()), *self.views.get(snapshot.tab, ())):
+                session.sent = {}
+            snapshot = session.snapshot()
+            tabs = dict.fromkeys(("", snapshot.tab))
+            changed = {}
+            for view in (view for tab in tabs for view in self.views.get(tab, ())):
                 inputs, before = view.inputs(snapshot), session.sent.get(view.name)
                 if before is not None and before.inputs == inputs:
                     continue
@@ -114,34 +132,37 @@ class Renderer:
                 if fields:
                     changed[view.name] = fields
             signals = {view.name: value for view in self.signals if (value := _signal(view, snapshot, session.sent))}
+            updates = {tab: update for tab in tabs if (update := self._updates(tab, snapshot, session.sent, edited))}
+            if updates:
+                signals["controls"] = _json(updates)
             if not changed and not signals and not whole:
                 return None
             base = None if whole else session.frame_number
             session.frame_number += 1
             return _encode(session.frame_number, base, changed, signals)
 
-    def updates(self, session: Session, controls: Sequence[Control], edited: Iterable[Block] = ()) -> list[Any]:
-        """An update for each different component of the controls, in order; `gr.skip()` where nothing changed.
-
-        edited: components that the person is editing, which are never set.
-        """
-        with session.render_lock, session.lock.reading():
-            snapshot = session.snapshot()
-            changes: dict[Block, dict[str, Any]] = {}
-            for control in controls:
-                properties = changes.setdefault(control.component, {})
-                inputs, before = control.inputs(snapshot), session.sent.get(control)
-                if before is not None and before.inputs == inputs:
-                    continue
-                session.sent[control] = Sent(inputs)
-                if control.component not in edited:
-                    properties.update(control.draw(snapshot))
-        return [gr.update(**properties) if properties else gr.skip() for properties in changes.values()]
+    def _updates(
+        self, tab: str, snapshot: Snapshot, sent: dict[str | Control, Sent], edited: Iterable[Block]
+    ) -> dict[int, dict[str, Any]]:
+        """The new properties of the tab's controls, by the place of their components in `components`."""
+        places = {component: place for place, component in enumerate(self.components(tab))}
+        updates: dict[int, dict[str, Any]] = {}
+        for control in self.controls.get(tab, ()):
+            inputs, before = control.inputs(snapshot), sent.get(control)
+            if before is not None and before.inputs == inputs:
+                continue
+            sent[control] = Sent(inputs)
+            if control.component not in edited and (properties := control.draw(snapshot)):
+                updates.setdefault(places[control.component], {}).update(_as_pairs(properties))
+        return updates
 
 
-def components_of(controls: Iterable[Control]) -> list[Block]:
-    """The different components of the controls, in the order of `Renderer.updates`."""
-    return list(dict.fromkeys(control.component for control in controls))
+def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:
+    """The properties with each of their choices as (label, value), as the browser knows them."""
+    if "choices" not in properties:
+        return properties
+    pairs = [each if isinstance(each, tuple) else (str(each), each) for each in properties["choices"]]
+    return properties | {"choices": pairs}
 
 
 def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> tuple[dict[str, str], Sent]:

@@ -11,7 +11,7 @@ import gradio as gr
 from components.events import QUEUES, QUIET, Events, error
 from components.frame import Frame
 from components.i18n import LANGUAGES, t
-from components.render import Control, Renderer, View, components_of
+from components.render import Renderer, View
 from components.share.opening import open_link
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session, Snapshot
@@ -35,21 +35,15 @@ def wire_session(
     events: Events,
     frame: Frame,
     tabs: gr.Tabs,
-    controls: dict[str, Sequence[Control]],
-    words: Sequence[Control],
     open_session: Callable[..., Session],
     also: Sequence[Any] = (),
 ) -> Any:
-    """Wire them; returns the event after which the page shows what its link asks for.
-
-    controls: by the tab that they belong to; words: everything that the language changes. open_session: makes the
-    session that every visitor starts with, of the values of `also`.
-    """
+    """Wire them; returns the event after which the page shows what its link asks for. open_session: makes the session
+    that every visitor starts with, of the values of `also`."""
     events.renderer.signals.extend(SIGNALS)
-    first = [events.open_tab, frame.switching, *controls["playground"]]
-    outputs = [events.frame, *components_of([*first, *words])]
+    events.renderer.add("", controls=frame.controls())
 
-    def arrive(session_id: str, kept: str, language: str, *values: Any) -> list[Any]:
+    def arrive(session_id: str, kept: str, language: str, *values: Any) -> Any:
         """The page has loaded: its session; a new one, with the text that the page kept, where there is none."""
         if not is_session_id(session_id):
             raise error(t("error.not_ready", "en"))
@@ -61,38 +55,29 @@ def wire_session(
             events.store.put(session_id, session)
         choose_language(session, language)
         events.renderer.start(session)
-        updates = events.renderer.updates(session, [*first, *words])
-        return [events.renderer.frame(session) or gr.skip(), *updates]
+        return events.renderer.frame(session) or gr.skip()
 
     arrived = app.load(
         arrive,
         [events.client, frame.saved, frame.switch, *also],
-        outputs,
+        events.frame,
         js="(...values) => glassbox.arrive(values)",
         **QUIET,
         **QUEUES["look"],
     )
+    ids = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
 
     def follow_link(session: Session, query: str) -> Iterator[None]:
-        yield from open_link(session, query, list(controls))
+        yield from open_link(session, query, ids)
 
-    opened = events.on(arrived.success, follow_link, [frame.saved], controls=first, queue="model", js=_QUERY)
-    events.on(frame.switch.input, choose_language, [frame.switch], controls=[*first, *words])
+    opened = events.on(arrived.success, follow_link, [frame.saved], queue="model", js=_QUERY)
+    events.on(frame.switch.input, choose_language, [frame.switch])
     events.on(events.frame.retry, miss_frame)
-    everything = [control for own in controls.values() for control in own]
-    events.on(events.frame.tick, partial(analyse, events.renderer), controls=everything, queue="model")
+    events.on(events.frame.tick, partial(analyse, events.renderer), queue="model")
     for tab in tabs.children:
         if isinstance(tab, gr.Tab):
-            own = [events.open_tab, *controls.get(tab.id, ())]
-            events.on(
-                tab.select,
-                partial(open_tab, tab.id),
-                [frame.saved],
-                controls=own,
-                edited=[tabs],
-                trigger_mode="always_last",
-                js=_NOW,
-            )
+            select = partial(open_tab, tab.id)
+            events.on(tab.select, select, [frame.saved], edited=[tabs], trigger_mode="always_last", js=_NOW)
     return opened
 
 

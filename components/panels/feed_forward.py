@@ -32,7 +32,7 @@ from components.panels.panel import (
     wire_selection,
 )
 from components.panels.panel_figures import grid
-from components.render import Control, View
+from components.render import View
 from components.state.session import Snapshot, Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
@@ -180,7 +180,7 @@ VIEWS = (
 ANALYSIS = computed(FeedForwardState, question, compute)
 
 
-def build_feed_forward(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_feed_forward(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it follows the selected token through the selected layer of the visitor's model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
@@ -207,6 +207,5 @@ def build_feed_forward(words: Words, events: Events, tab: str, is_open: IsOpen) 
                     sentence(kind="question", elem_id=f"ff-name-{side}", view=f"ff-name-{side}")
                     chart(elem_id=f"ff-{side}", view=f"ff-{side}")
     own = [layer_control(parts["layer"]), position_control(parts["position"])]
-    controls = add_panel(events, tab, is_open, VIEWS, own, ANALYSIS)
-    wire_selection(events, parts, controls)
-    return controls
+    add_panel(events, tab, is_open, VIEWS, own, ANALYSIS)
+    wire_selection(events, parts)

@@ -27,7 +27,7 @@ from components.panels.panel import (
     within,
 )
 from components.panels.panel_figures import lines
-from components.render import Control, View
+from components.render import View
 from components.state.session import Snapshot, Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
@@ -197,7 +197,7 @@ CHECKS = {
 }
 
 
-def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it makes small untrained models of a shape that is chosen."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
@@ -235,6 +235,5 @@ def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen
             with gr.Column(min_width=280):
                 words.sentence("start.norms.question", kind="question")
                 chart(elem_id="start-norms", view="start-norms")
-    controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
-    wire_values(events, InitialisationState, CHECKS, parts, controls)
-    return controls
+    add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
+    wire_values(events, InitialisationState, CHECKS, parts)

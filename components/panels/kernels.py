@@ -16,7 +16,7 @@ from components.i18n import t
 from components.localized import Words
 from components.panels.panel import IsOpen, Run, add_panel, no_text, problem_sentence, run_buttons, wire_run
 from components.panels.panel_figures import lines
-from components.render import Control, View
+from components.render import View
 from components.state.session import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
@@ -205,7 +205,7 @@ VIEWS = (
 )
 
 
-def build_kernels(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_kernels(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it counts for the visitor's model at once, and measures when it is asked to."""
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.sentence("kernels.question", kind="question")
@@ -221,6 +221,5 @@ def build_kernels(words: Words, events: Events, tab: str, is_open: IsOpen) -> li
         words.sentence("kernels.bytes.question", kind="question")
         table(elem_id="kernels-bytes", view="kernels-bytes")
         words.sentence("kernels.bytes.note", kind="caption")
-    controls = add_panel(events, tab, is_open, VIEWS, buttons.controls(KernelsState))
-    wire_run(events, buttons, KernelsState, measure, controls, small=False)
-    return controls
+    add_panel(events, tab, is_open, VIEWS, buttons.controls(KernelsState))
+    wire_run(events, buttons, KernelsState, measure, small=False)

@@ -191,7 +191,7 @@ CHECKS = {
 }
 
 
-def build_layer_norm(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_layer_norm(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it shows the curriculum's two rows, or the running model's at a token and a layer."""
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.sentence("norm.question", kind="question")
@@ -207,10 +207,9 @@ def build_layer_norm(words: Words, events: Events, tab: str, is_open: IsOpen) ->
                 chart(elem_id="norm-after", view="norm-after")
         table(elem_id="norm-numbers", view="norm-numbers")
         words.sentence("norm.note", kind="caption")
-    controls = add_panel(events, tab, is_open, VIEWS, _server_controls(parts), ANALYSIS)
-    wire_values(events, LayerNormState, CHECKS, parts, controls)
-    wire_selection(events, parts, controls)
-    return controls
+    add_panel(events, tab, is_open, VIEWS, _server_controls(parts), ANALYSIS)
+    wire_values(events, LayerNormState, CHECKS, parts)
+    wire_selection(events, parts)
 
 
 def _controls(words: Words) -> dict[str, Any]:

@@ -253,7 +253,7 @@ ANALYSIS = computed(MasksState, question, compute)
 CHECKS = {"n_padding": within(1, 32), "side": one_of(*get_args(Side))}
 
 
-def build_masks(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_masks(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it is about the beginning of the visitor's text."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
@@ -275,11 +275,10 @@ def build_masks(words: Words, events: Events, tab: str, is_open: IsOpen) -> list
         buttons = run_buttons(words, "masks.learn", "masks")
         chart(elem_id="masks-losses", view="masks-losses")
     position = Control(parts["position"], _position_inputs, _position)
-    controls = add_panel(events, tab, is_open, VIEWS, [position, *buttons.controls(MasksState)], ANALYSIS)
-    wire_values(events, MasksState, CHECKS, parts, controls)
-    wire_selection(events, parts, controls)
-    wire_run(events, buttons, MasksState, train, controls)
-    return controls
+    add_panel(events, tab, is_open, VIEWS, [position, *buttons.controls(MasksState)], ANALYSIS)
+    wire_values(events, MasksState, CHECKS, parts)
+    wire_selection(events, parts)
+    wire_run(events, buttons, MasksState, train)
 
 
 def _slider(words: Words, name: str, high: int, elem_id: str) -> gr.Slider:

@@ -34,16 +34,16 @@ def add_panel(
     views: Sequence[View],
     controls: Sequence[Control] = (),
     analysis: Analysis | None = None,
-) -> list[Control]:
-    """Let a tab show a panel. While it is closed nothing is drawn, sent or computed. The controls for `events.on`."""
+) -> None:
+    """Let a tab show a panel. While it is closed nothing is drawn, sent or computed."""
 
     def while_open(draw: Callable[[Snapshot], Any], closed: Any) -> Callable[[Snapshot], Any]:
         return lambda s: draw(s) if is_open(s) else closed
 
     shown = [View(view.name, while_open(view.inputs, None), while_open(view.draw, {})) for view in views]
     wanted = None if analysis is None else Analysis(while_open(analysis.wanted, None), analysis.run)
-    events.renderer.add(tab, shown, wanted)
-    return [Control(each.component, while_open(each.inputs, None), while_open(each.draw, {})) for each in controls]
+    added = [Control(each.component, while_open(each.inputs, None), while_open(each.draw, {})) for each in controls]
+    events.renderer.add(tab, shown, wanted, controls=added)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,14 +152,13 @@ def wire_values(
     state: type,
     checks: Mapping[str, Check],
     components: Mapping[str, Block],
-    controls: Sequence[Control],
 ) -> None:
     """Let each component change the field of its name. Of a text box it is the change: pasting raises no input."""
     for name, check in checks.items():
         component: Any = components[name]
         event = component.change if isinstance(component, gr.Textbox) else component.input
         handler = partial(store_value, state, name, check)
-        events.on(event, handler, [component], controls=controls, trigger_mode="always_last")
+        events.on(event, handler, [component], trigger_mode="always_last")
 
 
 def select_position(session: Session, position: object) -> None:
@@ -196,12 +195,12 @@ def layer_control(picker: gr.Dropdown) -> Control:
     )
 
 
-def wire_selection(events: Events, components: Mapping[str, Block], controls: Sequence[Control]) -> None:
+def wire_selection(events: Events, components: Mapping[str, Block]) -> None:
     """Let the components `position` and `layer`, as far as there are any, select in every tab."""
     for name, handler in (("position", select_position), ("layer", select_layer)):
         if name in components:
             component: Any = components[name]
-            events.on(component.input, handler, [component], controls=controls, trigger_mode="always_last")
+            events.on(component.input, handler, [component], trigger_mode="always_last")
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,15 +250,14 @@ def wire_run(
     buttons: RunButtons,
     state: type,
     steps: Callable[[Snapshot], Iterator[Any]],
-    controls: Sequence[Control],
     *,
     small: bool = True,
 ) -> None:
     """Let the buttons start and stop `run_steps`; one experiment of all visitors runs at a time."""
     handler = partial(run_steps, state, steps, small)
-    started = events.on(buttons.start.click, handler, controls=controls, queue="experiment", trigger_mode="once")
-    events.on(started.failure, partial(stop_run, state), controls=controls)
-    events.on(buttons.stop.click, partial(stop_run, state), controls=controls, cancels=[started])
+    started = events.on(buttons.start.click, handler, queue="experiment", trigger_mode="once")
+    events.on(started.failure, partial(stop_run, state))
+    events.on(buttons.stop.click, partial(stop_run, state), cancels=[started])
 
 
 def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bool, session: Session) -> Iterator[None]:

@@ -28,7 +28,7 @@ from components.panels.panel import (
 )
 from components.panels.panel_figures import lines
 from components.panels.position_figures import Hands, circles
-from components.render import Control, View
+from components.render import View
 from components.state.session import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
@@ -169,7 +169,7 @@ VIEWS = (
 CHECKS = {"position": within(0, MAX_POSITION), "distance": within(0, MAX_POSITION)}
 
 
-def build_positions(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_positions(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; the two models are trained when that is asked for."""
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.sentence("positions.question", kind="question")
@@ -191,10 +191,9 @@ def build_positions(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
         words.sentence("positions.beyond.says", kind="caption", **values)
         buttons = run_buttons(words, "positions.train", "positions")
         chart(elem_id="positions-beyond", view="positions-beyond")
-    controls = add_panel(events, tab, is_open, VIEWS, buttons.controls(PositionsState))
-    wire_values(events, PositionsState, CHECKS, parts, controls)
-    wire_run(events, buttons, PositionsState, train, controls)
-    return controls
+    add_panel(events, tab, is_open, VIEWS, buttons.controls(PositionsState))
+    wire_values(events, PositionsState, CHECKS, parts)
+    wire_run(events, buttons, PositionsState, train)
 
 
 def _slider(words: Words, name: str, texts: dict[str, Any]) -> gr.Slider:

@@ -15,7 +15,7 @@ from components.labels import ACTIVATIONS
 from components.localized import Words
 from components.panels.panel import IsOpen, add_panel, one_of, problem_sentence, wire_values, within
 from components.panels.panel_figures import pair_bars
-from components.render import Control, View
+from components.render import View
 from components.state.session import Session, Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
@@ -112,7 +112,7 @@ VIEWS = (
 )
 
 
-def build_shortcuts(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_shortcuts(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
@@ -145,7 +145,6 @@ def build_shortcuts(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
                 chart(elem_id="shortcuts-gradients", view="shortcuts-gradients")
             with gr.Column(min_width=280):
                 table(elem_id="shortcuts-numbers", view="shortcuts-numbers")
-    controls = add_panel(events, tab, is_open, VIEWS)
-    wire_values(events, ShortcutsState, CHECKS, parts, controls)
+    add_panel(events, tab, is_open, VIEWS)
+    wire_values(events, ShortcutsState, CHECKS, parts)
     events.on(seed.input, type_seed, [seed], trigger_mode="always_last")
-    return controls

@@ -27,7 +27,7 @@ from components.panels.panel import (
     value_of,
     waiting_sentence,
 )
-from components.render import Control, View
+from components.render import View
 from components.state.session import Snapshot, Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
@@ -190,7 +190,7 @@ VIEWS = (
 ANALYSIS = computed(SkeletonState, question, compute)
 
 
-def build_skeleton(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_skeleton(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out: the running model with its blocks skipped, and a small model beside its skeleton."""
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.sentence("skeleton.question", kind="question")

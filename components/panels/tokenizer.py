@@ -16,7 +16,7 @@ from components.localized import Words
 from components.panels import token_views
 from components.panels.panel import IsOpen, Result, add_panel, computed, problem_sentence, waiting_sentence
 from components.panels.panel_figures import pair_bars
-from components.render import Control, Lines, View
+from components.render import Lines, View
 from components.state.session import Session, Snapshot
 from components.text_views import prompt_lines, strip_words
 from components.widgets.chart import chart, chart_data
@@ -188,7 +188,7 @@ VIEWS = (
 ANALYSIS = computed(TokenizerState, question, vocabularies)
 
 
-def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out: a word merge by merge, a text with its bytes, and one sentence in many languages."""
     with gr.Column(elem_classes="gb-card gb-panel"):
         words.sentence("bpe.question", kind="question")
@@ -214,8 +214,7 @@ def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
         table(elem_id="bpe-bytes", view="bpe-bytes")
         words.sentence("bpe.language.question", kind="question")
         chart(elem_id="bpe-languages", view="bpe-languages")
-    controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
+    add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     # Text that is pasted raises no `input`.
     events.on(word.change, type_word, [word], trigger_mode="always_last")
     events.on(text.change, type_text, [text], trigger_mode="always_last")
-    return controls

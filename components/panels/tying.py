@@ -22,7 +22,7 @@ from components.panels.panel import (
     wire_values,
 )
 from components.panels.parameter_bars import parameter_bars
-from components.render import Control, View
+from components.render import View
 from components.state.session import Snapshot
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
@@ -171,7 +171,7 @@ ANALYSIS = computed(TyingState, question, compute)
 CHECKS = {"shape": one_of(PICKED, *SHAPES), "tied": one_of(True, False)}
 
 
-def build_tying(words: Words, events: Events, tab: str, is_open: IsOpen) -> list[Control]:
+def build_tying(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
@@ -192,9 +192,8 @@ def build_tying(words: Words, events: Events, tab: str, is_open: IsOpen) -> list
                 words.sentence("tying.near.question", kind="question")
                 sentence(kind="caption", elem_id="tying-near", view="tying-near")
                 table(elem_id="tying-neighbours", view="tying-neighbours")
-    controls = add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
-    wire_values(events, TyingState, CHECKS, parts, controls)
-    return controls
+    add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
+    wire_values(events, TyingState, CHECKS, parts)
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:

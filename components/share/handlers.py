@@ -13,7 +13,7 @@ from components.errors import PageError, localize_error
 from components.events import Events
 from components.i18n import t
 from components.labels import visible
-from components.render import Control, View
+from components.render import View
 from components.share import files, menu
 from components.share.document_link import document_values, prompt_text
 from components.share.link import MAX_LINK, encode
@@ -51,12 +51,12 @@ def _menu(s: Snapshot, labels: Any, name: str) -> dict[str, Any]:
     return {"labels": labels(s.language), "answer": getattr(s.state(ShareState), name)}
 
 
-def wire_share(events: Events, link: gr.HTML, menu_files: gr.HTML, controls: list[Control]) -> None:
+def wire_share(events: Events, link: gr.HTML, menu_files: gr.HTML) -> None:
     """Every event of both menus."""
     events.renderer.add("", VIEWS[:1])
     events.renderer.add("playground", VIEWS[1:])
     events.on(link.select, answer_link, payload=True)
-    events.on(menu_files.select, answer_files, payload=True, controls=controls, queue="model")
+    events.on(menu_files.select, answer_files, payload=True, queue="model")
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:

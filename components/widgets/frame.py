@@ -6,11 +6,12 @@ import gradio as gr
 
 
 def frame_widget() -> gr.HTML:
-    """Raises `.retry` when the browser has missed a frame, and `.tick` when the open tab lacks an analysis."""
+    """Raises `.retry` when the browser has missed a frame, `.tick` when the open tab lacks an analysis, and `.controls`
+    when a frame changes gradio's components."""
     return gr.HTML(
         "",
         html_template="<div></div>",
-        js_on_load='glassbox.mount(element, trigger, watch, props, {"widget": "frame"})',
+        js_on_load='glassbox.mount(element, trigger, watch, props, {"widget": "frame", "raises": "controls"})',
         apply_default_css=False,
         visible="hidden",
         elem_id="frame",

@@ -56,6 +56,8 @@ const stale = new Set(); // what is to be drawn
 const observed = new WeakMap();
 /** @type {ResizeObserver} */
 let sizes;
+/** @type {Map<string, Map<number, Record<string, any>>>} */
+const controlUpdates = new Map(); // properties of gradio's components that are to be set, by tab and place
 let scheduled = false;
 let restsUntil = 0; // after a frame the page rests as long as drawing it took: time for events and for the text
 
@@ -147,9 +149,32 @@ function unmount(self) {
 function receive(trigger, watch, props) {
   const take = () => props.value && store.apply(JSON.parse(props.value));
   store.onGap = () => trigger("retry", {});
+  store.on("controls", (changes) => {
+    for (const [tab, updates] of Object.entries(changes)) {
+      const waiting = updatesOf(tab);
+      for (const [place, properties] of Object.entries(updates)) {
+        waiting.set(Number(place), { ...waiting.get(Number(place)), ...properties });
+      }
+    }
+    trigger("controls", {});
+  });
   store.on("wanted", (tab) => tab && trigger("tick", { payload: { tab } }));
   watch("value", take);
   take();
+}
+
+/** @param {string} tab */
+function updatesOf(tab) {
+  const found = controlUpdates.get(tab) ?? new Map();
+  controlUpdates.set(tab, found);
+  return found;
+}
+
+/** What the event `controls` sets in those of a tab, of which there are n. @param {string} tab @param {number} n */
+export function controls(tab, n) {
+  const updates = controlUpdates.get(tab);
+  if (!controlUpdates.delete(tab) || !updates) return;
+  return Array.from({ length: n }, (_, place) => ({ __type__: "update", ...updates.get(place) }));
 }
 
 /** Draws these with the next animation frame. @param {Mounted[]} widgets */

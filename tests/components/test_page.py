@@ -211,14 +211,13 @@ def test_only_paths_are_shortened():
 
 def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monkeypatch):
     """So an arriving page sets none of them over what a person has typed already."""
-    built = {}
-    monkeypatch.setattr(
-        Renderer, "build", lambda self, session, controls=(): built.update(first=session, controls=controls)
-    )
+    built = []
+    monkeypatch.setattr(Renderer, "build", lambda renderer, session: built.extend((renderer, session)))
     build_app()
-    snapshot = built["first"].snapshot()
-    assert len(built["controls"]) > 100
-    for control in built["controls"]:
+    renderer, first = built
+    snapshot, controls = first.snapshot(), [control for tab in renderer.controls.values() for control in tab]
+    assert len(controls) > 100
+    for control in controls:
         config = control.component.get_config()
         config |= config.get("props") or {}
         for name, value in control.draw(snapshot).items():

@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from components.render import Analysis, Control, Lines, Renderer, View, components_of
+from components.render import Analysis, Control, Lines, Renderer, View
 from components.session_events import analyse, open_tab
 from components.state.selection import Selection
 from components.state.session import Session
@@ -83,13 +83,14 @@ def test_a_page_that_loads_anew_gets_what_differs_from_what_it_was_built_with(se
 def test_a_page_that_loads_sets_no_control_that_it_was_built_with(session: Session) -> None:
     with gr.Blocks():
         box = gr.Textbox()
-    renderer, control = Renderer(), Control(box, lambda s: s.tab, lambda s: {"value": s.tab})
-    renderer.build(session, [control])
+    renderer = Renderer()
+    renderer.add("", controls=[Control(box, lambda s: s.tab, lambda s: {"value": s.tab})])
+    renderer.build(session)
     renderer.start(session)
-    assert renderer.updates(session, [control]) == [gr.skip()]
+    assert "controls" not in json.loads(renderer.frame(session) or "{}")
     session.tab = "why"
     renderer.start(session)
-    assert renderer.updates(session, [control]) == [gr.update(value="why")]
+    assert frame(renderer, session)["controls"] == {"": {"0": {"value": "why"}}}
 
 
 def test_the_tab_that_was_clicked_last_is_open_in_whatever_order_the_clicks_arrive(session: Session) -> None:
@@ -112,21 +113,32 @@ def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> No
 def test_a_control_is_set_when_its_inputs_change_but_never_while_it_is_edited(session: Session) -> None:
     with gr.Blocks():
         box, slider = gr.Textbox(), gr.Slider()
-    controls = [
-        Control(box, lambda s: s.query, lambda s: {"value": s.query}),
-        Control(box, lambda s: s.language, lambda s: {"label": s.language}),
-        Control(slider, lambda s: s.selection, lambda s: {"value": s.selection.layer}),
-    ]
     renderer = Renderer()
-    assert components_of(controls) == [box, slider]
-    renderer.updates(session, controls)
+    renderer.add(
+        "playground",
+        controls=[
+            Control(box, lambda s: s.query, lambda s: {"value": s.query}),
+            Control(box, lambda s: s.language, lambda s: {"label": s.language}),
+            Control(slider, lambda s: s.selection, lambda s: {"value": s.selection.layer}),
+        ],
+    )
+    assert renderer.components("playground") == [box, slider]
+    renderer.frame(session)
     session.query = "x"
-    first, second = renderer.updates(session, controls)
-    assert (first["value"], "label" in first, second) == ("x", False, gr.skip())
+    assert frame(renderer, session)["controls"] == {"playground": {"0": {"value": "x"}}}
     session.query, session.selection = "y", Selection(layer=2)
-    first, second = renderer.updates(session, controls, edited=[box])
-    assert (first, second["value"]) == (gr.skip(), 2)
-    assert renderer.updates(session, controls) == [gr.skip(), gr.skip()]  # what was edited is known
+    assert json.loads(renderer.frame(session, edited=[box]))["controls"] == {"playground": {"1": {"value": 2}}}
+    assert renderer.frame(session) is None  # what was edited is known
+
+
+def test_choices_travel_as_pairs_and_a_closed_tab_sets_nothing(session: Session) -> None:
+    with gr.Blocks():
+        picker = gr.Dropdown(choices=[])
+    renderer = Renderer()
+    renderer.add("why", controls=[Control(picker, lambda s: 0, lambda s: {"choices": [3, ("four", 4)]})])
+    assert "controls" not in json.loads(renderer.frame(session))
+    session.tab = "why"
+    assert frame(renderer, session)["controls"] == {"why": {"0": {"choices": [["3", 3], ["four", 4]]}}}
 
 
 def test_an_open_tab_asks_for_what_it_lacks_once_for_each_thing(session: Session) -> None:

@@ -20,16 +20,15 @@ from components.widgets.chart import chart
 NAME = "activations"
 
 
-def build_activations(words: Words, events: Events, n_layer: int) -> list[Control]:
+def build_activations(words: Words, events: Events, n_layer: int) -> None:
     """Lay the tab out and wire it. n_layer: of the model that the page opens with."""
     ui = _layout(words, n_layer)
-    events.renderer.add(NAME, VIEWS, handlers.ANALYSIS)
     controls = [Control(ui.layer, _layers, lambda s: {"choices": list(range(_layers(s)[0])), "value": _layers(s)[1]})]
-    latest: Any = {"controls": controls, "trigger_mode": "always_last"}
+    events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
+    latest: Any = {"trigger_mode": "always_last"}
     events.on(ui.x.input, handlers.set_x, [ui.x], js=clamped(-SPAN, SPAN), **latest)
     events.on(ui.layer.input, handlers.choose_layer, [ui.layer], **latest)
     events.on(ui.activation.input, handlers.choose_activation, [ui.activation], **latest)
-    return controls
 
 
 def _layers(s: Snapshot) -> tuple[int, int]:

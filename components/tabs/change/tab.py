@@ -24,15 +24,14 @@ from components.tabs.change.views.texts import code, code_inputs
 NAME = "change"
 
 
-def build_change(words: Words, events: Events) -> tuple[ChangeComponents, list[Control]]:
+def build_change(words: Words, events: Events) -> ChangeComponents:
     """Lay the tab out and wire it."""
     parts: dict[str, Any] = layout.editing_card(words) | layout.texts_card(words)
     parts |= layout.effect_cards(words) | layout.patching_card(words)
     ui = ChangeComponents(**{field.name: parts[field.name] for field in fields(ChangeComponents)})
-    controls = _controls(ui)
-    events.renderer.add(NAME, VIEWS, ANALYSIS)
-    _wire(ui, events, controls)
-    return ui, controls
+    events.renderer.add(NAME, VIEWS, ANALYSIS, controls=_controls(ui))
+    _wire(ui, events)
+    return ui
 
 
 def _controls(ui: ChangeComponents) -> list[Control]:
@@ -74,10 +73,8 @@ def _has_cell(s: Snapshot) -> bool:
     return s.state(ChangeState).cell is not None and shown_sweep(s) is not None
 
 
-def _wire(ui: ChangeComponents, events: Events, controls: list[Control]) -> None:
-    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
-        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
-
+def _wire(ui: ChangeComponents, events: Events) -> None:
+    on = events.on
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
     on(ui.switches.select, editing.set_switches, payload=True, **latest)

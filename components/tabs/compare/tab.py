@@ -23,7 +23,7 @@ from gpt import list_models
 NAME = "compare"
 
 
-def build_compare(words: Words, events: Events, tab: gr.Tab, model: str) -> list[Control]:
+def build_compare(words: Words, events: Events, tab: gr.Tab, model: str) -> None:
     """Lay the tab out and wire it; each part makes its first example when it is first opened. model: the one that both
     columns begin with."""
     prompt = layout.prompt(words)
@@ -33,11 +33,9 @@ def build_compare(words: Words, events: Events, tab: gr.Tab, model: str) -> list
         with words.build(gr.Tab, {"label": "compare.beams"}, id="compare-beams") as beams_tab:
             parts |= layout.beam_search(words)
     ui = CompareComponents(prompt=prompt, beams_tab=beams_tab, **parts)
-    events.renderer.add(NAME, VIEWS)
-    controls = _controls(ui)
-    _wire_columns(ui, events, tab, controls)
-    _wire_beam_search(ui, events, controls)
-    return controls
+    events.renderer.add(NAME, VIEWS, controls=_controls(ui))
+    _wire_columns(ui, events, tab)
+    _wire_beam_search(ui, events)
 
 
 def _controls(ui: CompareComponents) -> list[Control]:
@@ -75,11 +73,8 @@ def _value(side: int, name: str, s: Snapshot) -> Any:
     return getattr(s.state(CompareState).columns[side], name)
 
 
-def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab, controls: list[Control]) -> None:
-    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
-        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
-
-    latest: Any = {"trigger_mode": "always_last", "controls": ()}
+def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
+    on, latest = events.on, {"trigger_mode": "always_last"}
     on(ui.prompt.input, columns.type_prompt, [ui.prompt], **latest)
     on(ui.length.input, columns.set_length, [ui.length], js=clamped(1, columns.MAX_LENGTH), **latest)
     for side, column in enumerate(ui.columns):
@@ -107,10 +102,8 @@ def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab, controls: 
     on(ui.stop.click, columns.stop, cancels=runs)
 
 
-def _wire_beam_search(ui: CompareComponents, events: Events, controls: list[Control]) -> None:
-    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
-        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
-
+def _wire_beam_search(ui: CompareComponents, events: Events) -> None:
+    on = events.on
     for name, slider in (("width", ui.width), ("penalty", ui.penalty), ("length", ui.max_depth)):
         js = clamped(*beam_search.RANGES[name])
         on(slider.input, partial(beam_search.set_value, name), [slider], js=js, trigger_mode="always_last")
@@ -120,4 +113,4 @@ def _wire_beam_search(ui: CompareComponents, events: Events, controls: list[Cont
     ]
     on(ui.stop_search.click, beam_search.stop, cancels=runs)
     on(ui.tree.select, beam_search.choose, payload=True, trigger_mode="always_last")
-    on(ui.adopt.click, beam_search.adopt, controls=[*controls, events.open_tab])
+    on(ui.adopt.click, beam_search.adopt)

@@ -30,9 +30,7 @@ PARTS: dict[Part, Callable[[Words], dict[str, Any]]] = {
 _DOWNLOAD = "() => document.querySelector('#trace-file').click()"
 
 
-def build_inside(
-    words: Words, events: Events, visitor_memory: int = MAX_VISITOR_BYTES
-) -> tuple[InsideComponents, list[Control]]:
+def build_inside(words: Words, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> InsideComponents:
     """Lay the tab out and wire it. visitor_memory: bytes of the recorded pass of one visitor; of a longer text the
     beginning is shown."""
     parts: dict[str, Any] = {}
@@ -44,10 +42,9 @@ def build_inside(
                 parts |= build(words)
     parts |= layout.trace_file(words)
     ui = InsideComponents(**{field.name: parts[field.name] for field in fields(InsideComponents)})
-    events.renderer.add(NAME, VIEWS, analysis(visitor_memory))
-    controls = _controls(ui)
-    _wire(ui, tabs, events, controls)
-    return ui, controls
+    events.renderer.add(NAME, VIEWS, analysis(visitor_memory), controls=_controls(ui))
+    _wire(ui, tabs, events)
+    return ui
 
 
 def _controls(ui: InsideComponents) -> list[Control]:
@@ -69,7 +66,7 @@ def _file(s: Snapshot) -> dict[str, Any]:
     return {"value": None if file is None else str(file.path)}
 
 
-def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events, controls: list[Control]) -> None:
+def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events) -> None:
     latest = {"trigger_mode": "always_last"}
     for name, tab in tabs.items():
         events.on(tab.select, partial(handlers.open_part, name), **latest)
@@ -83,7 +80,7 @@ def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events, contro
     events.on(ui.heads.input, handlers.look_closer, payload=True, **latest)
     events.on(ui.model.input, handlers.choose_model, [ui.model], **latest)
     events.on(ui.attention_view.input, handlers.choose_attention_view, [ui.attention_view], **latest)
-    saved = events.on(ui.save.click, handlers.save_trace, controls=controls[-1:], queue="model")
+    saved = events.on(ui.save.click, handlers.save_trace, queue="model")
     saved.success(None, None, None, js=_DOWNLOAD)
 
 

@@ -29,7 +29,6 @@ from components.panels.shortcuts import build_shortcuts
 from components.panels.skeleton import build_skeleton
 from components.panels.tokenizer import build_tokenizer
 from components.panels.tying import build_tying
-from components.render import Control
 from components.tabs.lessons import handlers
 from components.tabs.lessons.components import is_lesson_open
 from components.tabs.lessons.course import LESSONS
@@ -45,7 +44,7 @@ from components.widgets.tokens import tokens
 
 Values = dict[Any, Any]
 # The panels of the lab that a lesson shows, below its small picture where it has one.
-PANELS: dict[str, tuple[Callable[[Words, Events, str, IsOpen], list[Control]], ...]] = {
+PANELS: dict[str, tuple[Callable[[Words, Events, str, IsOpen], None], ...]] = {
     "tokenizer": (build_tokenizer,),
     "skeleton": (build_skeleton,),
     "layer_norm": (build_layer_norm,),
@@ -93,7 +92,7 @@ class Lessons:
 
 def build_lessons(
     words: Words, app: gr.Blocks, frame: Frame, tabs: gr.Tabs, playground: Playground, shapes: ShapeLab
-) -> list[Control]:
+) -> None:
     """Lay the tab out and wire it; its widgets ask for the first lesson when they appear. `?lesson=7` opens the tab."""
     parts: dict[str, Any] = {"frame": frame, "index": gr.State(handlers.NOTHING_OPEN)}
     parts["kept"] = gr.State({})
@@ -103,14 +102,13 @@ def build_lessons(
     with gr.Row(elem_classes="gb-lesson-columns"):
         with gr.Column(elem_classes="gb-lesson-picture", min_width=320, scale=1):
             parts |= _picture(words)
-            parts["panels"], controls = _panels(words, playground.events)
+            parts["panels"] = _panels(words, playground.events)
         with gr.Column(elem_classes="gb-card", min_width=320, scale=1):
             parts["body"] = lesson_body(elem_id="lesson-body", keys=keys)
     ui = Lessons(**{field.name: parts[field.name] for field in fields(Lessons)})
-    playground.events.on(ui.head.select, handlers.open_lesson, payload=True, controls=controls)
+    playground.events.on(ui.head.select, handlers.open_lesson, payload=True)
     _wire(ui, Rooms(tabs, playground, shapes))
     app.load(None, None, tabs, js=_OPEN_BY_LINK, api_visibility="private")
-    return controls
 
 
 _OPEN_BY_LINK = """() => {
@@ -147,14 +145,14 @@ def _picture(words: Words) -> dict[str, Any]:
     return parts
 
 
-def _panels(words: Words, events: Events) -> tuple[dict[str, gr.Column], list[Control]]:
-    """The column of each lesson's panels, and their controls."""
-    columns, controls = {}, []
+def _panels(words: Words, events: Events) -> dict[str, gr.Column]:
+    """The column of each lesson's panels."""
+    columns = {}
     for key, builders in PANELS.items():
         with gr.Column(visible=False) as columns[key]:
             for build in builders:
-                controls += build(words, events, "lessons", partial(is_lesson_open, key))
-    return columns, controls
+                build(words, events, "lessons", partial(is_lesson_open, key))
+    return columns
 
 
 def _wire(ui: Lessons, rooms: Rooms) -> None:

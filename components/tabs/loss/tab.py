@@ -23,18 +23,17 @@ from gpt import LoadedModel
 NAME = "loss"
 
 
-def build_loss(words: Words, events: Events, loaded: LoadedModel) -> list[Control]:
+def build_loss(words: Words, events: Events, loaded: LoadedModel) -> None:
     """Lay the tab out and wire it. loaded: the model that scores the text that stands there at first."""
     example = encodable_text(loaded, next(iter(EXAMPLES.values())))
     ui = _layout(words, example)
-    events.renderer.add(NAME, VIEWS, handlers.example_analysis(loaded, example))
     controls = [
         Control(ui.measure, running, lambda s: {"interactive": not running(s)}),
         Control(ui.stop, running, lambda s: {"interactive": running(s)}),
         Control(ui.text, lambda s: s.state(LossState).filled, _filled),
     ]
-    _wire(ui, events, controls)
-    return controls
+    events.renderer.add(NAME, VIEWS, handlers.example_analysis(loaded, example), controls=controls)
+    _wire(ui, events)
 
 
 def running(s: Snapshot) -> bool:
@@ -99,10 +98,8 @@ def stride_choices(language: Language) -> list[tuple[str, int]]:
     return [(t(key, language), parts) for key, parts in zip(keys, handlers.STRIDES, strict=True)]
 
 
-def _wire(ui: LossComponents, events: Events, controls: list[Control]) -> None:
-    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
-        return events.on(trigger, handler, inputs, controls=controls, **options)
-
+def _wire(ui: LossComponents, events: Events) -> None:
+    on = events.on
     typed = [ui.text, ui.stride]
     runs = [on([ui.measure.click, ui.text.submit], handlers.measure, typed, queue="model")]
     for key, button in zip(EXAMPLES, ui.examples, strict=True):

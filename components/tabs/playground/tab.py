@@ -18,7 +18,6 @@ from components.state.settings import LIMITS, MAX_LENGTH
 from components.tabs.playground import layout
 from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
 from components.tabs.playground.handlers import editing, generation, looking
-from components.tabs.playground.upload import VIEWS as UPLOAD_VIEWS
 from components.tabs.playground.upload import build_upload, wire_upload
 from components.tabs.playground.views import VIEWS
 from components.tabs.playground.views.pipeline import follow_picker, pipeline_inputs
@@ -29,7 +28,7 @@ NAME = "playground"
 
 def build_playground(
     words: Words, events: Events, frame: Frame, session: Session, *, uploads: bool = False
-) -> tuple[PlaygroundComponents, list[Control]]:
+) -> PlaygroundComponents:
     """Lay the tab out and wire it. session: the one that every visitor starts with. uploads: with the panel for own
     checkpoints."""
     parts: dict[str, Any] = {}
@@ -47,14 +46,12 @@ def build_playground(
                     parts |= layout.attention(words, session)
             parts |= layout.pipeline(words)
     ui = PlaygroundComponents(**{field.name: parts[field.name] for field in fields(PlaygroundComponents)})
-    controls = [*frame.controls, *_controls(ui)]
-    events.renderer.add(NAME, VIEWS)
-    begun = _wire(ui, events, frame, controls)
+    events.renderer.add(NAME, VIEWS, controls=_controls(ui))
+    begun = _wire(ui, events, frame)
     if upload is not None:
-        events.renderer.add(NAME, UPLOAD_VIEWS)
-        begun.append(wire_upload(upload, events, frame))
-    _wire_writing(ui, events, controls, begun)
-    return ui, controls
+        begun.append(wire_upload(upload, events))
+    _wire_writing(ui, events, begun)
+    return ui
 
 
 def _controls(ui: PlaygroundComponents) -> list[Control]:
@@ -115,20 +112,17 @@ def _head_value(s: Snapshot) -> int:
     return AVERAGE if s.selection.head is None else s.selection.head
 
 
-def _wire(ui: PlaygroundComponents, events: Events, frame: Frame, controls: list[Control]) -> list[Any]:
+def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     """Every event but those of writing; returns those after which a text is ready to be written."""
-
-    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
-        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
-
-    on(ui.prompt.input, looking.type_prompt, [ui.prompt], controls=(), trigger_mode="always_last")
+    on = events.on
+    on(ui.prompt.input, looking.type_prompt, [ui.prompt], trigger_mode="always_last")
     latest = {"trigger_mode": "always_last"}
     for name, limit in {**LIMITS, "length": None}.items():
         low, high = (1, MAX_LENGTH) if limit is None else (limit.low, limit.high)
         slider = getattr(ui, name)
         on(slider.input, partial(_set, name), [slider], js=clamped(low, high), **latest)
     for name in ("seed", "pace"):
-        on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], controls=(), **latest)
+        on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], **latest)
     on(ui.preset.input, looking.choose_preset, [ui.preset])
 
     on(ui.strip.select, looking.select_token, payload=True)
@@ -142,7 +136,7 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame, controls: list
     on(ui.hits.select, editing.choose, payload=True, **run)
     on(ui.tree.select, editing.switch_branch, payload=True, **run)
     on(ui.box.submit, editing.type_text, [ui.box], sets=[ui.box], **run)
-    on(ui.box.input, editing.search, [ui.box], controls=(), **latest)
+    on(ui.box.input, editing.search, [ui.box], **latest)
 
     on(ui.pipeline.expand, looking.unfold_pipeline)
     on(ui.pipeline.collapse, looking.fold_pipeline)
@@ -163,22 +157,22 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame, controls: list
     return begun
 
 
-def _wire_writing(ui: PlaygroundComponents, events: Events, controls: list[Control], begun: list[Any]) -> None:
+def _wire_writing(ui: PlaygroundComponents, events: Events, begun: list[Any]) -> None:
     """Each event of `begun` is followed by the writing, whatever stops it ends both."""
-    written = [follow(events, event, controls) for event in begun]
-    stopping = {"controls": controls, "cancels": [*begun, *written]}
-    events.on(ui.stop.click, generation.stop, **stopping)
-    events.on(ui.clear.click, generation.clear, **stopping)
+    written = [follow(events, event) for event in begun]
+    stopped = [*begun, *written]
+    events.on(ui.stop.click, generation.stop, cancels=stopped)
+    events.on(ui.clear.click, generation.clear, cancels=stopped)
     for button, handler in ((ui.undo, editing.undo), (ui.redo, editing.redo), (ui.back, editing.go_back)):
-        events.on(button.click, handler, queue="model", **stopping)
+        events.on(button.click, handler, queue="model", cancels=stopped)
 
 
-def follow(events: Events, begun: Any, controls: list[Control]) -> Any:
+def follow(events: Events, begun: Any) -> Any:
     """Let the text be written once the event `begun` has made it ready; the event that writes it."""
     # A new text may be ready before the last one has seen that its turn is over: that event must not be dropped.
     written = events.on(begun.success, generation.write, queue="model")
     for ended in (begun.failure, written.then, written.failure):
-        events.on(ended, generation.finish, controls=controls)
+        events.on(ended, generation.finish)
     return written
 
 

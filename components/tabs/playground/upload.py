@@ -10,7 +10,6 @@ import gradio as gr
 
 from components.errors import PageError, localize_error
 from components.events import Events
-from components.frame import Frame
 from components.i18n import Language, t
 from components.localized import Words
 from components.render import Control, View
@@ -55,6 +54,7 @@ def build_upload(words: Words) -> Upload:
                 {"label": "upload.heads", "info": "upload.heads.info"},
                 choices=[],
                 value=None,
+                allow_custom_value=True,
                 visible=False,
                 elem_id="upload-heads",
             )
@@ -63,15 +63,11 @@ def build_upload(words: Words) -> Upload:
     return Upload(files, n_head, button)
 
 
-def wire_upload(ui: Upload, events: Events, frame: Frame) -> Any:
+def wire_upload(ui: Upload, events: Events) -> Any:
     """The event that opens the files and makes a text ready with their model."""
-    controls = [
-        Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker),
-        *frame.controls,
-    ]
-    opened = events.on(
-        ui.open.click, open_upload, [ui.files, ui.n_head], controls=controls, sets=[ui.n_head], queue="model"
-    )
+    heads = Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker)
+    events.renderer.add("playground", VIEWS, controls=[heads])
+    opened = events.on(ui.open.click, open_upload, [ui.files, ui.n_head], sets=[ui.n_head], queue="model")
     return events.on(opened.success, begin_typed, queue="model")
 
 

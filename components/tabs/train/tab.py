@@ -26,12 +26,9 @@ NAME = "train"
 TICK_SECONDS = 0.7  # between two looks at a run
 
 
-def build_train(words: Words, events: Events, playground: list[Control]) -> tuple[list[Control], Any]:
-    """Lay the tab out and wire it; nothing is computed before somebody presses Start.
-
-    playground: the controls that opening a model changes.
-    Returns the tab's controls, and the event after which a text may be written with a model.
-    """
+def build_train(words: Words, events: Events) -> Any:
+    """Lay the tab out and wire it; nothing is computed before somebody presses Start. Returns the event after which a
+    text may be written with a trained model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-train"):
         words.sentence("train.question", kind="question")
@@ -48,9 +45,8 @@ def build_train(words: Words, events: Events, playground: list[Control]) -> tupl
     parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
     ui = TrainComponents(**{field.name: parts[field.name] for field in fields(TrainComponents)})
     build_scaling(words, events)
-    events.renderer.add(NAME, VIEWS)
-    controls = _controls(ui)
-    return controls, _wire(ui, events, controls, playground)
+    events.renderer.add(NAME, VIEWS, controls=_controls(ui))
+    return _wire(ui, events)
 
 
 def _controls(ui: TrainComponents) -> list[Control]:
@@ -111,19 +107,15 @@ def _shown_step(s: Snapshot) -> int:
     return 0 if evaluation is None else evaluation.step
 
 
-def _wire(ui: TrainComponents, events: Events, controls: list[Control], playground: list[Control]) -> Any:
-    queue = RunQueue()
-
-    def on(trigger: Any, handler: Any, inputs: Any = (), **options: Any) -> Any:
-        return events.on(trigger, handler, inputs, **{"controls": controls, **options})
-
+def _wire(ui: TrainComponents, events: Events) -> Any:
+    queue, on = RunQueue(), events.on
     latest: Any = {"trigger_mode": "always_last"}
     on(ui.task.input, handlers.choose_task, [ui.task], **latest)
     for name in (*SHAPE, "rate"):
-        on(getattr(ui, name).input, partial(handlers.set_value, name), [getattr(ui, name)], controls=(), **latest)
+        on(getattr(ui, name).input, partial(handlers.set_value, name), [getattr(ui, name)], **latest)
     for name, limits in (("steps", choices.STEPS), ("seconds", choices.SECONDS)):
         slider = getattr(ui, name)
-        on(slider.input, partial(handlers.set_value, name), [slider], js=clamped(*limits), controls=(), **latest)
+        on(slider.input, partial(handlers.set_value, name), [slider], js=clamped(*limits), **latest)
     on(ui.text.input, handlers.type_text, [ui.text], **latest)
     on(ui.file.upload, handlers.take_file, [ui.file])
     on(ui.code.click, handlers.take_code)
@@ -136,4 +128,4 @@ def _wire(ui: TrainComponents, events: Events, controls: list[Control], playgrou
     on(ui.scrubber.input, handlers.look_at_step, [ui.scrubber], js=clamped(0, choices.STEPS[1]), **latest)
     on(ui.curve.select, handlers.choose_step, payload=True)
     on(ui.heads.select, handlers.choose_head, payload=True)
-    return on(ui.open.click, handlers.open_model, controls=[*controls, *playground, events.open_tab]).success
+    return on(ui.open.click, handlers.open_model).success

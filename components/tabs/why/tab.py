@@ -26,7 +26,7 @@ from gpt.analysis.lens import LENS_POINTS
 NAME = "why"
 
 
-def build_why(words: Words, events: Events) -> list[Control]:
+def build_why(words: Words, events: Events) -> None:
     """Lay the tab out and wire it; it computes while it is open, and waits while the text is written."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-why-lead"):
@@ -37,13 +37,12 @@ def build_why(words: Words, events: Events) -> list[Control]:
         sentence(kind="status", elem_id="why-status", view="why-status")
     parts |= _text(words) | _lens(words) | _parts(words) | _roles(words)
     ui = WhyComponents(**{field.name: parts[field.name] for field in fields(WhyComponents)})
-    events.renderer.add(NAME, VIEWS, handlers.ANALYSIS)
     controls = [
         Control(ui.token, lambda s: (s.state(WhyState).shown, s.language), _token_picker),
         Control(ui.against, lambda s: (s.state(WhyState).shown, s.language), _against_picker),
     ]
-    _wire(ui, events, controls)
-    return controls
+    events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
+    _wire(ui, events)
 
 
 def _token_picker(s: Snapshot) -> dict[str, Any]:
@@ -155,13 +154,13 @@ def _dropdown(words: Words, name: str) -> gr.Dropdown:
     )
 
 
-def _wire(ui: WhyComponents, events: Events, controls: list[Control]) -> None:
+def _wire(ui: WhyComponents, events: Events) -> None:
     latest: Any = {"trigger_mode": "always_last"}
     for name, values in handlers.CHOICES.items():
         control = getattr(ui, name)
-        events.on(control.input, partial(handlers.choose, name, values), [control], controls=controls, **latest)
-    events.on(ui.token.input, handlers.choose_token, [ui.token], controls=controls, **latest)
-    events.on(ui.against.input, handlers.choose_against, [ui.against], controls=controls, **latest)
+        events.on(control.input, partial(handlers.choose, name, values), [control], **latest)
+    events.on(ui.token.input, handlers.choose_token, [ui.token], **latest)
+    events.on(ui.against.input, handlers.choose_against, [ui.against], **latest)
     for widget, handler in (
         (ui.strip, handlers.choose_position),
         (ui.lens, handlers.choose_cell),
@@ -169,4 +168,4 @@ def _wire(ui: WhyComponents, events: Events, controls: list[Control]) -> None:
         (ui.heads, handlers.choose_head),
         (ui.roles, handlers.choose_head),
     ):
-        events.on(widget.select, handler, controls=controls, payload=True)
+        events.on(widget.select, handler, payload=True)
