@@ -1,8 +1,10 @@
+import gc
 import os
 import re
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +17,14 @@ from gpt.models.registry import add_model, get_model, remove_model
 from gpt.models.sources import DEFAULT_MODEL
 
 ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def collecting() -> Iterator[None]:
+    """`app.main` leaves the garbage collector as it is when the process ends."""
+    yield
+    gc.unfreeze()
+    gc.enable()
 
 
 def free_port() -> int:
@@ -77,8 +87,12 @@ def test_a_used_port_is_one_clear_line(monkeypatch, capfd):
     assert str(port) in errors
 
 
-def test_an_unknown_model_is_one_clear_line():
-    errors = refused("--model", "no-such-model")
+def test_an_unknown_model_is_one_clear_line(monkeypatch, capfd):
+    monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)
+    monkeypatch.setattr(sys, "argv", ["app.py", "--model", "no-such-model"])
+    assert app.main() == 1
+    errors = capfd.readouterr().err
+    assert "Traceback" not in errors
     assert errors.count("\n") == 1
     assert "no-such-model" in errors
 

@@ -2,7 +2,9 @@ import ast
 import json
 import re
 import string
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,6 +17,11 @@ from gpt import SamplingParams, get_model
 from gpt.errors import MESSAGES, GPTError
 
 SOURCES = sorted(Path(components.__file__).parent.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(Path(components.__file__).parents[1]).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
 
 
 def fields(sentence: str) -> dict[str, tuple[str | None, str | None]]:
@@ -57,10 +64,12 @@ def test_a_language_without_the_sentence_gets_the_english_one(monkeypatch):
     assert localize_error(GPTError("context.full", limit=8), "qps") == "the context of 8 tokens is full"
 
 
-def keys(node: ast.expr) -> list[str]:
-    """The keys that an expression can be: one, one of two, or all that an f-string fits."""
+def keys(node: ast.expr, module: ModuleType) -> list[str]:
+    """The keys that an expression can be: one, one of two, those of a table, or all that an f-string fits."""
     if isinstance(node, ast.IfExp):
-        return keys(node.body) + keys(node.orelse)
+        return keys(node.body, module) + keys(node.orelse, module)
+    if isinstance(node, ast.Subscript):
+        return list(getattr(module, ast.unparse(node.value)).values())
     if isinstance(node, ast.JoinedStr):
         parts = (re.escape(part.value) if isinstance(part, ast.Constant) else r"\w+" for part in node.values)
         pattern = re.compile("".join(parts))
@@ -75,7 +84,7 @@ def test_every_page_error_has_a_key_of_the_catalogues_and_the_values_of_its_plac
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("PageError", "GPTError"):
             messages = MESSAGES if ast.unparse(node.func) == "GPTError" else CATALOGUES["en"]
             given = {keyword.arg for keyword in node.keywords}
-            for key in keys(node.args[0]):
+            for key in keys(node.args[0], import_module(module_name(path))):
                 assert None in given or given == fields(messages[key]).keys(), key
 
 

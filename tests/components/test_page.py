@@ -128,7 +128,7 @@ def test_a_call_that_lacks_values_is_told_how_many(keeping_page):
     assert "/shout: 0 of 1 values came" in answer
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sliding_page() -> Iterator[str]:
     with Page() as page:
         slider, said = gr.Slider(2, 8, value=3, label="heads"), gr.Textbox()

@@ -16,10 +16,10 @@ def reduced():
     configure()
 
 
-def test_exact_numbers_need_no_word():
+def test_exact_numbers_need_no_word(built_page):
     assert build_precision(get_model()) is None
     assert note("stories", "en") == ""
-    assert not [block for block in build_app().blocks.values() if getattr(block, "elem_id", None) == "precision"]
+    assert not [block for block in built_page.blocks.values() if getattr(block, "elem_id", None) == "precision"]
 
 
 def test_numbers_that_are_not_exact_say_by_how_much(reduced):

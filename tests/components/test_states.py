@@ -7,7 +7,6 @@ from dataclasses import fields, is_dataclass
 import gradio as gr
 import torch
 
-from components.page import build_app
 from gpt import Generation
 
 
@@ -22,7 +21,7 @@ def heavy(value: object) -> bool:
     return isinstance(value, (torch.nn.Module, torch.Tensor, Generation))
 
 
-def test_no_state_holds_what_gradio_would_copy_for_every_visitor() -> None:
-    states = [block.value for block in build_app().blocks.values() if isinstance(block, gr.State)]
+def test_no_state_holds_what_gradio_would_copy_for_every_visitor(built_page: gr.Blocks) -> None:
+    states = [block.value for block in built_page.blocks.values() if isinstance(block, gr.State)]
     assert len(states) > 5
     assert [type(value) for value in states if is_dataclass(value) and heavy(value)] == []

@@ -55,6 +55,14 @@ class Gate(TaskDataset):
         self.permitted.release(LONG.steps)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_examples() -> Iterator[None]:
+    """An evaluation of these runs is of 20 examples."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 20)
+        yield
+
+
 @pytest.fixture
 def gated() -> Iterator[tuple[Gate, LiveRun]]:
     """A run that makes one update whenever the test permits it, at its first batch."""
