@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from components.downloads import ROUTE
 from components.theme import CSS
 from components.widgets.chart import PAGE_OPTIONS
 
@@ -89,4 +90,4 @@ def _route(url: str) -> Route:
     return Route(f"/{url}", answer, methods=["GET", "HEAD"])
 
 
-ROUTES = [_route(url) for url in (PLOTLY_URL, *(MODULES_URL + name for name in _MODULES))]
+ROUTES = [ROUTE, *(_route(url) for url in (PLOTLY_URL, *(MODULES_URL + name for name in _MODULES)))]

@@ -1,7 +1,7 @@
 // The page around the widgets: theme, keys, and what a telephone needs.
 
 import { arrive, linkQuery, session } from "./arrival.js";
-import { controls, start } from "./widgets/runtime.js";
+import { controls, start, store } from "./widgets/runtime.js";
 
 /** Once gradio has drawn the page: it sets a theme of its own before. */
 function opened() {
@@ -41,4 +41,13 @@ document.addEventListener("input", ({ target }) => { // what is pasted, deleted 
   target.dispatchEvent(new KeyboardEvent("keypress"));
 });
 
+/** Lets the browser save a file of the server. @param {{ url: string, name: string } | null} file */
+function save(file) {
+  if (!file) return;
+  const link = document.createElement("a");
+  [link.href, link.download] = [file.url, file.name];
+  link.click();
+}
+
+store.on("download", save);
 start(opened, { arrive, controls, session, query: linkQuery });

@@ -8,6 +8,7 @@ from typing import Any
 
 import gradio as gr
 
+from components.downloads import SIGNAL as DOWNLOAD
 from components.events import QUEUES, QUIET, Events, error
 from components.frame import Frame
 from components.i18n import LANGUAGES, t
@@ -26,6 +27,7 @@ def saved_inputs(s: Snapshot) -> Any:
 SIGNALS = (
     View("saved", saved_inputs, lambda s: None if s.generating else saved_session(s)),
     View("session", lambda s: s.id, lambda s: s.id),
+    DOWNLOAD,
     View("language", lambda s: s.language, lambda s: s.language),
 )
 

@@ -64,4 +64,3 @@ class InsideComponents:
     norms: gr.HTML
     shares: gr.HTML
     save: gr.Button
-    file: gr.DownloadButton

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, get_args
 
+from components.downloads import offer
 from components.errors import PageError
 from components.state.session import Session, Text
 from components.tabs.inside.components import AttentionView, InsideState, Model, Part
@@ -76,8 +78,8 @@ def choose_attention_view(session: Session, view: object) -> None:
         session.change(InsideState, attention_view=view)
 
 
-def save_trace(session: Session) -> None:
-    """Write every activation of the text into a file, in place of the one before."""
+def save_trace(session: Session) -> Iterator[None]:
+    """Write every activation of the text into a file, in place of the one before, and let the browser save it."""
     document = session.document
     if document is None:
         raise PageError("error.no_text")
@@ -91,3 +93,4 @@ def save_trace(session: Session) -> None:
     session.change(InsideState, trace_file=file)
     if before is not None:
         before.delete()
+    yield from offer(session, file.path)

@@ -99,12 +99,11 @@ def embeddings(words: Words) -> dict[str, Any]:
 
 
 def trace_file(words: Words) -> dict[str, Any]:
-    """A button that saves every activation, and the hidden one that downloads the file."""
+    """A button that saves every activation."""
     with gr.Row(elem_classes="gb-trace-file"):
         save = words.build(gr.Button, {"value": "trace.save"}, size="sm", min_width=0, elem_id="trace-save")
         sentence(kind="caption", elem_id="trace-said", view="trace-said")
-        file = gr.DownloadButton(elem_id="trace-file", elem_classes="gb-hidden")
-    return {"save": save, "file": file}
+    return {"save": save}
 
 
 def _model_choices(language: Language) -> list[tuple[str, str]]:

@@ -27,7 +27,6 @@ PARTS: dict[Part, Callable[[Words], dict[str, Any]]] = {
     "stream": layout.stream,
     "embeddings": layout.embeddings,
 }
-_DOWNLOAD = "() => document.querySelector('#trace-file').click()"
 
 
 def build_inside(words: Words, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> InsideComponents:
@@ -57,13 +56,7 @@ def _controls(ui: InsideComponents) -> list[Control]:
         Control(ui.parts, lambda s: state(s).part, lambda s: {"selected": _tab_id(state(s).part)}),
         Control(ui.model, shows_skeleton, lambda s: {"value": "skeleton" if shows_skeleton(s) else "whole"}),
         Control(ui.attention_view, lambda s: state(s).attention_view, lambda s: {"value": state(s).attention_view}),
-        Control(ui.file, lambda s: state(s).trace_file, _file),
     ]
-
-
-def _file(s: Snapshot) -> dict[str, Any]:
-    file = s.state(InsideState).trace_file
-    return {"value": None if file is None else str(file.path)}
 
 
 def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events) -> None:
@@ -80,8 +73,7 @@ def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events) -> Non
     events.on(ui.heads.input, handlers.look_closer, payload=True, **latest)
     events.on(ui.model.input, handlers.choose_model, [ui.model], **latest)
     events.on(ui.attention_view.input, handlers.choose_attention_view, [ui.attention_view], **latest)
-    saved = events.on(ui.save.click, handlers.save_trace, queue="model")
-    saved.success(None, None, None, js=_DOWNLOAD)
+    events.on(ui.save.click, handlers.save_trace, queue="model")
 
 
 def _tab_id(part: Part) -> str:

@@ -7,8 +7,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradio.utils import get_upload_folder
-
 from components.state.session import Text
 from gpt.analysis.tracing import trace_window
 
@@ -26,14 +24,12 @@ class TraceFile:
 
     @classmethod
     def write(cls, text: Text) -> TraceFile:
-        """Trace a text, or as much of its end as the limit allows, and write it where gradio serves files from."""
+        """Trace a text, or as much of its end as the limit allows, and write it into a folder of its own."""
         config, n = text.config, text.n_read
         bytes_per_position = 4 * config.n_layer * (8 * config.n_embd + 2 * config.ff_size + config.n_head * n)
         first = max(0, n - max(1, MAX_BYTES // bytes_per_position))
         trace = trace_window(text.loaded.model, text.ids[:n], first, n, text.document.edits)
-        served = Path(get_upload_folder())
-        served.mkdir(parents=True, exist_ok=True)
-        path = Path(tempfile.mkdtemp(dir=served)) / "trace.npz"
+        path = Path(tempfile.mkdtemp(prefix="glassbox-")) / "trace.npz"
         trace.save(path)
         return cls(path, first, n - 1, path.stat().st_size)
 

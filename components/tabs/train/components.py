@@ -84,7 +84,7 @@ class TrainComponents:
     cancel: gr.Button
     factor: gr.Radio
     open: gr.Button
-    download: gr.DownloadButton
+    download: gr.Button
     results: gr.Column
     curve: gr.HTML
     scrubber: gr.Slider

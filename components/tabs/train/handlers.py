@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
+from components.downloads import offer
 from components.errors import PageError
 from components.state.session import Message, Session
 from components.tabs.train import choices
@@ -90,6 +92,13 @@ def cancel(session: Session) -> None:
     run = session.state(TrainState).run
     if run is not None:
         run.cancel()
+
+
+def download(session: Session) -> Iterator[None]:
+    """Let the browser save the trained model."""
+    run = session.state(TrainState).run
+    if run is not None and run.state == "finished":
+        yield from offer(session, run.archive())
 
 
 def change_rate(session: Session, factor: object) -> None:

@@ -85,14 +85,7 @@ def build_buttons(words: Words) -> dict[str, Any]:
     sentence(kind="status", elem_id="train-status", view="train-status")
     with gr.Row(elem_classes="gb-buttons gb-short"):
         opened = button("open", visible=False)
-        download = words.build(
-            gr.DownloadButton,
-            {"label": "train.download"},
-            size="md",
-            min_width=0,
-            visible=False,
-            elem_id="train-download",
-        )
+        download = button("download", visible=False)
     return {
         "start": start,
         "pause": pause,

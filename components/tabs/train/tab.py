@@ -68,7 +68,6 @@ def _controls(ui: TrainComponents) -> list[Control]:
         control(ui.factor, _has_begun, "interactive"),
         control(ui.open, lambda s: _is(s, "finished"), "visible"),
         control(ui.download, lambda s: _is(s, "finished"), "visible"),
-        Control(ui.download, lambda s: s.state(TrainState).run if _is(s, "finished") else None, _archive),
         control(ui.results, lambda s: evaluation_of(s) is not None, "visible"),
         control(ui.timer, _goes_on, "active"),
         Control(ui.scrubber, lambda s: s.state(TrainState).run, _scrubber_range),
@@ -88,11 +87,6 @@ def _has_begun(s: Snapshot) -> bool:
 def _is(s: Snapshot, state: str) -> bool:
     progress = progress_of(s)
     return progress is not None and progress.state == state
-
-
-def _archive(s: Snapshot) -> dict[str, Any]:
-    run = s.state(TrainState).run
-    return {"value": str(run.archive())} if run is not None and _is(s, "finished") else {"value": None}
 
 
 def _scrubber_range(s: Snapshot) -> dict[str, Any]:
@@ -123,6 +117,7 @@ def _wire(ui: TrainComponents, events: Events) -> Any:
     on(ui.start.click, partial(handlers.start, queue), [ui.text, ui.rate])
     on(ui.pause.click, handlers.pause)
     on(ui.cancel.click, handlers.cancel)
+    on(ui.download.click, handlers.download)
     on(ui.factor.input, handlers.change_rate, [ui.factor], **latest)
     on(ui.timer.tick, handlers.follow, trigger_mode="once")
     on(ui.scrubber.input, handlers.look_at_step, [ui.scrubber], js=clamped(0, choices.STEPS[1]), **latest)
