@@ -73,11 +73,3 @@ def first_prompt(loaded: LoadedModel, text: str = EXAMPLE_PROMPT, *, most: int |
     room = block_size if most is None else min(block_size, most)
     ids = loaded.tokenizer.encode(prompt)
     return prompt if len(ids) <= room else loaded.tokenizer.decode(ids[: max(1, room // 2)])
-
-
-def text_state(document: Generation | None) -> tuple[int, int, int]:
-    """Differs where another text is shown, or the model has read more of it; (0, 0, 0) for none."""
-    if document is None:
-        return 0, 0, 0
-    n = document.n_read
-    return document.key, n, document.path[n - 1] if n else -1

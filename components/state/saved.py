@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from components.i18n import LANGUAGES
 from components.state.selection import Selection
 from components.state.session import Message, Session, Snapshot
 from components.state.settings import Settings
@@ -57,7 +56,3 @@ def restore_session(session: Session, saved: str) -> bool:
         session.model, session.loaded = document.loaded.name, document.loaded
     session.tab = tab if tab.isidentifier() else session.tab
     return True
-
-
-def is_language(value: object) -> bool:
-    return isinstance(value, str) and value in LANGUAGES

@@ -34,20 +34,14 @@ def input_x_gradient(model: GPT, ids: Sequence[int], token: int) -> Tensor:
     return (single_sequence(trace.token_embedding) * to_float32(gradient)).sum(dim=-1)
 
 
-def leave_one_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[int] | None = None) -> Tensor:
-    """(N,) nats: decrease of log p(`token` comes next) when the token at one position is left out.
+def leave_one_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[int]) -> Iterator[Tensor]:
+    """Decrease of log p(`token` comes next) when the token at one position is left out.
 
-    positions: None for all. Later tokens move up by one and are computed again; earlier ones are computed once.
+    Yields (n,) nats for the next n positions, in batches of at most MAX_BATCH_TOKENS. Later tokens move up by one and
+    are computed again; earlier ones are computed once.
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
     Raises ValueError for a text of fewer than two tokens and a position that does not exist.
     """
-    return torch.cat(
-        list(leave_one_out_batches(model, ids, token, range(len(ids)) if positions is None else positions))
-    )
-
-
-def leave_one_out_batches(model: GPT, ids: Sequence[int], token: int, positions: Sequence[int]) -> Iterator[Tensor]:
-    """`leave_one_out` in batches of at most MAX_BATCH_TOKENS: yields (n,) nats for the next n positions."""
     check_token_id(token, model.config.vocab_size)
     T = len(ids)
     if T < 2:

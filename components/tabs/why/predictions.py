@@ -14,7 +14,7 @@ from components.state.session import Text
 from gpt import GPT, Edits, GPTConfig, LoadedModel, Trace
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
-from gpt.analysis.saliency import input_x_gradient, leave_one_out_batches
+from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text, trace_window
 from gpt.inference.packed_linear import multiplications_per_token
 
@@ -149,7 +149,7 @@ def left_out(traced: TracedText, prediction: Prediction) -> Generator[tuple[int,
     )
     places = range(len(ids) - count, len(ids))
     values: list[Tensor] = []
-    for several in leave_one_out_batches(traced.model, ids, prediction.token, places):
+    for several in leave_one_out(traced.model, ids, prediction.token, places):
         values.append(several)
         yield sum(map(len, values)), count
     return Influence(torch.cat(values).float().cpu().numpy(), places[0])

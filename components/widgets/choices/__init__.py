@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from components.widgets.encoding import to_json
 from components.widgets.widget import widget
 
 _TEMPLATE = """<div class="gb-choices" role="group" hidden></div>"""
@@ -20,20 +19,14 @@ class Choice(NamedTuple):
     sent: dict[str, object]
 
 
-def choices(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
-    """The list of a `choices_value`; any other string takes no room. A click or Enter raises `.select` with what the
-    line sends as payload; the arrow keys go from line to line.
+def choices(*, elem_id: str, view: str) -> gr.HTML:
+    """The list of a view's `choices_data`; without lines it takes no room.
 
-    Data of a view: `choices_data`; without lines it takes no room.
+    A click or Enter raises `.select` with what the line sends as payload; the arrow keys go from line to line.
     """
-    return widget("choices", elem_id, template=_TEMPLATE, view=view, value=value)
+    return widget("choices", elem_id, template=_TEMPLATE, view=view)
 
 
 def choices_data(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> dict[str, Any]:
     """What a list shows. name: for screen readers; head: the names of the columns."""
     return {"name": name, "head": head, "lines": [line._asdict() for line in lines]}
-
-
-def choices_value(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> str:
-    """The string of a `choices_data`."""
-    return to_json(choices_data(name, head, lines))

@@ -7,7 +7,7 @@
  *   none: the widget takes no room
  */
 
-import { make, makeButton, parsed } from "../dom.js";
+import { make, makeButton } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 
 /** @type {import("../runtime.js").Mount} */
@@ -53,4 +53,4 @@ function mount(list, host) {
   return { draw };
 }
 
-defineWidget("choices", mount, ({ value }) => parsed(value) ?? {});
+defineWidget("choices", mount);

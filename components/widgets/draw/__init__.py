@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from components.widgets.encoding import to_json
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-draw">
@@ -25,12 +24,9 @@ class Piece(NamedTuple):
     says: str
 
 
-def draw(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
-    """The strip of a `draw_value`; any other string takes no room. Pointer and arrow keys tell what each piece is.
-
-    Data of a view: `draw_data`; without a text it takes no room.
-    """
-    return widget("draw", elem_id, template=_TEMPLATE, view=view, value=value)
+def draw(*, elem_id: str, view: str) -> gr.HTML:
+    """The strip of a view's `draw_data`; without a text it takes no room. Pointer and arrow keys tell of each piece."""
+    return widget("draw", elem_id, template=_TEMPLATE, view=view)
 
 
 def draw_data(
@@ -39,8 +35,3 @@ def draw_data(
     """What a strip shows: a sentence, and, where there are pieces, the number that fell on the `place`-th of them, with
     the words at that mark."""
     return {"text": text, "pieces": pieces, "number": number, "place": place, "mark": mark}
-
-
-def draw_value(text: str, pieces: Sequence[Piece] = (), *, number: float = 0.0, place: int = 0, mark: str = "") -> str:
-    """The string of a `draw_data`."""
-    return to_json(draw_data(text, pieces, number=number, place=place, mark=mark))

@@ -8,7 +8,7 @@
  * @property {string} [mark]  the words at the number
  */
 
-import { find, make, parsed, setCount, setText } from "../dom.js";
+import { find, make, setCount, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 
 /** @type {import("../runtime.js").Mount} */
@@ -63,4 +63,4 @@ function mount(root) {
   return { draw };
 }
 
-defineWidget("draw", mount, ({ value }) => parsed(value) ?? {});
+defineWidget("draw", mount);

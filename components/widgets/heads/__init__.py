@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.widgets.encoding import to_base64, to_json
+from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
 LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # pixels of a thumbnail's side; bytes of all together
@@ -31,15 +31,14 @@ _TEMPLATE = """<figure class="gb-heads">
 </figure>"""
 
 
-def heads(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
-    """The overview of a `heads_value`; any other string takes no room.
+def heads(*, elem_id: str, view: str) -> gr.HTML:
+    """The overview of a view's `heads_data`, with `closer` (a `closer_data`, or None) and labels.
 
+    Without n_layer it takes no room.
     A click, Enter or Space raises `.select` with a payload of {"layer", "head"}. A rest on a head whose tokens are more
     than its pixels raises `.input` with {"layer", "head"}, to be answered with `closer`.
-
-    Data of a view: `heads_data`, closer (a `closer_data`, or None), labels; without n_layer it takes no room.
     """
-    return widget("heads", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
+    return widget("heads", elem_id, template=_TEMPLATE, view=view, labels={})
 
 
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
@@ -54,16 +53,6 @@ def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str
     packed = to_base64(np.round(FULL * shares).astype(np.uint16))
     size = {"n_layer": n_layer, "n_head": n_head, "side": len(rows)}
     return {**content, **size, "shares": packed, "rows": [to_base64(row) for row in rows]}
-
-
-def heads_value(thumbnails: np.ndarray, shares: np.ndarray, content: dict[str, Any]) -> str:
-    """What the widget shows of pictures that do not grow: weights in 0..1, (n_layer, n_head, side, side).
-
-    shares, content: as for `heads_data`.
-    """
-    levels = np.round(255 * thumbnails).astype(np.uint8)
-    rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
-    return to_json(heads_data(rows, shares, {**content, "tokens": len(rows)}))
 
 
 def closer_data(weights: np.ndarray, layer: int, head: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@
 import { bytes } from "../bytes.js";
 import { contextOf, picture, sizedContext } from "../canvas.js";
 import { headColour, mapTo, themed } from "../colours.js";
-import { find, modified, parsed, setText } from "../dom.js";
+import { find, modified, setText } from "../dom.js";
 import { percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { gridLayout, headPictures, joined } from "./pixels.js";
@@ -179,4 +179,4 @@ function mount(root, host) {
   return { draw, destroy: () => clearTimeout(resting) };
 }
 
-defineWidget("heads", mount, ({ value, labels }) => ({ ...parsed(value), labels }));
+defineWidget("heads", mount);

@@ -8,7 +8,6 @@ from typing import Any
 
 import gradio as gr
 
-from components.widgets.encoding import to_json
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-tree">
@@ -35,20 +34,15 @@ class Lane:
     sent: dict[str, Any]
 
 
-def tree(value: str = "", *, elem_id: str, view: str | None = None) -> gr.HTML:
-    """The picture of a `tree_value`; any other string takes no room. A click, Enter or Space on a line raises `.select`
-    with what it sends as payload; the arrow keys go from line to line.
+def tree(*, elem_id: str, view: str) -> gr.HTML:
+    """The picture of a view's `tree_data`; without lanes it takes no room.
 
-    Data of a view: `tree_data`; without lanes it takes no room.
+    A click, Enter or Space on a line raises `.select` with what it sends as payload; the arrow keys go from line to
+    line.
     """
-    return widget("tree", elem_id, template=_TEMPLATE, view=view, value=value)
+    return widget("tree", elem_id, template=_TEMPLATE, view=view)
 
 
 def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:
     """What a tree shows. lanes: each after its parent. text: what stands above it."""
     return {"text": text, "lanes": [asdict(lane) for lane in lanes]}
-
-
-def tree_value(lanes: Sequence[Lane], text: str) -> str:
-    """The string of a `tree_data`."""
-    return to_json(tree_data(lanes, text))

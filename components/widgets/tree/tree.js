@@ -5,7 +5,7 @@
  * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; none: the widget takes no room
  */
 
-import { find, make, makeShape, modified, parsed, setText } from "../dom.js";
+import { find, make, makeShape, modified, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { lanePaths, ROW } from "./layout.js";
 
@@ -70,4 +70,4 @@ function mount(root, host) {
   return { draw };
 }
 
-defineWidget("tree", mount, ({ value }) => parsed(value) ?? {});
+defineWidget("tree", mount);

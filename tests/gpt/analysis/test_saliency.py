@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from gpt.analysis import saliency
-from gpt.analysis.saliency import input_x_gradient, leave_one_out, leave_one_out_batches
+from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text
 from gpt.edits import Edits, Patch
 from tests.gpt.analysis.copying_model import copying_model
@@ -51,7 +51,7 @@ def test_input_x_gradient_leaves_no_gradient_on_the_parameters(model):
 def test_leaving_a_token_out_equals_transformers_on_the_shorter_text(twins, monkeypatch):
     reference, ours = (model.double() for model in twins(**SHAPE))
     monkeypatch.setattr(saliency, "MAX_BATCH_TOKENS", 3 * 8)
-    batches = list(leave_one_out_batches(ours, IDS, 7, range(8)))
+    batches = list(leave_one_out(ours, IDS, 7, range(8)))
     assert [len(batch) for batch in batches] == [3, 3, 2]
 
     def log_p(ids: list[int]) -> float:
@@ -59,17 +59,17 @@ def test_leaving_a_token_out_equals_transformers_on_the_shorter_text(twins, monk
 
     expected = [log_p(IDS) - log_p(IDS[:position] + IDS[position + 1 :]) for position in range(8)]
     assert torch.cat(batches).tolist() == pytest.approx(expected, abs=1e-12)
-    assert leave_one_out(ours, IDS, 7).tolist() == pytest.approx(expected, abs=1e-12)
-    assert leave_one_out(ours, IDS, 7, positions=[6, 2]).tolist() == pytest.approx(
-        [expected[6], expected[2]], abs=1e-12
-    )
+    (two,) = leave_one_out(ours, IDS, 7, [6, 2])
+    assert two.tolist() == pytest.approx([expected[6], expected[2]], abs=1e-12)
     both = [log_p(IDS[:2]) - log_p(IDS[1:2]), log_p(IDS[:2]) - log_p(IDS[:1])]
-    assert leave_one_out(ours, IDS[:2], 7).tolist() == pytest.approx(both, abs=1e-12)
+    (found,) = leave_one_out(ours, IDS[:2], 7, range(2))
+    assert found.tolist() == pytest.approx(both, abs=1e-12)
 
 
 def test_a_copying_model_depends_on_the_tokens_it_copies_by():
     a, b, c = 1, 2, 3
-    first, answer, unneeded, _ = leave_one_out(copying_model(), [a, b, c, a], b).tolist()
+    (found,) = leave_one_out(copying_model(), [a, b, c, a], b, range(4))
+    first, answer, unneeded, _ = found.tolist()
     assert first > 0.5  # "b c a" has no "a" to find "b" by
     assert answer > 5  # "a c a" says "c"
     assert unneeded == pytest.approx(0, abs=1e-4)  # "a b a" still says "b"

@@ -69,7 +69,7 @@ def test_results_are_finite_and_float32_or_float64_for_a_float64_model(model, dt
         "nearest": nearest_tokens(model, 3).cosine,
         "patching": patch_sweep(model, IDS, [8, *IDS[1:]], 7, 9).recovered,
         "gradient": input_x_gradient(model, IDS, 7),
-        "left out": leave_one_out(model, IDS, 7),
+        "left out": next(leave_one_out(model, IDS, 7, [0])),
         "divergence": kl_bits(model, trace.final_norm[0], trace.final_norm[0].flip(0)),
     }
     assert {name: value.dtype for name, value in results.items()} == dict.fromkeys(results, expected)
@@ -86,7 +86,7 @@ def test_the_head_of_a_packed_model_is_unpacked_once(model, monkeypatch):
         lambda: logit_lens(model, trace, chosen=7),
         lambda: kl_bits(model, states, states.flip(0)),
         lambda: kl_bits_from(model, states)(states.flip(0)),
-        lambda: leave_one_out(model, IDS, 7),
+        lambda: list(leave_one_out(model, IDS, 7, range(len(IDS)))),
     ):
         unpacked.clear()
         analyse()
@@ -121,8 +121,8 @@ def test_arguments_that_do_not_exist_are_refused_by_name(model):
         (lambda: patch_sweep(model, IDS, IDS[::-1], 1, 2, name="attn_q"), "can be patched, not 'attn_q'"),
         (lambda: patch_sweep(model, IDS, IDS, 1, 2), "there is nothing to recover"),
         (lambda: input_x_gradient(model, IDS, 61), "token id 61 does not exist"),
-        (lambda: leave_one_out(model, [1], 2), "needs a text of at least 2 tokens, not 1"),
-        (lambda: leave_one_out(model, IDS, 2, positions=[11]), "position 11 does not exist"),
+        (lambda: next(leave_one_out(model, [1], 2, [0])), "needs a text of at least 2 tokens, not 1"),
+        (lambda: next(leave_one_out(model, IDS, 2, [11])), "position 11 does not exist"),
         (lambda: head_roles(trace, IDS[1:]), "10 ids need a trace of the whole text"),
     ):
         with pytest.raises(ValueError, match=sentence):
