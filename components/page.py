@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ from components.render import Renderer
 from components.session_events import wire_session
 from components.share.handlers import wire_share
 from components.state.example import example, opening
+from components.state.session import Session
 from components.state.store import SessionStore
 from components.tabs.activations.tab import build_activations
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
 from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
+from components.tabs.lessons.handlers import open_lesson
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.tab import build_loss
 from components.tabs.playground.handlers.generation import begin_typed
@@ -33,7 +36,7 @@ from components.tabs.shapes.tab import build_shape_lab
 from components.tabs.train.tab import build_train
 from components.tabs.why.tab import build_why
 from components.theme import THEME
-from gpt import DEFAULT_MODEL, add_model, get_model
+from gpt import DEFAULT_MODEL, GPTConfig, add_model, get_model
 
 STYLES = (
     "page.css",
@@ -88,7 +91,7 @@ def build_app(
                 n_layer = first.document.loaded.model.config.n_layer
                 build_activations(words, events, n_layer)
             with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes") as tab:
-                shapes = build_shape_lab(words, frame, tab, playground)
+                build_shape_lab(words, frame, tab, playground)
             with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
                 build_loss(words, events, first.document.loaded)
             with words.build(gr.Tab, {"label": "tab.train"}, id="train"):
@@ -96,15 +99,20 @@ def build_app(
             begun = events.on(opened, begin_typed, queue="model")
             follow(events, begun)
             with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
-                build_lessons(words, app, frame, tabs, playground, shapes)
+                build_lessons(words, events, first.document.loaded, set_shape)
         wire_share(events, frame.link, playground_parts.files)
-        wire_session(app, events, frame, tabs, lambda opened: opened, [session])
+        opening_lesson = partial(open_lesson, first.document.loaded)
+        wire_session(app, events, frame, tabs, lambda opened: opened, [session], open_lesson=opening_lesson)
         _language_events(frame)
         Endpoints(name).register()
         renderer.add("", [words.view], controls=words.controls)
         events.wire_controls()
         frame.updates.value = renderer.build(first)
     return app
+
+
+def set_shape(session: Session, config: GPTConfig, skeleton: bool = False) -> None:
+    """Nothing: the Shapes tab is not drawn from the session yet, and opens as it is."""
 
 
 def public_name(model: str) -> str:

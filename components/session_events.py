@@ -39,9 +39,14 @@ def wire_session(
     tabs: gr.Tabs,
     open_session: Callable[..., Session],
     also: Sequence[Any] = (),
+    *,
+    open_lesson: Callable[[Session, int], bool],
 ) -> Any:
-    """Wire them; returns the event after which the page shows what its link asks for. open_session: makes the session
-    that every visitor starts with, of the values of `also`."""
+    """Wire them; returns the event after which the page shows what its link asks for.
+
+    open_session: makes the session that every visitor starts with, of the values of `also`.
+    open_lesson: opens the lesson of a link by its index from 0; False where there is none.
+    """
     events.renderer.signals.extend(SIGNALS)
     events.renderer.add("", controls=frame.controls())
 
@@ -70,7 +75,7 @@ def wire_session(
     ids = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
 
     def follow_link(session: Session, query: str) -> Iterator[None]:
-        yield from open_link(session, query, ids)
+        yield from open_link(session, query, ids, open_lesson)
 
     opened = events.on(arrived.success, follow_link, [frame.saved], queue="model", js=_QUERY)
     events.on(frame.switch.input, choose_language, [frame.switch])

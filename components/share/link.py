@@ -172,6 +172,7 @@ PARAMETERS: dict[str, Parameter] = {
     "length": Parameter(partial(_whole, least=1)),  # how many tokens the next run may have
     "text": Parameter(_runs, _write_runs),  # how each token after the prompt came about; left out: a new run
     "tab": Parameter(_name),
+    "lesson": Parameter(partial(_whole, least=1)),  # of the Lessons tab, which it opens
     "position": Parameter(_whole),  # the selected token; left out: the newest
     "layer": Parameter(_whole),
     "head": Parameter(_whole),  # left out: the average
@@ -179,4 +180,4 @@ PARAMETERS: dict[str, Parameter] = {
     "lang": Parameter(lambda text: "zh" if text == "zh" else "en"),
 }
 # A link with no other parameters leaves the text as it is.
-VIEW = ("tab", "position", "layer", "head", "shading", "lang", "edits", "edits_on")
+VIEW = ("tab", "lesson", "position", "layer", "head", "shading", "lang", "edits", "edits_on")

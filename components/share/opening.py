@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
@@ -49,8 +49,13 @@ class LinkRequest:
             session.notice = Message("share.note", {"note": " ".join(told)})
 
 
-def open_link(session: Session, query: str, tabs: Sequence[str]) -> Iterator[None]:
-    """Follow the query of the page's address; a page without one stays as it is. tabs: ids of those that exist."""
+def open_link(
+    session: Session, query: str, tabs: Sequence[str], open_lesson: Callable[[Session, int], bool]
+) -> Iterator[None]:
+    """Follow the query of the page's address; a page without one stays as it is.
+
+    tabs: ids of those that exist; open_lesson: opens a lesson by its index from 0, False where there is none.
+    """
     link = LinkRequest(*decode(query))
     if (language := link.given.get("lang")) in LANGUAGES:
         session.language = language
@@ -58,6 +63,11 @@ def open_link(session: Session, query: str, tabs: Sequence[str]) -> Iterator[Non
         yield from _write(session, link)
     if session.document is not None:
         _look(session, link, tabs)
+    if "lesson" in link.given:
+        if open_lesson(session, link.given["lesson"] - 1):
+            session.tab = "lessons"
+        else:
+            link.refuse("lesson")
     link.note(session)
 
 

@@ -50,6 +50,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
 
 def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_and_speaks_chinese(follow, site):
     lessons = follow()
+    lessons.get_by_role("tab", name="Lessons", exact=True).click()
     step(lessons, 8).click()
     expect_lesson(lessons, 8)
     lessons.locator("#lesson-body summary").click()

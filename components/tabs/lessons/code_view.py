@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import ast
-import io
-import keyword
 import textwrap
-import tokenize
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from pygments.lexers.python import PythonLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, String
+
 Definition = ast.ClassDef | ast.FunctionDef | ast.Assign
 Piece = tuple[str, str]  # what it is ("k" keyword, "s" string, "c" comment, "d" name defined, "n" number, ""), its text
+PYTHON = PythonLexer(stripnl=False, ensurenl=False)
+KINDS = {
+    Keyword: "k",
+    Operator.Word: "k",
+    Name.Builtin.Pseudo: "k",
+    String: "s",
+    Comment: "c",
+    Name.Function: "d",
+    Name.Class: "d",
+    Number: "n",
+}
 
 
 @dataclass(frozen=True)
@@ -112,42 +123,21 @@ def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]
 
 
 def colour(text: str) -> tuple[tuple[Piece, ...], ...]:
-    """Each line as pieces that, joined, are the line again. What Python cannot read to its end stays plain."""
-    lines = text.split("\n")
-    spans: list[list[tuple[int, int, str]]] = [[] for _ in lines]
-    before = ""
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            kind = _kind(token, before)
-            before = token.string
-            for row in range(token.start[0], token.end[0] + 1):
-                if kind and row <= len(lines):
-                    start = token.start[1] if row == token.start[0] else 0
-                    end = token.end[1] if row == token.end[0] else len(lines[row - 1])
-                    spans[row - 1].append((start, end, kind))
-    except (tokenize.TokenError, IndentationError):
-        pass
-    return tuple(_pieces(line, marks) for line, marks in zip(lines, spans, strict=True))
+    """Each line as pieces that, joined, are the line again."""
+    lines: list[list[Piece]] = [[]]
+    for token, value in PYTHON.get_tokens(text):
+        kind = next((kind for group, kind in KINDS.items() if token in group), "")
+        first, *others = value.split("\n")
+        _add(lines[-1], kind, first)
+        for other in others:
+            lines.append([])
+            _add(lines[-1], kind, other)
+    return tuple(tuple(line) for line in lines)
 
 
-def _kind(token: tokenize.TokenInfo, before: str) -> str:
-    if token.type == tokenize.NAME:
-        if before in ("def", "class"):
-            return "d"
-        return "k" if keyword.iskeyword(token.string) or token.string == "self" else ""
-    kinds = {tokenize.COMMENT: "c", tokenize.STRING: "s", tokenize.NUMBER: "n"}
-    fstring = getattr(tokenize, "FSTRING_MIDDLE", None)
-    return "s" if token.type == fstring else kinds.get(token.type, "")
-
-
-def _pieces(line: str, marks: list[tuple[int, int, str]]) -> tuple[Piece, ...]:
-    pieces: list[Piece] = []
-    at = 0
-    for start, end, kind in marks:
-        if start > at:
-            pieces.append(("", line[at:start]))
-        pieces.append((kind, line[start:end]))
-        at = end
-    if at < len(line):
-        pieces.append(("", line[at:]))
-    return tuple(pieces)
+def _add(line: list[Piece], kind: str, text: str) -> None:
+    """Put a text behind a line: into its last piece, where that is of the same kind."""
+    if line and line[-1][0] == kind:
+        line[-1] = (kind, line[-1][1] + text)
+    elif text:
+        line.append((kind, text))

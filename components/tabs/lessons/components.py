@@ -1,17 +1,71 @@
-"""What the Lessons tab remembers of one visitor."""
+"""What the Lessons tab consists of: its gradio components, and what it remembers of one visitor."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import gradio as gr
+
+from components.i18n import Language
+from components.panels.panel import Result
 from components.state.session import Snapshot
+from components.tabs.lessons.pictures.picture import Drawn
+
+
+class Question(NamedTuple):
+    """What a small picture is drawn from: its lesson, and what the controls say."""
+
+    lesson: str
+    language: Language
+    text: str
+    a: float
+    b: float
+    choice: str
 
 
 @dataclass(frozen=True)
 class LessonsState:
-    """lesson: the key of the one that is open, "" for none."""
+    """lesson: the key of the one that is open, "" for none. text, a, b, choice: what the controls of its picture say.
+
+    learning: its picture takes seconds the first time. result: the newest picture, with the problem of what was asked
+    since; that of another lesson counts as none.
+    """
 
     lesson: str = ""
+    text: str = ""
+    a: float = 0
+    b: float = 0
+    choice: str = ""
+    learning: bool = False
+    result: Result[Drawn] | None = None
+
+    @property
+    def drawn(self) -> Drawn | None:
+        """The picture of the open lesson."""
+        return None if self.result is None or not self._is_open(self.result) else self.result.value
+
+    @property
+    def problem(self) -> ValueError | None:
+        """Why the open lesson's picture is not what the controls say."""
+        return None if self.result is None or not self._is_open(self.result) else self.result.problem
+
+    def _is_open(self, result: Result[Drawn]) -> bool:
+        return isinstance(result.question, Question) and result.question.lesson == self.lesson
+
+
+@dataclass(frozen=True)
+class LessonsComponents:
+    """The gradio components of the tab. card: of the small picture; panels: a column for each lesson with panels."""
+
+    head: gr.HTML
+    body: gr.HTML
+    card: gr.Column
+    text: gr.Textbox
+    a: gr.Slider
+    b: gr.Slider
+    choice: gr.Radio
+    panels: dict[str, gr.Column]
 
 
 def is_lesson_open(lesson: str, s: Snapshot) -> bool:

@@ -123,3 +123,4 @@ LESSONS: tuple[Lesson, ...] = (
         Place("playground"),
     ),
 )
+BY_KEY = {lesson.key: lesson for lesson in LESSONS}

@@ -1,148 +1,133 @@
-"""The handlers of the Lessons tab: open a lesson, draw its picture, say it again, go to where the system is at work."""
+"""What the events of the Lessons tab do to the session, and its small pictures, which are computed while it is open."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
 
-import gradio as gr
-
-from components.errors import localize_error
-from components.i18n import Language, t
+from components.panels.panel import Result
+from components.render import Analysis
+from components.state.admission import admitted
 from components.state.example import first_prompt
-from components.state.session import Session
-from components.tabs.lessons.components import LessonsState
-from components.tabs.lessons.course import LESSONS
-from components.tabs.lessons.picture import MOST_TOKENS, Drawn, Knob, Picture, Scene
+from components.state.session import Session, Snapshot
+from components.tabs.lessons.components import LessonsState, Question
+from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.pictures import PICTURES
-from components.tabs.lessons.places import Rooms, select_head, set_place
-from components.tabs.lessons.screen import body_value, head_value
-from components.text_views import strip_words
-
-if TYPE_CHECKING:
-    from components.tabs.lessons.tab import Lessons
-
-Values = dict[Any, Any]
-NOTHING_OPEN = -1
+from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
+from gpt import GPTConfig, LoadedModel
+from gpt.background import run_with_progress
+from gpt.inference.threads import SMALL_WORK, threads_for
 
 
-def open_lesson(session: Session, sent: Values) -> None:
-    """Open the panels of a lesson."""
-    index = sent.get("lesson")
-    if type(index) is int and 0 <= index < len(LESSONS):
-        session.change(LessonsState, lesson=LESSONS[index].key)
+class SetShape(Protocol):
+    """Sets the Shapes tab to a configuration, or to its skeleton."""
+
+    def __call__(self, session: Session, config: GPTConfig, skeleton: bool = False) -> None: ...
 
 
-def turn(ui: Lessons, values: Values, sent: Values) -> Values:
-    """Open a lesson: its words, its controls, and the card of its picture."""
-    index, language = sent.get("lesson"), values[ui.frame.language]
+def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
+    """Open the lesson that was clicked; one that is open stays as it is. loaded: the model that the pictures show."""
+    open_lesson(loaded, session, sent.get("lesson"))
+
+
+def open_lesson(loaded: LoadedModel, session: Session, index: object) -> bool:
+    """Open a lesson by its index from 0, its controls as they begin; False where there is none."""
     if type(index) is not int or not 0 <= index < len(LESSONS):
-        return {ui.index: gr.skip()}
-    picture = PICTURES.get(LESSONS[index].key)
-    config = ui.frame.example.loaded.model.config
-    values[ui.kept].clear()
-    update: Values = {ui.index: index, **_words(ui, index, language), **_values(ui, Drawn(), language), ui.notice: ""}
-    update[ui.card] = gr.update(visible=picture is not None)
-    for key, column in ui.panels.items():
-        update[column] = gr.update(visible=key == LESSONS[index].key)
-    if picture is not None:
-        text = first_prompt(ui.frame.example.loaded, picture.text, most=MOST_TOKENS) if picture.text else ""
-        update[ui.text] = gr.update(value=text, visible=picture.text is not None)
-        for slider, knob in ((ui.a, picture.a), (ui.b, picture.b)):
-            update[slider] = _slider(knob, config, language)
-        choices = _choices(LESSONS[index].key, picture, language)
-        first = picture.choices[0] if picture.choices else None
-        update[ui.choice] = gr.update(choices=choices, value=first, visible=bool(picture.choices))
-    return update
+        return False
+    key = LESSONS[index].key
+    if session.state(LessonsState).lesson != key:
+        session.change(LessonsState, lesson=key, result=None, **_first_values(PICTURES.get(key), loaded))
+    return True
 
 
-def _words(ui: Lessons, index: int, language: Language) -> Values:
-    config = ui.frame.example.loaded.model.config
-    return {ui.head: head_value(index, language, config), ui.body: body_value(index, language, config)}
+def _first_values(picture: Picture | None, loaded: LoadedModel) -> dict[str, Any]:
+    picture, config = picture or Picture(lambda scene: Drawn()), loaded.model.config
+    return {
+        "text": first_prompt(loaded, picture.text, most=MAX_TOKENS) if picture.text else "",
+        "a": picture.a.start(config) if picture.a else 0,
+        "b": picture.b.start(config) if picture.b else 0,
+        "choice": picture.choices[0] if picture.choices else "",
+        "learning": picture.takes_time(),
+    }
 
 
-def _slider(knob: Knob | None, config: Any, language: Language) -> Any:
-    if knob is None:
-        return gr.update(visible=False)
-    return gr.update(
-        label=t(knob.label, language),
-        minimum=knob.low,
-        maximum=knob.top(config),
-        step=knob.step,
-        value=knob.start(config),
-        visible=True,
-    )
+def move(loaded: LoadedModel, name: str, session: Session, value: object) -> None:
+    """One of the two sliders, "a" or "b", was moved."""
+    picture = PICTURES.get(session.state(LessonsState).lesson)
+    knob = getattr(picture, name, None)
+    if knob is not None:
+        session.change(LessonsState, **{name: knob.clamped(value, loaded.model.config)})
 
 
-def _choices(key: str, picture: Picture, language: Language) -> list[tuple[str, str]]:
-    return [(t(f"picture.{key}.choice.{choice}", language), choice) for choice in picture.choices]
+def choose(session: Session, choice: object) -> None:
+    """Another choice of the switch."""
+    picture = PICTURES.get(session.state(LessonsState).lesson)
+    if picture is not None and choice in picture.choices:
+        session.change(LessonsState, choice=choice)
 
 
-def draw(ui: Lessons, values: Values) -> Iterator[Values]:
-    """The small picture of the lesson that is open; what cannot be drawn is said, and the rest stays."""
-    language, index = values[ui.frame.language], values[ui.index]
-    picture = PICTURES.get(LESSONS[index].key) if index != NOTHING_OPEN else None
-    if picture is None:
-        yield {ui.notice: gr.skip()}
+def type_text(session: Session, text: object) -> None:
+    """Another text; one that is too long is kept as far as that can be said of it."""
+    picture = PICTURES.get(session.state(LessonsState).lesson)
+    if picture is not None and picture.text is not None and isinstance(text, str):
+        session.change(LessonsState, text=text[: MAX_TEXT_CHARS + 1])
+
+
+def open_place(set_shape: SetShape, session: Session) -> None:
+    """Go to where in the app the subject of the lesson is at work, with the settings that it asks for."""
+    state = session.state(LessonsState)
+    lesson, picture = BY_KEY.get(state.lesson), PICTURES.get(state.lesson)
+    if lesson is None:
         return
-    if picture.takes_time():
-        yield {ui.says: t("lessons.learning", language)}
+    place = lesson.place
+    for name, value in place.settings.items():
+        session.settings = session.settings.with_value(name, value)
+    if place.look and picture is not None and session.document is not None:
+        selection = replace(session.selection, layer=int(state.a))
+        if picture.b is not None:
+            selection = replace(selection, head=int(state.b))
+        session.selection = selection.fitting(session.document.loaded.model.config, position=selection.position)
+    if place.shape is not None:
+        set_shape(session, place.shape, skeleton=place.skeleton)
+    session.tab = place.tab
+
+
+def analysis(loaded: LoadedModel) -> Analysis:
+    """Draws the small picture of the open lesson, of this model."""
+    return Analysis(wanted, partial(draw_picture, loaded))
+
+
+def wanted(s: Snapshot) -> Question | None:
+    """The picture that is missing; None for a lesson without one."""
+    state = s.state(LessonsState)
+    question = Question(state.lesson, s.language, state.text, state.a, state.b, state.choice)
+    is_known = state.result is not None and state.result.question == question
+    return None if state.lesson not in PICTURES or is_known else question
+
+
+def draw_picture(loaded: LoadedModel, session: Session) -> Iterator[None]:
+    """Draw what is wanted; where that cannot be, say why, and the picture of before stays."""
+    with session.lock.reading():
+        question = wanted(session.snapshot())
+    if question is None:
+        return
+    lesson, *values = question
+    picture, scene = PICTURES[lesson], Scene(loaded, *values)
+    before = session.state(LessonsState).drawn
+
+    def work(progress: object) -> Drawn:
+        with threads_for(0 if picture.writes_with is None else SMALL_WORK):
+            return picture.draw(scene)
+
     try:
-        drawn = picture.draw(scene_of(ui, picture, values))
+        with ExitStack() as held:
+            if picture.writes_with is not None:
+                yield from held.enter_context(admitted(session, picture.writes_with(scene)))
+            drawn = yield from run_with_progress(work, lambda done, total: None)
     except ValueError as problem:
-        yield {ui.notice: localize_error(problem, language)}
+        session.change(LessonsState, result=Result(question, before, problem))
     else:
-        yield {ui.notice: "", **_values(ui, drawn, language)}
-
-
-def _values(ui: Lessons, drawn: Drawn, language: Language) -> Values:
-    strip = gr.update(value=drawn.strip, labels=strip_words(language))
-    return {ui.says: drawn.says, ui.chart: drawn.chart, ui.strip: strip, ui.table: drawn.table}
-
-
-def scene_of(ui: Lessons, picture: Picture, values: Values) -> Scene:
-    """What the controls say, each brought into its limits: what arrives may be of another lesson, or anything."""
-    loaded = ui.frame.example.loaded
-    config, text = loaded.model.config, values[ui.text]
-    kept = values[ui.kept]
-    kept |= {name: values[getattr(ui, name)] for name in ("a", "b", "choice") if getattr(ui, name) in values}
-    choice = kept.get("choice")
-    return Scene(
-        loaded,
-        values[ui.frame.language],
-        text if isinstance(text, str) else "",
-        picture.a.clamped(kept.get("a"), config) if picture.a else 0,
-        picture.b.clamped(kept.get("b"), config) if picture.b else 0,
-        choice if choice in picture.choices else (picture.choices or ("",))[0],
-    )
-
-
-def retell(ui: Lessons, values: Values) -> Values:
-    """Every word again, in the language chosen just now; nothing before a lesson was opened."""
-    language, index = values[ui.frame.language], values[ui.index]
-    if index == NOTHING_OPEN:
-        return {ui.head: gr.skip()}
-    update: Values = _words(ui, index, language)
-    picture = PICTURES.get(LESSONS[index].key)
-    for slider, knob in ((ui.a, picture and picture.a), (ui.b, picture and picture.b)):
-        if knob is not None:
-            update[slider] = gr.update(label=t(knob.label, language))
-    if picture is not None and picture.choices:
-        update[ui.choice] = gr.update(choices=_choices(LESSONS[index].key, picture, language))
-    return update
-
-
-def enter(ui: Lessons, rooms: Rooms, values: Values) -> Values:
-    """Go to the place where the system is at work; its pictures follow once their tab is there."""
-    index = values[ui.index]
-    if index == NOTHING_OPEN:
-        return {rooms.tabs: gr.skip()}
-    place = LESSONS[index].place
-    select_head(rooms, place, int(values[ui.a]), int(values[ui.b]), values)
-    return {rooms.tabs: gr.Tabs(selected=place.tab)}
-
-
-def prepare(ui: Lessons, rooms: Rooms, values: Values) -> Values:
-    """What the place should show."""
-    index = values[ui.index]
-    return (set_place(rooms, LESSONS[index].place, values) if index != NOTHING_OPEN else {}) or gr.skip()
+        session.change(LessonsState, result=Result(question, drawn))

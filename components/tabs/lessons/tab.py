@@ -1,22 +1,19 @@
 """The Lessons tab: twenty screens, each with a picture to play with, the code that does it, and a question.
 
-Twenty screens share their components: head and body are one widget each, and one set of controls with a chart, a
-strip and a table serves every small picture. Only the panels of the lab have components of their own, which the
-browser makes when their lesson is opened.
+The screens share their components: head and body are one widget each, and one set of controls with a chart, a strip and
+a table serves every small picture. Only panels have components of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import gradio as gr
 
 from components.events import Events
-from components.frame import Frame
-from components.legacy import LOOKING, RUNNING, Playground
+from components.i18n import Language, t
 from components.localized import Words
 from components.panels.feed_forward import build_feed_forward
 from components.panels.initialisation import build_initialisation
@@ -29,21 +26,23 @@ from components.panels.shortcuts import build_shortcuts
 from components.panels.skeleton import build_skeleton
 from components.panels.tokenizer import build_tokenizer
 from components.panels.tying import build_tying
+from components.render import Control
+from components.state.session import Snapshot
 from components.tabs.lessons import handlers
-from components.tabs.lessons.components import is_lesson_open
+from components.tabs.lessons.components import LessonsComponents, LessonsState, is_lesson_open
 from components.tabs.lessons.course import LESSONS
-from components.tabs.lessons.picture import MOST_CHARACTERS
-from components.tabs.lessons.places import Rooms
-from components.tabs.shapes.tab import ShapeLab
-from components.text_views import strip_words
+from components.tabs.lessons.pictures import PICTURES
+from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, Picture
+from components.tabs.lessons.views import lesson_views
 from components.widgets.chart import chart
 from components.widgets.lesson import lesson_body, lesson_head
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
+from gpt import GPTConfig, LoadedModel
 
-Values = dict[Any, Any]
-# The panels of the lab that a lesson shows, below its small picture where it has one.
+NAME = "lessons"
+# The panels that a lesson shows, below its small picture where it has one.
 PANELS: dict[str, tuple[Callable[[Words, Events, str, IsOpen], None], ...]] = {
     "tokenizer": (build_tokenizer,),
     "skeleton": (build_skeleton,),
@@ -54,134 +53,144 @@ PANELS: dict[str, tuple[Callable[[Words, Events, str, IsOpen], None], ...]] = {
     "small": (build_masks,),
     "next": (build_kernels, build_positions),
 }
+Knobs = Literal["a", "b"]
 
 
-@dataclass(frozen=True)
-class Lessons:
-    """The components of the tab. index: which lesson is open, from 0; kept: what its controls said last, by name."""
+def build_lessons(words: Words, events: Events, loaded: LoadedModel, set_shape: handlers.SetShape) -> None:
+    """Lay the tab out and wire it. loaded: the model that its pictures show; set_shape: sets the Shapes tab."""
+    ui = _layout(words, events, loaded.model.config)
+    views = lesson_views(loaded.model.config)
+    events.renderer.add(NAME, views, handlers.analysis(loaded), controls=_controls(ui, loaded.model.config))
 
-    frame: Frame
-    index: gr.State
-    kept: gr.State
-    head: gr.HTML
-    body: gr.HTML
-    card: gr.Column
-    text: gr.Textbox
-    a: gr.Slider
-    b: gr.Slider
-    choice: gr.Radio
-    notice: gr.HTML
-    says: gr.HTML
-    strip: gr.HTML
-    chart: gr.HTML
-    table: gr.HTML
-    panels: dict[str, gr.Column]
-
-    def inputs(self) -> set[Any]:
-        """Everything that a small picture is drawn from."""
-        return {self.index, self.kept, *self.controls(), self.frame.language}
-
-    def controls(self) -> list[Any]:
-        """What a person moves."""
-        return [self.text, self.a, self.b, self.choice]
-
-    def shown(self) -> list[Any]:
-        """What follows from the controls."""
-        return [self.notice, self.says, self.strip, self.chart, self.table]
+    latest: Any = {"trigger_mode": "always_last"}
+    events.on(ui.head.select, partial(handlers.choose_lesson, loaded), payload=True)
+    events.on(ui.body.select, partial(handlers.open_place, set_shape))
+    for name, slider in (("a", ui.a), ("b", ui.b)):
+        events.on(slider.input, partial(handlers.move, loaded, name), [slider], js=_within(slider), **latest)
+    events.on(ui.choice.input, handlers.choose, [ui.choice], **latest)
+    events.on(ui.text.input, handlers.type_text, [ui.text], **latest)
 
 
-def build_lessons(
-    words: Words, app: gr.Blocks, frame: Frame, tabs: gr.Tabs, playground: Playground, shapes: ShapeLab
-) -> None:
-    """Lay the tab out and wire it; its widgets ask for the first lesson when they appear. `?lesson=7` opens the tab."""
-    parts: dict[str, Any] = {"frame": frame, "index": gr.State(handlers.NOTHING_OPEN)}
-    parts["kept"] = gr.State({})
+def _layout(words: Words, events: Events, config: GPTConfig) -> LessonsComponents:
     keys = [lesson.key for lesson in LESSONS]
+    parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
-        parts["head"] = lesson_head(elem_id="lesson-head", keys=keys)
+        parts["head"] = lesson_head(elem_id="lesson-head", keys=keys, view="lesson-head")
     with gr.Row(elem_classes="gb-lesson-columns"):
         with gr.Column(elem_classes="gb-lesson-picture", min_width=320, scale=1):
-            parts |= _picture(words)
-            parts["panels"] = _panels(words, playground.events)
+            parts |= _picture(words, config)
+            parts["panels"] = _panels(words, events)
         with gr.Column(elem_classes="gb-card", min_width=320, scale=1):
-            parts["body"] = lesson_body(elem_id="lesson-body", keys=keys)
-    ui = Lessons(**{field.name: parts[field.name] for field in fields(Lessons)})
-    playground.events.on(ui.head.select, handlers.open_lesson, payload=True)
-    _wire(ui, Rooms(tabs, playground, shapes))
-    app.load(None, None, tabs, js=_OPEN_BY_LINK, api_visibility="private")
+            parts["body"] = lesson_body(elem_id="lesson-body", keys=keys, view="lesson-body")
+    return LessonsComponents(**parts)
 
 
-_OPEN_BY_LINK = """() => {
-  const asked = new URLSearchParams(location.search).get("lesson");
-  return asked ? { __type__: "update", selected: "lessons" } : { __type__: "update" };
-}"""
-
-
-def _picture(words: Words) -> dict[str, Any]:
+def _picture(words: Words, config: GPTConfig) -> dict[str, Any]:
+    """The card of the small picture. Its sliders and its switch are built with all that any lesson gives them."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel", visible=False) as parts["card"]:
         parts["text"] = words.build(
             gr.Textbox,
             {"label": "picture.text", "info": "picture.text.info"},
-            max_length=MOST_CHARACTERS,
+            max_length=MAX_TEXT_CHARS,
+            visible=False,
             elem_id="lesson-text",
         )
         with gr.Row(elem_classes="gb-panel-controls"):
             for name in ("a", "b"):
-                parts[name] = gr.Slider(0, 1, label=name, elem_id=f"lesson-{name}")
+                knobs = [knob for picture in PICTURES.values() if (knob := getattr(picture, name)) is not None]
+                low, high = min(knob.low for knob in knobs), max(knob.top(config) for knob in knobs)
+                parts[name] = gr.Slider(low, high, label=name, visible=False, elem_id=f"lesson-{name}")
         parts["choice"] = words.build(
             gr.Radio,
             {"label": "picture.switch"},
-            choices=[],
+            choices=[choice for key in PICTURES for choice in _choices(key, "en")],
+            visible=False,
             elem_id="lesson-choice",
             elem_classes="gb-segments",
             container=False,
         )
-        parts["notice"] = sentence(kind="notice", elem_id="lesson-notice")
-        parts["says"] = sentence(kind="lead", elem_id="lesson-says")
-        parts["strip"] = words.build(tokens, {"labels": strip_words}, selectable=False, elem_id="lesson-strip")
-        parts["chart"] = chart(elem_id="lesson-chart")
-        parts["table"] = table(elem_id="lesson-table")
+        sentence(kind="notice", elem_id="lesson-notice", view="lesson-notice")
+        sentence(kind="lead", elem_id="lesson-says", view="lesson-says")
+        tokens(selectable=False, elem_id="lesson-strip", view="lesson-strip")
+        chart(elem_id="lesson-chart", view="lesson-chart")
+        table(elem_id="lesson-table", view="lesson-table")
     return parts
 
 
 def _panels(words: Words, events: Events) -> dict[str, gr.Column]:
     """The column of each lesson's panels."""
-    columns = {}
+    columns: dict[str, gr.Column] = {}
     for key, builders in PANELS.items():
         with gr.Column(visible=False) as columns[key]:
             for build in builders:
-                build(words, events, "lessons", partial(is_lesson_open, key))
+                build(words, events, NAME, partial(is_lesson_open, key))
     return columns
 
 
-def _wire(ui: Lessons, rooms: Rooms) -> None:
-    latest, each = {"trigger_mode": "always_last"}, {"trigger_mode": "multiple"}  # a late one would lose what was sent
-    columns = [ui.card, *ui.panels.values()]
-    screen = [ui.index, ui.head, ui.body, *columns, *ui.controls(), *ui.shown()]
-    turned = ui.head.select(
-        _with_event(partial(handlers.turn, ui)), {ui.kept, ui.frame.language}, screen, **each, **LOOKING
-    )
-    turned.then(partial(handlers.draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
-
-    moved = [control.input for control in (ui.a, ui.b, ui.choice)]
-    gr.on(moved, partial(handlers.draw, ui), ui.inputs(), ui.shown(), **latest, **RUNNING)
-    # A paste raises no input. These two come while the sliders may still say what the last lesson left there, which
-    # gradio would refuse where that is outside of the new limits: what they said last is kept.
-    steady = {ui.index, ui.kept, ui.text, ui.frame.language}
-    ui.text.change(partial(handlers.draw, ui), steady, ui.shown(), **latest, **RUNNING)
-    told = ui.frame.language.change(partial(handlers.retell, ui), steady, [ui.head, ui.body, *ui.controls()], **LOOKING)
-    told.then(partial(handlers.draw, ui), steady, ui.shown(), **latest, **RUNNING)
-
-    given = {*rooms.inputs(), ui.index, ui.a, ui.b}
-    opened = ui.body.select(partial(handlers.enter, ui, rooms), given, rooms.tabs, **LOOKING)
-    opened.then(partial(handlers.prepare, ui, rooms), given, rooms.outputs(), **LOOKING)
+def _choices(key: str, language: Language) -> list[tuple[str, str]]:
+    """(what the switch of a picture says, its value)."""
+    return [(t(f"picture.{key}.choice.{choice}", language), choice) for choice in PICTURES[key].choices]
 
 
-def _with_event(function: Callable[[Values, Values], Values]) -> Callable[..., Values]:
-    """A handler that also gets what the browser sent with the event: a dict of anything."""
+def _lesson(s: Snapshot) -> str:
+    return s.state(LessonsState).lesson
 
-    def handle(values: Values, event: gr.EventData) -> Values:
-        return function(values, event._data if isinstance(event._data, dict) else {})
 
-    return handle
+def _shown(s: Snapshot) -> Picture | None:
+    """The small picture of the open lesson."""
+    return PICTURES.get(_lesson(s))
+
+
+def _controls(ui: LessonsComponents, config: GPTConfig) -> list[Control]:
+    """What follows from the lesson alone, and what depends on the language too. A value is set when a lesson is opened:
+    afterwards it is the person's."""
+
+    def text(s: Snapshot) -> dict[str, Any]:
+        picture = _shown(s)
+        return {"value": s.state(LessonsState).text, "visible": picture is not None and picture.text is not None}
+
+    def slider(name: Knobs, s: Snapshot) -> dict[str, Any]:
+        knob = getattr(_shown(s), name, None)
+        if knob is None:
+            return {"visible": False}
+        ends = {"minimum": knob.low, "maximum": knob.top(config), "step": knob.step}
+        return {**ends, "value": getattr(s.state(LessonsState), name), "visible": True}
+
+    def choice(s: Snapshot) -> dict[str, Any]:
+        chosen = s.state(LessonsState).choice
+        return {"value": chosen or None, "visible": bool(chosen)}
+
+    def column(shown: Callable[[Snapshot], bool], component: gr.Column) -> Control:
+        return Control(component, shown, lambda s: {"visible": shown(s)})
+
+    def inputs(s: Snapshot) -> tuple[str, Language]:
+        return _lesson(s), s.language
+
+    def label(name: Knobs, s: Snapshot) -> dict[str, Any]:
+        knob = getattr(_shown(s), name, None)
+        return {} if knob is None else {"label": t(knob.label, s.language)}
+
+    def choices(s: Snapshot) -> dict[str, Any]:
+        picture = _shown(s)
+        return {} if picture is None or not picture.choices else {"choices": _choices(_lesson(s), s.language)}
+
+    return [
+        column(lambda s: _shown(s) is not None, ui.card),
+        *(column(partial(is_lesson_open, key), panels) for key, panels in ui.panels.items()),
+        Control(ui.text, _lesson, text),
+        Control(ui.a, _lesson, partial(slider, "a")),
+        Control(ui.b, _lesson, partial(slider, "b")),
+        Control(ui.choice, _lesson, choice),
+        Control(ui.a, inputs, partial(label, "a")),
+        Control(ui.b, inputs, partial(label, "b")),
+        Control(ui.choice, inputs, choices),
+    ]
+
+
+def _within(slider: gr.Slider) -> str:
+    """The `js` of a slider whose ends depend on the lesson: what was typed beside it, as it shows it."""
+    return f"""(value) => {{
+  const {{ min, max }} = document.querySelector("#{slider.elem_id} input[type=range]");
+  return [Math.min(Math.max(value ?? min, min), max)];
+}}"""

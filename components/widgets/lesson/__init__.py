@@ -26,23 +26,23 @@ _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 </div>"""
 
 
-def lesson_head(*, elem_id: str, keys: Sequence[str], view: str | None = None) -> gr.HTML:
+def lesson_head(*, elem_id: str, keys: Sequence[str], view: str) -> gr.HTML:
     """The way through the course, title and sentence. keys: of the lessons, in order.
 
     Raises `.select` with a payload of {"lesson": index} when one is chosen, and when the widget appears without a
-    lesson: for the one of the link, or the last one that was open.
+    lesson: for the last one that was open in this browser, or the first.
 
-    Data of a view: index (from 0), title, says, titles (of all lessons), progress (with {seen}, {answered}, {total}),
-    labels ("name", "previous", "next", "seen", "answered").
+    Data of a view: index (from 0; None: no lesson is open), title, says, titles (of all lessons), progress (with
+    {seen}, {answered}, {total}), labels ("name", "previous", "next", "seen", "answered").
     """
     return widget("lesson/head", elem_id, template=_HEAD_TEMPLATE, view=view, options={"keys": list(keys)})
 
 
-def lesson_body(*, elem_id: str, keys: Sequence[str], view: str | None = None) -> gr.HTML:
+def lesson_body(*, elem_id: str, keys: Sequence[str], view: str) -> gr.HTML:
     """Code, question, answer. Raises `.select` with a payload of {"open": True} for the button that goes to the place
     in the app.
 
-    Data of a view: index (from 0), code (a list of {"caption", "lines"}, each line pieces of (kind, text)), question,
-    answer, show and open (the words of the buttons), labels ("code", "try").
+    Data of a view: index (from 0; None: nothing is shown), code (a list of {"caption", "lines"}, each line pieces of
+    (kind, text)), question, answer, show and open (the words of the buttons), labels ("code", "try").
     """
     return widget("lesson/body", elem_id, template=_BODY_TEMPLATE, view=view, options={"keys": list(keys)})

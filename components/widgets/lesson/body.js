@@ -1,7 +1,7 @@
 /**
  * The code of a lesson, its question, and the answer on request.
  * @typedef {object} LessonBody
- * @property {number} [index]  of the lesson, from 0; none: nothing is shown
+ * @property {number | null} [index]  of the lesson, from 0; none: nothing is shown
  * @property {{caption: string, lines: [string, string][][]}[]} [code]  lines of pieces, each of a kind and a text
  * @property {string} [question]
  * @property {string} [answer]
@@ -12,7 +12,7 @@
  * options: keys: of all lessons
  */
 
-import { find, make, parsed } from "../dom.js";
+import { find, make } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { keepProgress } from "./progress.js";
 
@@ -40,7 +40,8 @@ function mount(root, host) {
     if (data === shown) return;
     if (data.index !== shown.index) answer.open = false;
     shown = data;
-    root.hidden = data.index === undefined;
+    root.hidden = typeof data.index !== "number";
+    if (root.hidden) return;
     write(".gb-code-title", host.t("code"));
     find(root, ".gb-code").replaceChildren(...(data.code ?? []).map(listing));
     write(".gb-try-title", host.t("try"));
@@ -51,10 +52,10 @@ function mount(root, host) {
   }
 
   answer.addEventListener("toggle", () => {
-    if (answer.open && shown.index !== undefined) keepProgress(host.options.keys[shown.index], 2);
+    if (answer.open && typeof shown.index === "number") keepProgress(host.options.keys[shown.index], 2);
   });
   find(root, ".gb-lesson-go").addEventListener("click", () => host.send({ open: true }));
   return { draw };
 }
 
-defineWidget("lesson/body", mount, ({ value }) => parsed(value) ?? {});
+defineWidget("lesson/body", mount);

@@ -1,7 +1,7 @@
 /**
  * The way through the course, the title of the lesson and its sentence.
  * @typedef {object} LessonHead
- * @property {number} [index]  of the lesson, from 0; none: nothing is shown
+ * @property {number | null} [index]  of the lesson, from 0; null: none is open; undefined: nothing is known yet
  * @property {string} [title]
  * @property {string} [says]
  * @property {string[]} [titles]  of all lessons
@@ -11,7 +11,7 @@
  * options: keys: of all lessons
  */
 
-import { find, make, modified, parsed, setCount } from "../dom.js";
+import { find, make, modified, setCount } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { fill } from "../text.js";
 import { keepProgress, onProgress, readProgress } from "./progress.js";
@@ -34,12 +34,6 @@ function mount(root, host) {
     host.send({ lesson: to });
   }
 
-  /** The lesson of the link, or the last one that was open. */
-  function goToFirst() {
-    const wanted = Number(new URLSearchParams(location.search).get("lesson")) - 1;
-    go(keys[wanted] ? wanted : Math.max(keys.indexOf(readProgress().last), 0));
-  }
-
   function makeStep() {
     const link = make("a", "gb-step", String(steps.children.length + 1), { href: `?lesson=${steps.children.length + 1}` });
     const item = make("li");
@@ -48,7 +42,7 @@ function mount(root, host) {
   }
 
   function mark() {
-    if (shown.index === undefined) return;
+    if (typeof shown.index !== "number") return;
     const { done } = readProgress();
     const levels = keys.map((key) => done[key] || 0);
     levels.forEach((level, i) => {
@@ -68,8 +62,9 @@ function mount(root, host) {
   function draw(data) {
     const before = shown.index;
     const { index } = (shown = data);
-    root.hidden = index === undefined;
-    if (index === undefined) return goToFirst();
+    root.hidden = index === undefined || index === null;
+    if (index === null) go(Math.max(keys.indexOf(readProgress().last), 0)); // the last one that was open, or the first
+    if (index === undefined || index === null) return;
     asked = index;
     find(root, "nav").setAttribute("aria-label", t("name"));
     setCount(steps, keys.length, makeStep);
@@ -95,7 +90,7 @@ function mount(root, host) {
   /** @param {KeyboardEvent} event */
   const keyed = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step || modified(event) || event.shiftKey || !root.offsetParent || shown.index === undefined) return;
+    if (!step || modified(event) || event.shiftKey || !root.offsetParent || typeof shown.index !== "number") return;
     if (event.target instanceof Element && event.target.closest(TYPING)) return;
     go(shown.index + step);
   };
@@ -103,4 +98,4 @@ function mount(root, host) {
   return { draw, destroy: () => leaving.abort() };
 }
 
-defineWidget("lesson/head", mount, ({ value }) => parsed(value) ?? {});
+defineWidget("lesson/head", mount);

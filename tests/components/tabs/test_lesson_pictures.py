@@ -1,31 +1,19 @@
-"""The course: its order and words, its code as it stands in the source, its pictures against the model itself."""
+"""The small pictures of the lessons: at the ends of their controls, of any model, against the model itself."""
 
-import importlib
-import inspect
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from components.i18n import t
 from components.state.example import first_prompt
-from components.tabs.lessons import code_view, figures, shape_pictures, text_pictures
-from components.tabs.lessons.code_view import Code, excerpt
-from components.tabs.lessons.course import LESSONS
-from components.tabs.lessons.picture import EXAMPLE, MOST_TOKENS, Knob, Scene
-from components.tabs.lessons.pictures import PICTURES
-from components.tabs.lessons.screen import body_value, facts, head_value, told
-from components.tabs.lessons.tab import PANELS
+from components.tabs.lessons import figures
+from components.tabs.lessons.pictures import PICTURES, shape_pictures, text_pictures
+from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Knob, Scene
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.meta import meta_model
-
-CODES = [code for lesson in LESSONS for code in lesson.code]
-ROOT = Path(__file__).parents[2]
-LANGUAGES = ("en", "zh")
 
 
 @pytest.fixture(scope="module")
@@ -35,55 +23,6 @@ def scene():
 
 def drawn(scene, key, **changes):
     return PICTURES[key].draw(replace(scene, choice=(PICTURES[key].choices or ("",))[0], **changes))
-
-
-@pytest.mark.parametrize("code", CODES, ids=lambda code: f"{code.module}.{code.name}")
-def test_each_excerpt_is_what_python_finds_under_that_name(code):
-    found = importlib.import_module(code.module)
-    for part in code.name.split("."):
-        found = getattr(found, part)
-    shown = excerpt(code)
-    file = (ROOT / shown.file).read_text(encoding="utf-8")
-    source = inspect.getsource(inspect.unwrap(found)) if callable(found) else file
-    lines = [line.strip() for line in shown.text.split("\n") if line]
-    assert lines
-    assert set(lines) <= {line.strip() for line in source.split("\n")} | {"@contextmanager", "@dataclass(frozen=True)"}
-    assert file.split("\n")[shown.line - 1].strip() == lines[0]
-    assert '"""' not in shown.text
-
-
-def test_an_excerpt_stays_on_a_screen():
-    for lesson in LESSONS:
-        assert sum(len(excerpt(code).lines) for code in lesson.code) <= 20, lesson.key
-
-
-def test_colours_change_no_letter():
-    text = inspect.getsource(code_view)
-    assert ["".join(piece for _, piece in line) for line in code_view.colour(text)] == text.split("\n")
-    kinds = dict(code_view.colour("def f(x):  # why")[0])
-    assert kinds == {"k": "def", "d": "f", "c": "# why", "": "(x):  "}
-
-
-@pytest.mark.parametrize(
-    "code", [Code("gpt.nothing", "GPT"), Code("gpt.model", "GPT.nothing"), Code("gpt.model", "GPT.loss", ("x =",))]
-)
-def test_what_is_not_there_is_not_shown(code):
-    with pytest.raises(LookupError):
-        excerpt(code)
-
-
-def test_every_lesson_is_whole_in_both_languages():
-    config = get_model().model.config
-    assert len(LESSONS) == len({lesson.key for lesson in LESSONS}) == 20
-    for index, lesson in enumerate(LESSONS):
-        assert lesson.key in PICTURES or lesson.key in PANELS
-        for language in LANGUAGES:
-            assert t(f"lesson.{lesson.key}.title", language)
-            words = "".join(told(lesson, part, language, config) for part in ("says", "question", "answer"))
-            assert "{" not in words
-            assert head_value(index, language, config)
-            assert body_value(index, language, config)
-    assert PICTURES.keys() | PANELS.keys() <= {lesson.key for lesson in LESSONS}
 
 
 @pytest.mark.parametrize("key", sorted(PICTURES.keys() - {"training"}))
@@ -105,7 +44,7 @@ def test_every_picture_can_be_drawn_of_the_smallest_models(key):
     config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
     tiny = LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32")
     picture = PICTURES[key]
-    text = first_prompt(tiny, picture.text, most=MOST_TOKENS) if picture.text else ""
+    text = first_prompt(tiny, picture.text, most=MAX_TOKENS) if picture.text else ""
     assert len(letters.encode(text)) <= config.block_size
     for moved in (0, 1, math.inf):
         a, b = (knob.clamped(moved, config) if knob else 0 for knob in (picture.a, picture.b))
@@ -135,20 +74,20 @@ def test_the_parameters_are_those_of_the_curriculum(scene):
     counts = [PICTURES["parameters"].draw(replace(scene, choice=choice)) for choice in ("untied", "tied")]
     assert counts[0].says.startswith("163,009,536")
     assert counts[1].says.startswith("124,412,160")
-    assert "621.83 MiB" in counts[0].table
+    assert "621.83 MiB" in counts[0].table[1]
 
 
 def test_the_loss_is_the_models_own(scene):
     ids = torch.tensor([scene.ids()])
     loss = scene.loaded.model.loss(ids[:, :-1], ids[:, 1:]).item()
-    assert f"{loss:.2f} nats" in drawn(scene, "loss").chart
+    assert f"{loss:.2f} nats" in drawn(scene, "loss").chart["text"]
 
 
 def test_stopped_after_every_layer_the_model_says_what_it_says(scene):
     config, ids = scene.loaded.model.config, torch.tensor([scene.ids()])
     with torch.inference_mode():
         best = scene.loaded.model(ids)[0, -1].softmax(0).max().item()
-    assert f"with {100 * best:.0f}" in drawn(scene, "model", a=config.n_layer).chart
+    assert f"with {100 * best:.0f}" in drawn(scene, "model", a=config.n_layer).chart["text"]
 
 
 def test_the_skeleton_does_not_look_back(scene):
@@ -174,11 +113,6 @@ def test_the_pupil_begins_at_chance_and_learns():
     assert abs(run.losses[0] - math.log(run.n_characters)) < 0.2
     assert np.mean(run.losses[-10:]) < run.losses[0] / 2
     assert len(run.samples) == len(run.losses) // text_pictures.EVERY + 1
-
-
-def test_the_facts_are_of_the_model(scene):
-    config = scene.loaded.model.config
-    assert facts(config)["uniform"] == f"{math.log(config.vocab_size):.2f}"
 
 
 def test_figures_take_any_names_and_refuse_what_does_not_fit():

@@ -9,10 +9,8 @@ import numpy as np
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
 from components.panels.shape_settings import shape_of, values_of
 from components.tabs.lessons import figures
-from components.tabs.lessons.picture import Drawn, Knob, Picture, Scene
-from components.widgets.chart import chart_value
-from components.widgets.encoding import to_json
-from components.widgets.table import table_value
+from components.tabs.lessons.pictures.picture import Drawn, Knob, Picture, Scene
+from components.widgets.chart import chart_data
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.initialisation import residual_norms
 from gpt.experiments.shapes import UNTIED_124M, cache_numbers
@@ -30,7 +28,7 @@ def configuration(scene: Scene) -> Drawn:
     given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
     config = shape_of(given)
     says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False, scene.language))
-    return Drawn(says, to_json(parameter_bars(config, False, scene.language)))
+    return Drawn(says, parameter_bars(config, False, scene.language))
 
 
 def parameters(scene: Scene) -> Drawn:
@@ -38,8 +36,8 @@ def parameters(scene: Scene) -> Drawn:
     config = UNTIED_124M if scene.choice == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
         parameter_count(config, False, scene.language),
-        to_json(parameter_bars(config, False, scene.language)),
-        table=table_value(size_rows(config, False, scene.language)),
+        parameter_bars(config, False, scene.language),
+        table=size_rows(config, False, scene.language),
     )
 
 
@@ -54,14 +52,14 @@ def initialisation(scene: Scene) -> Drawn:
         y_title=scene.t("length"),
     )
     growth = {name: f"{row[-1] / row[0]:.1f}" for name, row in (("scaled", norms.scaled), ("unscaled", norms.unscaled))}
-    return Drawn(chart=chart_value(figure, scene.t("initialisation", n=n_layer, **growth)))
+    return Drawn(chart=chart_data(figure, scene.t("initialisation", n=n_layer, **growth)))
 
 
 def layouts(scene: Scene) -> Drawn:
     """The weights of GPT-2 small by their names here and in another layout, with both shapes."""
     rows = name_rows(scene.choice)
     head = [scene.t(key) for key in ("theirs", "shape", "ours", "shape")]
-    return Drawn(scene.t(f"layouts.{scene.choice}", n=len(rows)), table=table_value([head, *rows]))
+    return Drawn(scene.t(f"layouts.{scene.choice}", n=len(rows)), table=[head, *rows])
 
 
 @lru_cache(maxsize=4)
@@ -125,7 +123,7 @@ def cost(scene: Scene) -> Drawn:
         memory=format_bytes(with_cache.cache_bytes),
         each=format_bytes(4 * cache_numbers(config)),
     )
-    return Drawn(chart=chart_value(figure, text))
+    return Drawn(chart=chart_data(figure, text))
 
 
 PICTURES: dict[str, Picture] = {

@@ -6,19 +6,18 @@ import math
 import threading
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
 
-from components import legacy
-from components import text_views as views
 from components.labels import percent, quoted, token_text, visible
 from components.tabs.lessons import figures
-from components.tabs.lessons.picture import EXAMPLE, Drawn, Knob, Picture, Scene
-from components.widgets.chart import chart_value
-from gpt import DEFAULT_MODEL, GPT, Generation, SamplingParams, get_model
+from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Knob, Picture, Scene
+from components.text_views import document_lines, next_token_bars
+from components.widgets.chart import chart_data
+from gpt import DEFAULT_MODEL, GPT, Generation, LoadedModel, SamplingParams, get_model
 from gpt.experiments.text_loss import score_text
-from gpt.inference.threads import threads_for
 from gpt.training.recipe import Recipe
 from gpt.training.text_dataset import TextDataset
 from gpt.training.trainer import Trainer
@@ -61,7 +60,7 @@ def loss(scene: Scene) -> Drawn:
         bits=f"{bits[most]:.1f}",
         share=percent(2 ** -float(bits[most])),
     )
-    return Drawn(chart=chart_value(figure, text))
+    return Drawn(chart=chart_data(figure, text))
 
 
 def greedy(scene: Scene) -> Drawn:
@@ -70,7 +69,7 @@ def greedy(scene: Scene) -> Drawn:
     steps = list(document.steps(SamplingParams(temperature=0, seed=0), int(scene.a)))
     document.read()
     share = percent(math.prod(step.probability for step in steps))
-    return Drawn(scene.t("greedy", n=len(steps), share=share), strip=legacy.strip(document))
+    return Drawn(scene.t("greedy", n=len(steps), share=share), strip=document_lines(document))
 
 
 def sampling(scene: Scene) -> Drawn:
@@ -78,25 +77,34 @@ def sampling(scene: Scene) -> Drawn:
     document = Generation(scene.loaded, scene.ids())
     document.read()
     params = SamplingParams(temperature=scene.a, top_k=int(scene.b) or None)
-    return Drawn(chart=legacy.bars(document, views.Selection(), params, scene.language))
+    return Drawn(chart=bars(document, params, scene))
+
+
+def bars(document: Generation, params: SamplingParams, scene: Scene) -> dict[str, Any]:
+    """The tokens that may follow the prompt of a document. No row is a button: there is no text to put one into."""
+    return next_token_bars(document, document.n_prompt - 1, params, scene.language) | {"rows": None}
+
+
+def model_of(scene: Scene) -> LoadedModel:
+    """The model with trained or with random weights."""
+    return get_model(DEFAULT_MODEL if scene.choice == "trained" else "untrained")
 
 
 def untrained(scene: Scene) -> Drawn:
     """The same prompt gone on with by random weights or by trained ones."""
-    scene = replace(scene, loaded=get_model(DEFAULT_MODEL if scene.choice == "trained" else "untrained"))
+    scene = replace(scene, loaded=model_of(scene))
     document = Generation(scene.loaded, scene.ids())
     list(document.steps(SamplingParams(temperature=0.8, seed=int(scene.a)), 30))
     document.read()
-    place = document.n_prompt - 1
-    chart = legacy.bars(document, views.Selection(position=place), SamplingParams(), scene.language)
-    return Drawn(scene.t(f"untrained.{scene.choice}"), chart, strip=legacy.strip(document))
+    chart = bars(document, SamplingParams(), scene)
+    return Drawn(scene.t(f"untrained.{scene.choice}"), chart, document_lines(document))
 
 
 _alone = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Lessons:
+class Recording:
     """A run that was recorded: the loss of every update, in nats, and a sample after every EVERY of them."""
 
     losses: tuple[float, ...]
@@ -104,7 +112,7 @@ class Lessons:
     n_characters: int
 
 
-def run() -> Lessons:
+def run() -> Recording:
     """Teach a tiny character-level model the sonnet, once for all visitors; takes two seconds."""
     with _alone:
         return _run()
@@ -116,17 +124,16 @@ def is_to_run() -> bool:
 
 
 @lru_cache(maxsize=1)
-def _run() -> Lessons:
+def _run() -> Recording:
     dataset = TextDataset(SONNET, block_size=RECIPE.block_size, seed=RECIPE.seed)
     trainer = Trainer(RECIPE.new_model(dataset.vocabulary.n_vocab), RECIPE)
     losses: list[float] = []
     samples: list[str] = []
-    with threads_for(RECIPE.batch_size * RECIPE.block_size * RECIPE.n_embd**2):
-        for step in range(STEPS + 1):
-            if step % EVERY == 0:
-                samples.append(dataset.vocabulary.decode(written(trainer.model, dataset.vocabulary.encode("S"))))
-            losses.append(trainer.update(dataset.batch(step, RECIPE.batch_size)))  # of before the update
-    return Lessons(tuple(losses), tuple(samples), dataset.vocabulary.n_vocab)
+    for step in range(STEPS + 1):
+        if step % EVERY == 0:
+            samples.append(dataset.vocabulary.decode(written(trainer.model, dataset.vocabulary.encode("S"))))
+        losses.append(trainer.update(dataset.batch(step, RECIPE.batch_size)))  # of before the update
+    return Recording(tuple(losses), tuple(samples), dataset.vocabulary.n_vocab)
 
 
 @torch.inference_mode()
@@ -158,18 +165,24 @@ def training(scene: Scene) -> Drawn:
         n=done.n_characters,
     )
     return Drawn(
-        scene.t("training.wrote", step=step, text=visible(done.samples[step // EVERY])), chart_value(figure, text)
+        scene.t("training.wrote", step=step, text=visible(done.samples[step // EVERY])), chart_data(figure, text)
     )
 
 
 PICTURES: dict[str, Picture] = {
     "loss": Picture(loss, text="Once upon a time, there was a little dragon named Lily."),
-    "greedy": Picture(greedy, text="Once upon a time", a=Knob("picture.steps", 1, 60, 1, 12)),
+    "greedy": Picture(
+        greedy, text="Once upon a time", a=Knob("picture.steps", 1, 60, 1, 12), writes_with=lambda scene: scene.loaded
+    ),
     "sampling": Picture(
         sampling, text=EXAMPLE, a=Knob("temperature", 0, 2, 0.05, 1), b=Knob("picture.top_k", 0, 50, 1, 0)
     ),
     "untrained": Picture(
-        untrained, text=EXAMPLE, a=Knob("picture.seed", 0, 20, 1, 1), choices=("untrained", "trained")
+        untrained,
+        text=EXAMPLE,
+        a=Knob("picture.seed", 0, 20, 1, 1),
+        choices=("untrained", "trained"),
+        writes_with=model_of,
     ),
     "training": Picture(training, a=Knob("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
 }

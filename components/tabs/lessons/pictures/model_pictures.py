@@ -12,10 +12,8 @@ from components.labels import percent, quoted, token_text
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons import figures
 from components.tabs.lessons.course import SMALL
-from components.tabs.lessons.picture import EXAMPLE, Drawn, Knob, Picture, Scene, last_head, last_layer
-from components.widgets.chart import chart_value
-from components.widgets.encoding import to_json
-from components.widgets.table import table_value
+from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Knob, Picture, Scene, last_head, last_layer
+from components.widgets.chart import chart_data
 from gpt import GPT
 from gpt.experiments.masks import padding_effect
 from gpt.experiments.random_models import skeleton as make_skeleton
@@ -32,12 +30,12 @@ def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
     shares = best.values.cpu().numpy()
     figure = big.next_token_bars(labels, shares, shares)
     figure.update_layout(showlegend=False)
-    return Drawn(chart=chart_value(figure, text))
+    return Drawn(chart=chart_data(figure, text))
 
 
 def activations(scene: Scene) -> Drawn:
     """The curves of the Activations tab at x."""
-    return Drawn(chart=to_json(curves_chart(scene.a, scene.language)))
+    return Drawn(chart=curves_chart(scene.a, scene.language))
 
 
 def feed_forward(scene: Scene) -> Drawn:
@@ -56,7 +54,7 @@ def feed_forward(scene: Scene) -> Drawn:
         strongest=int(values.argmax()),
         value=f"{values.max():.2f}",
     )
-    return Drawn(chart=chart_value(figure, text))
+    return Drawn(chart=chart_data(figure, text))
 
 
 def attention(scene: Scene) -> Drawn:
@@ -83,7 +81,7 @@ def attention(scene: Scene) -> Drawn:
         target=quoted(tokenizer, ids[most]),
         share=percent(float(weights[-1, most])),
     )
-    return Drawn(chart=chart_value(figure, text))
+    return Drawn(chart=chart_data(figure, text))
 
 
 def block(scene: Scene) -> Drawn:
@@ -95,7 +93,7 @@ def block(scene: Scene) -> Drawn:
     figure = figures.bar_groups(names, {scene.t("length"): np.array(list(lengths.values()))}, y_title=scene.t("length"))
     written = {name: f"{length:.1f}" for name, length in lengths.items()}
     text = scene.t("block", layer=layer, token=quoted(scene.loaded.tokenizer, ids[-1]), **written)
-    return Drawn(chart=chart_value(figure, text))
+    return Drawn(chart=chart_data(figure, text))
 
 
 @torch.inference_mode()
@@ -113,7 +111,7 @@ def model(scene: Scene) -> Drawn:
     shapes = [("idx", [1, len(ids)]), ("wte + wpe", list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
     shapes += [("ln_f", list(stream.shape)), ("lm_head", [1, len(ids), len(logits)])]
     rows = [["", *(name for name, _ in shapes)], [scene.t("shape"), *(str(shape) for _, shape in shapes)]]
-    return Drawn(chart=next_tokens(scene, logits, text).chart, table=table_value(rows))
+    return Drawn(chart=next_tokens(scene, logits, text).chart, table=rows)
 
 
 @torch.inference_mode()
@@ -158,7 +156,7 @@ def small(scene: Scene) -> Drawn:
         masked=f"{float(effect.with_mask.max()):.1g}",
         unmasked=f"{float(effect.without_mask.max()):.2g}",
     )
-    return Drawn(chart=chart_value(figure, text))
+    return Drawn(chart=chart_data(figure, text))
 
 
 @lru_cache(maxsize=1)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from components.errors import PageError
 from components.i18n import Language, t
+from components.render import Lines
 from gpt import GPTConfig, LoadedModel, Trace
 
 EXAMPLE = "Once upon a time, there was a little"
-MOST_TOKENS = 40  # of a text that is typed here
-MOST_CHARACTERS = 400
+MAX_TOKENS = 40  # of a text that is typed here
+MAX_TEXT_CHARS = 400
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,12 @@ class Scene:
 
     def ids(self, least: int = 1) -> list[int]:
         """The tokens of the text. Raises ValueError with a sentence for one that is too short or too long."""
-        text = self.text[: MOST_CHARACTERS + 1]
+        text = self.text[: MAX_TEXT_CHARS + 1]
         ids = self.loaded.tokenizer.encode(text)
         if len(ids) < least:
             raise PageError("picture.short" if least > 1 else "picture.empty")
-        limit = min(MOST_TOKENS, self.loaded.model.config.block_size)
-        if len(ids) > limit or len(text) > MOST_CHARACTERS:
+        limit = min(MAX_TOKENS, self.loaded.model.config.block_size)
+        if len(ids) > limit or len(text) > MAX_TEXT_CHARS:
             raise PageError("picture.long", limit=limit)
         return ids
 
@@ -89,20 +91,21 @@ class Scene:
         return trace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drawn:
-    """What is shown: a line of words, a chart, a strip of tokens with its shade, a table; "" takes no room."""
+    """What is shown: a line of words, a chart (of `chart_data`), a strip of tokens, the rows of a table; what is empty
+    takes no room."""
 
     says: str = ""
-    chart: str = ""
-    strip: str = ""
-    table: str = ""
+    chart: dict[str, Any] | None = None
+    strip: Lines = field(default_factory=Lines)
+    table: list[list[str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Picture:
     """The controls of a picture and how it is drawn. text: the first text, None for no box; choices: of the switch;
-    takes_time: whether it would be seconds now.
+    takes_time: whether it would be seconds now; writes_with: the model that writes a text for it, None for no text.
 
     draw may raise ValueError with a sentence for a person.
     """
@@ -113,3 +116,4 @@ class Picture:
     b: Knob | None = None
     choices: tuple[str, ...] = ()
     takes_time: Callable[[], bool] = lambda: False
+    writes_with: Callable[[Scene], LoadedModel] | None = None

@@ -1,0 +1,6 @@
+"""Every small picture by the key of its lesson; lessons without one show panels."""
+
+from components.tabs.lessons.pictures import model_pictures, shape_pictures, text_pictures
+from components.tabs.lessons.pictures.picture import Picture
+
+PICTURES: dict[str, Picture] = shape_pictures.PICTURES | model_pictures.PICTURES | text_pictures.PICTURES
