@@ -1,4 +1,4 @@
-"""What the page's head brings along: styles, the scripts' modules, plotly.js as plotly.py ships it, and `quicker.js`.
+"""What the page's head brings along: styles, the scripts' modules and plotly.js as plotly.py ships it.
 
 The app serves them itself. Addresses are relative, so they hold behind a proxy's path too; they carry a version, so a
 browser may keep the files for good; and they name no path of the server. Pass both to launch:
@@ -51,20 +51,7 @@ _SCRIPTS = (
 )
 
 
-def _gradio_modules() -> dict[str, str]:
-    """The addresses of the modules that `quicker.js` mends, by a method of theirs, where gradio is built as it was."""
-    methods = {"statustracker-": "resolve_args", "core-": "find_attached_events"}
-    return {
-        method: f"assets/{file.name}"
-        for file in files("gradio").joinpath("templates", "frontend", "assets").iterdir()
-        for beginning, method in methods.items()
-        if file.name.startswith(beginning) and file.name.endswith(".js") and method in file.read_text(encoding="utf-8")
-    }
-
-
-MODULES = _gradio_modules()
-_QUICKER = Path(__file__).with_name("quicker.js").read_text(encoding="utf-8").replace("MODULES", json.dumps(MODULES))
-HEAD = f"{_STYLE}<script>{_QUICKER}</script>{_SCRIPTS}"
+HEAD = f"{_STYLE}{_SCRIPTS}"
 ON_OPEN = "() => glassbox.opened()"  # what gradio is to call once it has drawn the page
 
 

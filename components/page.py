@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from components.api import Endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
@@ -17,6 +18,7 @@ from components.legacy import LOOKING, Playground
 from components.localized import Words
 from components.precision import note as precision_note
 from components.render import Renderer
+from components.request_limits import RequestLimits
 from components.session_events import wire_session
 from components.share.handlers import wire_share
 from components.state.example import example, opening
@@ -50,6 +52,7 @@ STYLES = (
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 CACHED_SECONDS = (600, 3600)  # how often files made for somebody are looked through, and when they go
+MAX_PAGES = 1_000  # that gradio keeps a description of: a megabyte each; sessions have limits of their own
 MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
 
 
@@ -136,7 +139,8 @@ def launch_options() -> dict[str, Any]:
         "theme": THEME,
         "js": ON_OPEN,
         "head": f"{HEAD}<style>{CSS}</style>",
-        "app_kwargs": {"routes": ROUTES},
+        "app_kwargs": {"routes": ROUTES, "middleware": [Middleware(RequestLimits)]},
+        "state_session_capacity": MAX_PAGES,
         "max_threads": 4 * SLOTS + 64,
         "show_error": False,
         "enable_monitoring": False,

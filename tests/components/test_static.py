@@ -25,11 +25,6 @@ def test_plotly_is_served_packed_for_good_and_by_an_address_that_shows_no_path()
     assert f'src="{static.PLOTLY_URL}"' in static.HEAD
 
 
-def test_the_modules_that_are_made_quicker_are_found_in_this_gradio() -> None:
-    assert set(static.MODULES) == {"resolve_args", "find_attached_events"}
-    assert all(address in static.HEAD for address in static.MODULES.values())
-
-
 def test_no_rule_asks_what_the_whole_page_holds():
     """A browser would look through the page at each change: choosing a token in Why? took two seconds and not 0.2."""
     whole = re.compile(r"(?:body|html|:root)[^\s,{]*:has\(")
