@@ -18,6 +18,7 @@ def main() -> int:
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     # Seconds of imports, after the command line is checked.
     from components.page import build_app, launch_options, public_name
+    from components.precision import note
     from gpt.models.hub import Unreachable
     from gpt.models.registry import configure
     from gpt.models.sources import DEFAULT_MODEL
@@ -50,8 +51,6 @@ def main() -> int:
     gc.freeze()  # and nobody's tokens wait for a look through what stays
     gc.enable()
     if arguments.precision != "fp32":
-        from components.precision import note
-
         print(note(model if options["uploads"] else public_name(model), "en"), flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
     if app.share_url:

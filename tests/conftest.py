@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -14,9 +13,6 @@ from hypothesis import settings
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
-
-if TYPE_CHECKING:
-    from transformers import GPT2LMHeadModel
 
 settings.register_profile("here", max_examples=100 if os.environ.get("CI") else 20, deadline=None)
 settings.load_profile("here")
@@ -45,12 +41,12 @@ def model(request: pytest.FixtureRequest) -> GPT:
 
 
 @pytest.fixture
-def twins() -> Callable[..., tuple[GPT2LMHeadModel, GPT]]:
+def twins() -> Callable[..., tuple[torch.nn.Module, GPT]]:
     """twins(**GPT2Config's arguments): a random transformers model and ours with the same weights."""
     return make_twins
 
 
-def make_twins(**kwargs: object) -> tuple[GPT2LMHeadModel, GPT]:
+def make_twins(**kwargs: object) -> tuple[torch.nn.Module, GPT]:
     from transformers import GPT2Config, GPT2LMHeadModel  # here, because it takes seconds and few tests need it
 
     reference = GPT2LMHeadModel(GPT2Config(attn_implementation="eager", bos_token_id=0, eos_token_id=0, **kwargs))

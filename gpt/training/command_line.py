@@ -33,7 +33,7 @@ from gpt.training.model_card import CardText, write_card
 from gpt.training.process import join_processes
 from gpt.training.recipe import Recipe
 
-PACKAGES = ("tokenizers", "tqdm", "matplotlib")  # needed to train, not to run the app
+PACKAGES = ("tokenizers", "matplotlib")  # needed to train, not to run the app: imported where they are used
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 
+from tqdm import tqdm
+
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.training.corpus import Rows, encode_stories, fingerprint, learn_tokenizer, read_stories, split_stories
@@ -112,8 +114,6 @@ class ProgressBar:
     """A progress bar on a terminal, elsewhere a line every LINE_STEPS updates; only the first process prints."""
 
     def __init__(self, trainer: Trainer) -> None:
-        from tqdm import tqdm
-
         self.trainer, self.begun = trainer, (trainer.n_tokens, trainer.seconds)
         disable = None if trainer.process.is_first else True  # None: unless on a terminal
         self.bar = tqdm(total=trainer.recipe.steps, initial=trainer.step, unit="step", disable=disable)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -104,8 +105,6 @@ HF_SHAPES = {
 
 
 def hugging_face(**options: object) -> nn.Module:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
     shape = {"vocab_size": 61, "n_positions": 16, "n_embd": 24, "n_layer": 2, "n_head": 3, **options}
     return randomized(GPT2LMHeadModel(GPT2Config(bos_token_id=0, eos_token_id=0, **shape)))
 
@@ -260,8 +259,6 @@ def test_converted_checkpoint_gives_the_logits_of_the_original(tmp_path: Path, k
         if to == "ours":
             assert back.model.config == original.config
         else:
-            from transformers import GPT2LMHeadModel
-
             theirs = GPT2LMHeadModel.from_pretrained(tmp_path / "out").eval()
             torch.testing.assert_close(theirs(IDX).logits, expected, atol=1e-5, rtol=0)
 

@@ -18,7 +18,7 @@ from components.tabs.playground.components import EXAMPLES, PlaygroundState
 from components.tabs.playground.handlers import editing, generation, looking
 from components.tabs.playground.views import VIEWS
 from components.updates import COST, SHARE, update_gap
-from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, generate, get_model
+from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import add_model, remove_model
@@ -214,10 +214,7 @@ def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
 
 
 def raise_overflow() -> None:
-    generate_from = torch.full((4,), torch.nan)
-    from gpt import distribution
-
-    distribution(generate_from, SamplingParams())
+    distribution(torch.full((4,), torch.nan), SamplingParams())
 
 
 # picking a model

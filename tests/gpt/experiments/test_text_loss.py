@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -16,9 +15,6 @@ from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from transformers import GPT2LMHeadModel
-
 BLOCK = 16
 
 
@@ -28,8 +24,8 @@ def wrapped(model: GPT, tokenizer: Tokenizer) -> LoadedModel:
 
 @pytest.fixture
 def pair(
-    twins: Callable[..., tuple[GPT2LMHeadModel, GPT]], byte_tokenizer: Tokenizer
-) -> tuple[GPT2LMHeadModel, LoadedModel]:
+    twins: Callable[..., tuple[torch.nn.Module, GPT]], byte_tokenizer: Tokenizer
+) -> tuple[torch.nn.Module, LoadedModel]:
     """A random transformers model and ours with the same weights."""
     reference, ours = twins(vocab_size=261, n_positions=BLOCK, n_layer=2, n_head=2, n_embd=16)
     return reference, wrapped(ours, byte_tokenizer)
@@ -40,7 +36,7 @@ def some_ids(length: int) -> list[int]:
 
 
 @pytest.mark.parametrize("length", [2, 3, BLOCK - 1, BLOCK])
-def test_a_text_that_fits_has_the_loss_of_transformers(pair: tuple[GPT2LMHeadModel, LoadedModel], length: int) -> None:
+def test_a_text_that_fits_has_the_loss_of_transformers(pair: tuple[torch.nn.Module, LoadedModel], length: int) -> None:
     reference, ours = pair
     ids = torch.tensor([some_ids(length)])
     with torch.inference_mode():
@@ -53,7 +49,7 @@ def test_a_text_that_fits_has_the_loss_of_transformers(pair: tuple[GPT2LMHeadMod
 @pytest.mark.parametrize("stride", [None, 1, 5, BLOCK // 2, BLOCK - 1])
 @pytest.mark.parametrize("length", [BLOCK + 1, 3 * BLOCK + 5])
 def test_a_longer_text_has_the_loss_of_the_guide_s_sliding_window(
-    pair: tuple[GPT2LMHeadModel, LoadedModel], length: int, stride: int | None
+    pair: tuple[torch.nn.Module, LoadedModel], length: int, stride: int | None
 ) -> None:
     reference, ours = pair
     ids = torch.tensor([some_ids(length)])
@@ -75,7 +71,7 @@ def test_a_longer_text_has_the_loss_of_the_guide_s_sliding_window(
 
 
 def test_ranks_and_top_tokens_are_those_of_the_sorted_logits(
-    pair: tuple[GPT2LMHeadModel, LoadedModel],
+    pair: tuple[torch.nn.Module, LoadedModel],
 ) -> None:
     reference, ours = pair
     ids = some_ids(BLOCK)
@@ -102,7 +98,7 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary_size(byte_tokenize
     assert {loss.rank for loss in result.losses} == {1}
 
 
-def test_progress_counts_the_windows(pair: tuple[GPT2LMHeadModel, LoadedModel]) -> None:
+def test_progress_counts_the_windows(pair: tuple[torch.nn.Module, LoadedModel]) -> None:
     _, ours = pair
     for length in (2, BLOCK, BLOCK + 1, 2 * BLOCK, 5 * BLOCK + 3):
         for stride in (1, 7, BLOCK - 1):
@@ -123,14 +119,14 @@ def test_a_context_of_one_token_still_counts_every_other_token(byte_tokenizer: T
 
 
 @pytest.mark.parametrize("ids", [[], [7]])
-def test_fewer_than_two_tokens_are_refused(pair: tuple[GPT2LMHeadModel, LoadedModel], ids: list[int]) -> None:
+def test_fewer_than_two_tokens_are_refused(pair: tuple[torch.nn.Module, LoadedModel], ids: list[int]) -> None:
     with pytest.raises(ValueError, match=f"at least two tokens, not {len(ids)}"):
         score_text(pair[1], ids)
 
 
 @pytest.mark.parametrize("stride", [0, BLOCK, -1, 2.0, True])
 def test_a_stride_that_would_leave_tokens_out_is_refused(
-    pair: tuple[GPT2LMHeadModel, LoadedModel], stride: int
+    pair: tuple[torch.nn.Module, LoadedModel], stride: int
 ) -> None:
     with pytest.raises(ValueError, match=f"between 1 and {BLOCK - 1}, not {stride}"):
         score_text(pair[1], [1, 2, 3], stride=stride)

@@ -14,6 +14,7 @@ import huggingface_hub
 import pytest
 import torch
 from huggingface_hub import constants
+from transformers import GPT2Tokenizer
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -135,8 +136,6 @@ def test_only_the_four_files_are_fetched_and_only_once(served: Hub) -> None:
 
 
 def test_vocabulary_in_one_file_is_fetched_only_where_there_is_no_pair(served: Hub, tmp_path: Path) -> None:
-    from transformers import GPT2Tokenizer
-
     (tmp_path / "pair").mkdir()
     for name in ("vocab.json", "merges.txt"):
         (tmp_path / "pair" / name).write_bytes(served.files.pop(name))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tokenizers import ByteLevelBPETokenizer, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as TheirTokenizer
+from transformers import GPT2Tokenizer
 
 from gpt.models.checkpoints import save_hugging_face, save_model
 from gpt.models.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
@@ -119,8 +120,6 @@ def test_gpt2s_pair_of_files_encodes_like_tiktokens_gpt2(tmp_path: Path, gpt2: T
 
 
 def test_written_vocabulary_encodes_alike_in_transformers(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
-    from transformers import GPT2Tokenizer
-
     save_hugging_face(tmp_path, tiny(), byte_tokenizer)
     theirs = GPT2Tokenizer.from_pretrained(tmp_path)
     assert [theirs(text)["input_ids"] for text in TEXTS] == [byte_tokenizer.encode(text) for text in TEXTS]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import ByteLevelBPETokenizer
 
 from gpt.training.corpus import (
     Rows,
@@ -109,8 +110,6 @@ def test_a_vocabulary_spells_every_byte_and_leaves_the_last_id_for_end_of_text()
 
 
 def test_encoding_is_that_of_the_tokenizers_library() -> None:
-    from tokenizers import ByteLevelBPETokenizer
-
     stories = ["Once upon a time, Lily's dog didn't bark 3 times.\n\nHe said: \"No!\"  Then  he   ran. Über 🙂"] * 2
     reference = ByteLevelBPETokenizer()
     reference.train_from_iterator(stories, vocab_size=299, min_frequency=0, show_progress=False)

@@ -129,6 +129,14 @@ def test_a_loss_that_becomes_nan_leaves_the_last_good_checkpoint(
     assert torch.load(out / "last.pt", weights_only=True)["step"] == 5
 
 
+def test_a_package_that_training_needs_is_named_where_it_is_missing(
+    tmp_path: Path, train: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
+    assert train(tmp_path / "out") == 1
+    assert_one_sentence(capsys, "training needs the package tokenizers: pip install tokenizers")
+
+
 def test_wrong_arguments_are_argparses_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["stories.txt"], ["stories.txt", "--out", "x", "--every", "0"], ["--steps", "many"]):
         with pytest.raises(SystemExit) as error:
