@@ -47,7 +47,7 @@ def twins() -> Callable[..., tuple[torch.nn.Module, GPT]]:
 
 
 def make_twins(**kwargs: object) -> tuple[torch.nn.Module, GPT]:
-    from transformers import GPT2Config, GPT2LMHeadModel  # here, because it takes seconds and few tests need it
+    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415 - takes seconds, and few tests need it
 
     reference = GPT2LMHeadModel(GPT2Config(attn_implementation="eager", bos_token_id=0, eos_token_id=0, **kwargs))
     hf = randomized(reference, std=0.1).config

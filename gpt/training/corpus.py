@@ -56,8 +56,8 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     The last id is left for end-of-text. There are fewer if the text has no more pairs to merge. Source: Sennrich et
     al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
     """
-    from tokenizers import Regex, models, pre_tokenizers, trainers  # here, because the app does without it
-    from tokenizers import Tokenizer as Trainable
+    from tokenizers import Regex, models, pre_tokenizers, trainers  # noqa: PLC0415 - the app does without it
+    from tokenizers import Tokenizer as Trainable  # noqa: PLC0415
 
     if vocab_size < 257:
         raise GPTError("training.vocabulary_size", n=vocab_size)

@@ -112,7 +112,7 @@ class RunFolder:
 
     def draw_curve(self, path: Path | None = None) -> None:
         """Plot the log as a PNG, by default curve.png: both losses over the tokens read, the best evaluation marked."""
-        from matplotlib.figure import Figure  # here, because the app does without it
+        from matplotlib.figure import Figure  # noqa: PLC0415 - the app does without it
 
         rows = self.log()
         best = min(rows, key=lambda row: row.val_loss)
