@@ -19,7 +19,8 @@ from transformers.utils import logging
 from gpt.cache import KVCache
 from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.trace import Trace
-from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT, randomized
+from tests.conftest import randomized
+from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT
 
 SHAPES = {
     "2 layers, 3 heads, width 24": {"n_layer": 2, "n_head": 3, "n_embd": 24, "vocab_size": 61, "n_positions": 64},

@@ -4,7 +4,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -71,30 +71,32 @@ def test_it_says_where_it_is_ready_and_serves_the_page_with_plotly_from_itself()
         process.communicate(timeout=30)
 
 
-def test_a_used_port_is_one_clear_line(monkeypatch, capfd):
-    monkeypatch.setattr(
-        "gpt.models.registry.configure", lambda **options: None
-    )  # the models stay those of this process
+@pytest.fixture
+def refusal(monkeypatch, capfd) -> Callable[..., str]:
+    """What it prints in this process, whose models stay, when it does not start: one line, no traceback."""
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)
+        monkeypatch.setattr(sys, "argv", ["app.py", *arguments])
+        assert app.main() == 1
+        errors = capfd.readouterr().err
+        assert "Traceback" not in errors
+        assert errors.count("\n") == 1
+        return errors
+
+    return run
+
+
+def test_a_used_port_is_one_clear_line(refusal):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = taken.getsockname()[1]
-        monkeypatch.setattr(sys, "argv", ["app.py", "--port", str(port)])
-        assert app.main() == 1
-    errors = capfd.readouterr().err
-    assert "Traceback" not in errors
-    assert errors.count("\n") == 1
-    assert str(port) in errors
+        port = str(taken.getsockname()[1])
+        assert port in refusal("--port", port)
 
 
-def test_an_unknown_model_is_one_clear_line(monkeypatch, capfd):
-    monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)
-    monkeypatch.setattr(sys, "argv", ["app.py", "--model", "no-such-model"])
-    assert app.main() == 1
-    errors = capfd.readouterr().err
-    assert "Traceback" not in errors
-    assert errors.count("\n") == 1
-    assert "no-such-model" in errors
+def test_an_unknown_model_is_one_clear_line(refusal):
+    assert "no-such-model" in refusal("--model", "no-such-model")
 
 
 def test_without_a_network_it_says_so_and_goes_on_with_the_bundled_model(monkeypatch, capsys):

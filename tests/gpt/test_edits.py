@@ -171,31 +171,6 @@ def test_gradients_flow_past_an_edit_and_stop_where_it_cuts(model, idx, traced):
     assert model.h[0].attn.c_attn.weight.grad.abs().max() > 0
 
 
-@pytest.mark.parametrize("layer", [3, -1])
-def test_an_unknown_layer_is_refused_by_name(model, idx, layer):
-    for edits in (
-        Edits(head_scale={(layer, 0): 0.0}),
-        Edits(attn_scale={layer: 0.0}),
-        Edits(mlp_scale={layer: 0.0}),
-        Edits(patches=(Patch("resid_pre", layer, 0, torch.zeros(24)),)),
-    ):
-        with pytest.raises(ValueError, match=f"layer {layer} does not exist: the model has layers 0 to 2"):
-            model(idx, edits=edits)
-
-
-@pytest.mark.parametrize("head", [3, -1])
-def test_an_unknown_head_is_refused_by_name(model, idx, head):
-    with pytest.raises(ValueError, match=f"head {head} does not exist: a layer has heads 0 to 2"):
-        model(idx, edits=Edits(head_scale={(0, head): 0.0}))
-
-
-def test_only_patchable_activations_can_be_patched():
-    with pytest.raises(
-        ValueError, match="resid_pre, attn_out, resid_mid, mlp_out, resid_post can be patched, not 'attn_q'"
-    ):
-        Patch("attn_q", 0, 0, torch.zeros(24))
-
-
 @torch.inference_mode()
 def test_a_patch_with_a_row_for_each_text_gives_each_its_own(model, idx):
     value = torch.randn(2, 24)
@@ -205,23 +180,46 @@ def test_a_patch_with_a_row_for_each_text_gives_each_its_own(model, idx):
         assert_close(together[row : row + 1], alone, **EXACT)
 
 
-@pytest.mark.parametrize("shape", [(23,), (2, 25), (), (1, 2, 24)], ids=str)
-def test_a_patch_of_another_width_is_refused(model, idx, shape):
-    edits = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(shape)),))
-    with pytest.raises(ValueError, match=r"a patch of shape .* does not fit: each text needs 24 numbers"):
-        model(idx, edits=edits)
+NO_LAYER = "does not exist: the model has layers 0 to 2"
+NO_HEAD = "does not exist: a layer has heads 0 to 2"
+NO_POSITION = "cannot be patched: the context has positions 0 to 15"
 
 
-@pytest.mark.parametrize("position", [16, -1])
-def test_a_patch_outside_the_context_is_refused(model, idx, position):
-    edits = Edits(patches=(Patch("resid_pre", 0, position, torch.zeros(24)),))
-    with pytest.raises(ValueError, match=f"position {position} cannot be patched: the context has positions 0 to 15"):
-        model(idx, edits=edits)
+def zeros(layer: int, position: int, *shape: int) -> dict[str, object]:
+    return {"patches": (Patch("resid_pre", layer, position, torch.zeros(shape)),)}
 
 
-def test_an_unknown_activation_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"activation must be one of .*, not 'swiglu'"):
-        Edits(activation="swiglu")
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        *(({"head_scale": {(layer, 0): 0.0}}, f"layer {layer} {NO_LAYER}") for layer in (3, -1)),
+        *(({"attn_scale": {layer: 0.0}}, f"layer {layer} {NO_LAYER}") for layer in (3, -1)),
+        *(({"mlp_scale": {layer: 0.0}}, f"layer {layer} {NO_LAYER}") for layer in (3, -1)),
+        *((zeros(layer, 0, 24), f"layer {layer} {NO_LAYER}") for layer in (3, -1)),
+        *(({"head_scale": {(0, head): 0.0}}, f"head {head} {NO_HEAD}") for head in (3, -1)),
+        *((zeros(0, position, 24), f"position {position} {NO_POSITION}") for position in (16, -1)),
+        *(
+            (zeros(0, 0, *shape), "does not fit: each text needs 24 numbers")
+            for shape in ((23,), (2, 25), (), (1, 2, 24))
+        ),
+        (zeros(0, 0, 3, 24), "a patch for 3 texts does not fit a batch of 2"),
+    ],
+)
+def test_edits_that_do_not_fit_the_model_or_the_batch_are_refused_by_name(model, idx, edits, said):
+    with pytest.raises(ValueError, match=said):
+        model(idx, edits=Edits(**edits))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("attn_q", torch.zeros(24), "resid_pre, attn_out, resid_mid, mlp_out, resid_post can be patched, not 'attn_q'"),
+        ("resid_pre", [0.0] * 8, "must be a tensor, not list"),
+    ],
+)
+def test_a_patch_is_a_tensor_for_an_activation_that_can_be_patched(name, value, said):
+    with pytest.raises(ValueError, match=said):
+        Patch(name, 0, 0, value)
 
 
 @pytest.mark.parametrize("factor", [float("nan"), float("inf"), "0", None])
@@ -240,17 +238,9 @@ def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
         ({"attn_scale": {0.5: 0.0}}, "a layer is named by its number, not 0.5"),
         ({"mlp_scale": {"0": 0.0}}, "a layer is named by its number, not '0'"),
         ({"drop_positions": "no"}, "drop_positions must be True or False, not 'no'"),
+        ({"activation": "swiglu"}, "activation must be one of .*, not 'swiglu'"),
     ],
 )
-def test_keys_of_another_form_are_refused(edits: dict[str, object], said: str) -> None:
+def test_keys_and_values_of_another_form_are_refused(edits: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Edits(**edits)
-
-
-def test_a_patch_is_a_tensor_and_fits_the_batch() -> None:
-    with pytest.raises(ValueError, match="must be a tensor, not list"):
-        Patch("resid_pre", 0, 0, [0.0] * 8)
-    model = GPT(GPTConfig(vocab_size=11, block_size=8, n_layer=1, n_head=1, n_embd=8)).eval()
-    edits = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(3, 8)),))
-    with pytest.raises(ValueError, match="a patch for 3 texts does not fit a batch of 1"):
-        model(torch.tensor([[1, 2]]), edits=edits)

@@ -42,18 +42,6 @@ def test_layer_norm_gives_the_numbers_of_a_hand_calculation():
     assert_close(norm(x), torch.tensor([[-1.224745, 10.0, 3.898979]]))
 
 
-def test_layer_norm_levels_the_activations_of_the_original_experiment():
-    torch.manual_seed(123)
-    x = torch.randn(2, 5)
-    rows = torch.relu(torch.nn.Linear(5, 6)(x)).detach()
-    printed = [[0.2260, 0.3470, 0.0, 0.2216, 0.0, 0.0], [0.2133, 0.2394, 0.0, 0.5198, 0.3297, 0.0]]
-    assert_close(rows, torch.tensor(printed), atol=1e-4, rtol=0)
-    mean = torch.tensor([[0.1324], [0.2170]])
-    biased = torch.tensor([[0.0231], [0.0398]]) * 5 / 6  # the variances were printed unbiased
-    assert_close(LayerNorm(6)(rows), (rows - mean) / biased.sqrt(), atol=5e-3, rtol=0)
-    assert_close(LayerNorm(6)(rows).var(dim=-1, unbiased=False), torch.ones(2), atol=1e-3, rtol=0)
-
-
 @pytest.mark.parametrize("approximate", ["tanh", "none"])
 def test_gelu_is_its_formula(approximate):
     x = torch.linspace(-12, 12, 4001)
@@ -187,14 +175,6 @@ def test_a_mask_of_another_shape_is_refused():
 
 
 # Weights, start, loss
-
-
-@pytest.mark.parametrize(("tied", "count"), [(False, 163_009_536), (True, 124_412_160)])
-def test_gpt2_small_without_qkv_bias_has_the_published_number_of_parameters(tied, count):
-    with torch.device("meta"):
-        model = GPT(GPTConfig(qkv_bias=False, tie_weights=tied))
-    assert sum(parameter.numel() for parameter in model.parameters()) == count
-    assert tuple(model.wte.weight.shape) == tuple(model.lm_head.weight.shape) == (50257, 768)
 
 
 def test_a_tied_head_shares_the_memory_of_the_embedding():

@@ -8,11 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+VOCAB_SIZE, CONTEXT, WIDTH, HEADS, LAYERS = 61, 16, 24, 3, 2
+MASK = torch.triu(torch.ones(CONTEXT, CONTEXT), diagonal=1)
+
 
 class BookLayerNorm(nn.Module):
-    def __init__(self, width: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.scale, self.shift = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+        self.scale, self.shift = nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.zeros(WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
         centred = x - x.mean(-1, keepdim=True)
@@ -25,37 +28,34 @@ class BookGELU(nn.Module):
 
 
 class BookAttention(nn.Module):
-    def __init__(self, width: int, context: int, heads: int, qkv_bias: bool) -> None:
+    def __init__(self, qkv_bias: bool) -> None:
         super().__init__()
-        self.heads = heads
-        self.W_query = nn.Linear(width, width, bias=qkv_bias)
-        self.W_key = nn.Linear(width, width, bias=qkv_bias)
-        self.W_value = nn.Linear(width, width, bias=qkv_bias)
-        self.out_proj = nn.Linear(width, width)
-        self.register_buffer("mask", torch.triu(torch.ones(context, context), diagonal=1))
+        self.W_query, self.W_key, self.W_value = (nn.Linear(WIDTH, WIDTH, bias=qkv_bias) for _ in range(3))
+        self.out_proj = nn.Linear(WIDTH, WIDTH)
+        self.register_buffer("mask", MASK.clone())
 
     def forward(self, x: Tensor) -> Tensor:
         B, T, C = x.shape
-        q, k, v = (w(x).view(B, T, self.heads, -1).transpose(1, 2) for w in (self.W_query, self.W_key, self.W_value))
+        q, k, v = (w(x).view(B, T, HEADS, -1).transpose(1, 2) for w in (self.W_query, self.W_key, self.W_value))
         scores = (q @ k.transpose(2, 3)).masked_fill(self.mask[:T, :T].bool(), -torch.inf)
         weights = torch.softmax(scores / k.shape[-1] ** 0.5, dim=-1)
         return self.out_proj((weights @ v).transpose(1, 2).reshape(B, T, C))
 
 
 class BookFeedForward(nn.Module):
-    def __init__(self, width: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(width, 4 * width), BookGELU(), nn.Linear(4 * width, width))
+        self.layers = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), BookGELU(), nn.Linear(4 * WIDTH, WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x)
 
 
 class BookBlock(nn.Module):
-    def __init__(self, width: int, context: int, heads: int, qkv_bias: bool) -> None:
+    def __init__(self, qkv_bias: bool) -> None:
         super().__init__()
-        self.att, self.ff = BookAttention(width, context, heads, qkv_bias), BookFeedForward(width)
-        self.norm1, self.norm2 = BookLayerNorm(width), BookLayerNorm(width)
+        self.att, self.ff = BookAttention(qkv_bias), BookFeedForward()
+        self.norm1, self.norm2 = BookLayerNorm(), BookLayerNorm()
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.att(self.norm1(x))
@@ -65,20 +65,12 @@ class BookBlock(nn.Module):
 class BookGPT(nn.Module):
     """The GPTModel of "from scratch" books: three matrices for query, key and value, a head of its own."""
 
-    def __init__(
-        self,
-        vocab: int = 61,
-        context: int = 16,
-        width: int = 24,
-        heads: int = 3,
-        layers: int = 2,
-        qkv_bias: bool = False,
-    ) -> None:
+    def __init__(self, qkv_bias: bool = False) -> None:
         super().__init__()
-        self.tok_emb, self.pos_emb = nn.Embedding(vocab, width), nn.Embedding(context, width)
-        self.trf_blocks = nn.Sequential(*(BookBlock(width, context, heads, qkv_bias) for _ in range(layers)))
-        self.final_norm = BookLayerNorm(width)
-        self.out_head = nn.Linear(width, vocab, bias=False)
+        self.tok_emb, self.pos_emb = nn.Embedding(VOCAB_SIZE, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+        self.trf_blocks = nn.Sequential(*(BookBlock(qkv_bias) for _ in range(LAYERS)))
+        self.final_norm = BookLayerNorm()
+        self.out_head = nn.Linear(WIDTH, VOCAB_SIZE, bias=False)
 
     def forward(self, idx: Tensor) -> Tensor:
         x = self.tok_emb(idx) + self.pos_emb(torch.arange(idx.shape[1]))
@@ -86,43 +78,37 @@ class BookGPT(nn.Module):
 
 
 class NanoLayerNorm(nn.Module):
-    def __init__(self, width: int, bias: bool) -> None:
+    def __init__(self, bias: bool) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
+        self.weight = nn.Parameter(torch.ones(WIDTH))
+        self.bias = nn.Parameter(torch.zeros(WIDTH)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, 1e-5)
 
 
 class NanoAttention(nn.Module):
-    def __init__(self, width: int, context: int, heads: int, bias: bool, buffer: bool) -> None:
+    def __init__(self, bias: bool, buffer: bool) -> None:
         super().__init__()
-        self.heads = heads
-        self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias=bias), nn.Linear(width, width, bias=bias)
+        self.c_attn, self.c_proj = nn.Linear(WIDTH, 3 * WIDTH, bias=bias), nn.Linear(WIDTH, WIDTH, bias=bias)
         if buffer:
-            self.register_buffer("bias", torch.tril(torch.ones(context, context)).view(1, 1, context, context))
+            self.register_buffer("bias", 1 - MASK[None, None])
 
     def forward(self, x: Tensor) -> Tensor:
         B, T, C = x.shape
-        q, k, v = (t.view(B, T, self.heads, -1).transpose(1, 2) for t in self.c_attn(x).split(C, dim=2))
+        q, k, v = (t.view(B, T, HEADS, -1).transpose(1, 2) for t in self.c_attn(x).split(C, dim=2))
         scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
-        weights = scores.masked_fill(torch.ones(T, T).tril() == 0, -torch.inf).softmax(-1)
+        weights = scores.masked_fill(MASK[:T, :T].bool(), -torch.inf).softmax(-1)
         return self.c_proj((weights @ v).transpose(1, 2).reshape(B, T, C))
 
 
 class NanoBlock(nn.Module):
-    def __init__(self, width: int, context: int, heads: int, bias: bool, buffer: bool, activation: nn.Module) -> None:
+    def __init__(self, bias: bool, buffer: bool, activation: nn.Module) -> None:
         super().__init__()
-        self.ln_1, self.ln_2 = NanoLayerNorm(width, bias), NanoLayerNorm(width, bias)
-        self.attn = NanoAttention(width, context, heads, bias, buffer)
-        self.mlp = nn.ModuleDict(
-            {
-                "c_fc": nn.Linear(width, 4 * width, bias=bias),
-                "act": activation,
-                "c_proj": nn.Linear(4 * width, width, bias=bias),
-            }
-        )
+        self.ln_1, self.ln_2 = NanoLayerNorm(bias), NanoLayerNorm(bias)
+        self.attn = NanoAttention(bias, buffer)
+        inner, outer = nn.Linear(WIDTH, 4 * WIDTH, bias=bias), nn.Linear(4 * WIDTH, WIDTH, bias=bias)
+        self.mlp = nn.ModuleDict({"c_fc": inner, "act": activation, "c_proj": outer})
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.ln_1(x))
@@ -133,39 +119,23 @@ class NanoGPT(nn.Module):
     """nanoGPT's model: exact GELU, biases or none, the head tied. minGPT's is the same but for what MinGPT changes."""
 
     def __init__(
-        self,
-        vocab: int = 61,
-        context: int = 16,
-        width: int = 24,
-        heads: int = 3,
-        layers: int = 2,
-        bias: bool = True,
-        tied: bool = True,
-        buffer: bool = False,
-        activation: nn.Module | None = None,
+        self, bias: bool = True, tied: bool = True, buffer: bool = False, activation: nn.Module | None = None
     ) -> None:
         super().__init__()
-        activation = activation or nn.GELU()
+        blocks = (NanoBlock(bias, buffer, activation or nn.GELU()) for _ in range(LAYERS))
         self.transformer = nn.ModuleDict(
             {
-                "wte": nn.Embedding(vocab, width),
-                "wpe": nn.Embedding(context, width),
-                "h": nn.ModuleList(NanoBlock(width, context, heads, bias, buffer, activation) for _ in range(layers)),
-                "ln_f": NanoLayerNorm(width, bias),
+                "wte": nn.Embedding(VOCAB_SIZE, WIDTH),
+                "wpe": nn.Embedding(CONTEXT, WIDTH),
+                "h": nn.ModuleList(blocks),
+                "ln_f": NanoLayerNorm(bias),
             }
         )
-        self.lm_head = nn.Linear(width, vocab, bias=False)
+        self.lm_head = nn.Linear(WIDTH, VOCAB_SIZE, bias=False)
         if tied:
             self.transformer["wte"].weight = self.lm_head.weight
-        self.model_args = {
-            "n_layer": layers,
-            "n_head": heads,
-            "n_embd": width,
-            "block_size": context,
-            "bias": bias,
-            "vocab_size": vocab,
-            "dropout": 0.1,
-        }
+        self.model_args = {"n_layer": LAYERS, "n_head": HEADS, "n_embd": WIDTH, "block_size": CONTEXT}
+        self.model_args |= {"bias": bias, "vocab_size": VOCAB_SIZE, "dropout": 0.1}
 
     def forward(self, idx: Tensor) -> Tensor:
         x = self.transformer["wte"](idx) + self.transformer["wpe"](torch.arange(idx.shape[1]))

@@ -9,12 +9,13 @@ from torch.testing import assert_close
 
 from gpt.config import GPTConfig
 from gpt.experiments.normalisation import linear_relu_rows, norm_input, normalise
-from gpt.model import GPT
+from gpt.model import GPT, LayerNorm
 from gpt.trace import Trace
 
 ROUNDED = {"atol": 5e-5, "rtol": 0}  # printed with four digits
 
 
+@torch.inference_mode()
 def test_the_curriculums_rows_and_their_moments() -> None:
     done = normalise(linear_relu_rows())
     rows = [[0.2260, 0.3470, 0, 0.2216, 0, 0], [0.2133, 0.2394, 0, 0.5198, 0.3297, 0]]
@@ -22,6 +23,7 @@ def test_the_curriculums_rows_and_their_moments() -> None:
     assert_close(done.mean, torch.tensor([0.1324, 0.2170]), **ROUNDED)
     assert_close(done.unbiased_variance, torch.tensor([0.0231, 0.0398]), **ROUNDED)
     assert_close(done.variance, done.unbiased_variance * 5 / 6)  # six numbers a row
+    assert_close(LayerNorm(6)(done.before), done.after)
 
 
 def test_normalised_rows_equal_torchs_layer_norm() -> None:

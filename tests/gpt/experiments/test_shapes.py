@@ -25,6 +25,7 @@ SHAPES = [
     replace(TINY, n_layer=1, n_head=1, n_embd=1, vocab_size=1, block_size=1),
     GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512),
     UNTIED_124M,
+    replace(UNTIED_124M, tie_weights=True),
     *PRESETS.values(),
 ]
 
