@@ -147,3 +147,9 @@ def clamped(low: float, high: float) -> str:
     """
     least, most = json.dumps(low), json.dumps(high)
     return f"(value) => [Math.min(Math.max(value ?? {least}, {least}), {most})]"
+
+
+def clamped_to(elem_id: str) -> str:
+    """`clamped`, for a slider whose ends the server moves: they are read on the page."""
+    ends = f"document.querySelector('#{elem_id} input[type=range]')"
+    return f"(value) => {{ const {{ min, max }} = {ends}; return [Math.min(Math.max(value ?? min, min), max)]; }}"

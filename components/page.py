@@ -11,10 +11,9 @@ from starlette.middleware import Middleware
 
 from components.api import Endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
-from components.events import SLOTS, Events
+from components.events import QUEUES, QUIET, SLOTS, Events
 from components.frame import Frame, build_frame
 from components.gradio_page import Page
-from components.legacy import LOOKING, Playground
 from components.localized import Words
 from components.precision import note as precision_note
 from components.render import Renderer
@@ -22,7 +21,6 @@ from components.request_limits import RequestLimits
 from components.session_events import wire_session
 from components.share.handlers import wire_share
 from components.state.example import example, opening
-from components.state.session import Session
 from components.state.store import SessionStore
 from components.tabs.activations.tab import build_activations
 from components.tabs.change.tab import build_change
@@ -34,11 +32,12 @@ from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.tab import build_loss
 from components.tabs.playground.handlers.generation import begin_typed
 from components.tabs.playground.tab import build_playground, follow
-from components.tabs.shapes.tab import build_shape_lab
+from components.tabs.shapes.handlers import set_shape
+from components.tabs.shapes.tab import build_shapes
 from components.tabs.train.tab import build_train
 from components.tabs.why.tab import build_why
 from components.theme import THEME
-from gpt import DEFAULT_MODEL, GPTConfig, add_model, get_model
+from gpt import DEFAULT_MODEL, add_model, get_model
 
 STYLES = (
     "page.css",
@@ -81,7 +80,6 @@ def build_app(
             events = Events(store, renderer, frame.client, frame.updates, tabs)
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
                 playground_parts = build_playground(words, events, frame, first, uploads=uploads)
-            playground = Playground(frame, session, playground_parts, events)
             with words.build(gr.Tab, {"label": "tab.inside"}, id="inside"):
                 build_inside(words, events, visitor_memory)
             with words.build(gr.Tab, {"label": "tab.why"}, id="why"):
@@ -93,8 +91,8 @@ def build_app(
             with words.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
                 n_layer = first.document.loaded.model.config.n_layer
                 build_activations(words, events, n_layer)
-            with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes") as tab:
-                build_shape_lab(words, frame, tab, playground)
+            with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
+                build_shapes(words, events, first.document)
             with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
                 build_loss(words, events, first.document.loaded)
             with words.build(gr.Tab, {"label": "tab.train"}, id="train"):
@@ -114,10 +112,6 @@ def build_app(
     return app
 
 
-def set_shape(session: Session, config: GPTConfig, skeleton: bool = False) -> None:
-    """Nothing: the Shapes tab is not drawn from the session yet, and opens as it is."""
-
-
 def public_name(model: str) -> str:
     """What strangers may read of a path: its end. The whole of it is for the person whose computer it is."""
     path = Path(model)
@@ -126,10 +120,11 @@ def public_name(model: str) -> str:
 
 def _language_events(frame: Frame) -> None:
     """What follows the language outside the views."""
-    frame.switch.change(lambda language: language, frame.switch, frame.language, **LOOKING)
+    looking: Any = {**QUIET, **QUEUES["look"]}
+    frame.switch.change(lambda language: language, frame.switch, frame.language, **looking)
     if frame.precision is not None:
         changes = [frame.model.change, frame.language.change]
-        gr.on(changes, precision_note, [frame.model, frame.language], frame.precision, **LOOKING)
+        gr.on(changes, precision_note, [frame.model, frame.language], frame.precision, **looking)
     frame.switch.input(None, frame.switch, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from plotly.graph_objects import Figure
 
-from components.legacy import token_lines
+from components.text_views import token_lines
 from components.widgets.chart import chart, chart_value
 from components.widgets.tokens import header, selection, shade_value, token_line, tokens
 
@@ -92,5 +92,5 @@ class Pieces:
     ],
 )
 def test_every_byte_of_a_token_is_shown_on_a_chip(pieces: tuple[bytes, ...], shown: list[tuple[str, str]]) -> None:
-    lines = token_lines(Pieces(*pieces), range(len(pieces)), [(None, None)] * len(pieces), 0).splitlines()
+    lines = token_lines(Pieces(*pieces), range(len(pieces)), [(None, None)] * len(pieces), 0)
     assert [(line[1], line[5] if len(line) > 5 else "") for line in map(json.loads, lines)] == shown

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
-from components.events import Events
+from components.events import Events, clamped_to
 from components.i18n import Language, t
 from components.localized import Words
 from components.panels.feed_forward import build_feed_forward
@@ -66,7 +66,7 @@ def build_lessons(words: Words, events: Events, loaded: LoadedModel, set_shape: 
     events.on(ui.head.select, partial(handlers.choose_lesson, loaded), payload=True)
     events.on(ui.body.select, partial(handlers.open_place, set_shape))
     for name, slider in (("a", ui.a), ("b", ui.b)):
-        events.on(slider.input, partial(handlers.move, loaded, name), [slider], js=_within(slider), **latest)
+        events.on(slider.input, partial(handlers.move, loaded, name), [slider], js=clamped_to(slider.elem_id), **latest)
     events.on(ui.choice.input, handlers.choose, [ui.choice], **latest)
     events.on(ui.text.input, handlers.type_text, [ui.text], **latest)
 
@@ -186,11 +186,3 @@ def _controls(ui: LessonsComponents, config: GPTConfig) -> list[Control]:
         Control(ui.b, inputs, partial(label, "b")),
         Control(ui.choice, inputs, choices),
     ]
-
-
-def _within(slider: gr.Slider) -> str:
-    """The `js` of a slider whose ends depend on the lesson: what was typed beside it, as it shows it."""
-    return f"""(value) => {{
-  const {{ min, max }} = document.querySelector("#{slider.elem_id} input[type=range]");
-  return [Math.min(Math.max(value ?? min, min), max)];
-}}"""

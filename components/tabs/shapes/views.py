@@ -1,23 +1,28 @@
-"""What the Shapes tab says of a configuration: values for its widgets, no components."""
+"""What the Shapes tab shows: the size of a configuration, and what was built of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from components.figures.part_bars import part_bars
+from components.errors import localize_error
+from components.figures.part_bars import part_bars_content
 from components.frame import short_name
 from components.i18n import Language, t
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
-from components.widgets.chart import chart_value
-from components.widgets.encoding import to_json
-from components.widgets.table import table_value
-from gpt import GPTConfig
-from gpt.experiments.random_models import MAX_MEMORY_BYTES, ModuleShape, memory_bytes
+from components.render import Lines, View
+from components.state.session import Message, Snapshot
+from components.tabs.shapes.components import Built, ShapesState, choice_of
+from components.tabs.shapes.settings import Shape
+from components.text_views import strip_words
+from components.widgets.chart import chart_data
+from gpt.experiments.random_models import MAX_MEMORY_BYTES, memory_bytes
 from gpt.experiments.shapes import count_parameters, flops_per_token
 from gpt.models.memory import format_bytes
 
+SIDES = ("random", "trained")
 MODULES = {
     "idx": "shapes.stage.idx",
     "wte": "shapes.stage.wte",
@@ -31,43 +36,10 @@ MODULES = {
 }
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a model that was built and has written.
-
-    stages: of one forward pass over its prompt. model: the trained one beside it. n_tokens: written by it, 0 where
-    it was stopped. example: of the page's own text and shape, shown before anything was built.
-    """
-
-    config: GPTConfig
-    skeleton: bool
-    stages: tuple[ModuleShape, ...]
-    seconds: float
-    model: str
-    n_tokens: int
-    seed: int
-    example: bool = False
-
-
-def headline(config: GPTConfig, skeleton: bool, language: Language) -> str:
-    """All parameters in one number."""
-    return parameter_count(config, skeleton, language)
-
-
-def parts(config: GPTConfig, skeleton: bool, language: Language) -> str:
-    """The parameters of each part as bars."""
-    return to_json(parameter_bars(config, skeleton, language))
-
-
-def sizes(config: GPTConfig, skeleton: bool, language: Language) -> str:
-    """Weights and KV cache in each type of number."""
-    return table_value(size_rows(config, skeleton, language))
-
-
-def cost(config: GPTConfig, skeleton: bool, language: Language) -> str:
+def cost_sentence(shape: Shape, language: Language) -> str:
     """Operations of one token, at the beginning and at the end of the context."""
-    last = config.block_size - 1
-    first, end = (flops_per_token(config, position, skeleton=skeleton) for position in (0, last))
+    last = shape.config.block_size - 1
+    first, end = (flops_per_token(shape.config, position, skeleton=shape.skeleton) for position in (0, last))
     return t(
         "shapes.cost",
         language,
@@ -79,68 +51,148 @@ def cost(config: GPTConfig, skeleton: bool, language: Language) -> str:
     )
 
 
-def fits(config: GPTConfig, skeleton: bool) -> bool:
-    """Whether such a model may be built here."""
-    return memory_bytes(config, skeleton=skeleton) <= MAX_MEMORY_BYTES
-
-
-def room(config: GPTConfig, skeleton: bool, language: Language) -> str:
-    """What building it would take, and the limit."""
-    need = format_bytes(memory_bytes(config, skeleton=skeleton))
-    key = "shapes.room" if fits(config, skeleton) else "shapes.room.none"
-    return t(key, language, need=need, limit=format_bytes(MAX_MEMORY_BYTES))
-
-
-def status(facts: Facts | None, language: Language) -> str:
-    """What was built, and how it wrote."""
-    if facts is None:
-        return ""
-    said = t("shapes.status.example", language) if facts.example else ""
-    return said + t(
-        "shapes.status" if facts.n_tokens else "shapes.status.stopped",
-        language,
-        n=f"{count_parameters(facts.config, skeleton=facts.skeleton):,}",
-        seconds=f"{facts.seconds:.2f}",
-        tokens=facts.n_tokens,
-        seed=facts.seed,
-    )
-
-
-def trained(model: str, language: Language) -> str:
-    """The name of the trained side."""
-    return t("shapes.trained", language, model=short_name(model, language)) if model else ""
-
-
-def stages(facts: Facts | None, language: Language) -> str:
-    """The shapes of a forward pass, each stage as wide as its vectors."""
-    if facts is None:
-        return ""
-    n_layer = facts.config.n_layer
-    last = f"h.{n_layer - 1}"
-    names, shapes = [], []
-    for stage in facts.stages:
-        if stage.name == last:
-            names.append(t("shapes.stage.identity" if facts.skeleton else "shapes.stage.blocks", language, n=n_layer))
-        elif stage.name in MODULES:
-            key = "shapes.stage.no_norm" if facts.skeleton and stage.name == "ln_f" else MODULES[stage.name]
-            names.append(t(key, language))
-        else:
-            continue
-        shapes.append(stage.shape)
-    widths = np.array([shape[-1] if i else 1 for i, shape in enumerate(shapes)])
-    figure = part_bars(names, widths, [written(shape) for shape in shapes])
-    text = t("shapes.stages.says", language, first=written(shapes[0]), last=written(shapes[-1]))
-    return chart_value(figure, text, t("shapes.stages.skeleton", language) if facts.skeleton else "")
-
-
-def written(shape: tuple[int, ...]) -> str:
-    """A shape as in code."""
-    return f"[{', '.join(map(str, shape))}]"
-
-
 def operations(n: int) -> str:
     """A number of floating-point operations: 284,812,032 is 285 MFLOP."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if n >= 0.9995 * size:  # which three digits would write as 1,000 of the unit below
             return f"{n / size:.3g} {unit}FLOP"
     return f"{n} FLOP"
+
+
+def fits(shape: Shape) -> bool:
+    """Whether such a model may be built here."""
+    return memory_bytes(shape.config, skeleton=shape.skeleton) <= MAX_MEMORY_BYTES
+
+
+def room_sentence(shape: Shape, language: Language) -> str:
+    """What building it would take, and the limit."""
+    need = format_bytes(memory_bytes(shape.config, skeleton=shape.skeleton))
+    key = "shapes.room" if fits(shape) else "shapes.room.none"
+    return t(key, language, need=need, limit=format_bytes(MAX_MEMORY_BYTES))
+
+
+def status_sentence(built: Built, running: bool, language: Language) -> str:
+    """What was built, and how much it has written."""
+    said = t("shapes.status.example", language) if built.run is None else ""
+    return said + t(
+        "shapes.status" if built.finished or running else "shapes.status.stopped",
+        language,
+        n=f"{count_parameters(built.shape.config, skeleton=built.shape.skeleton):,}",
+        seconds=f"{built.seconds:.2f}",
+        tokens=built.n_tokens,
+        seed=built.seed,
+    )
+
+
+def stages_chart(built: Built, language: Language) -> dict[str, Any]:
+    """The shapes of a forward pass, each stage as wide as its vectors."""
+    n_layer, skeleton = built.shape.config.n_layer, built.shape.skeleton
+    last = f"h.{n_layer - 1}"
+    names, shapes = [], []
+    for stage in built.stages:
+        if stage.name == last:
+            names.append(t("shapes.stage.identity" if skeleton else "shapes.stage.blocks", language, n=n_layer))
+        elif stage.name in MODULES:
+            key = "shapes.stage.no_norm" if skeleton and stage.name == "ln_f" else MODULES[stage.name]
+            names.append(t(key, language))
+        else:
+            continue
+        shapes.append(stage.shape)
+    widths = np.array([shape[-1] if i else 1 for i, shape in enumerate(shapes)])
+    figure = part_bars_content(names, widths, [str(list(shape)) for shape in shapes], ghosts=None, blocks=None)
+    text = t("shapes.stages.says", language, first=list(shapes[0]), last=list(shapes[-1]))
+    return chart_data(figure, text, t("shapes.stages.skeleton", language) if skeleton else "")
+
+
+def headline(s: Snapshot) -> dict[str, Any]:
+    shape = choice_of(s).shape
+    return {"text": parameter_count(shape.config, shape.skeleton, s.language)}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    return _problem(choice_of(s).problem, s.language)
+
+
+def parts(s: Snapshot) -> dict[str, Any]:
+    shape = choice_of(s).shape
+    return parameter_bars(shape.config, shape.skeleton, s.language)
+
+
+def sizes(s: Snapshot) -> dict[str, Any]:
+    shape = choice_of(s).shape
+    return {"rows": size_rows(shape.config, shape.skeleton, s.language)}
+
+
+def cost(s: Snapshot) -> dict[str, Any]:
+    return {"text": cost_sentence(choice_of(s).shape, s.language)}
+
+
+def room(s: Snapshot) -> dict[str, Any]:
+    return {"text": room_sentence(choice_of(s).shape, s.language)}
+
+
+def trouble(s: Snapshot) -> dict[str, Any]:
+    return _problem(s.state(ShapesState).trouble, s.language)
+
+
+def _problem(problem: Exception | None, language: Language) -> dict[str, Any]:
+    return {"text": "" if problem is None else localize_error(problem, language)}
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    """What is being waited for, or what was built."""
+    state = s.state(ShapesState)
+    built = state.built
+    if state.busy and (built is None or built.run is not state.run):
+        waiting = s.progress or Message("shapes.building")
+        return {"text": t(waiting.key, s.language, **waiting.values)}
+    return {"text": "" if built is None else status_sentence(built, state.busy, s.language)}
+
+
+def trained_name(s: Snapshot) -> dict[str, Any]:
+    built = s.state(ShapesState).built
+    name = "" if built is None else t("shapes.trained", s.language, model=short_name(built.model, s.language))
+    return {"text": name}
+
+
+def strip(side: int, s: Snapshot) -> dict[str, Any]:
+    """What one of the two models has written."""
+    built = s.state(ShapesState).built
+    return {
+        "lines": Lines() if built is None else built.lines[side],
+        "doc": "" if built is None else str(built.documents[side]),
+        "labels": strip_words(s.language, t("shapes.build.empty", s.language)),
+    }
+
+
+def stages(s: Snapshot) -> dict[str, Any]:
+    built = s.state(ShapesState).built
+    return chart_data(None, "") if built is None else stages_chart(built, s.language)
+
+
+def shape_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return choice_of(s).shape, s.language
+
+
+def built_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(ShapesState).built, s.language
+
+
+def stage_inputs(s: Snapshot) -> tuple[Any, ...]:
+    built = s.state(ShapesState).built
+    return (None if built is None else (built.shape, built.stages, built.model)), s.language
+
+
+VIEWS = (
+    View("shape-headline", shape_inputs, headline),
+    View("shape-notice", lambda s: (choice_of(s).problem, s.language), notice),
+    View("shape-parts", shape_inputs, parts),
+    View("shape-sizes", shape_inputs, sizes),
+    View("shape-cost", shape_inputs, cost),
+    View("shape-room", shape_inputs, room),
+    View("shape-trouble", lambda s: (s.state(ShapesState).trouble, s.language), trouble),
+    View("shape-status", lambda s: (s.state(ShapesState), s.progress, s.language), status),
+    View("shape-trained-name", stage_inputs, trained_name),
+    *(View(f"shape-{name}", built_inputs, partial(strip, side)) for side, name in enumerate(SIDES)),
+    View("shape-stages", stage_inputs, stages),
+)

@@ -1,0 +1,70 @@
+"""The shape that the tab shows: that of the picked model, a preset, or what a visitor made of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from components.errors import PageError
+from components.i18n import Language, t
+from components.panels.shape_settings import check_value, shape_of, values_of
+from gpt import PRESETS, GPTConfig
+from gpt.experiments.shapes import UNTIED_124M
+
+PICKED, OWN, UNTIED = "picked", "own", "untied"  # presets beside those of gpt.config
+SHAPES = {UNTIED: UNTIED_124M, **PRESETS}
+TITLES = {
+    "gpt2": "GPT-2 small",
+    "gpt2-medium": "GPT-2 medium",
+    "gpt2-large": "GPT-2 large",
+    "gpt2-xl": "GPT-2 XL",
+    "distilgpt2": "DistilGPT2",
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A configuration, whole or without its blocks."""
+
+    config: GPTConfig
+    skeleton: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the controls say. base: what they were set to last; given: their values; shape: the last one of them that
+    a model can have; problem: why the values as they are cannot be one, None where they are."""
+
+    base: GPTConfig
+    given: Mapping[str, Any]
+    shape: Shape
+    problem: PageError | None = None
+
+    @classmethod
+    def of(cls, config: GPTConfig, skeleton: bool = False) -> Choice:
+        """The controls set to a configuration."""
+        return cls(config, values_of(config) | {"skeleton": skeleton}, Shape(config, skeleton))
+
+    def moved(self, name: str, value: object) -> Choice:
+        """With another value of one control. Raises PageError for one that no model can have."""
+        given = {**self.given, name: check_value(name, value)}
+        try:
+            shape = Shape(shape_of(given), given["skeleton"])
+        except PageError as problem:
+            return replace(self, given=given, problem=problem)
+        return replace(self, given=given, shape=shape, problem=None)
+
+    @property
+    def preset(self) -> str:
+        """The preset that the controls stand at."""
+        if self.problem is not None or self.shape.skeleton:
+            return OWN
+        return next((name for name, config in SHAPES.items() if config == self.shape.config), OWN)
+
+
+def preset_choices(language: Language) -> list[tuple[str, str]]:
+    """(what the picker says, name of the shape)."""
+    named = [(title, name) for name, title in TITLES.items()]
+    picked, untied, own = (t(f"shapes.preset.{name}", language) for name in (PICKED, UNTIED, OWN))
+    return [(picked, PICKED), named[0], (untied, UNTIED), *named[1:], (own, OWN)]

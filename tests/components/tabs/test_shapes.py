@@ -1,0 +1,144 @@
+"""The Shapes tab without a browser: what its controls say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from components.errors import localize_error
+from components.panels.shape_settings import RANGES, SWITCHES
+from components.state.session import Session
+from components.tabs.shapes import handlers
+from components.tabs.shapes.components import choice_of, preset_of
+from components.tabs.shapes.settings import OWN, PICKED, UNTIED, Shape
+from components.tabs.shapes.tab import can_build, given_value, slider_ends
+from components.tabs.shapes.views import VIEWS, cost_sentence
+from components.widgets.encoding import to_json
+from gpt import GPT, PRESETS, Generation, GPTConfig, LoadedModel, get_model
+from gpt.models.checkpoints.vocabularies import PlainIds
+
+TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
+SMALL = replace(TINY, vocab_size=5000, block_size=64)
+PROMPT = "The <b>dog</b> and"
+
+
+@pytest.fixture
+def session():
+    return Session(Generation(get_model(), PROMPT), PROMPT)
+
+
+def drawn(session):
+    snapshot = session.snapshot()
+    return json.loads(to_json({view.name.removeprefix("shape-"): view.draw(snapshot) for view in VIEWS}))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_attention_in_a_skeleton_costs_nothing(language):
+    assert " 0 FLOP" in cost_sentence(Shape(TINY, True), language)
+
+
+@pytest.mark.parametrize("name", list(RANGES))
+@pytest.mark.parametrize("value", [None, "12", 1.5, float("nan"), float("inf"), -1, True, [3]])
+def test_what_no_control_can_say_is_refused_and_changes_nothing(session, name: str, value: object) -> None:
+    with pytest.raises(ValueError, match="must be a whole number of at least") as refused:
+        handlers.set_value(name, session, value)
+    assert "必须是不小于" in localize_error(refused.value, "zh")
+    assert preset_of(session) == PICKED
+
+
+def test_a_preset_shows_its_numbers_and_moving_a_control_makes_it_one_s_own(session):
+    handlers.choose_preset(session, UNTIED)
+    shown = drawn(session)
+    assert shown["headline"]["text"] == "163,009,536 parameters"
+    assert "tied 124,412,160" in shown["parts"]["text"]
+    assert shown["sizes"]["rows"][1][1] == "621.83 MiB"
+    handlers.set_value("tie_weights", session, True)
+    assert drawn(session)["headline"]["text"] == "124,412,160 parameters"
+    assert preset_of(session) == OWN
+    handlers.set_value("qkv_bias", session, True)
+    assert preset_of(session) == "gpt2"
+    handlers.set_value("n_layer", session, 13)
+    assert drawn(session)["headline"]["text"] == "131,527,680 parameters"  # one block more: 7,087,872
+
+
+def test_a_preset_that_is_said_again_leaves_what_was_moved_and_an_unknown_one_all(session):
+    handlers.set_value("n_layer", session, 2)
+    for said in (OWN, "none", None, ["gpt2"]):
+        handlers.choose_preset(session, said)
+        assert choice_of(session).shape.config.n_layer == 2
+
+
+def test_a_wrong_combination_says_why_and_all_else_stays(session):
+    handlers.choose_preset(session, "gpt2")
+    before = drawn(session)
+    handlers.set_value("n_head", session, 13)
+    session.language = "zh"
+    assert "宽度 768 不能被头数 13 整除" in drawn(session)["notice"]["text"]
+    session.language = "en"
+    shown = drawn(session)
+    assert "Width 768 must divide by 13 heads" in shown["notice"]["text"]
+    assert shown | {"notice": None} == before | {"notice": None}
+    assert preset_of(session) == OWN
+    assert given_value("n_head", session.snapshot()) == 13
+    assert not can_build(session.snapshot())
+    handlers.set_value("n_head", session, 16)
+    assert drawn(session)["notice"]["text"] == ""
+    assert can_build(session.snapshot())
+
+
+def test_the_sliders_reach_as_far_as_the_model_that_they_were_set_to(session):
+    deep = replace(TINY, n_layer=120, n_ff=20000)
+    session.id = "visitor"
+    handlers.set_shape(session, deep)
+    handlers.set_value("n_layer", session, 5)
+    assert slider_ends("n_layer", session.snapshot()) == {"minimum": 1, "maximum": 120}
+    assert slider_ends("n_ff", session.snapshot())["maximum"] == 20000
+    handlers.set_shape(session, TINY)
+    assert slider_ends("n_layer", session.snapshot()) == {"minimum": 1, "maximum": 96}
+
+
+def test_a_shape_can_be_set_whole_or_as_a_skeleton(session):
+    handlers.set_shape(session, PRESETS["gpt2"], skeleton=True)
+    assert preset_of(session) == OWN
+    assert {name: given_value(name, session.snapshot()) for name in SWITCHES} == {
+        "tie_weights": True,
+        "bias": True,
+        "qkv_bias": True,
+        "rotary": False,
+        "skeleton": True,
+    }
+    handlers.set_shape(session, PRESETS["gpt2"])
+    assert preset_of(session) == "gpt2"
+
+
+def test_the_picked_model_is_followed_until_another_shape_is_chosen_and_loaded_where_it_is_not(session):
+    def picks(name):
+        session.model = name
+        return handlers.PICKED_MODEL.wanted(session.snapshot())
+
+    config = GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)
+    session.loaded = LoadedModel("other", GPT(config).eval(), PlainIds(12), torch.device("cpu"), "fp32")
+    assert picks("other") is None
+    assert choice_of(session).shape.config == config
+    assert picks("stories") == "stories"
+    for _ in handlers.PICKED_MODEL.run(session):
+        pass
+    assert picks("stories") is None
+    assert choice_of(session).shape.config == get_model().model.config
+    assert preset_of(session) == PICKED
+    handlers.choose_preset(session, OWN)
+    assert picks("other") is None
+    session.loaded = replace(session.loaded, name="other", model=GPT(config))
+    assert choice_of(session).shape.config == get_model().model.config
+    handlers.choose_preset(session, PICKED)
+    assert choice_of(session).shape.config == config
+
+
+def test_a_picked_model_that_cannot_be_loaded_is_said_elsewhere_and_changes_nothing(session):
+    session.model = "none"
+    for _ in handlers.PICKED_MODEL.run(session):
+        pass
+    assert choice_of(session).shape.config == get_model().model.config
