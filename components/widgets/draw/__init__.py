@@ -34,4 +34,4 @@ def draw_data(
 ) -> dict[str, Any]:
     """What a strip shows: a sentence, and, where there are pieces, the number that fell on the `place`-th of them, with
     the words at that mark."""
-    return {"text": text, "pieces": pieces, "number": number, "place": place, "mark": mark}
+    return {"text": text, "pieces": list(pieces), "number": number, "place": place, "mark": mark}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,9 +24,9 @@ from components.text_views import (
     prompt_lines,
     strip_words,
 )
-from components.widgets.choices import Choice
-from components.widgets.draw import Piece
-from components.widgets.tree import Lane
+from components.widgets.choices import Choice, choices_data
+from components.widgets.draw import Piece, draw_data
+from components.widgets.tree import Lane, tree_data
 from gpt import Generation, distribution
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
@@ -144,20 +143,20 @@ def hint(s: Snapshot) -> dict[str, Any]:
 def draw(s: Snapshot) -> dict[str, Any]:
     """How the selected token came about; nothing for a token of the prompt."""
     if s.text is None:
-        return _draw("")
+        return draw_data("")
     document, language, tokenizer = s.text.document, s.language, s.text.tokenizer
     position = s.text.framed(s.selection)
     if position < document.n_prompt:
-        return _draw("")
+        return draw_data("")
     origin, token = document.origin(position), quoted(tokenizer, document.ids[position])
     number = document.draw(position)
     if origin.params is None or number is None:
-        return _draw(t(f"draw.{origin.how}", language, token=token))
+        return draw_data(t(f"draw.{origin.how}", language, token=token))
     if position > s.text.n_read:
-        return _draw("")
+        return draw_data("")
     stages = distribution(document.logits(position - 1), origin.params, previous_ids=document.ids[:position])
     if origin.params.temperature == 0:
-        return _draw(t("draw.greedy", language, token=token))
+        return draw_data(t("draw.greedy", language, token=token))
     drawn_strip = cumulative_draw(stages.final, number)
     start, end = drawn_strip.bounds
     text = t(
@@ -165,13 +164,7 @@ def draw(s: Snapshot) -> dict[str, Any]:
         seed=origin.params.seed, position=position, temperature=f"{origin.params.temperature:g}",
     )  # fmt: skip
     pieces, drawn = _pieces(s.text, drawn_strip.ids, drawn_strip.ends, drawn_strip.index, language)
-    return _draw(text, pieces, number=number, place=drawn, mark=t("draw.mark", language, number=f"{number:.2f}"))
-
-
-def _draw(
-    text: str, pieces: list[Piece] | None = None, *, number: float = 0.0, place: int = 0, mark: str = ""
-) -> dict[str, Any]:
-    return {"text": text, "pieces": pieces or [], "number": number, "place": place, "mark": mark}
+    return draw_data(text, pieces, number=number, place=drawn, mark=t("draw.mark", language, number=f"{number:.2f}"))
 
 
 def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language: Language) -> tuple[list[Piece], int]:
@@ -203,10 +196,10 @@ class _Line(NamedTuple):
 def tree(s: Snapshot) -> dict[str, Any]:
     """The branches of the text; nothing while there is only one, and the text goes to its end."""
     if s.text is None:
-        return {"text": "", "lanes": []}
+        return tree_data([], "")
     document, branches, path = s.text.document, s.text.document.tree, s.text.document.path
     if not branches.children(path[-1]) and len(branches.leaves()) == 1:
-        return {"text": "", "lanes": []}
+        return tree_data([], "")
     lines = _lines(branches)
     current, depths = set(path), branches.depths
     lanes = []
@@ -226,7 +219,7 @@ def tree(s: Snapshot) -> dict[str, Any]:
     more = len(lines) - len(lanes)
     key = "tree.says" if len(lines) > 1 else "tree.says.one"
     text = t(key, s.language, n=len(lines)) + (t("tree.more", s.language, n=more) if more else "")
-    return {"text": text, "lanes": [asdict(lane) for lane in lanes]}
+    return tree_data(lanes, text)
 
 
 def _lines(branches: TokenTree) -> list[_Line]:
@@ -258,7 +251,7 @@ def _label(document: Generation, line: _Line) -> str:
 
 def hits(s: Snapshot) -> dict[str, Any]:
     """What a person may put behind the selected token: the query as it stands, and the tokens that hold it."""
-    nothing = {"name": "", "head": [], "lines": []}
+    nothing = choices_data("", (), [])
     if not s.query or s.text is None or s.text.n_read == 0:
         return nothing
     query, language, document = s.query, s.language, s.text.document
@@ -278,7 +271,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
     if not lines:
         return nothing
     head = (t("box.token", language), t("strip.rank", language), t("strip.probability", language))
-    return {"name": t("box.name", language), "head": head, "lines": [line._asdict() for line in lines]}
+    return choices_data(t("box.name", language), head, lines)
 
 
 VIEWS = (
