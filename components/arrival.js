@@ -4,6 +4,7 @@ import { store } from "./widgets/runtime.js";
 
 const ID = "glassbox-session";
 const SAVED = "glassbox-saved";
+const LINK = "glassbox-link"; // the query of the address that the page was opened with last
 const LANGUAGE = "glassbox-lang";
 const ANSWER_MS = 60; // that another tab with the same id has to answer
 
@@ -64,6 +65,12 @@ function language() {
 
 let query = location.search.slice(1);
 
+/** Whether the page is as it was, not opened by another link: after a reload, and after going back to it. */
+function isLoadedAgain() {
+  const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
+  return navigation?.type !== "navigate" || read("sessionStorage", LINK) === location.search;
+}
+
 /**
  * The values of the event that opens the page: the id of the session, the text that is kept of it, the language, and
  * whatever else the event reads.
@@ -71,7 +78,8 @@ let query = location.search.slice(1);
  */
 export async function arrive(values) {
   const kept = read("sessionStorage", ID);
-  if (kept) query = ""; // the page is loaded again: its text has gone on from what its link asked for
+  if (kept && isLoadedAgain()) query = ""; // its text has gone on from what its link asked for
+  write("sessionStorage", LINK, location.search);
   id = kept && !(await isTaken(kept)) ? kept : newId();
   write("sessionStorage", ID, id);
   return [id, (kept && read("sessionStorage", SAVED)) ?? "", language(), ...values.slice(3)];

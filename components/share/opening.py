@@ -84,6 +84,8 @@ def _write(session: Session, link: LinkRequest) -> Generator[None, None, None]:
     session.settings = Settings(**sampling_values(params), length=length, seed=typed_seed, pace=session.settings.pace)
     turn = session.lock.begin()
     with session.lock.beginning(turn):
+        if session.can_undo:  # a person has worked on the text that this one takes the place of
+            session.leave()
         session.document, session.prompt, session.typed, session.finish_reason = document, prompt, prompt, None
         session.model, session.loaded = loaded.name, loaded
         session.selection = session.selection.fitting(loaded.model.config, position=NEWEST)

@@ -46,6 +46,11 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(lessons.locator("#heatmap .gb-says")).to_contain_text("Layer 3, head 0")
     lessons.get_by_role("tab", name="Lessons", exact=True).click()
     expect_lesson(lessons, 8)
+    step(lessons, 11).click()
+    expect_lesson(lessons, 11)
+    lessons.locator("#lesson-body .gb-lesson-go").click()
+    expect(lessons.get_by_role("tab", name="Shapes", exact=True)).to_have_attribute("aria-selected", "true")
+    expect(lessons.locator("#shape-headline")).to_contain_text("163,009,536")
 
 
 def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_and_speaks_chinese(follow, site):
@@ -65,6 +70,13 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     for n, level in ((7, "0"), (8, "2"), (9, "1"), (10, "1")):
         expect(step(lessons, n)).to_have_attribute("data-level", level)
     expect(step(lessons, 10)).to_have_attribute("aria-current", "step")
+    lessons.goto(f"{site}?lesson=6")
+    expect_lesson(lessons, 6)
+    lessons.locator("#lesson-head .gb-back").click()
+    expect_lesson(lessons, 5)
+    expect(lessons.locator("#lesson-chart .gb-says")).to_contain_text("x = 1.00")
+    lessons.reload()
+    expect_lesson(lessons, 5)
     step(lessons, 7).click()
     expect_lesson(lessons, 7)
     expect(lessons.locator("#shortcuts-answer")).not_to_be_empty()

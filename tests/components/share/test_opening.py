@@ -1,0 +1,52 @@
+"""What a link does to the session that follows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.share.opening import open_link
+from components.state.session import Session
+from components.tabs.playground.handlers import editing
+from gpt import Generation, get_model
+from gpt.documents.token_tree import History
+
+TABS = ("playground", "inside", "lessons")
+
+
+@pytest.fixture
+def session():
+    document = Generation(get_model(), "The dog ran")
+    document.read()
+    document.history = History(document.path[-1])
+    return Session(document)
+
+
+def follow(session, query):
+    for _ in open_link(session, query, TABS, lambda session, index: index < 20):
+        pass
+
+
+def test_a_text_that_a_person_has_worked_on_comes_back_when_the_one_of_a_link_is_undone(session):
+    follow(session, "prompt=The+cat&length=2&seed=1")
+    assert session.document.text.startswith("The cat")
+    assert not session.earlier, "nobody had done anything to the example"
+    session.document.append(session.document.loaded.tokenizer.encode(" sat")[0])
+    session.document.read()
+    text = session.document.text
+    follow(session, "prompt=A+bird&length=2&seed=1")
+    assert session.document.text.startswith("A bird")
+    while session.document.can_undo:
+        editing.undo(session)
+    editing.undo(session)
+    assert session.document.text == text
+
+
+def test_a_link_that_only_looks_leaves_the_text_and_says_what_it_cannot_follow(session):
+    text = session.document
+    follow(session, "tab=inside&layer=99")
+    assert (session.tab, session.document) == ("inside", text)
+    assert "layer" in session.notice.values["note"]
+    follow(session, "lesson=3&tab=inside")
+    assert (session.tab, session.document) == ("lessons", text)
+    follow(session, "lesson=21")
+    assert "lesson" in session.notice.values["note"]
