@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from components.figures import charts as big
-from components.labels import percent, quoted, token_text
+from components.labels import percent, power, quoted, token_text
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons import figures
 from components.tabs.lessons.course import SMALL
@@ -110,7 +110,7 @@ def model(scene: Scene) -> Drawn:
     )  # fmt: skip
     shapes = [("idx", [1, len(ids)]), ("wte + wpe", list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
     shapes += [("ln_f", list(stream.shape)), ("lm_head", [1, len(ids), len(logits)])]
-    rows = [["", *(name for name, _ in shapes)], [scene.t("shape"), *(str(shape) for _, shape in shapes)]]
+    rows = [["", scene.t("shape")], *([name, str(shape)] for name, shape in shapes)]
     return Drawn(chart=next_tokens(scene, logits, text).chart, table=rows)
 
 
@@ -153,7 +153,7 @@ def small(scene: Scene) -> Drawn:
         ids=list(idx.shape),
         logits=list(logits.shape),
         n=n_padding,
-        masked=f"{float(effect.with_mask.max()):.1g}",
+        masked=power(float(effect.with_mask.max())),
         unmasked=f"{float(effect.without_mask.max()):.2g}",
     )
     return Drawn(chart=chart_data(figure, text))
