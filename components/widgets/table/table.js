@@ -6,7 +6,7 @@
  * options: words_from: the first of the columns that hold words, or null
  */
 
-import { make, parsed } from "../dom.js";
+import { make } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 
 /** @type {import("../runtime.js").Mount} */
@@ -42,4 +42,4 @@ function mount(root, { options }) {
   return { draw };
 }
 
-defineWidget("table", mount, ({ value }) => ({ rows: parsed(value) ?? [] }));
+defineWidget("table", mount);

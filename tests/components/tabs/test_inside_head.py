@@ -14,7 +14,6 @@ from components.tabs.inside import analysis, handlers
 from components.tabs.inside.components import AttentionView
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.results import Rollout
-from components.tabs.inside.views.attention_views import PER_HEAD
 from components.tabs.inside.views.head_stages import SIDE, window_starts
 from components.widgets.lines import FULL, seen_cells
 from gpt import Generation, GPTConfig, Tokenizer
@@ -171,7 +170,7 @@ def test_views_are_what_their_papers_say(twins: tuple[Any, Generation]) -> None:
         lengths = attentions[LAYER][head] * sent
         np.testing.assert_allclose(views["values"][head], lengths / lengths.sum(1, keepdims=True), **close)
     for view, weights in views.items():
-        assert len(weights) == (3 if view in PER_HEAD else 1)
+        assert len(weights) == (3 if view in ("weights", "values", "without_first") else 1)
         np.testing.assert_allclose(weights.sum(-1)[:, 1:], 1, atol=1e-3)
 
 

@@ -18,8 +18,6 @@ from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.widgets.lines import lines_data
 from gpt.analysis.heads import mean_weights, normalize_rows, value_weighted, without_first_token
 
-PER_HEAD = ("weights", "values", "without_first")  # one picture for each head; the other views have one in all
-
 _LABELS = ("name", "head", "heads", "all", "only", "least", "from", "to", "cells", "cells.one", "later", "keys")
 
 
