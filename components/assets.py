@@ -42,7 +42,8 @@ _CALLS = f"""window.glassbox = {{
   opened() {{ this.waiting.push(() => window.glassbox.opened()); }},
   session() {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.session()))); }},
   arrive(values) {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.arrive(values)))); }},
-}};"""
+}};
+addEventListener("click", ({{ timeStamp }}) => (window.glassbox.clicked = performance.timeOrigin + timeStamp), true);"""
 _SCRIPTS = (
     f"<script>{_CALLS}</script>"
     + "".join(f'<link rel="modulepreload" fetchpriority="low" href="{MODULES_URL}{name}">' for name in _MODULES)

@@ -77,15 +77,20 @@ class Events:
                 yield RESTORE
                 return
             arguments = (*values, payload_of(event)) if payload else values
+            given = {component: value for component, value in zip(inputs, values, strict=True) if component in unset}
+            given |= dict.fromkeys(edited)
             try:
                 with closing(handler(session, *arguments) if streams else _once(handler, session, arguments)) as steps:
                     for _ in steps:
-                        yield shown(session)
+                        yield shown(session, given)
+                        given = {}
             except ValueError as problem:
+                self.renderer.edit(session, given)
                 raise error(problem, session.language) from None
-            yield shown(session)
+            yield shown(session, given)
 
-        def shown(session: Session) -> Any:
+        def shown(session: Session, given: dict[Block, Any]) -> Any:
+            self.renderer.edit(session, given)
             return self.renderer.frame(session, unset) or gr.skip()
 
         def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
@@ -100,7 +105,10 @@ class Events:
             "inputs": [self.client, *inputs],
             "outputs": [self.frame],
             "trigger_mode": trigger_mode,
-            "js": f"async (id, ...values) => [await glassbox.session(), ...({prepare})(...values)]",
+            "js": f"""async (id, ...values) => {{
+              const given = ({prepare})(...values);
+              return [await glassbox.session(), ...given];
+            }}""",
             "cancels": list(cancels) or None,
             **QUIET,
             **QUEUES[queue],

@@ -84,14 +84,12 @@ def wire_session(
     for tab in tabs.children:
         if isinstance(tab, gr.Tab):
             select = partial(open_tab, tab.id)
-            events.on(tab.select, select, [frame.saved], edited=[tabs], trigger_mode="always_last", js=_NOW)
+            events.on(tab.select, select, [frame.saved], edited=[tabs], trigger_mode="always_last", js=_CLICKED)
     return opened
 
 
 _QUERY = "() => [glassbox.query()]"  # of the page's address, once: not when it is loaded anew
-
-
-_NOW = "() => [String(performance.timeOrigin + performance.now())]"
+_CLICKED = "() => [String(glassbox.clicked ?? 0)]"  # gradio selects the first tab itself, which is no click
 
 
 def choose_language(session: Session, language: object) -> None:
@@ -101,12 +99,13 @@ def choose_language(session: Session, language: object) -> None:
 
 
 def open_tab(tab: str, session: Session, clicked: str) -> None:
-    """Show another tab, unless a later click was handled before. clicked: when, in ms of the browser's clock."""
+    """Show another tab, unless a later click was handled before. clicked: when, in ms of the browser's clock; 0 where
+    nobody clicked."""
     try:
         at = float(clicked)
     except ValueError:
         return
-    if at >= session.tab_clicked:
+    if at > session.tab_clicked:
         session.tab, session.tab_clicked = tab, at
 
 

@@ -80,7 +80,7 @@ def test_a_token_clicked_in_one_strip_is_looked_at_in_both(compare):
 def test_a_preset_writes_and_html_stays_text(compare):
     compare.locator("#compare-prompt textarea").fill("<img src=x onerror=alert(1)> <b>Tom</b> \x00")
     compare.locator("#compare-trained").click()
-    expect(compare.locator("#compare-right-status")).to_contain_text("Untrained · 40 tokens · seed 1")
+    expect(compare.locator("#compare-right-status")).to_contain_text(re.compile(r"Untrained · \d+ tokens · seed 1"))
     expect(compare.locator("#compare-divergence .gb-says")).to_contain_text("the models are")
     expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text("<img src=x onerror=alert(1)> <b>Tom</b>")
     ended(compare)
@@ -96,7 +96,7 @@ def test_writing_can_be_stopped_and_a_prompt_that_is_too_long_is_refused_in_plac
     expect(compare.locator("#compare-right-status")).to_contain_text("stopped")
     ended(compare)
     generate(compare, "dog " * 400)
-    expect(compare.locator("#compare-notice")).to_contain_text("Left: the prompt has")
+    expect(compare.locator("#compare-notice")).to_contain_text("Left: The prompt has")
     expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
     expect(compare.locator("#compare-generate")).to_be_enabled()
     compare.locator("#compare-length input[type=number]").fill("40")

@@ -83,7 +83,7 @@ def test_what_a_link_cannot_have_is_named_and_the_rest_is_followed(page, site, q
 
 
 def test_a_link_that_would_be_too_long_offers_the_file(opened, monkeypatch):
-    monkeypatch.setattr("components.share.panel.MAX_LINK", 20)
+    monkeypatch.setattr("components.share.handlers.MAX_LINK", 20)
     press(opened, "share-link", "link")
     expect(opened.locator("#share-link .gb-share-says")).to_contain_text("Save the document")
     expect(opened.locator("#share-link textarea")).to_be_hidden()
@@ -123,7 +123,7 @@ def test_text_document_and_probabilities_are_saved_and_the_document_opens_again(
     [
         (b"<script>alert(1)</script>", "the file is not JSON"),
         (b"x" * 4_000_001, "at most 4 MB"),
-        (b'{"format": "glassbox-gpt document", "version": 9}', "of version 9"),
+        (b'{"format": "glassbox-gpt document", "version": 9}', "has version 9"),
         ("model", "not in the list of models"),
     ],
 )

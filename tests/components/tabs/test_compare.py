@@ -201,6 +201,14 @@ def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):
     assert session.state(CompareState).pair is not superseded
 
 
+def test_a_run_or_a_search_that_is_closed_before_its_first_step_has_ended(session):
+    for run in (columns.write(session), beam_search.search(session, PROMPT)):
+        next(run)
+        run.close()
+    assert not session.state(CompareState).writing
+    assert not session.state(BeamState).searching
+
+
 def test_presets_are_models_and_settings_that_exist_and_differ():
     for left, right in PRESETS.values():
         assert left != right

@@ -40,8 +40,8 @@ def search(session: Session, prompt: str) -> Iterator[None]:
     run = session.state(BeamState).run + 1
     session.change(CompareState, prompt=prompt)
     session.change(BeamState, run=run, searching=True, notice=None)
-    yield
     try:
+        yield
         state = session.state(BeamState)
         checked_text("prompt", prompt)
         loaded = yield from load_with_progress(session, session.model)

@@ -75,9 +75,9 @@ def write_typed(session: Session, prompt: str, left_seed: str, right_seed: str) 
 def write(session: Session) -> Iterator[None]:
     """Write both columns, token by token in step; what cannot be done is said, and the last result stays."""
     session.change(CompareState, writing=True, notice=None)
-    yield
     pair = None
     try:
+        yield
         pair = yield from _begin(session)
         if pair is not None:
             yield from _steps(session, pair)
