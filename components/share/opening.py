@@ -88,6 +88,7 @@ def _write(session: Session, link: LinkRequest) -> Generator[None, None, None]:
             session.leave()
         session.document, session.prompt, session.typed, session.finish_reason = document, prompt, prompt, None
         session.model, session.loaded = loaded.name, loaded
+        session.edits, session.edits_on = Edits(), ()
         session.selection = session.selection.fitting(loaded.model.config, position=NEWEST)
         session.throughput = Throughput(params.seed)
     session.progress = Message("status.reading")
@@ -174,11 +175,12 @@ def _look(session: Session, link: LinkRequest, tabs: Sequence[str]) -> None:
         link.refuse("tab")
     if given.get("shading") not in get_args(Shading):
         link.refuse("shading")
-    session.edits, session.edits_on = _edits(link, document.loaded)
+    if given.keys() & {"edits", "edits_on"}:
+        session.edits, session.edits_on = _edits(link, document.loaded)
     selection = session.selection
     session.selection = replace(
         selection,
-        position=given.get("position", NEWEST),
+        position=given.get("position", selection.position),
         layer=given.get("layer", selection.layer),
         head=given.get("head", None if "layer" in given else selection.head),
         shading=given.get("shading", selection.shading),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from components.share.opening import open_link
+from components.state.selection import NEWEST
 from components.state.session import Session
 from components.tabs.playground.handlers import editing
-from gpt import Generation, get_model
+from gpt import Edits, Generation, get_model
 from gpt.documents.token_tree import History
 
 TABS = ("playground", "inside", "lessons")
@@ -50,3 +51,25 @@ def test_a_link_that_only_looks_leaves_the_text_and_says_what_it_cannot_follow(s
     assert (session.tab, session.document) == ("lessons", text)
     follow(session, "lesson=21")
     assert "lesson" in session.notice.values["note"]
+
+
+def test_a_page_without_a_link_and_one_that_only_shows_another_place_leave_the_rest(session):
+    follow(session, "position=1&edits=h0.5%3D0")
+    edits = session.edits
+    assert edits != Edits()
+    follow(session, "")
+    follow(session, "tab=inside&lang=zh")
+    assert (session.selection.position, session.edits) == (1, edits)
+    assert (session.tab, session.language) == ("inside", "zh")
+    follow(session, "prompt=A+bird&length=2&seed=1")
+    assert (session.selection.position, session.edits) == (NEWEST, Edits())
+
+
+def test_what_a_link_cannot_have_is_named_and_the_rest_is_followed(session):
+    for query, names in (
+        ("model=../../etc/passwd&text=c1&temperature=hot&tab=%3Cscript%3E&layer=99", "tab, temperature, model, text"),
+        ("text=2_c99999999", "text"),
+    ):
+        follow(session, f"prompt=The+dog&seed=1&length=2&{query}")
+        assert names in session.notice.values["note"]
+        assert (session.prompt, session.settings.seed) == ("The dog", "1")
