@@ -113,16 +113,12 @@ def test_parts_of_an_edited_pass_sum_to_its_logit(model, edits):
             assert parts.heads[layer, head] == 0
 
 
-def test_a_patched_position_is_refused(model):
+@torch.inference_mode()
+def test_a_patched_position_is_refused_and_those_of_a_pass_with_a_cache_count_from_its_first(model):
+    model.double()
     edits = Edits(patches=(Patch("resid_mid", 1, 6, torch.ones(24)),))
     with pytest.raises(ValueError, match="position 6 was patched"):
         direct_logit_attribution(model, trace_text(model, IDS, edits=edits), 6, 33, edits=edits)
-
-
-@torch.inference_mode()
-def test_positions_of_a_pass_with_a_cache_count_from_its_first(model):
-    model.double()
-    edits = Edits(patches=(Patch("resid_mid", 1, 6, torch.ones(24)),))
     cache, trace, idx = KVCache(model.config, dtype=torch.float64), Trace(), torch.tensor([IDS])
     model(idx[:, :4], cache=cache, edits=edits)
     logits = model(idx[:, 4:], cache=cache, edits=edits, trace=trace)

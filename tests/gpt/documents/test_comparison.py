@@ -54,12 +54,13 @@ def test_two_documents_of_one_model_take_their_steps_concurrently(monkeypatch):
     assert asking == {get_ident()}
 
 
-def test_concurrent_steps_end_early_raise_and_close():
+def test_none_stands_for_the_document_that_ends_first_and_steps_raise_and_close():
     model = forced_model([97, 97, 259] + [97] * 21)
-    short, long = Generation(model, "ab"), Generation(model, "abcd")
-    both = list(paired_steps(short, long, GREEDY, GREEDY, 4))
-    assert [a is None for a, _ in both] == [False, False, True, True]
-    assert all(b is not None for _, b in both)
+    for long in (Generation(model, "abcd"), Generation(forced_model([97] * 24), "ab")):  # of this model, of another
+        both = list(paired_steps(Generation(model, "ab"), long, GREEDY, GREEDY, 4))
+        assert [a and a.finish_reason for a, _ in both] == [None, "end_of_text", None, None]
+        assert [a is None for a, _ in both] == [False, False, True, True]
+        assert [b.token_id for _, b in both] == [97] * 4
     full = Generation(model, [97] * model.model.config.block_size)
     full.step(GREEDY)
     with pytest.raises(ValueError, match="is full"):
@@ -67,14 +68,6 @@ def test_concurrent_steps_end_early_raise_and_close():
     left = paired_steps(*pair(), GREEDY, GREEDY, 4)
     next(left)
     left.close()
-
-
-def test_none_stands_for_the_document_that_has_finished_first():
-    short, long = Generation(forced_model([97, 97, 259] * 8), "ab"), Generation(forced_model([97] * 24), "ab")
-    both = list(paired_steps(short, long, GREEDY, GREEDY, 4))
-    assert [a and a.finish_reason for a, _ in both] == [None, "end_of_text", None, None]
-    assert both[2][0] is None
-    assert [b.token_id for _, b in both] == [97] * 4
 
 
 @pytest.mark.parametrize(
