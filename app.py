@@ -18,9 +18,9 @@ def main() -> int:
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     # Seconds of imports, after the command line is checked.
     from components.page import build_app, launch_options, public_name
-    from components.precision import note
+    from components.precision import error_of, precision_sentence
     from gpt.models.hub import Unreachable
-    from gpt.models.registry import configure
+    from gpt.models.registry import configure, get_model
     from gpt.models.sources import DEFAULT_MODEL
 
     try:
@@ -51,7 +51,8 @@ def main() -> int:
     gc.freeze()  # and nobody's tokens wait for a look through what stays
     gc.enable()
     if arguments.precision != "fp32":
-        print(note(model if options["uploads"] else public_name(model), "en"), flush=True)
+        loaded = get_model(model if options["uploads"] else public_name(model))
+        print(precision_sentence(loaded.precision, error_of(loaded), "en"), flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
     if app.share_url:
         print(f"For others: {app.share_url}", flush=True)

@@ -9,10 +9,10 @@ import gradio as gr
 
 from components.i18n import LANGUAGES, Language, has_text, t
 from components.localized import Words
-from components.precision import build_precision
 from components.render import Control
 from components.share.menu import link_menu
 from components.widgets.frame import frame_widget
+from components.widgets.sentence import sentence
 from gpt import Generation, list_models
 from gpt.models.registry import title
 
@@ -22,27 +22,24 @@ _TOGGLE_THEME = """() => {
   localStorage.setItem("glassbox-theme", dark ? "dark" : "light");
 }"""
 
+_KEEP_LANGUAGE = "(language) => { localStorage.setItem('glassbox-lang', language); }"
+
 
 @dataclass(frozen=True)
 class Frame:
     """What every tab shares.
 
-    example: a finished text on the default model. client: the id of the browser tab. updates: takes the frames of
-    `components.render`. language, own, state: what tabs without views read, the language, the names of the models that
-    this visitor has trained, and the session. precision: what that of the weights costs, None where they are exact.
+    client: the id of the browser tab. saved: what the page kept of its session. updates: takes the frames of
+    `components.render`.
     """
 
-    example: Generation
     client: gr.Textbox
     saved: gr.Textbox
     updates: gr.HTML
-    own: gr.State
     model: gr.Dropdown
     switch: gr.Radio
-    language: gr.State
     theme: gr.Button
     link: gr.HTML
-    precision: gr.HTML | None
 
     def controls(self) -> list[Control]:
         """What the server may change: the language, the models to choose from, and the one that is chosen."""
@@ -66,8 +63,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
             words.sentence("tagline", kind="caption", elem_id="tagline")
-            precision = build_precision(example.loaded)
-        own = gr.State([])
+            sentence(kind="caption", elem_id="precision", view="precision")
         model = gr.Dropdown(
             label=t("model", "en"),
             choices=model_choices("en"),
@@ -88,7 +84,8 @@ def build_frame(words: Words, example: Generation) -> Frame:
         link = link_menu()
         theme = words.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     theme.click(None, js=_TOGGLE_THEME)
-    return Frame(example, client, saved, updates, own, model, switch, gr.State("en"), theme, link, precision)
+    switch.input(None, switch, None, js=_KEEP_LANGUAGE)
+    return Frame(client, saved, updates, model, switch, theme, link)
 
 
 def short_name(model: str, language: Language) -> str:

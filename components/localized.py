@@ -10,7 +10,7 @@ from gradio.blocks import Block
 
 from components.i18n import Language, t
 from components.render import Control, View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.widgets.sentence import Kind, sentence
 
 B = TypeVar("B", bound=Block)

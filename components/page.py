@@ -11,11 +11,10 @@ from starlette.middleware import Middleware
 
 from components.api import Endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
-from components.events import QUEUES, QUIET, SLOTS, Events
-from components.frame import Frame, build_frame
-from components.gradio_page import Page
+from components.events import SLOTS, Events
+from components.frame import build_frame
 from components.localized import Words
-from components.precision import note as precision_note
+from components.precision import measure, wire_precision
 from components.render import Renderer
 from components.request_limits import RequestLimits
 from components.session_events import wire_session
@@ -72,10 +71,9 @@ def build_app(
     name = add_model(model, n_head, name=None if uploads else public_name(model))
     words, renderer, store = Words(), Renderer(), SessionStore()
     first = opening(example(get_model(name)))
-    with Page(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
+    with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
         app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)  # first: it sets up anew all that is there
         frame = build_frame(words, first.document)
-        session = gr.State(first)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates, tabs)
             with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
@@ -103,9 +101,11 @@ def build_app(
                 build_lessons(words, events, first.document.loaded, set_shape)
         wire_share(events, frame.link, playground_parts.files)
         opening_lesson = partial(open_lesson, first.document.loaded)
-        wire_session(app, events, frame, tabs, lambda opened: opened, [session], open_lesson=opening_lesson)
-        _language_events(frame)
+        wire_session(app, events, frame, tabs, first.copy, open_lesson=opening_lesson)
         Endpoints(name).register()
+        if first.loaded.precision != "fp32":
+            measure(first, name)
+            wire_precision(events, frame.model)
         renderer.add("", [words.view], controls=words.controls)
         events.wire_controls()
         frame.updates.value = renderer.build(first)
@@ -116,16 +116,6 @@ def public_name(model: str) -> str:
     """What strangers may read of a path: its end. The whole of it is for the person whose computer it is."""
     path = Path(model)
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
-
-
-def _language_events(frame: Frame) -> None:
-    """What follows the language outside the views."""
-    looking: Any = {**QUIET, **QUEUES["look"]}
-    frame.switch.change(lambda language: language, frame.switch, frame.language, **looking)
-    if frame.precision is not None:
-        changes = [frame.model.change, frame.language.change]
-        gr.on(changes, precision_note, [frame.model, frame.language], frame.precision, **looking)
-    frame.switch.input(None, frame.switch, None, js="(lang) => { localStorage.setItem('glassbox-lang', lang); }")
 
 
 def launch_options() -> dict[str, Any]:

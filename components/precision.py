@@ -2,38 +2,69 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import gradio as gr
 
 from components.errors import localize_error
+from components.events import Events
 from components.i18n import Language, t
 from components.labels import percent
-from components.widgets.sentence import sentence
+from components.render import View
+from components.state.session import Session
+from components.state.snapshot import Snapshot
 from gpt import LoadedModel, get_model
-from gpt.models.precision_error import precision_error
+from gpt.models.precision_error import PrecisionError, precision_error
 
 
-def build_precision(loaded: LoadedModel) -> gr.HTML | None:
-    """One line for a page whose models are in a reduced precision; None for an exact one."""
+@dataclass(frozen=True)
+class PrecisionState:
+    """The model that was measured, and its error compared with float32, or why that is not known."""
+
+    loaded: LoadedModel | None = None
+    error: PrecisionError | ValueError | None = None
+
+
+def wire_precision(events: Events, model: gr.Dropdown) -> None:
+    """Measure every model that is picked."""
+    events.renderer.add("", [VIEW])
+    events.on(model.change, measure, [model], queue="experiment", trigger_mode="always_last")
+
+
+def measure(session: Session, model: object) -> None:
+    """Compare a model of the picker with its float32 copy; what cannot be loaded is said elsewhere."""
+    try:
+        loaded = get_model(str(model))
+    except ValueError:
+        session.change(PrecisionState, loaded=None, error=None)
+    else:
+        session.change(PrecisionState, loaded=loaded, error=error_of(loaded))
+
+
+def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
+    """The error, or why it cannot be measured; None for a model in float32."""
     if loaded.precision == "fp32":
         return None
-    return sentence(told(loaded, "en"), kind="caption", elem_id="precision")
-
-
-def note(model: str, language: Language) -> str:
-    """The line for a model of the picker; nothing while it cannot be loaded, which is said elsewhere."""
     try:
-        return told(get_model(model), language)
-    except ValueError:
-        return ""
-
-
-def told(loaded: LoadedModel, language: Language) -> str:
-    """Error of a model compared with float32, in words; empty for a model in float32."""
-    if loaded.precision == "fp32":
-        return ""
-    try:
-        error = precision_error(loaded)
+        return precision_error(loaded)
     except ValueError as problem:
-        return t("precision.unknown", language, precision=loaded.precision, problem=localize_error(problem, language))
+        return problem
+
+
+def precision_sentence(precision: str, error: PrecisionError | ValueError | None, language: Language) -> str:
+    """The error in words; empty for a model in float32."""
+    if error is None:
+        return ""
+    if isinstance(error, ValueError):
+        return t("precision.unknown", language, precision=precision, problem=localize_error(error, language))
     numbers = {"kl": f"{error.kl:.2g}", "logit": f"{error.logit:.2g}", "top_1": percent(error.top_1)}
-    return t("precision", language, precision=loaded.precision, **numbers)
+    return t("precision", language, precision=precision, **numbers)
+
+
+def _draw(s: Snapshot) -> dict[str, str]:
+    state = s.state(PrecisionState)
+    text = "" if state.loaded is None else precision_sentence(state.loaded.precision, state.error, s.language)
+    return {"text": text}
+
+
+VIEW = View("precision", lambda s: (s.state(PrecisionState), s.language), _draw)

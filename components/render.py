@@ -16,7 +16,8 @@ from typing import Any
 from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
-from components.state.session import Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Snapshot
 
 
 class Lines(list[str]):

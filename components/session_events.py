@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,8 @@ from components.i18n import LANGUAGES, t
 from components.render import Renderer, View
 from components.share.opening import open_link
 from components.state.saved import restore_session, saved_session
-from components.state.session import Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Snapshot
 from components.state.store import is_session_id
 
 
@@ -37,26 +38,25 @@ def wire_session(
     events: Events,
     frame: Frame,
     tabs: gr.Tabs,
-    open_session: Callable[..., Session],
-    also: Sequence[Any] = (),
+    open_session: Callable[[], Session],
     *,
     open_lesson: Callable[[Session, int], bool],
 ) -> Any:
     """Wire them; returns the event after which the page shows what its link asks for.
 
-    open_session: makes the session that every visitor starts with, of the values of `also`.
+    open_session: makes the session that a visitor starts with.
     open_lesson: opens the lesson of a link by its index from 0; False where there is none.
     """
     events.renderer.signals.extend(SIGNALS)
     events.renderer.add("", controls=frame.controls())
 
-    def arrive(session_id: str, kept: str, language: str, *values: Any) -> Any:
+    def arrive(session_id: str, kept: str, language: str) -> Any:
         """The page has loaded: its session; a new one, with the text that the page kept, where there is none."""
         if not is_session_id(session_id):
             raise error(t("error.not_ready", "en"))
         session = events.store.get(session_id)
         if session is None:
-            session = open_session(*values)
+            session = open_session()
             if kept:
                 restore_session(session, kept)
             events.store.put(session_id, session)
@@ -66,7 +66,7 @@ def wire_session(
 
     arrived = app.load(
         arrive,
-        [events.client, frame.saved, frame.switch, *also],
+        [events.client, frame.saved, frame.switch],
         events.frame,
         js="(...values) => glassbox.arrive(values)",
         **QUIET,

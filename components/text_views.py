@@ -14,7 +14,7 @@ from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.render import Lines
 from components.state.selection import Selection
-from components.state.session import Text
+from components.state.text import Text
 from components.state.token_statistics import TokenStatisticsCache
 from components.widgets.chart import Rows, chart_data
 from components.widgets.tokens import Kind, shade_value, token_line

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -15,9 +16,9 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_front_matter_is_what_a_space_needs():
-    pinned = re.search(r"^gradio==(.+)$", (ROOT / "requirements.txt").read_text(), flags=re.MULTILINE).group(1)
+    supported = re.search(r"^gradio(.+)$", (ROOT / "requirements.txt").read_text(), flags=re.MULTILINE).group(1)
     assert FRONT["sdk"] == "gradio"
-    assert FRONT["sdk_version"] == pinned
+    assert FRONT["sdk_version"] in SpecifierSet(supported)
     assert (ROOT / FRONT["app_file"]).is_file()
     assert {"title", "emoji", "colorFrom", "colorTo", "python_version", "license", "tags", "models"} <= set(FRONT)
     assert len(FRONT["short_description"]) <= 60

@@ -33,7 +33,8 @@ from components.panels.panel import (
 )
 from components.panels.panel_figures import grid
 from components.render import View
-from components.state.session import Snapshot, Text
+from components.state.snapshot import Snapshot
+from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt import GPT, Trace

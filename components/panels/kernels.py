@@ -17,7 +17,7 @@ from components.localized import Words
 from components.panels.panel import IsOpen, Run, add_panel, no_text, problem_sentence, run_buttons, wire_run
 from components.panels.panel_figures import lines
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table

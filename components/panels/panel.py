@@ -17,7 +17,9 @@ from components.events import Events
 from components.i18n import t
 from components.localized import Words
 from components.render import Analysis, Control, View
-from components.state.session import Session, Snapshot, Text
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.state.text import Text
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 

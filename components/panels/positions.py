@@ -29,7 +29,7 @@ from components.panels.panel import (
 from components.panels.panel_figures import lines
 from components.panels.position_figures import Hands, circles
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.positions import Extrapolation, rotary_closeness, train_extrapolation

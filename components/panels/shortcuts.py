@@ -16,7 +16,8 @@ from components.localized import Words
 from components.panels.panel import IsOpen, add_panel, one_of, problem_sentence, wire_values, within
 from components.panels.panel_figures import pair_bars
 from components.render import View
-from components.state.session import Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table

@@ -17,7 +17,8 @@ from components.panels import token_views
 from components.panels.panel import IsOpen, Result, add_panel, computed, problem_sentence, waiting_sentence
 from components.panels.panel_figures import pair_bars
 from components.render import Lines, View
-from components.state.session import Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Snapshot
 from components.text_views import prompt_lines, strip_words
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence

@@ -23,7 +23,7 @@ from components.panels.panel import (
 )
 from components.panels.parameter_bars import parameter_bars
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table

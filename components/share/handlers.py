@@ -20,7 +20,8 @@ from components.share.link import MAX_LINK, encode
 from components.state.adoption import adopt
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST, Selection
-from components.state.session import Message, Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Message, Snapshot
 from gpt import Generation, list_models
 from gpt.documents.edit_text import format_edits
 from gpt.documents.saved_document import SavedDocument

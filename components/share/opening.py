@@ -15,8 +15,9 @@ from components.state.admission import admitted
 from components.state.example import first_prompt
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST, Shading
-from components.state.session import Message, Session
+from components.state.session import Session
 from components.state.settings import LIMITS, MAX_LENGTH, Settings, sampling_params, sampling_values
+from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
 from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
 from gpt.documents.edit_text import parse_edits

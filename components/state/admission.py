@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from components.state.session import Message, Session
+from components.state.session import Session
+from components.state.snapshot import Message
 from gpt import LoadedModel
 
 

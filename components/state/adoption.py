@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from components.state.selection import NEWEST
-from components.state.session import ArchivedDocument, LastAction, Message, Session
+from components.state.session import ArchivedDocument, Session
+from components.state.snapshot import LastAction, Message
 from gpt import Generation
 
 

@@ -27,9 +27,6 @@ class DocumentLock:
         self._stream: int | None = None  # the turn of the newest stream, until it has ended
         self._turns, self._writing, self._shortening = Condition(), Lock(), Lock()
 
-    def __deepcopy__(self, memo: dict[int, object]) -> DocumentLock:
-        return DocumentLock()
-
     @property
     def streaming(self) -> bool:
         """Whether a stream is writing, or about to."""

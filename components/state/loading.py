@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import suppress
 
-from components.state.session import Message, Session
+from components.state.session import Session
+from components.state.snapshot import Message
 from gpt import LoadedModel, get_model
 from gpt.background import Cancelled, Progress, run_with_progress
 

@@ -7,8 +7,9 @@ import json
 from typing import Any
 
 from components.state.selection import Selection
-from components.state.session import Message, Session, Snapshot
+from components.state.session import Session
 from components.state.settings import Settings
+from components.state.snapshot import Message, Snapshot
 from gpt import Generation
 
 MAX_SAVED_CHARS = 2_000_000

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from components.i18n import Language
 from components.state.document_lock import DocumentLock
-from components.state.selection import NEWEST, Selection
+from components.state.selection import Selection
 from components.state.settings import Settings
+from components.state.snapshot import LastAction, Message, Snapshot
+from components.state.text import Text
 from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
-from gpt import Edits, FinishReason, Generation, GPTConfig, LoadedModel, SamplingParams, Tokenizer
+from gpt import Edits, FinishReason, Generation, SamplingParams
 from gpt.documents.token_tree import History
 
 S = TypeVar("S")
@@ -44,106 +45,6 @@ class PendingGeneration:
     pace: float
     turn: int
     began: float
-
-
-@dataclass(frozen=True)
-class Message:
-    """A sentence of the page: a key of the catalogue and its values."""
-
-    key: str
-    values: dict[str, Any] = field(default_factory=dict)
-
-
-LastAction = Message  # what a person did to the text since the last run
-
-
-@dataclass(frozen=True)
-class Text:
-    """The document of a session at one moment. Texts are equal while they show the same tokens, read as far.
-
-    A document only grows while it is being read (`DocumentLock.reading`), so whatever is asked of a position below
-    n_read stays as it was.
-    """
-
-    document: Generation = field(compare=False, repr=False)
-    ids: tuple[int, ...] = field(compare=False, repr=False)
-    n_read: int
-    version: tuple[int, int]  # the document's key, and the node of its tree that the text ends at
-
-    @classmethod
-    def of(cls, document: Generation) -> Text:
-        n_read = document.n_read  # first: the ids only grow meanwhile
-        ids = tuple(document.ids)
-        return cls(document, ids, min(n_read, len(ids)), (document.key, document.path[len(ids) - 1]))
-
-    @property
-    def loaded(self) -> LoadedModel:
-        return self.document.loaded
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.document.loaded.tokenizer
-
-    @property
-    def config(self) -> GPTConfig:
-        return self.document.loaded.model.config
-
-    def at(self, selection: Selection) -> int:
-        """The selected position, at most the last one that the model has read."""
-        last = self.n_read - 1
-        return last if selection.position == NEWEST else min(selection.position, last)
-
-    def framed(self, selection: Selection) -> int:
-        """The position that is framed: unlike `at` also the last token of a full context, which is never read."""
-        last = len(self.ids) - 1
-        return last if selection.position == NEWEST else min(selection.position, last)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A session at one moment: all that views are drawn from."""
-
-    id: str
-    language: Language
-    tab: str
-    model: str
-    own_models: tuple[str, ...]
-    text: Text | None
-    prompt: str
-    typed: str
-    settings: Settings
-    selection: Selection
-    generating: bool
-    can_undo: bool
-    can_redo: bool
-    throughput: Throughput | None
-    finish_reason: FinishReason | None
-    last_action: LastAction | None
-    progress: Message | None
-    notice: Message | Exception | None
-    query: str
-    edits: Edits
-    edits_on: tuple[int, ...]
-    loaded: LoadedModel | None = field(compare=False)
-    token_statistics: TokenStatisticsCache = field(compare=False)
-    states: dict[type, object] = field(compare=False)
-    _made: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
-
-    def state(self, cls: type[S]) -> S:
-        """The state of one tab or panel, by its dataclass."""
-        found = self.states.get(cls)
-        return cls() if found is None else found  # type: ignore[return-value]
-
-    def once(self, make: Callable[[Snapshot], S]) -> S:
-        """make(self), computed once for all views that are drawn from this snapshot."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return self._made[make]  # type: ignore[no-any-return]
-
-    @property
-    def position(self) -> int | None:
-        """The selected position; None where there is no text."""
-        return None if self.text is None else self.text.at(self.selection)
 
 
 class Session:
@@ -310,9 +211,11 @@ class Session:
         self.resources.close()
         self.document, self.loaded, self._states, self.sent = None, None, {}, {}
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Session:
-        """Another visitor starts with the same text."""
+    def copy(self) -> Session:
+        """What another visitor starts with: the same text and selection, and the states of the tabs."""
         document = None if self.document is None else self.document.copy()
         if document is not None:
             document.key = self.document.key
-        return Session(document, self.prompt, self.selection, id=secrets.token_hex(8))
+        session = Session(document, self.prompt, self.selection)
+        session._states = dict(self._states)
+        return session

@@ -3,7 +3,9 @@
 import pytest
 
 from components.page import build_app
-from components.precision import build_precision, note
+from components.precision import VIEW, measure
+from components.render import Renderer
+from components.state.session import Session
 from gpt import get_model
 from gpt.models.precision_error import precision_error
 from gpt.models.registry import configure
@@ -16,23 +18,30 @@ def reduced():
     configure()
 
 
-def test_exact_numbers_need_no_word(built_page):
-    assert build_precision(get_model()) is None
-    assert note("stories", "en") == ""
-    assert not [block for block in built_page.blocks.values() if getattr(block, "elem_id", None) == "precision"]
+def said(model: str, language: str = "en") -> str:
+    session = Session(None, language=language)
+    measure(session, model)
+    return VIEW.draw(session.snapshot())["text"]
 
 
-def test_numbers_that_are_not_exact_say_by_how_much(reduced):
-    line = build_precision(get_model())
+def test_exact_numbers_need_no_word():
+    assert said("stories") == said("no such model") == ""
+
+
+def test_numbers_that_are_not_exact_say_by_how_much(reduced, monkeypatch):
     error = precision_error(get_model())
-    assert "bf16" in line.value
-    assert f"{error.kl:.2g} bits" in line.value
-    assert f"{error.logit:.2g}" in note("stories", "zh")
-    assert note("no such model", "en") == ""
-    assert [block for block in build_app().blocks.values() if getattr(block, "elem_id", None) == "precision"]
+    assert "bf16" in said("stories")
+    assert f"{error.kl:.2g} bits" in said("stories")
+    assert f"{error.logit:.2g}" in said("stories", "zh")
+    assert said("no such model") == ""
+    frames = []
+    build = Renderer.build
+    monkeypatch.setattr(Renderer, "build", lambda self, session: frames.append(build(self, session)) or frames[0])
+    build_app()
+    assert f"{error.kl:.2g} bits" in frames[0]  # the page opens with it
 
 
 def test_what_cannot_be_measured_is_said(reduced, monkeypatch):
     get_model()
     monkeypatch.setattr("gpt.models.checkpoints.checkpoint.free_memory", lambda: 1000)
-    assert "could not be measured" in note("stories", "en")
+    assert "could not be measured" in said("stories")

@@ -8,7 +8,7 @@ import gradio as gr
 import numpy as np
 from torch import Tensor
 
-from components.state.session import Text
+from components.state.text import Text
 from gpt.config import Activation
 
 

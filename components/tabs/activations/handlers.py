@@ -11,8 +11,10 @@ import torch
 from components.labels import ACTIVATIONS
 from components.panels.activation_curves import SPAN
 from components.render import Analysis
-from components.state.session import Session, Snapshot, Text
+from components.state.session import Session
 from components.state.settings import number
+from components.state.snapshot import Snapshot
+from components.state.text import Text
 from components.tabs.activations.components import ActivationsState, Histogram, Swap
 from gpt import Edits
 from gpt.config import Activation

@@ -11,7 +11,7 @@ from components.labels import ACTIVATIONS
 from components.localized import Words
 from components.panels.activation_curves import SPAN
 from components.render import Control
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.activations import handlers
 from components.tabs.activations.components import ActivationsComponents, ActivationsState
 from components.tabs.activations.views import VIEWS

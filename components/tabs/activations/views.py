@@ -14,7 +14,7 @@ from components.panels.activation_curves import POINTS, SPAN, curves_chart
 from components.panels.panel import best_of_both
 from components.panels.panel_figures import lines
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.activations.components import ActivationsState, Histogram, Swap
 from components.widgets.chart import chart_data
 from gpt.experiments.activations import gelu_difference

@@ -11,7 +11,7 @@ import gradio as gr
 
 from components.render import Lines
 from components.state.selection import NEWEST
-from components.state.session import Message, Snapshot
+from components.state.snapshot import Message, Snapshot
 from components.tabs.change.effect import Effect, HeadCosts, ReadText
 from gpt import Edits, GPTConfig, LoadedModel, SamplingParams
 from gpt.analysis.patching import PatchSweep

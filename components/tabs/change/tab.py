@@ -11,7 +11,7 @@ import gradio as gr
 from components.events import Events
 from components.localized import Words
 from components.render import Control
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.change import layout
 from components.tabs.change.components import PROMPT_PAIRS, ChangeComponents, ChangeState
 from components.tabs.change.experiments import EXPERIMENTS

@@ -7,8 +7,8 @@ from typing import Literal
 
 import gradio as gr
 
-from components.state.session import Message
 from components.state.settings import LIMITS
+from components.state.snapshot import Message
 from components.tabs.compare.pair import Pair
 from gpt import DEFAULT_MODEL
 from gpt.documents.beam_search import BeamSearch

@@ -11,8 +11,8 @@ from components.events import Events, clamped
 from components.frame import model_choices
 from components.localized import Words
 from components.render import Control
-from components.state.session import Snapshot
 from components.state.settings import LIMITS
+from components.state.snapshot import Snapshot
 from components.tabs.compare import layout
 from components.tabs.compare.components import COLUMN_SETTINGS, BeamState, CompareComponents, CompareState
 from components.tabs.compare.handlers import beam_search, columns

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from components.render import Analysis
-from components.state.session import Session, Snapshot, Text
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.state.text import Text
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording

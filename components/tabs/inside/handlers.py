@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 from components.downloads import offer
 from components.errors import PageError
-from components.state.session import Session, Text
+from components.state.session import Session
+from components.state.text import Text
 from components.tabs.inside.components import AttentionView, InsideState, Model, Part
 from components.tabs.inside.trace_file import TraceFile
 from components.tabs.inside.views.head_stages import window_starts

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from components.state.session import Text
+from components.state.text import Text
 from components.tabs.inside.pooling import HeadVectors, NeuronSummary, PooledVectors, pool_mean, pool_strongest
 from gpt import Generation, GPTConfig, Trace
 from gpt.cache import KVCache

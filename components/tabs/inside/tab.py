@@ -12,7 +12,7 @@ import gradio as gr
 from components.events import Events
 from components.localized import Words
 from components.render import Control
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.inside import handlers, layout
 from components.tabs.inside.analysis import analysis, shows_skeleton
 from components.tabs.inside.components import InsideComponents, InsideState, Part

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.state.session import Text
+from components.state.text import Text
 from gpt.analysis.tracing import trace_window
 
 MAX_BYTES = 2**26  # of the file; of a longer text only its end

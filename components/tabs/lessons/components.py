@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.i18n import Language
 from components.panels.panel import Result
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.lessons.pictures.picture import Drawn
 
 

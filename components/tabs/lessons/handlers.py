@@ -12,7 +12,8 @@ from components.panels.panel import Result
 from components.render import Analysis
 from components.state.admission import admitted
 from components.state.example import first_prompt
-from components.state.session import Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Snapshot
 from components.tabs.lessons.components import LessonsState, Question
 from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.pictures import PICTURES

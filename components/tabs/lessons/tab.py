@@ -27,7 +27,7 @@ from components.panels.skeleton import build_skeleton
 from components.panels.tokenizer import build_tokenizer
 from components.panels.tying import build_tying
 from components.render import Control
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.lessons import handlers
 from components.tabs.lessons.components import LessonsComponents, LessonsState, is_lesson_open
 from components.tabs.lessons.course import LESSONS

@@ -9,7 +9,7 @@ from typing import Any
 from components.i18n import Language, t
 from components.panels.panel import problem_sentence
 from components.render import Lines, View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.lessons.code_view import excerpt
 from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from components.state.session import Message
+from components.state.snapshot import Message
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore
 

@@ -11,7 +11,8 @@ from components.api import MAX_CHARACTERS
 from components.errors import PageError
 from components.render import Analysis
 from components.state.loading import load_with_progress
-from components.state.session import Message, Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Message, Snapshot
 from components.tabs.loss.components import LossState, ScoredText
 from gpt import LoadedModel
 from gpt.background import run_with_progress

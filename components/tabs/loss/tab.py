@@ -12,7 +12,7 @@ from components.i18n import Language, t
 from components.localized import Words
 from components.render import Control
 from components.state.example import encodable_text
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.loss import handlers
 from components.tabs.loss.components import EXAMPLES, LossComponents, LossState
 from components.tabs.loss.views import VIEWS, strip_words

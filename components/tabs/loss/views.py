@@ -12,7 +12,7 @@ from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted
 from components.render import Lines, View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.loss.components import LossState, ScoredText
 from components.text_views import token_lines
 from components.widgets.tokens import shade_value

@@ -13,8 +13,9 @@ from components.frame import Frame
 from components.i18n import t
 from components.localized import Words
 from components.render import Control
-from components.state.session import Session, Snapshot
+from components.state.session import Session
 from components.state.settings import LIMITS, MAX_LENGTH
+from components.state.snapshot import Snapshot
 from components.tabs.playground import layout
 from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
 from components.tabs.playground.handlers import editing, generation, looking

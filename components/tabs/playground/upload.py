@@ -13,7 +13,8 @@ from components.events import Events
 from components.i18n import Language, t
 from components.localized import Words
 from components.render import Control, View
-from components.state.session import Message, Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Message, Snapshot
 from components.tabs.playground.handlers.generation import begin_typed
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, add_upload, get_model

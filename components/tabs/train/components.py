@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import gradio as gr
 
-from components.state.session import Message
+from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.choices import Given
 from gpt.training.live_run import Evaluation, LiveRun, RunSnapshot

@@ -8,7 +8,8 @@ from typing import Any
 
 from components.downloads import offer
 from components.errors import PageError
-from components.state.session import Message, Session
+from components.state.session import Session
+from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.components import SHAPE, TrainState
 from gpt.training.live_run import LiveRun

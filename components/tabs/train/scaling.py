@@ -16,7 +16,7 @@ from components.i18n import Language, t
 from components.labels import power
 from components.localized import Words
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.train.figures import ScalingLine, scaling_curves
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence

@@ -13,7 +13,7 @@ from components.events import Events, clamped
 from components.i18n import t
 from components.localized import Words
 from components.render import Control
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.train import choices, handlers, layout
 from components.tabs.train.components import SHAPE, TrainComponents, TrainState
 from components.tabs.train.scaling import build_scaling

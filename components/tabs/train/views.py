@@ -12,7 +12,7 @@ from components.figures.charts import attention_heatmap
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible
 from components.render import View
-from components.state.session import Message, Snapshot
+from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
 from components.tabs.train.components import TrainState
 from components.tabs.train.figures import CurveNames, learning_curve

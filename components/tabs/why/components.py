@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
-from components.state.session import Message, Snapshot
+from components.state.snapshot import Message, Snapshot
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.heads import HeadRoles

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any, TypeVar, get_args
 
 from components.render import Analysis
-from components.state.session import Message, Session, Snapshot, Text
+from components.state.session import Session
+from components.state.snapshot import Message, Snapshot
+from components.state.text import Text
 from components.tabs.why import predictions
 from components.tabs.why.components import Answer, MeasuredRoles, Order, Role, Sample, WhyState
 from gpt import GPT

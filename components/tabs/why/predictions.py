@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, is_tensor
 
-from components.state.session import Text
+from components.state.text import Text
 from gpt import GPT, Edits, GPTConfig, LoadedModel, Trace
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens

@@ -12,7 +12,7 @@ from components.events import Events
 from components.i18n import Language, t
 from components.localized import Words
 from components.render import Control
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.why import handlers
 from components.tabs.why.components import Order, Role, Sample, WhyComponents, WhyState
 from components.tabs.why.predictions import METHODS

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from components.state.session import Session, Text
+from components.state.session import Session
+from components.state.text import Text
 from components.tabs.activations import handlers
 from components.tabs.activations.components import ActivationsState
 from components.tabs.activations.views import VIEWS, exact_chart, swap_chart

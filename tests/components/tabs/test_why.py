@@ -11,7 +11,8 @@ import torch
 
 from components.i18n import has_text
 from components.state.selection import Selection
-from components.state.session import Session, Text
+from components.state.session import Session
+from components.state.text import Text
 from components.tabs.why import handlers, predictions
 from components.tabs.why.components import WhyState
 from components.tabs.why.views import VIEWS, parts, tokens

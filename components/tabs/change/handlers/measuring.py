@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from components.render import Analysis
 from components.state.selection import NEWEST
-from components.state.session import Message, Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Message, Snapshot
 from components.tabs.change.components import (
     ChangeState,
     DroppedEdits,

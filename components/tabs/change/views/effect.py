@@ -11,7 +11,7 @@ from components.figures import charts
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.change.components import ChangeState, selected_position
 from components.tabs.change.effect import Effect
 from components.tabs.change.experiments import summary

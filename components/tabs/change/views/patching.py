@@ -11,7 +11,7 @@ from components.errors import localize_error
 from components.i18n import t
 from components.labels import decimal, percent, quoted, signed, token_text, visible
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.change.components import ChangeState, Sweeps
 from components.tabs.change.figures import recovery_heatmap
 from components.widgets.chart import chart_data

@@ -8,7 +8,7 @@ from components.i18n import Language, t
 from components.labels import quoted
 from components.render import Lines, View
 from components.state.selection import NEWEST
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.change.components import ChangeState, WrittenPair, selected_position, written_pair
 from components.tabs.change.effect import ReadText
 from components.tabs.change.experiments import summary

@@ -10,8 +10,9 @@ from components.api import checked_text
 from components.state.admission import admitted
 from components.state.adoption import adopt as adopt_document
 from components.state.loading import load_with_progress
-from components.state.session import Message, Session
+from components.state.session import Session
 from components.state.settings import number
+from components.state.snapshot import Message
 from components.tabs.compare.components import MAX_WIDTH, BeamState, CompareState
 from components.tabs.compare.views.beam_search import picked
 from gpt import Generation

@@ -11,8 +11,9 @@ from components.api import checked_text
 from components.errors import PageError
 from components.state.admission import admitted
 from components.state.loading import load_with_progress
-from components.state.session import Message, Session
+from components.state.session import Session
 from components.state.settings import Settings, nearest, new_tokens
+from components.state.snapshot import Message
 from components.tabs.compare.components import PRESETS, SIDES, ColumnSettings, CompareState
 from components.tabs.compare.pair import Pair
 from components.text_views import count_sentence

@@ -9,7 +9,7 @@ from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import decimal, token_text, visible
 from components.render import Lines, View
-from components.state.session import Message, Snapshot
+from components.state.snapshot import Message, Snapshot
 from components.tabs.compare.components import BeamState
 from components.widgets import beams as widget
 from gpt.documents.beam_search import BeamSearch

@@ -14,7 +14,7 @@ from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.render import Lines, View
-from components.state.session import Message, Snapshot
+from components.state.snapshot import Message, Snapshot
 from components.tabs.compare import figures
 from components.tabs.compare.components import SIDES, CompareState, Side
 from components.tabs.compare.pair import Pair

@@ -9,7 +9,7 @@ import torch
 
 from components.i18n import Language, t
 from components.labels import percent
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.results import Rollout
 from components.tabs.inside.views.flow import top_targets

@@ -8,7 +8,7 @@ import numpy as np
 
 from components.i18n import Language, t
 from components.labels import decimal, quoted, token_text, visible
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.inside.figures import cosine_bars, similarity_heatmap
 from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.widgets.chart import chart_data

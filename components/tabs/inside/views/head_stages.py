@@ -10,7 +10,7 @@ import numpy as np
 from components.i18n import Language, t
 from components.i18n.catalogue import CATALOGUES
 from components.labels import percent
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.pooling import HeadVectors
 from components.tabs.inside.views import flow

@@ -9,7 +9,7 @@ import numpy as np
 from components.i18n import Language, t
 from components.labels import percent
 from components.render import Lines
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import shows_skeleton
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.head_overview import HeadOverview

@@ -9,7 +9,7 @@ from typing import Any
 from components.i18n import Language
 from components.labels import decimal, quoted, token_text, visible
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import recorded_position
 from components.tabs.inside.components import InsideState, Part
 from components.tabs.inside.recording import Recording

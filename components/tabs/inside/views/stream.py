@@ -9,7 +9,7 @@ import numpy as np
 from components.i18n import t
 from components.labels import decimal, quoted, token_text, visible
 from components.panels.panel_figures import lines, pair_bars
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.figures import share_bars
 from components.tabs.inside.results import PositionTrace

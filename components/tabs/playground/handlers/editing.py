@@ -10,7 +10,9 @@ from components.api import checked_text
 from components.labels import quoted, visible
 from components.state.adoption import remark, return_to
 from components.state.selection import NEWEST
-from components.state.session import LastAction, Message, Session, Text
+from components.state.session import Session
+from components.state.snapshot import LastAction, Message
+from components.state.text import Text
 from components.tabs.playground.components import PlaygroundState
 from gpt import Generation
 from gpt.errors import GPTError

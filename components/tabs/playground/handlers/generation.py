@@ -13,7 +13,8 @@ from components.state.adoption import remark
 from components.state.example import encodable_text
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST
-from components.state.session import Message, PendingGeneration, Session
+from components.state.session import PendingGeneration, Session
+from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
 from components.tabs.playground.components import PlaygroundState, tail_length
 from components.updates import update_gap

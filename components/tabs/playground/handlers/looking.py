@@ -8,8 +8,9 @@ from typing import Any, get_args
 from components.errors import PageError
 from components.labels import visible
 from components.state.selection import Shading
-from components.state.session import Session, Text
+from components.state.session import Session
 from components.state.settings import LIMITS, Settings
+from components.state.text import Text
 from components.tabs.playground.components import PRESETS, PlaygroundState, Unit
 from components.text_views import AVERAGE, heatmap_window
 from gpt.analysis.vocabulary_search import search_vocabulary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.text_views import attention_heatmap, next_token_bars
 from components.widgets.chart import chart_data
 

@@ -15,7 +15,7 @@ from components.figures.style import escape
 from components.i18n import Language, has_text, t
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.playground.components import PlaygroundState, Unit
 from components.tabs.playground.pipeline_figures import stage_lines
 from components.widgets.chart import chart_data

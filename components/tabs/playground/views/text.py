@@ -14,7 +14,8 @@ from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible
 from components.render import Lines, View
 from components.state.selection import NEWEST
-from components.state.session import Message, Snapshot, Text
+from components.state.snapshot import Message, Snapshot
+from components.state.text import Text
 from components.tabs.playground.components import PlaygroundState
 from components.text_views import (
     attention_shade,

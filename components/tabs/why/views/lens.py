@@ -10,7 +10,7 @@ import numpy as np
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.why import figures
 from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.predictions import Prediction, TracedText

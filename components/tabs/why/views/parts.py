@@ -12,7 +12,7 @@ from components.i18n import Language, t
 from components.labels import decimal, percent, quoted, signed
 from components.render import View
 from components.state.selection import Selection
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.figures import part_bars
 from components.tabs.why.part_figures import head_map as heads_figure

@@ -9,7 +9,7 @@ import numpy as np
 from components.i18n import Language, t
 from components.labels import decimals, percent, quoted, signed, token_text, visible
 from components.render import View
-from components.state.session import Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.why import figures
 from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText, longest_gradient

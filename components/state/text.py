@@ -1,0 +1,50 @@
+"""The document of a session as it is at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from components.state.selection import NEWEST, Selection
+from gpt import Generation, GPTConfig, LoadedModel, Tokenizer
+
+
+@dataclass(frozen=True)
+class Text:
+    """The document of a session at one moment. Texts are equal while they show the same tokens, read as far.
+
+    A document only grows while it is being read (`DocumentLock.reading`), so whatever is asked of a position below
+    n_read stays as it was.
+    """
+
+    document: Generation = field(compare=False, repr=False)
+    ids: tuple[int, ...] = field(compare=False, repr=False)
+    n_read: int
+    version: tuple[int, int]  # the document's key, and the node of its tree that the text ends at
+
+    @classmethod
+    def of(cls, document: Generation) -> Text:
+        n_read = document.n_read  # first: the ids only grow meanwhile
+        ids = tuple(document.ids)
+        return cls(document, ids, min(n_read, len(ids)), (document.key, document.path[len(ids) - 1]))
+
+    @property
+    def loaded(self) -> LoadedModel:
+        return self.document.loaded
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.document.loaded.tokenizer
+
+    @property
+    def config(self) -> GPTConfig:
+        return self.document.loaded.model.config
+
+    def at(self, selection: Selection) -> int:
+        """The selected position, at most the last one that the model has read."""
+        last = self.n_read - 1
+        return last if selection.position == NEWEST else min(selection.position, last)
+
+    def framed(self, selection: Selection) -> int:
+        """The position that is framed: unlike `at` also the last token of a full context, which is never read."""
+        last = len(self.ids) - 1
+        return last if selection.position == NEWEST else min(selection.position, last)
