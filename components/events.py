@@ -77,21 +77,18 @@ class Events:
                 yield RESTORE
                 return
             arguments = (*values, payload_of(event)) if payload else values
-            given = {component: value for component, value in zip(inputs, values, strict=True) if component in unset}
-            given |= dict.fromkeys(edited)
+            given: Sequence[Block] = unset  # until the first frame: the browser has what the person gave
             try:
                 with closing(handler(session, *arguments) if streams else _once(handler, session, arguments)) as steps:
                     for _ in steps:
                         yield shown(session, given)
-                        given = {}
+                        given = ()
             except ValueError as problem:
-                self.renderer.edit(session, given)
                 raise error(problem, session.language) from None
             yield shown(session, given)
 
-        def shown(session: Session, given: dict[Block, Any]) -> Any:
-            self.renderer.edit(session, given)
-            return self.renderer.frame(session, unset) or gr.skip()
+        def shown(session: Session, given: Sequence[Block]) -> Any:
+            return self.renderer.frame(session, given) or gr.skip()
 
         def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
             yield from respond(event, session_id, values)

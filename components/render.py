@@ -112,19 +112,6 @@ class Renderer:
         """The browser has loaded the page anew: it shows what `build` gave it."""
         session.sent, session.frame_number = dict(self._initial), 1
 
-    def edit(self, session: Session, values: Mapping[Block, Any]) -> None:
-        """The browser has these values because a person gave them. Where the session made something else of one, the
-        next frame sets it that is not an answer to the person."""
-        controls = [control for tab in self.controls.values() for control in tab if control.component in values]
-        with session.render_lock, session.lock.reading():
-            snapshot = session.snapshot()
-            for control in controls:
-                value = values[control.component]
-                if control.draw(snapshot).get("value", value) == value:
-                    session.sent[control] = Sent(control.inputs(snapshot))
-                else:
-                    session.sent.pop(control, None)
-
     def frame(self, session: Session, edited: Iterable[Block] = ()) -> str | None:
         """The views and controls of the open tab that changed since the last frame, as JSON; None where none did. All
         of them after `session.missed_frame`.
@@ -163,10 +150,10 @@ class Renderer:
         updates: dict[int, dict[str, Any]] = {}
         for control in self.controls.get(tab, ()):
             inputs, before = control.inputs(snapshot), sent.get(control)
-            if control.component in edited or (before is not None and before.inputs == inputs):
+            if before is not None and before.inputs == inputs:
                 continue
             sent[control] = Sent(inputs)
-            if properties := control.draw(snapshot):
+            if control.component not in edited and (properties := control.draw(snapshot)):
                 updates.setdefault(places[control.component], {}).update(_as_pairs(properties))
         return updates
 

@@ -103,7 +103,6 @@ def _wire(ui: LossComponents, events: Events) -> None:
     typed = [ui.text, ui.stride]
     runs = [on([ui.measure.click, ui.text.submit], handlers.measure, typed, queue="model")]
     for key, button in zip(EXAMPLES, ui.examples, strict=True):
-        filled = on(button.click, partial(handlers.choose_example, key))
-        runs.append(on(filled.then, handlers.measure, typed, queue="model"))
+        runs.append(on(button.click, partial(handlers.measure_example, key), [ui.stride], queue="model"))
     on(ui.stop.click, handlers.stop, cancels=runs)
     on(ui.strip.select, handlers.select, payload=True, trigger_mode="always_last")
