@@ -1,4 +1,4 @@
-"""Work in a thread of its own: reports of progress, cancellation, and a low priority beside the shared model."""
+"""Functions in background threads: progress reports, cancellation and scheduling priority."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_with_progress(
     def run() -> None:
         try:
             result.set_result(work(progress))
-        except BaseException as error:  # of any kind: it is raised in the waiting thread
+        except BaseException as error:  # raised again in the waiting thread
             result.set_exception(error)
 
     threading.Thread(target=run, name="run_with_progress", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Key-value cache: keys and values of the tokens read so far, so that each new token costs one step."""
+"""Key-value cache: keys and values of the tokens read so far, so that each new token needs one step only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KVCache:
         shape = (config.n_layer, 2 + keep_queries, batch_size, config.n_head, self.max_length, config.head_size)
         self._stored = torch.empty(
             shape, dtype=dtype, device=device
-        )  # a CPU gives the memory page by page, when written
+        )  # on a CPU, pages are allocated when first written
         self.k, self.v = self._stored[:, -2], self._stored[:, -1]
         self.q = self._stored[:, 0] if keep_queries else None
         self.length = 0
@@ -89,7 +89,7 @@ class KVCache:
         return other
 
     def copy_(self, other: KVCache) -> None:
-        """Take over the content of another cache of the same shape."""
+        """Copy the content of another cache of the same shape."""
         for mine, theirs in ((self.k, other.k), (self.v, other.v), (self.q, other.q)):
             if mine is not None and theirs is not None:
                 mine[:, :, :, : other.length] = theirs[:, :, :, : other.length]

@@ -1,4 +1,4 @@
-"""The shape of a GPT: every number that decides which tensors exist."""
+"""Configuration of a GPT model."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -15,7 +15,7 @@ class GPTConfig:
     """Hyperparameters of a GPT-2-shaped model, named as in nanoGPT; the defaults are GPT-2 small.
 
     vocab_size: rows of the token embedding.
-    block_size: the longest text, in tokens.
+    block_size: maximum length of a text, in tokens.
     n_layer, n_head, n_embd: blocks, heads per block, width of the residual stream.
     n_ff: width inside the feed-forward part; None means 4 x n_embd.
     dropout: probability, used in training mode only.
@@ -25,7 +25,7 @@ class GPTConfig:
     activation: between the two feed-forward layers; GPT-2 has "gelu_tanh".
     position: "learned" (GPT-2: a vector per position) or "rotary" (RoFormer, arXiv 2104.09864).
 
-    Raises ValueError, naming the value and the limit, for a combination that no model can have.
+    Raises ValueError, naming the value and the limit, for an invalid combination.
     """
 
     vocab_size: int = 50257

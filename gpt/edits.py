@@ -1,4 +1,4 @@
-"""Interventions for one forward pass, given as an argument: the shared model never changes."""
+"""Interventions for one forward pass, passed as an argument; the model is not changed."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def check_patchable(name: str) -> None:
 class Edits:
     """All interventions of one pass; Edits() changes nothing.
 
-    head_scale: {(layer, head): factor} of a head's output before c_proj; 0 switches it off.
+    head_scale: {(layer, head): factor} of a head's output before c_proj; 0 disables the head.
     attn_scale, mlp_scale: {layer: factor} of what attention or feed-forward adds to the residual stream.
     activation: replaces the feed-forward activation of every layer.
     drop_positions: omits the position embedding or the rotary rotation.
     patches: activations to replace.
 
-    Raises ValueError for an unknown activation, a factor that is not a finite number, and keys of another form.
+    Raises ValueError for an unknown activation, a factor that is not a finite number, and keys of another type.
     """
 
     head_scale: Mapping[tuple[int, int], float] = field(default_factory=dict)

@@ -8,9 +8,9 @@ from string import Formatter
 
 
 class GPTError(ValueError):
-    """What cannot be done. `key` is one of MESSAGES, `values` fill its placeholders, `str` is the English sentence.
+    """An error with a message key. `key` is one of MESSAGES, `values` fill its placeholders, `str` is in English.
 
-    Values that are not numbers, texts, None or errors are kept as their text, so that every error can be pickled.
+    Values that are not numbers, strings, None or errors are stored as strings, so that every error can be pickled.
     Raises KeyError for an unknown key and TypeError for missing or additional values.
     """
 
@@ -33,7 +33,7 @@ class GPTError(ValueError):
 
 
 class Verbatim(str):
-    """A text that `{value!r}` in a template shows without quotes."""
+    """A string whose repr has no quotes."""
 
     def __repr__(self) -> str:
         return str(self)

@@ -1,4 +1,4 @@
-"""Text generation from Python, without a document to steer."""
+"""Text generation from Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def generate(
     *,
     edits: Edits | None = None,
 ) -> Iterator[Step]:
-    """Continue a prompt: one Step per token, each yielded as soon as it is chosen, one forward pass each.
+    """Continue a prompt: yields one Step per token, each after one forward pass.
 
     The iterator ends after a step with a finish_reason: end-of-text, max_new_tokens, or a full context (a
     prompt of P tokens yields up to block_size - P + 1 steps). Invalid arguments raise ValueError at the call,

@@ -1,9 +1,8 @@
-"""GPT-2 from scratch: token ids in, a logit for every possible next token out.
+"""GPT-2: token ids to logits of the next token.
 
-Read from the bottom up for the whole, from the top down for the parts. Module names are the keys of the GPT-2
-checkpoints (wte, wpe, h, ln_1, c_attn ...), so that loading one is a loop. In shapes, B is the batch size, T the
-number of tokens of this call, S the number of positions attended to (T plus those in the cache), C the width of the
-model (n_embd), nh the number of heads and hs the size of one.
+Module names are the keys of the GPT-2 checkpoints (wte, wpe, h, ln_1, c_attn ...). In shapes, B is the batch size, T
+the number of tokens of this call, S the number of positions attended to (T plus those in the cache), C the width of
+the model (n_embd), nh the number of heads and hs the size of one.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), and its released code.
 """
@@ -79,7 +78,7 @@ ACTIVATIONS: dict[str, nn.Module] = {
 
 
 class Linear(nn.Linear):
-    """nn.Linear whose weights `GPT.init_weights` draws; its own reset would draw from torch's global generator."""
+    """nn.Linear whose weights `GPT.init_weights` draws; reset_parameters would use torch's global generator."""
 
     def reset_parameters(self) -> None:
         pass
@@ -159,7 +158,7 @@ class CausalSelfAttention(nn.Module):
             hidden = ~mask[..., queries, keys]
             attn_scores = (q[:, :, queries] @ k[:, :, keys].transpose(-2, -1)).div_(math.sqrt(hs))
             weights = attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)  # (B, nh, chunk, keys)
-            if ctx.has_padding:  # softmax of a row that is hidden throughout is NaN
+            if ctx.has_padding:  # softmax of a fully masked row is NaN
                 weights = weights.masked_fill(hidden, 0.0)
             attn_weights[:, :, queries, keys] = weights
             y.append(F.dropout(weights, self.dropout, self.training) @ v[:, :, keys])  # (B, nh, chunk, hs)
@@ -168,7 +167,7 @@ class CausalSelfAttention(nn.Module):
         return torch.cat(y, dim=2)
 
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """The same in one kernel that does not store the attention weights."""
+        """`eager_attention` in one kernel that does not store the attention weights."""
         dropout = self.dropout if self.training else 0.0
         y = F.scaled_dot_product_attention(q, k, v, ctx.attn_mask, dropout, is_causal=ctx.is_causal)
         if ctx.has_padding and ctx.attn_mask is not None:
@@ -216,7 +215,7 @@ class TransformerBlock(nn.Module):
 class GPT(nn.Module):
     """Embeddings, n_layer blocks, a final norm and the head. GPT(config)(idx) gives the logits.
 
-    generator: draws the initial weights; None is torch's global generator. On the meta device none are drawn.
+    generator: of the initial weights; None is torch's global generator. On the meta device there are none.
     """
 
     def __init__(self, config: GPTConfig, *, generator: torch.Generator | None = None) -> None:

@@ -31,7 +31,7 @@ class SamplingParams:
     top_p: keeps the smallest set of most likely tokens with at least this probability (arXiv 1904.09751).
     min_p: keeps tokens at least this fraction as likely as the most likely one (arXiv 2407.01082).
     repetition_penalty: above 1 lowers the logits of tokens that occurred before (arXiv 1909.05858).
-    seed: determines every draw; None asks for a fresh one.
+    seed: determines every draw; None: a random seed.
 
     Raises ValueError, naming the value and the limit.
     """
@@ -129,8 +129,8 @@ def inverse_cdf(final: Tensor, u: float) -> int:
         raise GPTError("argument.below_one", name="u", value=u)
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
-    for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the few likely tokens are nearly always enough
-        descending = np.sort(probs[candidates])[::-1]  # sorting values is many times as fast as sorting ids by value
+    for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough
+        descending = np.sort(probs[candidates])[::-1]  # faster than sorting ids by value
         sums = descending.cumsum(dtype=np.float64)
         if sums[-1] > target:
             break
@@ -142,7 +142,7 @@ def inverse_cdf(final: Tensor, u: float) -> int:
 def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
     """Logits before and after each of the five stages, (vocab_size,) float32; the same object where one is off.
 
-    In numpy: for one row of a vocabulary, the overhead of a call is a third of torch's.
+    In numpy, whose overhead per call is a third of torch's.
     """
     raw = check_logits(logits)
     penalised = apply_repetition_penalty(raw, params.repetition_penalty, previous_ids)
@@ -190,7 +190,7 @@ def apply_temperature(logits: np.ndarray, temperature: float) -> np.ndarray:
         return keep_largest(logits, 1)
     with np.errstate(all="ignore"):
         scaled = logits / np.float32(temperature)
-        if not np.isfinite(scaled.max()):  # beyond float32: the same distribution, shifted
+        if not np.isfinite(scaled.max()):  # overflow in float32: subtract the maximum first
             scaled = ((logits.astype(np.float64) - logits.max()) / temperature).astype(np.float32)
     return scaled
 
@@ -222,7 +222,7 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
 def keep_largest(logits: np.ndarray, count: int) -> np.ndarray:
     """Set all but the `count` largest to -inf: ties go to the lower id."""
     least = np.partition(logits, -count)[-count]
-    kept = torch.threshold(torch.from_numpy(logits), float(least), -math.inf).numpy()  # those above the least
+    kept = torch.threshold(torch.from_numpy(logits), float(least), -math.inf).numpy()  # values above `least`
     tied = np.flatnonzero(logits == least)[: count - np.count_nonzero(logits > least)]
     kept[tied] = logits[tied]
     return kept
@@ -232,7 +232,7 @@ def top_ids(values: np.ndarray, count: int) -> np.ndarray:
     """Indices of the `count` largest of values (n,), in descending order, ties by lower index."""
     if count < len(values):
         least = torch.from_numpy(values).topk(count, sorted=False).values.min().item()
-        ids = np.flatnonzero(values >= least)  # more than count only where some equal the least
+        ids = np.flatnonzero(values >= least)  # more than count only with ties
     else:
         ids = np.arange(len(values))
     return ids[np.argsort(-values[ids], kind="stable")[:count]]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gpt.errors import GPTError
 
-NOT_RECORDED: Any = None  # what the fields hold before a pass, typed as what they hold after it
+NOT_RECORDED: Any = None  # value of the fields before a pass, typed as any tensor
 
 
 @dataclass
@@ -50,7 +50,7 @@ class LayerTrace:
 
 @dataclass
 class Trace:
-    """Filled by the forward pass that it is passed to; another pass replaces the content.
+    """The activations of one forward pass, which fills it; another pass replaces the content.
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None where positions are rotary
     or dropped. layers: one LayerTrace per block. final_norm: (B, T, C), the input of the head. All tensors are

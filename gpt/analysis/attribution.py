@@ -88,7 +88,7 @@ def direct_logit_attribution(
         mlp.append(single_sequence(layer.mlp_out)[position] @ d)
 
     wpe = trace.position_embedding
-    if wpe is not None and wpe.dim() == 3:  # a pass with an attention_mask has positions of its own for each text
+    if wpe is not None and wpe.dim() == 3:  # a pass with an attention_mask has a row of positions for each text
         wpe = wpe[0]
     bias = model.ln_f.bias
     return Attribution(

@@ -27,7 +27,7 @@ def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
 
 @torch.inference_mode()
 def value_weighted(model: GPT, trace: Trace, layer: int) -> Tensor:
-    """(nh, T, S): norm of the vector that a head moves from each key to each query, |w_ts v_s W_h|.
+    """(nh, T, S): norm of the vector that a head adds at each query from each key, |w_ts v_s W_h|.
 
     W_h is the head's slice of c_proj. Unlike the weight, it is 0 where the value vector is 0.
     Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.

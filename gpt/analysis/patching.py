@@ -1,4 +1,4 @@
-"""Activation patching: activations of a clean run put into a corrupted run, one at a time.
+"""Activation patching: activations of a clean run replace those of a corrupted run, one at a time.
 
 Sources: Meng et al., "Locating and Editing Factual Associations in GPT" (2022), arXiv 2202.05262; Wang et al.,
 "Interpretability in the Wild" (2022), arXiv 2211.00593.
@@ -23,8 +23,9 @@ from gpt.trace import Trace
 
 @dataclass(frozen=True)
 class PatchSweep:
-    """recovered: (n_layer, T), the logit difference with one layer and position patched; 0 as corrupted, 1 as clean.
+    """The result of `patch_sweep`.
 
+    recovered: (n_layer, T), the logit difference with one layer and position patched; 0 as corrupted, 1 as clean.
     clean, corrupted: logit of the answer minus logit of the other token, after the last position of each text.
     """
 

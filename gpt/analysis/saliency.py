@@ -21,7 +21,7 @@ from gpt.model import GPT
 def input_x_gradient(model: GPT, ids: Sequence[int], token: int) -> Tensor:
     """(T,) nats, signed: the dot product of each token embedding and the gradient of log p(`token` comes next).
 
-    First-order estimate of the loss of log-probability if that embedding shrank to 0.
+    First-order estimate of the decrease of log p if that embedding were 0.
     Shrikumar et al., "Not Just a Black Box" (2016), arXiv 1605.01713.
     """
     check_token_id(token, model.config.vocab_size)
@@ -37,8 +37,8 @@ def input_x_gradient(model: GPT, ids: Sequence[int], token: int) -> Tensor:
 def leave_one_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[int]) -> Iterator[Tensor]:
     """Decrease of log p(`token` comes next) when the token at one position is left out.
 
-    Yields (n,) nats for the next n positions, in batches of at most MAX_BATCH_TOKENS. Later tokens move up by one and
-    are computed again; earlier ones are computed once.
+    Yields (n,) nats for the next n positions, in batches of at most MAX_BATCH_TOKENS. Later tokens move to
+    the position before and are computed again; earlier ones are computed once.
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
     Raises ValueError for a text of fewer than two tokens and a position that does not exist.
     """

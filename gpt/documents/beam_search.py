@@ -45,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Beam:
-    """A finished text. ids: its new tokens, end-of-text included. candidate: number of the last one."""
+    """A finished text. ids: its new tokens, end-of-text included. candidate: number of the last token's candidate."""
 
     ids: tuple[int, ...]
     score: float
@@ -74,7 +74,7 @@ class BeamSearch:
         self.finished: list[Beam] = []
         self.done = False
         self._depth = 0
-        self._beams: list[int] = []  # numbers of the candidates that are continued
+        self._beams: list[int] = []  # numbers of the candidates to continue
         self._totals = torch.zeros(1)  # (beams,)
         self._cache: KVCache | None = None
 
@@ -156,7 +156,7 @@ class BeamSearch:
             document.read()
             return document.logits(document.n_read - 1)[None]
         model, cache = document.loaded.model, self._cache
-        assert cache is not None  # made with the first beams
+        assert cache is not None  # created with the first beams
         idx = torch.tensor([[self.candidates[number].token_id] for number in self._beams], device=cache.k.device)
         hidden = model.hidden_states(idx, cache=cache, edits=document.edits)  # (beams, 1, C)
         return model.lm_head(hidden[:, 0]).float()

@@ -23,12 +23,12 @@ class CachedSpan:
         return sum(row.numel() * row.element_size() for row in self.rows)
 
     def without_first(self, count: int) -> CachedSpan:
-        """The span without its first nodes, in memory of its own."""
+        """A copy of the span without its first nodes."""
         return CachedSpan(self.nodes[count:], tuple(row[..., count:, :].clone() for row in self.rows))
 
 
 class BranchCache:
-    """Activations of nodes that left the current path, each stored once.
+    """Activations of nodes that are not on the current path, each stored once.
 
     max_bytes: beyond it, the spans stored earliest are evicted. evicted: nodes whose activations were lost that way
     and have not been computed again.

@@ -49,7 +49,7 @@ def divergence_index(left: Sequence[int], right: Sequence[int]) -> int | None:
 
 
 def same_vocabulary(left: LoadedModel, right: LoadedModel) -> bool:
-    """Whether each id stands for the same bytes in both models."""
+    """Whether each id has the same bytes in both models."""
     if left.model.config.vocab_size != right.model.config.vocab_size:
         return False
     a, b = left.tokenizer, right.tokenizer
@@ -73,7 +73,7 @@ class Divergence:
 
 
 class Comparison:
-    """Two documents with the same prompt, compared while they grow.
+    """The divergence of two documents with the same prompt, measured while they are generated.
 
     comparable: whether they have the same vocabulary; without it nothing is measured.
     divergences: measured so far, one for each position from 0 on.

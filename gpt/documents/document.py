@@ -15,11 +15,11 @@ _keys = count(1)
 
 
 class Document:
-    """A tree of texts, one of them current. No action removes anything from the tree.
+    """A tree of texts, one of them current. Actions add nodes to the tree and never remove any.
 
     ids: token ids of the current text. tree: all tokens and their origins; path: nodes of the current text.
     The first n_given nodes of the tree are the prompt; initially the text ends at `node`.
-    block_size: the context; a text may be one token longer, which is predicted and never read.
+    block_size: the context length; a text may have one more token, which is predicted and never read.
     key: unique among the documents of this process.
     """
 

@@ -23,7 +23,7 @@ class DocumentCache:
 
     A text is a path of nodes of a `TokenTree`. Before the path changes, `leave` moves the activations of the old one
     into the branch cache; then `restore` takes back those of the new one, and `read` computes the rest.
-    length: number of positions that were read; it grows when everything of a position is stored.
+    length: number of positions that were read; increased when all activations of a position are stored.
     states: (block_size, C), the first `length` rows filled.
     """
 
@@ -117,5 +117,5 @@ class DocumentCache:
 
     def _rows(self) -> tuple[Tensor, ...]:
         """All tensors with one row per position, (..., block_size, width)."""
-        assert self.kv.q is not None  # it keeps queries
+        assert self.kv.q is not None  # see keep_queries
         return self.kv.k, self.kv.v, self.kv.q, self.states

@@ -26,7 +26,7 @@ MAX_FACTOR = 10.0  # absolute value
 MAX_TEXT_CHARS = 40_000  # enough for a factor of every head of the largest GPT-2
 _SCALE = re.compile(r"(?:h(\d{1,4})\.(\d{1,4})|([af])(\d{1,4}))=(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)", re.ASCII)
 _PATCH = re.compile(rf"({'|'.join(PATCHABLE)})(\d{{1,4}})\.(\d{{1,7}})=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
-MAX_QUOTED_CHARS = 40  # of a part that an error names
+MAX_QUOTED_CHARS = 40  # of an invalid part, in an error message
 MAX_PATCHES = 16  # each costs a forward pass
 
 

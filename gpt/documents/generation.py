@@ -1,4 +1,4 @@
-"""A document that a model continues token by token, with what is needed to inspect every position afterwards."""
+"""A document that a model continues token by token, and the activations of every position."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class Generation(Document):
     `logits`, `attn_weights` and `statistics` run no forward pass. Activations of other branches are kept as well, up
     to max_branch_bytes; beyond it the oldest are evicted, and computed again when their branch becomes current.
 
-    Reading while another thread extends the text: nodes of `tree` are only appended, `ids` and `path` only grow at
-    their ends, and everything kept of positions below n_read stays as it is. So a reader that takes n_read first, and
-    uses only positions below it, sees one consistent text. This does not hold while the text is shortened or switched
-    to another branch (`go_back`, `switch`, `undo`, `redo`, appending with `after`): callers exclude readers then.
+    Concurrent reading: while one thread extends the text, nodes of `tree` are only appended, `ids` and `path` only
+    grow at their ends, and the activations of positions below n_read do not change. A reader that stores n_read first
+    and uses only positions below it sees a consistent text. `go_back`, `switch`, `undo`, `redo` and appending with
+    `after` shorten the text: callers must exclude readers meanwhile.
 
     prompt: text or token ids; an empty one starts from the end-of-text token.
     Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt
-    where the vocabulary has no end-of-text token.
+    with a vocabulary without end-of-text token.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Generation(Document):
         return other
 
     def to_json(self) -> str:
-        """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for edits that have no text."""
+        """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for patches without ids."""
         edits = format_edits(self.edits or Edits())
         vocab_size = self.loaded.model.config.vocab_size
         tokens = tuple(self.tree.tokens)
@@ -126,13 +126,13 @@ class Generation(Document):
 
     @property
     def version(self) -> tuple[int, int, int, int]:
-        """Two equal versions mean equal tree, text and activations, also across documents: (key, nodes in the tree,
-        last node of the text, n_read)."""
+        """(key, nodes in the tree, last node of the text, n_read): equal only if tree, text and activations are equal,
+        also across documents."""
         return self.key, len(self.tree), self.path[-1], self.n_read
 
     @property
     def evicted(self) -> frozenset[int]:
-        """Nodes whose activations were lost to max_branch_bytes and have not been computed again."""
+        """Nodes whose activations were evicted and have not been computed again."""
         return frozenset(self._cache.branches.evicted)
 
     def read(self) -> None:
@@ -166,7 +166,7 @@ class Generation(Document):
         return self._cache.rows(start)
 
     def statistics(self, start: int = 1) -> TextStatistics:
-        """Statistics of each token from position `start` on, as far as the positions before them were read.
+        """Statistics of each token from position `start` on, while the positions before them were read.
 
         Raises ValueError for a start below 1: nothing predicts the first token.
         """
@@ -272,7 +272,7 @@ def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]
 def zero_gpu_steps(
     loaded: LoadedModel, ids: list[int], edits: Edits | None, params: SamplingParams, max_new_tokens: int
 ) -> Iterator[tuple[Step, int, tuple[Tensor, ...]]]:
-    """The steps after `ids`, in one call on the GPU that ZeroGPU lends.
+    """The steps after `ids`, in one ZeroGPU call.
 
     Yields (step, start, rows): the document's `rows` from position start on. The first covers the prompt,
     each later one the single position that its step has read.

@@ -100,7 +100,7 @@ class TokenTree:
         return self.depths[node] + 1 - len(self.path_after(node, path))
 
     def check(self, node: int) -> None:
-        """Raise ValueError for a number that no node has."""
+        """Raise ValueError for a node that does not exist."""
         if not 0 <= node < len(self.tokens):
             raise GPTError("document.token_unknown", number=node, last=len(self.tokens) - 1)
 

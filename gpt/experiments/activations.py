@@ -1,4 +1,4 @@
-"""Activation functions, their slopes, and the values that a model passes through them."""
+"""Activation functions, their slopes, and their inputs in a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The causal mask and the padding mask of attention, and what goes wrong without them."""
+"""The effect of the causal mask and of the padding mask of attention."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MaskEffect:
 class RandomTextLosses:
     """Losses in nats, one for each update, of two models that are trained on uniformly random letters.
 
-    floor: the lowest loss of a model that does not see the letter it predicts. Without the causal mask it sees it.
+    floor: the lowest loss of a model that does not attend to the letter it predicts, as it can without the causal mask.
     """
 
     with_mask: tuple[float, ...]

@@ -19,7 +19,7 @@ from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
 N_LETTERS, RULE_PROBABILITY = 8, 0.9  # of the text
-FIRST_TOKENS = 8  # left out of the mean loss at trained positions: they have little context
+FIRST_TOKENS = 8  # excluded from the mean loss at trained positions, because they have little context
 TEST_ROWS = 256
 RECIPE = Recipe(n_layer=2, n_head=2, n_embd=32, batch_size=32, muon_lr=0.01, adamw_lr=0.01, warmup=10)
 
@@ -81,7 +81,7 @@ def train_extrapolation(
 
 
 class SecondOrderText:
-    """Endless random text: with RULE_PROBABILITY the letter that a table gives for the two before it, else any."""
+    """Random text: each letter follows a table of the two before it with RULE_PROBABILITY, else it is uniform."""
 
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)

@@ -25,7 +25,7 @@ MAX_MEMORY_BYTES = 2**30  # of all random models in use at the same time
 
 
 class MemoryInUse(GPTError):
-    """The model fits the budget, but not beside those in use now."""
+    """The model fits the budget, but not together with the models in use."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
     python -m gpt.experiments.scaling stories.txt
 
-The text, its vocabulary and its held-back part are those of the bundled model, which is measured beside them, and the
+The text, its vocabulary and its held-back part are those of the bundled model, which is measured as well, and the
 recipe is that of gpt.training. The same command continues a run that was stopped.
 """
 

@@ -1,1 +1,1 @@
-"""Running a model fast and for several visitors at once: engine, admission, packed weights, threads."""
+"""Inference for several users at once: engine, admission queue, packed weights, CPU threads."""

@@ -11,11 +11,11 @@ REPORT_SECONDS = 0.5  # between two reports to a caller that waits
 
 
 class AdmissionQueue:
-    """Admits `limit` callers at a time; the others wait in the order in which they came."""
+    """Admits `limit` callers at a time; the others wait in order of arrival."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._tickets: list[object] = []  # of the admitted, then of the waiting
+        self._tickets: list[object] = []  # of admitted callers, then of waiting ones
         self._changed = threading.Condition()
 
     @property
@@ -28,7 +28,7 @@ class AdmissionQueue:
         """Join the queue: `with queue.enter() as ahead: for n in ahead: ...`.
 
         The iterator yields the number of callers ahead, at every change and at least every REPORT_SECONDS, and ends
-        with admission. Leaving the block gives the place up, admitted or not.
+        with admission. Leaving the block leaves the queue, admitted or not.
         """
         ticket = object()
         with self._changed:

@@ -1,7 +1,7 @@
-"""One forward pass for several texts of different lengths, each with a key-value cache of its own.
+"""One forward pass over several texts of different lengths, each with its own key-value cache.
 
 The linear layers, which take most of the time, run once over the tokens of all texts; attention runs per text. The
-result is that of `GPT.hidden_states` for each text alone, without what traces, edits, padding and dropout need.
+result is that of `GPT.hidden_states` for each text; traces, edits, padding and dropout are not supported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_CONTEXT = ForwardContext()
 
 
 def can_batch(model: GPT) -> bool:
-    """Whether `batched_hidden_states` computes what the model does: no other classes, and not in training."""
+    """Whether `batched_hidden_states` supports a model: only the modules of `gpt.model`, in evaluation mode."""
     return type(model) is GPT and not model.training and all(type(block) is TransformerBlock for block in model.h)
 
 

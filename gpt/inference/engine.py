@@ -1,8 +1,8 @@
-"""Continuous batching: all texts that are written with one model at the same time share its forward passes.
+"""Continuous batching: texts that one model generates at the same time share its forward passes.
 
 There is no worker thread. A caller that finds the engine idle becomes its leader: it runs rounds for every waiting
-request until its own is done, then passes leadership to the request that has waited longest. In a round each text
-reads its next token, and each prompt its next chunk; a text joins with its next request and leaves by not making one.
+request until its own is done, then passes leadership to the request that has waited longest. A round reads
+the next token of each text and the next chunk of each prompt.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.model import GPT
 
-MAX_TEXTS = 32  # written at the same time
-CHUNK_TOKENS = 32  # of a prompt in one round, while other texts wait as well
+MAX_TEXTS = 32  # generated at the same time
+CHUNK_TOKENS = 32  # of a prompt in one round with several requests
 BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
-GATHER_SHARE = 0.5  # of the last round's time: limit of waiting for its other texts to ask again
-GATHER_SECONDS = 0.02  # limit of the same
+GATHER_SHARE = 0.5  # longest wait for the other texts of a round, as a share of its time
+GATHER_SECONDS = 0.02  # longest wait in seconds
 
 
 @dataclass(frozen=True)
 class NextTokenDistribution:
-    """What may follow a text. logits: (vocab_size,) float32; log_sum: of their exponentials; entropy: in bits."""
+    """The prediction after a text. logits: (vocab_size,) float32; log_sum: their logsumexp; entropy: in bits."""
 
     logits: Tensor
     log_sum: float
@@ -43,7 +43,7 @@ class NextTokenDistribution:
 
 @dataclass(eq=False)
 class ReadRequest:
-    """Ids that one text wants read into its cache, and what to call with the result."""
+    """A request to read ids into the cache of one text, and a callback for the result."""
 
     ids: Sequence[int]
     cache: KVCache
@@ -53,7 +53,7 @@ class ReadRequest:
     result: Any = None
     error: BaseException | None = None
     done: bool = False
-    wake: threading.Event = field(default_factory=threading.Event)  # set when done, or made the leader
+    wake: threading.Event = field(default_factory=threading.Event)  # set when the request is done or becomes the leader
     thread: int = field(default_factory=threading.get_ident)  # of the caller
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class ReadRequest:
 
 
 class Engine:
-    """The forward passes of everybody who writes with one model, in one process."""
+    """Runs the forward passes of all texts that are generated with one model in this process."""
 
     def __init__(self, model: GPT) -> None:
         self.model = model
@@ -94,7 +94,7 @@ class Engine:
         self._leader: ReadRequest | None = None
         self._n_expected = 0  # texts that are likely to share the next round
         self._last_seconds = 0.0  # of the last round
-        self._changed = threading.Condition()  # guards all of these
+        self._changed = threading.Condition()  # guards the attributes above
         self._round = threading.Lock()  # held while caches are written
 
     def read(
@@ -106,9 +106,9 @@ class Engine:
     ) -> Any:
         """Read tokens into a cache; returns what `on_read` returns.
 
-        cache: of batch size 1, with room for all of them; nothing else may use it meanwhile.
+        cache: of batch size 1, with room for all ids; must not be used elsewhere meanwhile.
         on_read: called with the states (T, C), after the final norm, and the distribution after the last token, in
-            the thread that computed them: threads that each sample their token at once slow each other down.
+            the thread that computed them, one after the other.
         Raises what the model and `on_read` raise. The cache is then as before, unless `on_read` was called; the same
         holds after KeyboardInterrupt, which may come at any point.
         """
@@ -133,13 +133,13 @@ class Engine:
 
     @torch.inference_mode()
     def distribution(self, state: Tensor) -> NextTokenDistribution:
-        """What may follow a text whose last state is (C,)."""
+        """The distribution of the token after a final-norm state (C,)."""
         with threads_for(self.multiplications_per_token):
             return self._distributions(state[None])[0]
 
     def _join(self, request: ReadRequest) -> None:
         with self._changed:
-            # A call of this thread that was interrupted while it left may still be there.
+            # An interrupted call of this thread may have left its request.
             self._requests = [other for other in self._requests if other.thread != request.thread] + [request]
             if self._leader is None or self._leader.thread == request.thread:
                 self._leader = request
@@ -154,13 +154,13 @@ class Engine:
                 self._leader = next((other for other in self._requests if not other.done), None)
                 if self._leader is not None:
                     self._leader.wake.set()
-        if not request.done:  # interrupted, while another leader may be reading it
+        if not request.done:  # interrupted; another leader may be reading it
             with self._round:
                 if not request.done:
                     request.cache.crop(request.start)
 
     def _run_round(self) -> None:
-        """One token of each waiting text, and a chunk of each prompt."""
+        """Read one token of each waiting text and a chunk of each prompt."""
         self._gather()
         began = time.perf_counter()
         with self._round:
@@ -176,13 +176,13 @@ class Engine:
             return [request for request in self._requests if not request.done]
 
     def _gather(self) -> None:
-        """Wait a moment for the texts of the last round, which are sampling their token now."""
+        """Wait for the next requests of the texts of the last round, which are sampling their tokens."""
         with self._changed:
             timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
             self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)
 
     def _batches(self, requests: Sequence[ReadRequest], chunk: int) -> Iterator[list[ReadRequest]]:
-        """The requests of each forward pass; one with edits has a pass of its own."""
+        """The requests of each forward pass; one with edits has a separate pass."""
         batch: list[ReadRequest] = []
         n_tokens = 0
         for request in requests:
@@ -200,9 +200,9 @@ class Engine:
 
     @torch.inference_mode()
     def _run_batch(self, batch: list[ReadRequest], chunk: int) -> None:
-        """The next `chunk` tokens of each request."""
+        """Read the next `chunk` tokens of each request."""
         for request in batch:
-            request.cache.crop(request.start + request.n_read)  # what an interrupted pass has stored
+            request.cache.crop(request.start + request.n_read)  # drop what an interrupted pass has stored
         parts = [request.ids[request.n_read :][:chunk] for request in batch]
         is_last = [request.n_read + len(part) == len(request.ids) for request, part in zip(batch, parts, strict=True)]
         try:
@@ -213,7 +213,7 @@ class Engine:
         except Exception as error:
             if len(batch) == 1:
                 batch[0].fail(error)
-            else:  # alone, each fails or continues by itself
+            else:  # run separately, so that only the request with the error fails
                 for request in batch:
                     self._run_batch([request], chunk)
             return

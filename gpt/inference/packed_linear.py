@@ -1,8 +1,8 @@
-"""Linear layers for inference on a CPU, their weights kept only in the format that the CPU reads fastest.
+"""Linear layers for inference on a CPU, with weights in packed formats.
 
-A decoding step takes as long as reading the weights does. oneDNN's own format is read about twice as fast as
+The time of a decoding step is that of reading the weights. oneDNN's own format is read about twice as fast as
 row-major weights; bfloat16 halves the bytes, int8 halves them again. Inputs and outputs are float32 in each
-precision, so norms, residuals, attention and the cache stay exact.
+precision, so norms, residuals, attention and the cache are not quantised.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch.nn import functional as F
 from gpt.errors import GPTError
 
 Packing = Literal["fp32", "bf16", "int8"]
-EXPECTED_ROWS = 512  # for which oneDNN chooses the format; it is as fast for fewer
-SMALL_WEIGHT = 2**19  # numbers of a matrix up to which F.linear is faster than oneDNN for a single row
+EXPECTED_ROWS = 512  # batch rows for which oneDNN chooses the format; as fast for fewer rows
+SMALL_WEIGHT = 2**19  # elements of a matrix up to which F.linear is faster than oneDNN for a single row
 
 
 class PackedLinear(nn.Module, ABC):
@@ -60,7 +60,7 @@ class PackedLinear(nn.Module, ABC):
         destination[f"{prefix}weight"] = self.weight
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
-        return self  # it never changes
+        return self  # immutable
 
 
 class PackedLinearFunction(torch.autograd.Function):
@@ -108,7 +108,7 @@ class OneDNNLinear(PackedLinear):
 class Int8Linear(PackedLinear):
     """The weight in int8 with a scale for each output; inputs in 8 bits with a scale for each row.
 
-    torch's dynamic kernel has one scale for all rows of a call, by which one text would change the numbers of another.
+    torch's dynamic kernel has one scale for all rows of a call, so the result of a row would depend on the others.
     Here each row is divided by its largest magnitude, and the kernel expects the range -1 to 1.
     """
 
@@ -142,7 +142,7 @@ class PackedEmbedding(nn.Module):
         super().__init__()
         rows, scale = embedding.weight.detach(), None
         if packing == "int8":
-            quantized = quantize_rows(rows.float())  # as a tied head's
+            quantized = quantize_rows(rows.float())  # as for a tied head
             rows, scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
         self.register_buffer("rows", rows if packing == "int8" else rows.bfloat16())
         self.register_buffer("scale", scale)
@@ -160,13 +160,13 @@ class PackedEmbedding(nn.Module):
 def pack(model: nn.Module, packing: Packing) -> None:
     """Replace each nn.Linear and nn.Embedding of a model, or of a part of one, by its packed form, in place.
 
-    What is packed already stays as it is. Raises ValueError where this computer has no kernels for the packing.
+    Packed layers are not changed. Raises ValueError where this computer has no kernels for the packing.
     """
     check_packing(packing)
     kinds = (nn.Embedding, nn.Linear)
     places = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
     embeddings: dict[Tensor, nn.Embedding | PackedEmbedding] = {}
-    for module, name in places:  # not a list of the layers: each is freed when replaced, or memory would hold all twice
+    for module, name in places:  # not a list of layers, which would keep them all in memory
         layer = getattr(module, name)
         if isinstance(layer, nn.Linear):
             setattr(module, name, pack_linear(layer, packing, embeddings.get(layer.weight)))
@@ -206,7 +206,7 @@ def row_padding(rows: int) -> int:
 def quantize_rows(weight: Tensor) -> Tensor:
     """(n, in) float32 -> int8 with a scale for each row, by which its largest magnitude is 127."""
     scale = weight.abs().amax(dim=1).clamp(min=1e-12) / 127
-    with warnings.catch_warnings():  # torch announces that quantisation moves to another package
+    with warnings.catch_warnings():  # deprecation of torch.ao.quantization
         warnings.simplefilter("ignore")
         return torch.quantize_per_channel(weight, scale.double(), torch.zeros(len(weight)).long(), 0, torch.qint8)
 

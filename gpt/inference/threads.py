@@ -1,7 +1,7 @@
 """Number of CPU threads for a piece of work: one for small work, torch's default otherwise.
 
-Two threads that synchronise after every small matrix product lose more by waiting than they gain.
-`torch.set_num_threads` is for the whole process; OpenMP's own setting is for the calling thread.
+For small matrix products, synchronising threads costs more than they save. `torch.set_num_threads` sets the number
+for the whole process, OpenMP's own setting for the calling thread.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _OMP_PAUSE_SOFT = 1  # of omp_pause_resource_all: threads are created again when
 
 @contextmanager
 def threads_for(multiplications: float) -> Iterator[None]:
-    """Run the block on the calling thread alone if it is small, on all processors otherwise.
+    """Limit the block to one thread if it has fewer multiplications than SMALL_WORK.
 
     No effect where torch has no OpenMP library.
     """
-    torch.get_num_threads()  # torch sets a new thread's number on its first call, and would do so inside the block
+    torch.get_num_threads()  # the first call in a thread sets its number, which would undo the limit
     if multiplications < SMALL_WORK:
         with _openmp().limit(limits=1):
             yield
@@ -37,8 +37,8 @@ def threads_for(multiplications: float) -> Iterator[None]:
 def release_threads() -> None:
     """End the OpenMP threads that belong to the calling thread.
 
-    Once a process has more of them than processors, all of them sleep between two parallel regions instead of
-    spinning, and waking them costs more than a small matrix product.
+    If a process has more OpenMP threads than processors, they sleep between parallel regions instead of spinning, and
+    waking them costs more than a small matrix product.
     """
     for library in _openmp().lib_controllers:
         pause = getattr(library.dynlib, "omp_pause_resource_all", None)  # since OpenMP 5.0

@@ -1,6 +1,6 @@
-"""ZeroGPU: Hugging Face Spaces that lend a GPU for the length of one call, in a process of its own.
+"""ZeroGPU: Hugging Face Spaces that provide a GPU to single function calls, in a separate process.
 
-Import this module before torch: the `spaces` package wants to be first. Elsewhere it does nothing.
+Import this module before torch, as the `spaces` package requires. Outside of ZeroGPU it has no effect.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def on_zero_gpu() -> bool:
-    """Whether this is such a Space, by the variable that `spaces` itself goes by."""
+    """Whether this process runs on ZeroGPU, by the environment variable that `spaces` reads."""
     return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
@@ -23,10 +23,10 @@ if on_zero_gpu():
 
 
 def on_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function or generator that runs the model run where the GPU is.
+    """Decorator: run a function or generator function with a GPU on ZeroGPU, in this process elsewhere.
 
-    Arguments and results cross a process border there, so both are plain values: shared models among the
-    arguments travel by their name, tensors among the results come back as numpy arrays, here as there.
+    Arguments and results are pickled on ZeroGPU, shared models by their name. Tensors among the results are returned
+    as numpy arrays everywhere.
     """
 
     @functools.wraps(function)

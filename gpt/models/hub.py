@@ -33,8 +33,8 @@ from gpt.models.checkpoints.bpe_files import MERGES_TXT, TOKENIZER_JSON, VOCAB_J
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FILES = (CONFIG, WEIGHTS, VOCAB_JSON, MERGES_TXT)
-COMPLETE = (FILES, (CONFIG, WEIGHTS, TOKENIZER_JSON))  # a model has all of either
-# Models that the hub has renamed; caches contain them under either name.
+COMPLETE = (FILES, (CONFIG, WEIGHTS, TOKENIZER_JSON))  # either set of files is a complete model
+# Renamed repositories of the hub; caches contain them under either name.
 MOVED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
@@ -80,7 +80,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
 
 
 def cached(repo_id: str) -> Path | None:
-    """The folder of a model if the cache has all of it."""
+    """The folder of a model if the cache has all its files."""
     try:
         folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES), local_files_only=True))
     except LocalEntryNotFoundError:
@@ -89,7 +89,7 @@ def cached(repo_id: str) -> Path | None:
 
 
 def fetch_weights(repo_id: str, progress: Progress | None) -> None:
-    """Download the weights into the hub's cache, or the rest of them; snapshot_download deletes a partial file.
+    """Download the weights into the hub's cache, or the missing part; snapshot_download would restart.
 
     The partial file becomes a blob of the cache only if it has the size and the SHA-256 that the hub states.
     """
@@ -121,9 +121,9 @@ def fetch_weights(repo_id: str, progress: Progress | None) -> None:
 
 
 def receive(url: str, file: BinaryIO, size: int) -> Iterator[int]:
-    """Append to a file what it lacks of `size` bytes; yields its length at the start and as it grows.
+    """Append the missing part of a file of `size` bytes; yields its length at the start and after each chunk.
 
-    Continues after a failure of the network, until MAX_FAILURES in a row brought nothing.
+    Retries after network errors, until MAX_FAILURES attempts in a row have received nothing.
     """
     failures = 0
     yield file.tell()

@@ -28,7 +28,7 @@ _engine_lock = threading.Lock()  # since Python 3.12, cached_property does not l
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model in evaluation mode with its tokenizer. Shared between visitors: never change it.
+    """A model in evaluation mode with its tokenizer. Shared between users: never change it.
 
     layout: the name of its checkpoint's format.
     """
@@ -42,7 +42,7 @@ class LoadedModel:
 
     @property
     def engine(self) -> Engine:
-        """The engine that runs the generations of everybody who uses this model; made on first use."""
+        """The engine that runs all generations with this model; created on first use."""
         with _engine_lock:
             return self._engine
 

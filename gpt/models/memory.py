@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 MEMINFO = Path("/proc/meminfo")
-CGROUP = Path("/sys/fs/cgroup")  # limits of a container, version 2
+CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 2
 
 
 def free_memory(device: torch.device | str = "cpu") -> int:
@@ -21,7 +21,7 @@ def free_memory(device: torch.device | str = "cpu") -> int:
         limit = (CGROUP / "memory.max").read_text().strip()
         if limit != "max":
             used = int((CGROUP / "memory.current").read_text()) - read_fields(CGROUP / "memory.stat").get("file", 0)
-            limits.append(max(0, int(limit) - used))  # the kernel frees its cache of files on demand
+            limits.append(max(0, int(limit) - used))  # `used` excludes the page cache, which the kernel frees on demand
     except (OSError, ValueError):
         pass
     return min(limits)
@@ -40,7 +40,7 @@ def system_memory() -> int:
 
 
 def read_fields(path: Path) -> dict[str, int]:
-    """The lines of a file that have a name and a number."""
+    """{name: number} of the lines of a file that have both."""
     words = (line.replace(":", " ").split() for line in path.read_text().splitlines())
     return {word[0]: int(word[1]) for word in words if len(word) > 1}
 

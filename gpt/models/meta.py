@@ -1,4 +1,4 @@
-"""A model's shapes without its numbers."""
+"""Models without weights."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from gpt.model import GPT
 
 
 def meta_model(config: GPTConfig) -> GPT:
-    """A model on the meta device: it has every shape, and takes no memory whatever its size."""
+    """A model on the meta device, which has shapes and no memory."""
     with torch.device("meta"):
         return GPT(config)

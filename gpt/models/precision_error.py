@@ -1,4 +1,4 @@
-"""The error of a reduced precision: its predictions compared with those in float32, on one fixed text."""
+"""The error of the predictions in a reduced precision against float32, on one fixed text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N_RANDOM_IDS = 128  # for a vocabulary that cannot encode the text
 
 @dataclass(frozen=True)
 class PrecisionError:
-    """Compared with float32. kl: mean Kullback-Leibler divergence per position, in bits; logit: largest difference;
+    """Error against float32. kl: mean Kullback-Leibler divergence per position, in bits; logit: largest difference;
     top_1: share of positions with the same most likely token."""
 
     kl: float

@@ -1,4 +1,4 @@
-"""Shared models: each is loaded once, kept while there is memory, and evicted when nobody uses it."""
+"""Shared models: each is loaded once, and evicted when it is not in use and memory is needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_NAME_CHARS = 200  # of an unknown name in an error message
 
 @dataclass(eq=False)
 class Load:
-    """A load in progress. Everyone who asks for the model meanwhile waits for the same result."""
+    """A load in progress, shared by all callers of `Registry.get` for the model."""
 
     result: Future[LoadedModel] = field(default_factory=Future)
     bytes_done: int = 0
@@ -51,7 +51,7 @@ class Load:
                 progress(self.bytes_done, self.bytes_total)
             wait([self.result], timeout=0.1)
         loaded = self.result.result()
-        self.thread.join()  # it references the model until it ends
+        self.thread.join()  # the thread references the model until it ends
         if progress is not None and self.bytes_total:
             progress(self.bytes_total, self.bytes_total)
         return loaded
@@ -60,8 +60,8 @@ class Load:
 class Registry:
     """Models loaded once and shared, within a memory budget.
 
-    A model is in use as long as anybody references what `get` returned. When memory is needed, models that nobody
-    uses are evicted, the least recently requested first.
+    A model is in use as long as the result of `get` is referenced. When memory is needed, models that are not in use
+    are evicted, the least recently requested first.
 
     Parameters: see `configure`.
     """
@@ -90,7 +90,7 @@ class Registry:
             self._in_memory: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
 
     def names(self) -> list[str]:
-        """Names of the models that everybody may choose, the bundled one first."""
+        """Names of the listed models, the bundled one first."""
         with self._lock:
             return self._listed()
 
@@ -128,8 +128,8 @@ class Registry:
     ) -> str:
         """Load the checkpoint in these files and register it; returns its name.
 
-        files: the weights and what belongs beside them (config.json, vocabulary); linked or copied to a folder that
-            `remove` deletes. Raises ValueError as loading does, and registers nothing then.
+        files: the weights, config.json and vocabulary; linked or copied to a folder that `remove` deletes. Raises
+            ValueError as loading does, and registers nothing then.
         name: gets a number after it if it is taken; None is the name of the weights' file.
         listed: whether `names` shows it.
         """
@@ -139,7 +139,7 @@ class Registry:
                 os.link(file.resolve(), Path(folder.name) / file.name)
             except FileExistsError:
                 raise GPTError("file.duplicate", file=file.name) from None
-            except OSError:  # another file system, or none that links
+            except OSError:  # another file system, or one without links
                 try:
                     shutil.copyfile(file, Path(folder.name) / file.name)
                 except OSError as error:
@@ -157,13 +157,13 @@ class Registry:
         return name
 
     def remove(self, name: str) -> None:
-        """Forget a model that was added, and delete the files of an upload. Whoever uses the model can go on."""
+        """Forget a model that was added, and delete the files of an upload. References to the model stay valid."""
         with self._lock:
             if name not in MODELS:
                 self._forget(name)
 
     def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
-        """The shared model of that name, loaded on first use. Reference the result only while you use it.
+        """The shared model of that name, loaded on first use. It is in use while the result is referenced.
 
         progress: called in the caller's thread, while it waits, with the bytes downloaded and their total.
         Raises ValueError if there is no such model or it cannot be loaded.
@@ -186,14 +186,14 @@ class Registry:
         return load.wait(progress)
 
     def exact(self, name: str) -> LoadedModel:
-        """A copy of a shared model in float32 that is not shared. Raises ValueError if it does not fit beside it."""
+        """A copy of a shared model in float32 that is not shared. Raises ValueError without memory for both."""
         source = self._sources.get(name)
         if source is None:
             raise GPTError("model.not_shared", name=name)
         return build(name, source.open(), self.device or best_device(), "fp32", untrained=source.untrained)
 
     def _run(self, name: str, source: Source, load: Load) -> None:
-        """Load a model, in a thread of its own: a caller that stops waiting does not stop it for the others."""
+        """Load a model in its own thread; cancelling a waiter does not cancel the load."""
         try:
             checkpoint = source.open(load.report)
             device = self.device or best_device()
@@ -251,7 +251,7 @@ class Registry:
         return sum(self._sizes.values()) + sum(self._reserved.values())
 
     def _evict(self, name: str) -> None:
-        """Drop the registry's own reference; a model that is still in use then counts as just requested."""
+        """Drop the registry's reference; a model that is still in use becomes the most recently requested."""
         self._in_memory[name] = self._kept.pop(name)
         used = self._in_memory.get(name)
         if used is not None:

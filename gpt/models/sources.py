@@ -1,4 +1,4 @@
-"""Where models come from: a known name, a path, or a repository of the Hugging Face hub."""
+"""Sources of models: a known name, a path, or a repository of the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MODELS = (DEFAULT_MODEL, UNTRAINED, "distilgpt2", "gpt2", "gpt2-medium", "gpt2-l
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from. place: a path, or a repository of the hub.
+    """The source of a model. place: a path, or a repository of the hub.
 
-    listed: whether everybody may choose it. folder: holds the files of an upload.
+    listed: whether `list_models` shows it. folder: holds the files of an upload.
     """
 
     place: Path | str
@@ -57,7 +57,7 @@ def _existing(name: str) -> Path | None:
     try:
         path = Path(name).expanduser()
         return path if path.exists() else None
-    except (OSError, RuntimeError, ValueError):  # too long, of an unknown user, with a zero byte
+    except (OSError, RuntimeError, ValueError):  # too long, unknown user, zero byte
         return None
 
 
@@ -83,7 +83,7 @@ def load_model(
 
     device: None is CUDA if there is one, else MPS, else the CPU. n_head: for checkpoints that do not state it.
     progress: called while it downloads, with the bytes downloaded and their total.
-    Raises ValueError for what cannot be loaded.
+    Raises ValueError if it cannot be loaded.
     """
     check_precision(precision)
     source = find_source(name_or_path, n_head)

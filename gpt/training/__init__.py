@@ -1,1 +1,1 @@
-"""Training a GPT: from the command line (`python -m gpt.training`), and live while a visitor watches (`live_run`)."""
+"""Training: `python -m gpt.training`, and live runs in a background thread (`gpt.training.live_run`)."""

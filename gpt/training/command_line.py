@@ -12,7 +12,7 @@ Under torchrun several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-The defaults made the bundled model, with --compile --every 200.
+The bundled model was trained with the defaults and --compile --every 200.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gpt.training.model_card import CardText, write_card
 from gpt.training.process import join_processes
 from gpt.training.recipe import Recipe
 
-PACKAGES = ("tokenizers", "matplotlib")  # needed to train, not to run the app: imported where they are used
+PACKAGES = ("tokenizers", "matplotlib")  # needed for training only: imported where they are used
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class StopSignal:
-    """Turns Ctrl-C and SIGTERM into a stop after the current update; a second one of the same kind acts at once."""
+    """Turns Ctrl-C and SIGTERM into a stop after the current update; a second one has its default effect."""
 
     def __init__(self) -> None:
         self.number = 0

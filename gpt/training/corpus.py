@@ -35,7 +35,7 @@ def read_stories(path: Path | str) -> list[str]:
 def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list[str], list[str]]:
     """Shuffle, and hold back a share for validation: (training, validation), at least one story each.
 
-    Of a single story the end is held back, at least one character.
+    If there is only one story, its end is held back, at least one character.
     """
     if len(stories) == 1:
         cut = min(max(1, int(len(stories[0]) * (1 - held_back))), len(stories[0]) - 1)
@@ -53,10 +53,10 @@ def fingerprint(stories: list[str]) -> str:
 def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     """Train byte-level BPE with GPT-2's word pattern: {bytes of a token: id} of vocab_size - 1 tokens.
 
-    The last id is left for end-of-text. There are fewer if the text has no more pairs to merge. Source: Sennrich et
+    The last id is reserved for end-of-text. There are fewer tokens if no pairs are left to merge. Source: Sennrich et
     al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
     """
-    from tokenizers import Regex, models, pre_tokenizers, trainers  # noqa: PLC0415 - the app does without it
+    from tokenizers import Regex, models, pre_tokenizers, trainers  # noqa: PLC0415 - not needed by the app
     from tokenizers import Tokenizer as Trainable  # noqa: PLC0415
 
     if vocab_size < 257:
@@ -103,8 +103,8 @@ class Rows:
 
     An epoch shuffles the stories, each after its end-of-text token, and concatenates them. A row starts at a story
     and continues into the next ones; the story that is cut off at its end starts the next row. A story longer than a
-    row continues in rows that start half a context apart, as in evaluation. So that prompts need not begin with
-    end-of-text, a quarter of the rows leave it out and a tenth start inside their story.
+    row continues in rows that start half a context apart, as in evaluation. A quarter of the rows omit the
+    first end-of-text and a tenth start inside a story, so that the model accepts prompts without end-of-text.
     Raises ValueError if the text is shorter than one row.
     """
 

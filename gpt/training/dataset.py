@@ -1,4 +1,4 @@
-"""What a live run learns from."""
+"""The interface of the datasets of live runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.training.trainer import Batch
 
 @dataclass(frozen=True)
 class Sample:
-    """What a model wrote after a prompt, and what is correct; None where there is no right answer."""
+    """The continuation of a prompt by a model, and the correct one; None if there is none."""
 
     prompt: str
     text: str
@@ -44,7 +44,7 @@ class Dataset(Protocol):
         """The training examples of one update."""
 
     def accuracy(self, model: GPT) -> float | None:
-        """Share of right answers on the validation examples, 0 to 1; None without right answers."""
+        """Share of correct answers on the validation examples, 0 to 1; None if there are none to compare with."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        """What the model writes after a few prompts."""
+        """The model's continuations of a few prompts."""

@@ -1,4 +1,4 @@
-"""A training run that reads a text file and writes into a folder, with its progress on the terminal."""
+"""A training run on a text file that writes to a folder and shows its progress on the terminal."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LINE_STEPS = 20  # between two lines of progress where there is no terminal; the
 
 
 class FolderRun:
-    """One training run in one folder, as one of its processes sees it.
+    """One process of a training run in one folder.
 
-    Raises ValueError for a text, folder or recipe that it cannot begin or continue with; then nothing is written.
+    Raises ValueError for an invalid text, folder or recipe; then nothing is written.
     """
 
     def __init__(self, text: Path, out: Path, recipe: Recipe, *, resume: bool = False) -> None:
@@ -49,7 +49,7 @@ class FolderRun:
     def train(
         self, process: Process, *, every: int = 250, compiled: bool = False, stop: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Make the updates that are left; True at the end, False if `stop` asked for an earlier one.
+        """Make the remaining updates; returns True after the last one, False if `stop()` was True before.
 
         Evaluates, samples and saves after each `every` updates and the last one. Raises ValueError if the loss
         becomes infinite; the last save stays.
@@ -58,7 +58,7 @@ class FolderRun:
         trainer = Trainer(recipe.new_model(self.tokenizer.n_vocab), recipe, process, compiled=compiled)
         if self.saved is not None:
             trainer.load(self.saved)
-        process.wait()  # until every process has found the folder empty
+        process.wait()  # until every process has checked the folder
         if process.is_first and self.saved is None:
             self.folder.begin(self.tokenizer)
             self.save(trainer)
@@ -119,7 +119,7 @@ class ProgressBar:
         self.bar = tqdm(total=trainer.recipe.steps, initial=trainer.step, unit="step", disable=disable)
 
     def show(self) -> None:
-        """Show the update just made: the mean loss of the last few, and the speed since the start."""
+        """Show the latest update: the mean loss of the last few, and the mean speed."""
         trainer = self.trainer
         loss = fmean(trainer.losses[-LINE_STEPS:])
         speed = (trainer.n_tokens - self.begun[0]) / (trainer.seconds - self.begun[1])

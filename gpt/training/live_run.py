@@ -1,4 +1,4 @@
-"""A small training run in a background thread: it can be watched, paused, steered, cancelled, and its model kept."""
+"""A small training run in a background thread, which can be paused, changed and cancelled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gpt.training.trainer import Trainer
 State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
 ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000, "dropout": 0}
-N_EVALUATIONS = 40  # of a run, besides the one before the first step
+N_EVALUATIONS = 40  # of a run, without the one before the first step
 TIME_LIMIT_SECONDS = 300.0
 
 
@@ -62,7 +62,7 @@ class RunSnapshot:
     """A run at one moment; "finished" before its last step if the time limit was reached.
 
     seconds: since it started, pauses included. paused_seconds: of the pauses that have ended. rate_factor: of the
-    recipe's learning rates. queue_position: 1 for the next run to start, 0 for one that does not wait.
+    recipe's learning rates. queue_position: 1 for the next run to start, 0 for a run that is not queued.
     """
 
     state: State
@@ -85,8 +85,8 @@ class LiveRun:
     """One training run in a thread of its own. All methods can be called from any thread.
 
     recipe: its block_size is replaced by the dataset's. time_limit_seconds: from the start, pauses included, after
-    which the run finishes early. Raises ValueError for a recipe beyond LIMITS; dropout would draw from torch's global
-    generator, which other threads use too.
+    which the run finishes early. Raises ValueError for a recipe beyond LIMITS. Dropout is excluded: it uses torch's
+    global generator, which threads share.
     """
 
     def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
@@ -98,14 +98,14 @@ class LiveRun:
         self._model: GPT | None = self.recipe.new_model(dataset.vocabulary.n_vocab).eval()
         self.n_parameters = sum(parameter.numel() for parameter in self._model.parameters())
         self._thread: threading.Thread | None = None
-        self._changed = threading.Condition()  # guards what follows
+        self._changed = threading.Condition()  # guards the attributes below
         self._state: State = "waiting"
         self._rate_factor = 1.0
         self._losses: list[LossPoint] = []
         self._evaluations: list[Evaluation] = []
         self._started = self._ended = math.inf
         self._paused_seconds = 0.0
-        self._keeping = threading.Lock()  # guards what follows; may be held while `_changed` is acquired
+        self._keeping = threading.Lock()  # guards the attributes below; acquired before `_changed`
         self._archive: TemporaryDirectory[str] | None = None
         self._registered: str | None = None
 
@@ -136,7 +136,7 @@ class LiveRun:
             self._rate_factor = factor
 
     def cancel(self) -> None:
-        """End the run after the current update; there will be no model."""
+        """End the run after the current update, without a model."""
         self._end("cancelled")
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ PROMPT, N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = "Once upon a time", 10, 150, 0.8
 
 @dataclass(frozen=True)
 class CardText:
-    """What the card says that is not in the run's folder.
+    """The parts of the card that are not in the run's folder.
 
     data: description of the text in Markdown. dataset: its id on the hub. license: of the weights, in the hub's
     spelling.
@@ -42,7 +42,7 @@ def write_card(
 ) -> Score:
     """Write README.md and curve.png beside the best weights of a run; returns their score on the held-back stories.
 
-    The weights are scored as they were saved: in half precision, computed in float32.
+    The score is of the saved weights: half precision, computed in float32.
     Raises ValueError before the first evaluation.
     """
     if not folder.log():

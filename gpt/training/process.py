@@ -1,4 +1,4 @@
-"""The processes that share a training: one alone, or several under torchrun."""
+"""The processes of a training: a single one, or several under torchrun."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Process:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the one process that writes files and prints."""
+        """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
     def sum(self, *numbers: float) -> list[float]:
@@ -68,8 +68,8 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
     if world == 1:
         yield Process(device, bf16)
         return
-    # A group's threads end with the last reference to it, and one that is still running when Python exits can crash
-    # the process. This module, imported after the group exists, would hold a reference for ever: import it before.
+    # A process group that is referenced when Python exits can crash the process. This module keeps a reference if it
+    # is first imported after the group was created.
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:

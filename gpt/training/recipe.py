@@ -1,4 +1,4 @@
-"""The choices that determine trained weights, up to rounding, and the optimizers that follow from them."""
+"""The hyperparameters of a training, and the optimizers made from them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gpt.model import GPT
 
 
 def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
-    """A field of Recipe with its explanation and its valid values: low <= value <= high, or one of `choices`."""
+    """A field of Recipe with its description and valid values: low <= value <= high, or one of `choices`."""
     return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Every choice of a training; the defaults made the bundled model.
+    """All hyperparameters of a training; the defaults are those of the bundled model.
 
-    Each field's explanation is in its metadata, for the command line and the model card.
-    Raises ValueError, naming the value and the limit, for a value out of range or a shape that no model can have.
+    Each field's description is in its metadata, for the command line and the model card.
+    Raises ValueError, naming the value and the limit, for a value out of range and for an invalid shape.
     """
 
     vocab_size: int = setting(4096, "tokens of the vocabulary, end-of-text included", low=257)
@@ -63,7 +63,7 @@ class Recipe:
         self.model_config(self.vocab_size)
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
-        """The model's configuration, for a vocabulary that came out with n_vocab tokens."""
+        """The model's configuration, for a trained vocabulary of n_vocab tokens."""
         return GPTConfig(
             vocab_size=n_vocab,
             block_size=self.block_size,
@@ -85,7 +85,7 @@ class Recipe:
         return min(warm, 1.0, left)
 
     def check_continues(self, begun: Recipe, step: int) -> None:
-        """Raise ValueError unless a run of the recipe `begun` may continue with this one after `step` updates.
+        """Raise ValueError unless a run of the recipe `begun` may continue with this recipe after `step` updates.
 
         Only `steps` may differ, and only if that changes no learning rate of the updates made.
         """

@@ -79,7 +79,7 @@ class RunFolder:
     def save(self, state: dict[str, Any]) -> None:
         """Write the state to resume from."""
         part = self.path / "last.pt.part"
-        with part.open("wb") as file:  # given a path, torch would hide that the disk is full
+        with part.open("wb") as file:  # with a path, torch hides the error of a full disk
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
@@ -94,7 +94,7 @@ class RunFolder:
         return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]
 
     def add_to_log(self, row: LogRow) -> None:
-        """Add an evaluation, and drop rows from its step on, which a run that was killed before it saved has left."""
+        """Add an evaluation, and drop the rows of later steps, which are from before a resumption."""
         self._write_log([*(old for old in self.log() if old.step < row.step), row])
 
     def _write_log(self, rows: list[LogRow]) -> None:
@@ -112,7 +112,7 @@ class RunFolder:
 
     def draw_curve(self, path: Path | None = None) -> None:
         """Plot the log as a PNG, by default curve.png: both losses over the tokens read, the best evaluation marked."""
-        from matplotlib.figure import Figure  # noqa: PLC0415 - the app does without it
+        from matplotlib.figure import Figure  # noqa: PLC0415 - not needed by the app
 
         rows = self.log()
         best = min(rows, key=lambda row: row.val_loss)

@@ -1,4 +1,4 @@
-"""The live runs of all visitors: a few train at a time, the others wait in the order of their submission."""
+"""A queue of live runs with a limit of concurrent ones, first in first out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class QueueFull(GPTError):
 
 
 class RunQueue:
-    """Starts runs first in, first out.
+    """Starts runs in the order of their submission.
 
-    max_running: runs that train at the same time, a paused one included; None is one for every two cores.
+    max_running: runs that train at the same time, paused ones included; None is half the number of cores.
     """
 
     def __init__(self, *, max_running: int | None = None, max_waiting: int = 16) -> None:
@@ -27,10 +27,10 @@ class RunQueue:
         self._lock = threading.Lock()
         self._waiting: list[LiveRun] = []
         self._running: set[LiveRun] = set()
-        atexit.register(self.close)  # a daemon thread that computes while Python exits can abort the process
+        atexit.register(self.close)  # a daemon thread that runs torch while Python exits can abort the process
 
     def submit(self, run: LiveRun) -> None:
-        """Start a run, or let it wait for its turn. Raises QueueFull if too many wait already."""
+        """Start a run or add it to the queue. Raises QueueFull at max_waiting runs."""
         with self._lock:
             self._start_next()
             if len(self._waiting) >= self.max_waiting:
@@ -39,7 +39,7 @@ class RunQueue:
             self._start_next()
 
     def position(self, run: LiveRun) -> int:
-        """1 for the next run to start, 2 for the one after it ...; 0 for a run that does not wait."""
+        """1 for the next run to start, 2 for the one after it ...; 0 for a run that is not queued."""
         with self._lock:
             self._start_next()
             return self._waiting.index(run) + 1 if run in self._waiting else 0
@@ -47,7 +47,7 @@ class RunQueue:
     def close(self) -> None:
         """Close all runs."""
         with self._lock:
-            runs = [*self._waiting, *self._running]  # those that wait first: the end of another would start them
+            runs = [*self._waiting, *self._running]  # waiting runs first, or the end of a running one would start them
         for run in runs:
             run.close()
 

@@ -1,4 +1,4 @@
-"""Small tasks that a tiny GPT learns in a minute, with random examples and a tenth of them kept for testing."""
+"""Small tasks for tiny models, with random examples, a tenth of them kept for testing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.training.dataset import Sample
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch
 
-TEST_EVERY = 10  # one example in so many is kept for testing
+TEST_EVERY = 10  # one of this many examples is kept for testing
 N_TEST_EXAMPLES = 500
 N_SAMPLES = 4
 
@@ -35,13 +35,13 @@ class Example:
 
     @property
     def is_test(self) -> bool:
-        """Whether it is kept for testing: decided by the key alone, so the same in every run."""
+        """Whether it is kept for testing; depends on the key only."""
         return zlib.crc32(self.key.encode()) % TEST_EVERY == 0
 
 
 @dataclass(frozen=True)
 class Task:
-    """A kind of examples. draw: makes a random one; width: characters of the longest one, its line feed included."""
+    """A distribution of examples. draw: makes a random one; width: characters of the longest, line feed included."""
 
     name: str
     characters: str
@@ -86,7 +86,7 @@ class TaskDataset:
         return Batch(ids[:, :-1], torch.where(is_answer, ids, -100)[:, 1:])
 
     def accuracy(self, model: GPT) -> float:
-        """Share of the test examples whose whole answer is right, from 0 to 1."""
+        """Share of the test examples whose whole answer is correct, from 0 to 1."""
         return exact_answers(model, self.validation)
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
@@ -99,7 +99,7 @@ class TaskDataset:
 def exact_answers(model: GPT, batch: Batch) -> float:
     """Share of the rows in which every target is the most likely token.
 
-    These are the rows that greedy decoding answers right: while every token before is right, it has read the same.
+    These are the rows that greedy decoding answers correctly.
     """
     best = model(batch.idx).argmax(dim=-1)  # (B, T)
     return ((best == batch.targets) | (batch.targets == -100)).all(dim=1).double().mean().item()
@@ -116,25 +116,25 @@ def draw_letters(rng: np.random.Generator, count: int) -> str:
 
 
 def draw_sort(rng: np.random.Generator) -> Example:
-    """qbdazkce>abcdekqz"""
+    """Letters and their sorted order: "qbdazkce>abcdekqz"."""
     letters = draw_letters(rng, 8)
     return Example(f"{letters}>", "".join(sorted(letters)) + "\n", letters)
 
 
 def draw_reverse(rng: np.random.Generator) -> Example:
-    """qbdazkce>eckzadbq"""
+    """Letters and their reverse: "qbdazkce>eckzadbq"."""
     letters = draw_letters(rng, 8)
     return Example(f"{letters}>", letters[::-1] + "\n", letters)
 
 
 def draw_add(rng: np.random.Generator) -> Example:
-    """27+58=85, of two digits each; 58+27 has the same key."""
+    """A sum of two-digit numbers: "27+58=85"; "58+27=85" has the same key."""
     a, b = (int(number) for number in rng.integers(10, 100, size=2))
     return Example(f"{a}+{b}=", f"{a + b}\n", f"{min(a, b)}+{max(a, b)}")
 
 
 def draw_copy(rng: np.random.Generator) -> Example:
-    """qbdazkce....zkce: one letter is repeated after a gap; the answer is what followed it before the gap.
+    """Letters, a gap, and one of the letters with those that followed it: "qbdazkce....zkce".
 
     An induction head solves this: it attends to the token after the previous occurrence of the current one (Olsson
     et al., arXiv 2209.11895). No letter occurs twice before the gap.

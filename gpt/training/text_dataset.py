@@ -1,4 +1,4 @@
-"""A visitor's own text as a dataset: checked, tokenized, its end kept for validation."""
+"""A text as a dataset, tokenized, its end kept for validation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_upload(data: bytes, name: str = "this file") -> str:
 class TextDataset:
     """A text as rows of one context, see `gpt.training.dataset.Dataset`.
 
-    units: a token for each character, or for each byte. The last tenth is kept for validation, a context at least.
+    units: a token for each character, or for each byte. The last tenth is kept for validation, at least one context.
     Raises ValueError for a text that is too long, too short, or of one or too many different characters.
     """
 
@@ -77,7 +77,7 @@ class TextDataset:
 
     @staticmethod
     def min_tokens(block_size: int) -> int:
-        """Tokens that a text must have."""
+        """Minimum number of tokens of a text."""
         return 4 * (block_size + 1)
 
     def batch(self, step: int, size: int) -> Batch:
@@ -89,7 +89,7 @@ class TextDataset:
         return Batch.of_rows(tokens[torch.from_numpy(starts)[:, None] + torch.arange(self.block_size + 1)])
 
     def accuracy(self, model: GPT) -> None:
-        """None: there is no right answer."""
+        """None: no continuation is the correct one."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
         """The model's continuation of the first character of the text."""

@@ -1,4 +1,4 @@
-"""The training loop's state and its one step: for `python -m gpt.training`, for live runs and for experiments."""
+"""The state and the update of a training loop, for `python -m gpt.training`, live runs and experiments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpt.training.recipe import Recipe, make_optimizers, set_rate
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows to learn from: idx (B, T), ids; targets (B, T), the ids that follow, -100 where no loss is computed."""
+    """Training rows: idx (B, T), ids; targets (B, T), the ids that follow, -100 where no loss is computed."""
 
     idx: Tensor
     targets: Tensor
@@ -46,10 +46,10 @@ class _LossModule(nn.Module):
 
 
 class Trainer:
-    """A model, its optimizers, and how far they have come.
+    """A model, its optimizers and the progress of the training.
 
     step: updates made. losses: of the updates since the last evaluation. best: lowest held-back loss so far.
-    Raises ValueError if the batch cannot be shared equally by the processes.
+    Raises ValueError if batch_size is not a multiple of the number of processes.
     """
 
     def __init__(self, model: GPT, recipe: Recipe, process: Process | None = None, *, compiled: bool = False) -> None:
@@ -70,7 +70,7 @@ class Trainer:
 
     @property
     def seconds(self) -> float:
-        """Time since the run was begun, without the time between a stop and a resumption."""
+        """Time since the start of the run, without the time between a stop and a resumption."""
         return time.monotonic() - self._began
 
     @property
@@ -86,8 +86,8 @@ class Trainer:
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
         """One update from the batch of all processes; returns their mean loss before it, in nats.
 
-        rate_factor: multiplies the recipe's learning rates. Dropout draws from torch's global generator, which is
-        seeded for it. Raises ValueError, before the weights are changed, if the loss or its gradient is not finite.
+        rate_factor: multiplies the recipe's learning rates. Dropout uses torch's global generator, seeded for
+        each update. Raises ValueError, before the weights are changed, if the loss or its gradient is not finite.
         """
         recipe, process = self.recipe, self.process
         if recipe.dropout:
@@ -117,7 +117,7 @@ class Trainer:
         return loss
 
     def score(self, tokenizer: Vocabulary, stories: list[str]) -> Score:
-        """Score the current weights on stories, of which every process takes a share.
+        """Score the current weights on stories, which are divided among the processes.
 
         Raises ValueError if the loss is not finite.
         """
@@ -129,7 +129,7 @@ class Trainer:
         return Score(nats, int(n_tokens), int(n_bytes))
 
     def state(self) -> dict[str, Any]:
-        """What `load` needs to continue exactly as without a stop.
+        """The state from which `load` continues, with the same result as without a stop.
 
         Raises ValueError if a weight is not finite, or too large for the half precision that models are saved in.
         """
@@ -146,7 +146,7 @@ class Trainer:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` returned."""
+        """Continue from a result of `state`."""
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

@@ -1,7 +1,7 @@
 """Byte-level BPE as Hugging Face stores it (vocab.json and merges.txt, or tokenizer.json), read for tiktoken.
 
-tiktoken's own reader, data_gym_to_mergeable_bpe_ranks, knows neither special tokens nor tokenizer.json, and caches by
-path: a file that has changed is read as it was.
+tiktoken's data_gym_to_mergeable_bpe_ranks supports neither special tokens nor tokenizer.json, and caches files by
+path even if they change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON = "vocab.json", "merges.txt", "tokenizer.
 
 
 def byte_letters() -> dict[str, int]:
-    """The letter that stands for each byte in these files: printable Latin-1 as it is, the others from U+0100 on."""
+    """{letter: byte} of these files: printable Latin-1 bytes have their own letter, the others one from U+0100 on."""
     printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -59,10 +59,10 @@ def read_tokenizer_file(path: Path) -> Tokenizer:
 
 
 def from_merges(ids: Mapping[str, int], pairs: Sequence[Sequence[str]], vocab: str, merges: str) -> Tokenizer:
-    """A tokenizer from the id of each token and the pairs to merge, in order; tokens that no merge makes are special.
+    """A tokenizer from the id of each token and the pairs to merge, in order; tokens without a merge are special.
 
-    tiktoken merges in the order of the ids. Raises ValueError, naming the files, if the order of the pairs is another,
-    if the two do not belong together, or if a byte has no token.
+    tiktoken merges in the order of the ids. Raises ValueError, naming the files, if the pairs have another order,
+    if ids and pairs do not match, or if a byte has no token.
     """
     if not ids or not all(type(i) is int and 0 <= i < 2 * len(ids) for i in ids.values()):
         raise GPTError("vocabulary.ids", file=vocab)
@@ -100,7 +100,7 @@ def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[bytes, bytes]:
-    """The two tokens that the merge of this rank joins: what BPE makes of its bytes without that merge."""
+    """The two tokens that the merge of this rank joins: the encoding of its bytes without that merge."""
     parts = [bytes([byte]) for byte in token]
     while len(parts) > 2:
         lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))

@@ -29,7 +29,7 @@ SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A checkpoint that was opened and checked; its weights are mapped, not read. layout: the name of its format."""
+    """A checkpoint that was opened and checked; its weights are memory-mapped. layout: the name of its format."""
 
     layout: str
     config: GPTConfig
@@ -89,8 +89,8 @@ class Checkpoint:
 def open_checkpoint(path: Path | str, *, n_head: int | None = None) -> Checkpoint:
     """Open a folder or a file of any known layout; configuration and vocabulary are read from the same folder.
 
-    n_head: for checkpoints that do not state it. Raises HeadsUnknown if it is needed, ValueError for everything that
-    cannot be read or would not compute what its author computed.
+    n_head: for checkpoints that do not state it. Raises HeadsUnknown if it is needed, ValueError for a checkpoint
+    that cannot be read or is of another architecture.
     """
     path = Path(path)
     if not (path.is_file() or path.is_dir()):
@@ -118,7 +118,7 @@ def open_files(files: list[Path], n_head: int | None) -> Checkpoint:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The file or files of a folder that contain the weights."""
+    """The files of a folder that contain the weights."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if shards := sorted(folder.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):

@@ -1,7 +1,7 @@
-"""The layouts in which people save GPTs: recognises whose a checkpoint is, and gives its weights our names.
+"""The known layouts of GPT checkpoints: detects the layout of a checkpoint and translates it to our names.
 
-Sizes are read from the weights. A configuration beside them adds what shapes cannot say (heads, activation), and must
-agree with the rest.
+Sizes are read from the weights. The configuration file adds what shapes do not determine (heads, activation) and must
+match the weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpt.models.meta import meta_model
 
 OURS, HUGGING_FACE, NANOGPT, MINGPT, BOOK = "Glassbox GPT", "Hugging Face GPT-2", "nanoGPT", "minGPT", "GPTModel"
 
-# The book's names and ours. Its query, key and value are three matrices; W_query stands for all of them.
+# The book's names and ours. Its query, key and value are three matrices, of which W_query is listed.
 BOOK_NAMES = {
     "tok_emb": "wte",
     "pos_emb": "wpe",
@@ -47,7 +47,7 @@ Options = dict[str, Any]  # by the names of GPTConfig
 
 
 class HeadsUnknown(GPTError):
-    """Nothing states the number of heads; `choices` are the numbers that divide the width."""
+    """The checkpoint does not state the number of heads; `choices` are the numbers that divide the width."""
 
     @property
     def choices(self) -> list[int]:
@@ -75,7 +75,7 @@ def recognise(
     """Find the layout of these weights and translate it.
 
     config: the config.json beside them; model_args: nanoGPT's, from inside the checkpoint.
-    Raises HeadsUnknown if nothing states the number of heads; ValueError for an unknown layout, for an option that is
+    Raises HeadsUnknown if the number of heads is not stated; ValueError for an unknown layout, for an option that is
     not implemented, and for weights that do not fit, which are listed.
     """
     if config is not None and config.get("model_type", "gpt2") != "gpt2":
@@ -126,9 +126,9 @@ def gpt2_names_layout(
     config: Mapping[str, object] | None,
     model_args: Mapping[str, object] | None,
 ) -> str:
-    """Which of the four layouts with GPT-2's names. Hugging Face stores its matrices transposed (Conv1D).
+    """The layout of weights with GPT-2's names, one of four. Hugging Face stores its matrices transposed (Conv1D).
 
-    nanoGPT has a tied head, may lack biases, and states its model_args; minGPT does none of that.
+    nanoGPT has a tied head, may lack biases, and states its model_args; minGPT has none of these.
     """
     qkv = weights.get("h.0.attn.c_attn.weight", (torch.empty(0),))[0]
     if qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]:
@@ -194,7 +194,7 @@ def match_config(weights: Weights, stated: Options, n_head: int | None) -> GPTCo
 
 
 def read_sizes(weights: Weights) -> Options:
-    """Every option that the names and shapes of the weights decide."""
+    """Every option that the names and shapes of the weights determine."""
     for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(weights))):
         if name not in weights or weights[name][0].dim() != 2:
             raise GPTError("layout.not_a_matrix", name=name)

@@ -1,6 +1,6 @@
-"""Reads files that strangers wrote: runs no code of theirs, and takes no more memory than the file has bytes.
+"""Reads untrusted files without running code from them, in no more memory than the file has bytes.
 
-Tensors come back mapped to the file: nothing is read before it is used, so shapes can be checked first.
+Tensors are memory-mapped, so shapes can be checked before any are read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from torch import Tensor
 from gpt.errors import GPTError
 from gpt.models.memory import format_bytes
 
-MAX_PICKLE_BYTES = 16_000_000  # of the part of a torch file that is no tensor
+MAX_PICKLE_BYTES = 16_000_000  # of the pickle in a torch file
 MAX_TUPLES = 20_000  # in a torch file; 100,000 nested ones overflow the C stack when they are hashed
 MAX_TEXT_BYTES = 64_000_000  # of a configuration or a vocabulary
-STATE_KEYS = ("model", "model_state_dict", "state_dict")  # under which training scripts keep the weights
+STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights in the files of training scripts
 
 # The functions that a state dict needs. torch.load(weights_only=True) allows more, bytearray(10**12) among them.
 TENSOR_GLOBALS = re.compile(
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Unpickles numbers, text and containers; refuses every class and function, so that nothing can run."""
+    """Unpickles numbers, text and containers; refuses every class and function."""
 
     def __init__(self, data: bytes, file: str) -> None:
         super().__init__(io.BytesIO(data))
@@ -49,9 +49,9 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """The tensors of a .safetensors file or of a torch.save file, and what else the latter holds.
+    """The tensors of a .safetensors or torch.save file, and the other entries of the latter.
 
-    Raises ValueError, naming the file, if it is damaged, would run code, or is neither.
+    Raises ValueError, naming the file, if it is damaged, would run code, or is of another type.
     """
     with path.open("rb") as file:
         start = file.read(9)
@@ -93,7 +93,7 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
 
 
 def check_archive(path: Path) -> None:
-    """Refuse a zip file that grows when it is opened, is cut short, or would run code."""
+    """Raise ValueError for a zip file that is compressed, truncated, or would run code."""
     size = path.stat().st_size
     try:
         with zipfile.ZipFile(path) as archive:
@@ -140,7 +140,7 @@ def read_pickle(path: Path) -> object:
     data = read_bytes(path)
     for opcode, _ in opcodes(path, data, max_tuples=0):
         if "GLOBAL" in opcode:
-            break  # the unpickler refuses it by its name
+            break  # the unpickler raises an error with its name
     try:
         return PlainUnpickler(data, path.name).load()
     except GPTError:
@@ -150,7 +150,7 @@ def read_pickle(path: Path) -> object:
 
 
 def unreadable(path: Path, error: Exception) -> GPTError:
-    """The error to raise for a file that could not be read because of another."""
+    """The error for a file that could not be read; error: the cause."""
     first_line = str(error).strip().partition("\n")[0]
     if "Cannot allocate memory" in first_line:  # the whole file is mapped
         return GPTError("memory.file", file=path.name, need=format_bytes(path.stat().st_size))
@@ -158,14 +158,14 @@ def unreadable(path: Path, error: Exception) -> GPTError:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a file that must be small."""
+    """The content of a file of at most MAX_TEXT_BYTES."""
     if path.stat().st_size > MAX_TEXT_BYTES:
         raise GPTError("file.too_large", file=path.name, limit=MAX_TEXT_BYTES)
     return path.read_bytes()
 
 
 def read_text(path: Path) -> str:
-    """All of a small file in UTF-8."""
+    """The text of such a file in UTF-8."""
     try:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:

@@ -58,7 +58,7 @@ class Characters:
 
 
 class PlainIds:
-    """A text is token ids separated by spaces, "15 3 8". unfetched: the vocabulary exists but could not be fetched."""
+    """A text is token ids separated by spaces, "15 3 8". unfetched: the vocabulary could not be downloaded."""
 
     eot_id = None
 
@@ -107,12 +107,12 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
 
 
 def gpt2_or_ids(n_vocab: int) -> Vocabulary:
-    """GPT-2's vocabulary for a model of its size if tiktoken has it or can fetch it, else plain ids."""
+    """GPT-2's vocabulary for a model of its size if it is cached or can be downloaded, else plain ids."""
     if n_vocab not in GPT2_SIZES:
         return PlainIds(n_vocab)
     try:
         return pad_vocabulary(gpt2_tokenizer(), n_vocab)
-    except OSError:  # neither a copy nor a network
+    except OSError:  # not cached, and no network
         return PlainIds(n_vocab, unfetched=True)
 
 
@@ -136,7 +136,7 @@ def read_nanogpt_meta(path: Path) -> Characters:
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
-    """Write a vocabulary in the smallest of our formats: vocab.tiktoken, characters.json, or nothing for plain ids."""
+    """Write vocab.tiktoken or characters.json, GPT-2's two files for other special tokens, nothing for plain ids."""
     if isinstance(vocabulary, Characters):
         text = json.dumps(vocabulary.characters, ensure_ascii=False)
         (folder / CHARACTERS).write_text(text + "\n", encoding="utf-8")

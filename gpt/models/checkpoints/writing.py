@@ -56,7 +56,7 @@ def save_hugging_face(
 
 
 def convert(source: Path, target: Path, *, n_head: int | None = None, to: Literal["ours", "hf"] = "ours") -> str:
-    """Read any known layout, write ours or Hugging Face's in the data type it was stored in; returns its layout."""
+    """Read any known layout, write ours or Hugging Face's in the stored data type; returns the layout that was read."""
     checkpoint = open_checkpoint(source, n_head=n_head)
     write = save_model if to == "ours" else save_hugging_face
     write(target, checkpoint.build(), checkpoint.tokenizer, dtype=checkpoint.dtype)
@@ -65,12 +65,12 @@ def convert(source: Path, target: Path, *, n_head: int | None = None, to: Litera
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors makes files that only their owner can read
+    shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only their owner can read
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder whose files replace those of the old model at the end, if nothing is raised before."""
+    """A temporary folder whose files replace those of the old model when the block ends without an error."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as new:
         yield Path(new)
