@@ -1,6 +1,4 @@
-"""Every tab in a browser, read by axe-core, which knows WCAG 2.2: on the light theme; on the dark one, its colours."""
-
-from functools import partial
+"""Every tab in a browser: read by axe-core, which knows WCAG 2.2, on both themes; on a phone in both languages."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -15,18 +13,20 @@ SETTLED = {  # a tab, and what is on it once its pictures have come
     "Activations": "#curves .main-svg",
     "Shapes": "#shape-parts .main-svg",
     "Loss": "#loss-strip .gb-chip",
-    "Train": "#train-settings",
+    "Train": "#scaling-parameters .main-svg",
     "Lessons": "#lesson-body pre code",
 }
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 SHOWN = {"exclude": [["[role=tabpanel][style*=none]"]]}  # all that was opened before stays in the page
-PATIENCE = 10  # tries: what is on its way from one state to another has the colours of neither
+TRIES = 10  # what is on its way from one state to another has the colours of neither
+PHONE = {"width": 390, "height": 844}
+WIDE = "width => document.documentElement.scrollWidth <= width"
 
 
 def faults(page: Page, rules: list[str]) -> list[str]:
     """What stays wrong: the rule, and where it is broken."""
     found: list[str] = []
-    for _ in range(PATIENCE):
+    for _ in range(TRIES):
         answer = Axe().run(page, SHOWN, {"resultTypes": ["violations"], "runOnly": rules})
         broken = answer.response["violations"]
         found = [f"{rule['id']}: {node['html'][:160]}" for rule in broken for node in rule["nodes"]]
@@ -36,21 +36,45 @@ def faults(page: Page, rules: list[str]) -> list[str]:
     return found
 
 
-@pytest.fixture
-def opened(stay, site):
-    def begin(page):
-        page.goto(site)
-        expect(page.locator("#bars .main-svg").first).to_be_visible()
-
-    return partial(stay, begin)
+def begin(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.locator("#bars .main-svg").first).to_be_visible()
 
 
 @pytest.mark.parametrize("name", SETTLED)
-def test_a_tab_can_be_read_and_used_by_everybody(opened, name):
-    page = opened()
+def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
+    page = stay(lambda page: begin(page, site))
     page.get_by_role("tab", name=name, exact=True).first.click()
     expect(page.locator(SETTLED[name]).first).to_be_visible()
     assert faults(page, RULES) == []
     page.locator("#theme").click()
     assert faults(page, ["color-contrast"]) == []
     page.locator("#theme").click()
+
+
+def test_no_tab_scrolls_sideways_on_a_phone_in_either_language_and_the_text_stands_before_the_settings(page, site):
+    page.set_viewport_size(PHONE)
+    begin(page, site)
+    tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#strip", ".gb-settings", "#bars", "#heatmap")]
+    assert tops == sorted(tops)
+    expect(page.locator("#temperature")).to_be_hidden()  # folded away
+    page.locator("#generate").click()
+    expect(page.locator("#strip")).to_be_in_viewport()
+    expect(page.locator("#generate")).to_be_enabled()
+    for language in ("EN", "中文"):
+        page.locator("#language").get_by_text(language).click()
+        expect(page.locator("html")).to_have_attribute("lang", {"EN": "en"}.get(language, "zh"))
+        for place, settled in enumerate(SETTLED.values()):
+            open_by_place(page, place)
+            expect(page.locator(settled).first).to_be_visible()
+            page.wait_for_function(WIDE, arg=PHONE["width"])
+
+
+def open_by_place(page: Page, place: int) -> None:
+    """The tab of that place in the bar, or in the menu of those that do not fit."""
+    shown = page.locator("#tabs > .tab-wrapper [role=tablist] [role=tab], #tabs > .tab-wrapper [role=tab]")
+    if place < shown.count():
+        shown.nth(place).click()
+        return
+    page.locator("#tabs .overflow-menu > button").first.click()
+    page.locator("#tabs .overflow-dropdown").first.locator("button").nth(place - shown.count()).click()

@@ -23,43 +23,21 @@ def hurry():
 
 
 @pytest.fixture
-def enter(stay, site):
-    """enter(anew=True) gives the tab as it opens; otherwise it may be as the test before left it."""
-    return partial(stay, partial(open_compare, address=site))
-
-
-@pytest.fixture
-def compare(enter):
-    """One page for most tests."""
-    page = enter()
+def compare(stay, site):
+    """One page for all: the columns stand side by side and nothing is written."""
+    page = stay(partial(open_playground, address=site))
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.get_by_role("tab", name="Side by side", exact=True).click()
-    ended(page)
+    expect(page.locator("#compare-generate")).to_be_enabled()
+    expect(page.locator("#compare-right-bars .gb-says")).to_contain_text("position")
     return page
 
 
-def open_compare(page, address):
-    open_playground(page, address)
-    page.get_by_role("tab", name="Compare", exact=True).click()
-    ended(page)
-
-
-def ended(page):
-    expect(page.locator("#compare-generate")).to_be_enabled()
-    expect(page.locator("#compare-right-bars .gb-says")).to_contain_text("position")
-
-
-def generate(page, prompt=None):
-    if prompt is not None:
-        page.locator("#compare-prompt textarea").fill(prompt)
-    page.locator("#compare-generate").click()
-
-
-def test_the_tab_opens_with_an_example_whose_parting_is_marked_said_and_measured(enter):
-    compare = enter(anew=True)
+def test_the_tab_opens_with_an_example_whose_parting_is_marked_in_both_strips_and_one_selection_is_for_both(
+    compare,
+):
     for side in ("left", "right"):
         expect(compare.locator(f"#compare-{side}-status")).to_contain_text("40 tokens · seed 1 · length reached")
-    expect(compare.locator("#compare-parting")).to_contain_text("position")
     said = compare.locator("#compare-parting").text_content()
     at = int(re.search(r"position (\d+)", said).group(1))
     for side in ("left", "right"):
@@ -68,45 +46,40 @@ def test_the_tab_opens_with_an_example_whose_parting_is_marked_said_and_measured
         chip = compare.locator(f"#compare-{side}-strip {CHIPS}").nth(at - 1)
         expect(chip).to_have_attribute("aria-selected", "true")
     expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(f"Over {at} positions")
-
-
-def test_a_token_clicked_in_one_strip_is_looked_at_in_both(compare):
     compare.locator(f"#compare-left-strip {CHIPS}").nth(5).click()
     for side in ("left", "right"):
         expect(compare.locator(f"#compare-{side}-bars .gb-says")).to_contain_text("(position 5)")
     expect(compare.locator(f"#compare-right-strip {CHIPS}").nth(5)).to_have_attribute("aria-selected", "true")
 
 
-def test_a_preset_writes_and_html_stays_text(compare):
-    compare.locator("#compare-prompt textarea").fill("<img src=x onerror=alert(1)> <b>Tom</b> \x00")
+def test_a_preset_writes_what_is_typed_and_writing_can_be_stopped_and_refused_in_place(compare, monkeypatch):
+    prompt = compare.locator("#compare-prompt textarea")
+    prompt.fill("<img src=x onerror=alert(1)> <b>Tom</b> \x00")
     compare.locator("#compare-trained").click()
     expect(compare.locator("#compare-right-status")).to_contain_text(re.compile(r"Untrained · \d+ tokens · seed 1"))
-    expect(compare.locator("#compare-divergence .gb-says")).to_contain_text("the models are")
     expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text("<img src=x onerror=alert(1)> <b>Tom</b>")
-    ended(compare)
-
-
-def test_writing_can_be_stopped_and_a_prompt_that_is_too_long_is_refused_in_place(compare, monkeypatch):
+    expect(compare.locator("#compare-generate")).to_be_enabled()
     monkeypatch.setattr(writing, "TOKENS_PER_SECOND", 5)
-    compare.locator("#compare-length input[type=number]").fill("200")
-    generate(compare, "The dog")
+    length = compare.locator("#compare-length input[type=number]")
+    length.fill("200")
+    prompt.fill("The dog")
+    compare.locator("#compare-generate").click()
     expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text(re.compile("^The dog"))
     compare.locator("#compare-stop:enabled").click()
-    expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
-    expect(compare.locator("#compare-right-status")).to_contain_text("stopped")
-    ended(compare)
-    generate(compare, "dog " * 400)
+    for side in ("left", "right"):
+        expect(compare.locator(f"#compare-{side}-status")).to_contain_text("stopped")
+    expect(compare.locator("#compare-generate")).to_be_enabled()
+    prompt.fill("dog " * 400)
+    compare.locator("#compare-generate").click()
     expect(compare.locator("#compare-notice")).to_contain_text("Left: The prompt has")
     expect(compare.locator("#compare-left-status")).to_contain_text("stopped")
     expect(compare.locator("#compare-generate")).to_be_enabled()
-    compare.locator("#compare-length input[type=number]").fill("40")
-    compare.locator("#compare-length input[type=number]").press("Tab")
 
 
 def test_a_way_through_the_tree_becomes_the_document(compare):
     compare.locator("#compare-prompt textarea").fill("Tom saw a big")
     compare.get_by_role("tab", name="Beam search", exact=True).click()
-    expect(compare.locator("#beams-says")).to_contain_text("The best text")
+    compare.locator("#beams-search").click()
     expect(compare.locator("#beams-tree .gb-best[data-fate=finished]")).to_have_count(1)
     expect(compare.locator("#beams-table tr")).to_have_count(4)
     first = compare.locator("#beams-tree button.gb-beam").first
@@ -121,17 +94,3 @@ def test_a_way_through_the_tree_becomes_the_document(compare):
     expect(compare.locator(f"#strip {CHIPS}")).to_have_count(6)
     expect(compare.locator("#strip .gb-strip")).to_have_text(f"Tom saw a big{way.replace('·', ' ')}")
     expect(compare.locator("#strip")).to_be_visible()
-
-
-def test_on_a_phone_in_chinese_nothing_scrolls_sideways(page, site):
-    open_compare(page, site)
-    page.get_by_role("tab", name="Beam search", exact=True).click()
-    expect(page.locator("#beams-says")).to_contain_text("The best text")
-    page.get_by_text("中文", exact=True).click()
-    expect(page.locator("#beams-says")).to_contain_text("最佳的文本")
-    expect(page.locator("#beams-tree .gb-beams-stage")).to_have_attribute("aria-label", re.compile("搜索树"))
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_function("document.documentElement.scrollWidth <= 390")
-    page.get_by_role("tab", name="并排", exact=True).click()
-    expect(page.locator("#compare-parting")).to_contain_text("在位置")
-    page.wait_for_function("document.documentElement.scrollWidth <= 390")

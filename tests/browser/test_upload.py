@@ -1,3 +1,5 @@
+"""The panel for checkpoints of one's own, in a browser."""
+
 import re
 
 import pytest
@@ -28,9 +30,19 @@ def choose(page, *files):
     page.locator("#upload-open").click()
 
 
-def test_a_bare_state_dict_asks_for_its_heads_then_opens_and_writes(opened, tmp_path):
+def test_what_is_no_checkpoint_is_a_sentence_and_a_bare_state_dict_asks_for_its_heads_then_opens_and_writes(
+    opened, tmp_path
+):
+    broken = tmp_path / "bad.safetensors"
+    broken.write_bytes(b"<script>alert(1)</script>" * 10)
+    choose(opened, broken)
+    expect(opened.locator("#upload-message p")).to_contain_text("bad.safetensors")
+    expect(opened.locator("#model input")).to_have_value(re.compile("Stories"))
+    opened.locator("#step").click()
+    expect(opened.locator("#status")).to_contain_text(ONE_MORE)
     weights = tmp_path / "mine.pt"
     torch.save(randomized(NanoGPT()).state_dict(), weights)
+    opened.locator("#upload-files [aria-label=Clear]").click()
     choose(opened, weights)
     expect(opened.locator("#upload-message")).to_contain_text("do not say how many heads")
     pick(opened, "upload-heads", "2")
@@ -40,19 +52,3 @@ def test_a_bare_state_dict_asks_for_its_heads_then_opens_and_writes(opened, tmp_
     expect(opened.locator("#upload-message")).to_contain_text("2 heads")
     written(opened)
     expect(opened.locator("#model input")).to_have_value(re.compile("mine.pt"))
-
-
-def test_a_file_that_is_no_checkpoint_is_a_sentence_and_the_running_model_stays(opened, tmp_path):
-    broken = tmp_path / "bad.safetensors"
-    broken.write_bytes(b"<script>alert(1)</script>" * 10)
-    choose(opened, broken)
-    expect(opened.locator("#upload-message p")).to_contain_text("bad.safetensors")
-    expect(opened.locator("#model input")).to_have_value(re.compile("Stories"))
-    opened.locator("#step").click()
-    expect(opened.locator("#status")).to_contain_text(ONE_MORE)
-
-
-def test_a_page_for_everybody_has_no_upload(page, site):
-    page.goto(site)
-    expect(page.locator("#generate")).to_be_visible()
-    assert page.locator("#upload").count() == 0

@@ -13,14 +13,14 @@ from gpt.models.registry import remove_model
 
 
 @pytest.mark.parametrize("uploads", [False, True])
-def test_strangers_read_only_the_end_of_a_path(tmp_path, uploads):
+def test_strangers_read_only_the_end_of_a_path_and_upload_nothing(tmp_path, uploads):
     folder = tmp_path / "secret" / "out" / "mine"
     save_model(folder, GPT(GPTConfig(7, 16, n_layer=1, n_head=1, n_embd=8)), Characters(list(" adnort")))
     page = build_app(str(folder), uploads=uploads)
     try:
         config = json.dumps(page.get_config_file(), default=str)
         assert "out/mine" in config
-        assert ("secret" in config) == uploads
+        assert ("secret" in config) == ('"elem_id": "upload"' in config) == uploads
     finally:
         remove_model(str(folder))
         remove_model("out/mine")

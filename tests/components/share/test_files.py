@@ -130,6 +130,20 @@ def test_a_file_that_is_none_is_one_sentence_and_the_text_stays(sent):
     assert answer["says"]
 
 
+def test_what_is_wrong_with_a_file_is_said_in_the_language_of_the_page():
+    session = Session(document(), language="zh")
+    list(handlers.answer_files(session, {"what": "open", "name": "x", "text": "{]", "size": 2}))
+    assert "文件不是 JSON" in session.state(handlers.ShareState).file["says"]
+
+
+def test_a_link_that_would_be_too_long_offers_the_file(monkeypatch):
+    monkeypatch.setattr(handlers, "MAX_LINK", 20)
+    session = Session(document())
+    handlers.answer_link(session, {})
+    link = session.state(handlers.ShareState).link
+    assert (link["how"], "Save the document" in link["says"]) == ("tell", True)
+
+
 def test_no_two_answers_are_the_same():
     session = Session(document())
     answers = []
