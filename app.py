@@ -18,7 +18,7 @@ def main() -> int:
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     # Seconds of imports, after the command line is checked.
     from components.page import build_app, launch_options, public_name
-    from components.precision import error_of, precision_sentence
+    from components.precision_notice import error_of, precision_sentence
     from gpt.models.hub import Unreachable
     from gpt.models.registry import configure, get_model
     from gpt.models.sources import DEFAULT_MODEL

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import gradio as gr
 
 from components.errors import PageError
-from components.events import SLOTS, error
+from components.events import MAX_CONCURRENT_EVENTS, error
 from components.labels import token_text
 from components.state.settings import number, sampling_params
-from components.updates import update_gap
+from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, distribution, generate, get_model, list_models
 from gpt.errors import GPTError
 
@@ -49,7 +49,12 @@ class Endpoints:
         """Give each its name; call inside a Blocks context."""
         for function in (self.generate, self.next_token, self.attention, self.tokenize):
             name = function.__name__
-            gr.api(_with_sentences(function), api_name=name, concurrency_id="model", concurrency_limit=SLOTS)
+            gr.api(
+                _with_sentences(function),
+                api_name=name,
+                concurrency_id="model",
+                concurrency_limit=MAX_CONCURRENT_EVENTS,
+            )
 
     def generate(
         self,
@@ -87,7 +92,7 @@ class Endpoints:
             for step in steps:
                 text += step.text
                 now = time.perf_counter()
-                if now - shown >= update_gap(loaded) or step.finish_reason is not None:
+                if now - shown >= min_update_interval(loaded) or step.finish_reason is not None:
                     shown = now
                     yield text
 

@@ -22,16 +22,18 @@ from components.render import Control, Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
-SLOTS = 96  # events of all visitors that run at once in each queue; who may write is up to the engine's admission
+MAX_CONCURRENT_EVENTS = (
+    96  # events of all visitors that run at once in each queue; who may write is up to the engine's admission
+)
 Queue = Literal["look", "model", "experiment"]
 # Looking must not wait behind writing. What takes seconds of computing runs one at a time, for all visitors together.
 QUEUES: dict[Queue, dict[str, Any]] = {
-    "look": {"concurrency_id": "look", "concurrency_limit": SLOTS},
-    "model": {"concurrency_id": "model", "concurrency_limit": SLOTS},
+    "look": {"concurrency_id": "look", "concurrency_limit": MAX_CONCURRENT_EVENTS},
+    "model": {"concurrency_id": "model", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": 1},
 }
 # Progress is shown by views: gradio would copy the state of every output at every message.
-QUIET = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
+NO_PROGRESS = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 RESTORE = '{"n":0,"base":null,"restore":true}'  # the page loads anew, with the text that it kept
 
 Handler = Callable[..., Iterator[None] | None]
@@ -79,7 +81,9 @@ class Events:
             arguments = (*values, payload_of(event)) if payload else values
             given: Sequence[Block] = unset  # until the first frame: the browser has what the person gave
             try:
-                with closing(handler(session, *arguments) if streams else _once(handler, session, arguments)) as steps:
+                with closing(
+                    handler(session, *arguments) if streams else _as_generator(handler, session, arguments)
+                ) as steps:
                     for _ in steps:
                         yield shown(session, given)
                         given = ()
@@ -107,7 +111,7 @@ class Events:
               return [await glassbox.session(), ...given];
             }}""",
             "cancels": list(cancels) or None,
-            **QUIET,
+            **NO_PROGRESS,
             **QUEUES[queue],
         }
         return gr.on(list(trigger), **options) if isinstance(trigger, list | tuple) else trigger(**options)
@@ -127,7 +131,7 @@ class Events:
         return self.store.get(str(session_id))
 
 
-def _once(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Iterator[None]:
+def _as_generator(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Iterator[None]:
     """A handler that yields nothing, as one that does."""
     handler(session, *arguments)
     yield from ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import gradio as gr
 
 from components.i18n import LANGUAGES, Language, has_text, t
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control
 from components.share.menu import link_menu
 from components.widgets.frame import frame_widget
@@ -54,7 +54,7 @@ class Frame:
         ]
 
 
-def build_frame(words: Words, example: Generation) -> Frame:
+def build_frame(localizer: Localizer, example: Generation) -> Frame:
     """One row: the name, the model, and two switches."""
     client = gr.Textbox(visible="hidden", elem_id="client")
     saved = gr.Textbox(visible="hidden", elem_id="saved")
@@ -62,7 +62,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
     with gr.Row(elem_classes="gb-frame"):
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
-            words.sentence("tagline", kind="caption", elem_id="tagline")
+            localizer.sentence("tagline", kind="caption", elem_id="tagline")
             sentence(kind="caption", elem_id="precision", view="precision")
         model = gr.Dropdown(
             label=t("model", "en"),
@@ -72,7 +72,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
             elem_id="model",
             container=False,
         )
-        switch = words.build(
+        switch = localizer.build(
             gr.Radio,
             {"label": "language"},
             choices=[(name, language) for language, name in LANGUAGES.items()],
@@ -82,7 +82,7 @@ def build_frame(words: Words, example: Generation) -> Frame:
             container=False,
         )
         link = link_menu()
-        theme = words.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
+        theme = localizer.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     theme.click(None, js=_TOGGLE_THEME)
     switch.input(None, switch, None, js=_KEEP_LANGUAGE)
     return Frame(client, saved, updates, model, switch, theme, link)
@@ -98,10 +98,10 @@ def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str
     """(what the picker says, name) of every model, the visitor's own last."""
     listed = [(t(key, language) if has_text(key := f"model.{name}") else title(name), name) for name in list_models()]
     named = [_own_name(name, language) or name for name in own]
-    told = [
+    numbered = [
         f"{label} ({named[: i + 1].count(label)})" if named.count(label) > 1 else label for i, label in enumerate(named)
     ]
-    return [*listed, *zip(told, own, strict=True)]
+    return [*listed, *zip(numbered, own, strict=True)]
 
 
 def _own_name(model: str, language: Language) -> str:

@@ -17,7 +17,7 @@ B = TypeVar("B", bound=Block)
 Source = str | Callable[[Language], Any]  # a key of the catalogue, or a function of the language
 
 
-class Words:
+class Localizer:
     """Builds components with words in them. controls: give each component its words; view: those of all sentences."""
 
     def __init__(self) -> None:

@@ -11,10 +11,10 @@ from starlette.middleware import Middleware
 
 from components.api import Endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
-from components.events import SLOTS, Events
+from components.events import MAX_CONCURRENT_EVENTS, Events
 from components.frame import build_frame
-from components.localized import Words
-from components.precision import measure, wire_precision
+from components.localized import Localizer
+from components.precision_notice import measure, wire_precision
 from components.render import Renderer
 from components.request_limits import RequestLimits
 from components.session_events import wire_session
@@ -69,36 +69,38 @@ def build_app(
     Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
     """
     name = add_model(model, n_head, name=None if uploads else public_name(model))
-    words, renderer, store = Words(), Renderer(), SessionStore()
+    localizer, renderer, store = Localizer(), Renderer(), SessionStore()
     first = opening(example(get_model(name)))
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
-        app.queue(max_size=MAX_WAITING, default_concurrency_limit=SLOTS)  # first: it sets up anew all that is there
-        frame = build_frame(words, first.document)
+        app.queue(
+            max_size=MAX_WAITING, default_concurrency_limit=MAX_CONCURRENT_EVENTS
+        )  # first: it sets up anew all that is there
+        frame = build_frame(localizer, first.document)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates, tabs)
-            with words.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
-                playground_parts = build_playground(words, events, frame, first, uploads=uploads)
-            with words.build(gr.Tab, {"label": "tab.inside"}, id="inside"):
-                build_inside(words, events, visitor_memory)
-            with words.build(gr.Tab, {"label": "tab.why"}, id="why"):
-                build_why(words, events)
-            with words.build(gr.Tab, {"label": "tab.change"}, id="change"):
-                build_change(words, events)
-            with words.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
-                build_compare(words, events, tab, name)
-            with words.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
+            with localizer.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
+                playground_parts = build_playground(localizer, events, frame, first, uploads=uploads)
+            with localizer.build(gr.Tab, {"label": "tab.inside"}, id="inside"):
+                build_inside(localizer, events, visitor_memory)
+            with localizer.build(gr.Tab, {"label": "tab.why"}, id="why"):
+                build_why(localizer, events)
+            with localizer.build(gr.Tab, {"label": "tab.change"}, id="change"):
+                build_change(localizer, events)
+            with localizer.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
+                build_compare(localizer, events, tab, name)
+            with localizer.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
                 n_layer = first.document.loaded.model.config.n_layer
-                build_activations(words, events, n_layer)
-            with words.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
-                build_shapes(words, events, first.document)
-            with words.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
-                build_loss(words, events, first.document.loaded)
-            with words.build(gr.Tab, {"label": "tab.train"}, id="train"):
-                opened = build_train(words, events)
+                build_activations(localizer, events, n_layer)
+            with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
+                build_shapes(localizer, events, first.document)
+            with localizer.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
+                build_loss(localizer, events, first.document.loaded)
+            with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):
+                opened = build_train(localizer, events)
             begun = events.on(opened, begin_typed, queue="model")
             follow(events, begun)
-            with words.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
-                build_lessons(words, events, first.document.loaded, set_shape)
+            with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
+                build_lessons(localizer, events, first.document.loaded, set_shape)
         wire_share(events, frame.link, playground_parts.files)
         opening_lesson = partial(open_lesson, first.document.loaded)
         wire_session(app, events, frame, tabs, first.copy, open_lesson=opening_lesson)
@@ -106,7 +108,7 @@ def build_app(
         if first.loaded.precision != "fp32":
             measure(first, name)
             wire_precision(events, frame.model)
-        renderer.add("", [words.view], controls=words.controls)
+        renderer.add("", [localizer.view], controls=localizer.controls)
         events.wire_controls()
         frame.updates.value = renderer.build(first)
     return app
@@ -126,7 +128,7 @@ def launch_options() -> dict[str, Any]:
         "head": f"{HEAD}<style>{CSS}</style>",
         "app_kwargs": {"routes": ROUTES, "middleware": [Middleware(RequestLimits)]},
         "state_session_capacity": MAX_PAGES,
-        "max_threads": 4 * SLOTS + 64,
+        "max_threads": 4 * MAX_CONCURRENT_EVENTS + 64,
         "show_error": False,
         "enable_monitoring": False,
         "run_history": False,

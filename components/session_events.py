@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from components.downloads import SIGNAL as DOWNLOAD
-from components.events import QUEUES, QUIET, Events, error
+from components.events import NO_PROGRESS, QUEUES, Events, error
 from components.frame import Frame
 from components.i18n import LANGUAGES, t
 from components.render import Renderer, View
@@ -69,7 +69,7 @@ def wire_session(
         [events.client, frame.saved, frame.switch],
         events.frame,
         js="(...values) => glassbox.arrive(values)",
-        **QUIET,
+        **NO_PROGRESS,
         **QUEUES["look"],
     )
     ids = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]

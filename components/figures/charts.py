@@ -69,15 +69,15 @@ def next_token_bars_content(
     if not len(labels) == len(before) == len(after):
         raise ValueError(f"{len(labels)} labels need as many bars, not {len(before)} and {len(after)}")
     names = [token_label(label, longest=11) for label in labels]
-    said = [_change(a, b) for a, b in zip(before, after, strict=True)]
-    ends = [f"\u00a0{escape(change)}" for change in said]
+    caption = [_change(a, b) for a, b in zip(before, after, strict=True)]
+    ends = [f"\u00a0{escape(change)}" for change in caption]
     colours = [LIGHT["muted"]] * len(labels)
     if chosen is not None:
         names[chosen], ends[chosen] = f"<b>{names[chosen]}</b>", f"<b>{ends[chosen]}</b>"
         colours[chosen] = LIGHT["accent"]
     rows = list(range(len(labels)))
     tips = np.maximum(before, after)
-    room = 1 - _LETTER * np.array([len(change) for change in said])  # of the width, beside what is written
+    room = 1 - _LETTER * np.array([len(change) for change in caption])  # of the width, beside what is written
     bars = {"type": "bar", "orientation": "h", "y": rows, "hovertemplate": "%{x:.3%}"}
     marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
     arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["accent"]}

@@ -2,7 +2,7 @@
 
 Every panel is a function
 
-    build_<name>(words, events, tab, is_open) -> None
+    build_<name>(localizer, events, tab, is_open) -> None
 
 that lays one card out in the current context: a question, a sentence with the answer, a few controls, charts. The tab
 with that id shows it while `is_open` of a snapshot is true. Views and controls of a closed panel are not drawn, and

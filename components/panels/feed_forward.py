@@ -15,7 +15,7 @@ from components.events import Events
 from components.figures.part_bars import part_bars
 from components.i18n import t
 from components.labels import ACTIVATIONS, decimal, percent, quoted
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.panel import (
     MAX_POSITION,
     IsOpen,
@@ -97,7 +97,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
     text, layer, position = shown.asked
     strongest = int(shown.after.argmax())
-    said = t(
+    caption = t(
         "ff.says",
         s.language,
         layer=layer,
@@ -109,7 +109,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         neuron=strongest,
         value=decimal(shown.after[strongest]),
     )
-    return {"text": said}
+    return {"text": caption}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -141,8 +141,8 @@ def before(s: Snapshot) -> dict[str, Any]:
         return chart_data(None, "")
     values = shown.before
     low, high = decimal(values.min()), decimal(values.max())
-    said = {"hidden": f"{len(values):,}", "low": low, "high": high, "negative": percent((values < 0).mean())}
-    return chart_data(cells(values, s), t("ff.before.says", s.language, **said))
+    caption = {"hidden": f"{len(values):,}", "low": low, "high": high, "negative": percent((values < 0).mean())}
+    return chart_data(cells(values, s), t("ff.before.says", s.language, **caption))
 
 
 def after(s: Snapshot) -> dict[str, Any]:
@@ -152,8 +152,8 @@ def after(s: Snapshot) -> dict[str, Any]:
         return chart_data(None, "")
     values = shown.after
     quiet = percent((np.abs(values) < NEAR_ZERO).mean())
-    said = {"low": decimal(values.min()), "high": decimal(values.max()), "quiet": quiet}
-    return chart_data(cells(values, s), t("ff.after.says", s.language, **said))
+    caption = {"low": decimal(values.min()), "high": decimal(values.max()), "quiet": quiet}
+    return chart_data(cells(values, s), t("ff.after.says", s.language, **caption))
 
 
 def cells(values: np.ndarray, s: Snapshot) -> Any:
@@ -181,15 +181,15 @@ VIEWS = (
 ANALYSIS = computed(FeedForwardState, question, compute)
 
 
-def build_feed_forward(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_feed_forward(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it follows the selected token through the selected layer of the visitor's model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("ff.question", kind="question")
+        localizer.sentence("ff.question", kind="question")
         sentence(kind="lead", elem_id="ff-answer", view="ff-answer")
         sentence(kind="notice", elem_id="ff-notice", view="ff-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
-            parts["layer"] = words.build(
+            parts["layer"] = localizer.build(
                 gr.Dropdown,
                 {"label": "attention.layer"},
                 choices=[0],
@@ -198,7 +198,7 @@ def build_feed_forward(words: Words, events: Events, tab: str, is_open: IsOpen) 
                 elem_id="ff-layer",
             )
             texts: Any = {"label": "ff.position", "info": "ff.position.info"}
-            parts["position"] = words.build(
+            parts["position"] = localizer.build(
                 gr.Slider, texts, minimum=0, maximum=MAX_POSITION, step=1, value=0, elem_id="ff-position"
             )
         chart(elem_id="ff-widths", view="ff-widths")

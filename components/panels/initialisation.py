@@ -12,7 +12,7 @@ import numpy as np
 from components.events import Events
 from components.i18n import t
 from components.labels import percent
-from components.localized import Words
+from components.localized import Localizer
 from components.panels import curve_figures
 from components.panels.panel import (
     IsOpen,
@@ -114,7 +114,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         return {"text": waiting_sentence(s)}
     first = untrained.prediction
     verdict = "start.verdict.near" if abs(first.loss - first.uniform_loss) < NEAR_UNIFORM else "start.verdict.far"
-    said = t(
+    caption = t(
         "start.says",
         s.language,
         loss=f"{first.loss:.2f}",
@@ -122,7 +122,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         uniform=f"{first.uniform_loss:.2f}",
         verdict=t(verdict, s.language),
     )
-    return {"text": said}
+    return {"text": caption}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -142,14 +142,14 @@ def logits(s: Snapshot) -> dict[str, Any]:
     figure = curve_figures.histogram(
         counts / len(values), edges, x_title=t("start.logit", s.language), y_title=t("start.share", s.language)
     )
-    said = t(
+    caption = t(
         "start.logits.says",
         s.language,
         std=f"{first.logits_std:.3f}",
         best=percent(first.logits.softmax(-1).max().item()),
         even=percent(1 / len(values)),
     )
-    return chart_data(figure, said)
+    return chart_data(figure, caption)
 
 
 def norms(s: Snapshot) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def norms(s: Snapshot) -> dict[str, Any]:
         y_title=t("start.norm", s.language),
         markers=True,
     )
-    said = t(
+    caption = t(
         "start.norms.says",
         s.language,
         begin=f"{lengths.scaled[0]:.2f}",
@@ -177,7 +177,7 @@ def norms(s: Snapshot) -> dict[str, Any]:
     note = ""
     if trained:
         note = t("start.trained", s.language, begin=f"{trained[0]:.2f}", end=f"{trained[-1]:.2f}")
-    return chart_data(figure, said, note)
+    return chart_data(figure, caption, note)
 
 
 def inputs(s: Snapshot) -> tuple[Any, ...]:
@@ -198,16 +198,16 @@ CHECKS = {
 }
 
 
-def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_initialisation(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it makes small untrained models of a shape that is chosen."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("start.question", kind="question")
+        localizer.sentence("start.question", kind="question")
         sentence(kind="lead", elem_id="start-answer", view="start-answer")
         sentence(kind="notice", elem_id="start-notice", view="start-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
             for name, (low, high, step) in RANGES.items():
-                parts[name] = words.build(
+                parts[name] = localizer.build(
                     gr.Slider,
                     {"label": f"start.{name}"},
                     minimum=low,
@@ -216,14 +216,14 @@ def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen
                     value=getattr(InitialisationState, name),
                     elem_id=f"start-{name}",
                 )
-            parts["vocabulary"] = words.build(
+            parts["vocabulary"] = localizer.build(
                 gr.Dropdown,
                 {"label": "start.vocabulary"},
                 choices=[(f"{n:,}", n) for n in VOCABULARIES],
                 value=InitialisationState.vocabulary,
                 elem_id="start-vocabulary",
             )
-            parts["std"] = words.build(
+            parts["std"] = localizer.build(
                 gr.Dropdown,
                 {"label": "start.std", "info": "start.std.info"},
                 choices=[(f"{std:g}", std) for std in STDS],
@@ -234,7 +234,7 @@ def build_initialisation(words: Words, events: Events, tab: str, is_open: IsOpen
             with gr.Column(min_width=280):
                 chart(elem_id="start-logits", view="start-logits")
             with gr.Column(min_width=280):
-                words.sentence("start.norms.question", kind="question")
+                localizer.sentence("start.norms.question", kind="question")
                 chart(elem_id="start-norms", view="start-norms")
     add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     wire_values(events, InitialisationState, CHECKS, parts)

@@ -13,7 +13,7 @@ import numpy as np
 from components.errors import PageError
 from components.events import Events
 from components.i18n import t
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.panel import IsOpen, Run, add_panel, no_text, problem_sentence, run_buttons, wire_run
 from components.panels.panel_figures import lines
 from components.render import View
@@ -76,11 +76,11 @@ def costs(s: Snapshot) -> Costs | None:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    counted = s.once(costs)
+    counted = s.cached(costs)
     if counted is None or s.text is None:
         return {"text": ""}
     cached, plain = counted.cached[-1], counted.plain[-1]
-    said = t(
+    caption = t(
         "kernels.says",
         s.language,
         length=cached.length,
@@ -89,7 +89,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         ratio=f"{plain.multiplications / cached.multiplications:,.0f}",
         bytes=format_bytes(cache_numbers(s.text.config) * s.text.loaded.model.dtype.itemsize),
     )
-    return {"text": said}
+    return {"text": caption}
 
 
 def short(n: int) -> str:
@@ -107,7 +107,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 def counted_lines(s: Snapshot) -> dict[str, Any]:
     """Multiplications for the next token, as the text grows."""
-    counted = s.once(costs)
+    counted = s.cached(costs)
     if counted is None:
         return chart_data(None, "")
     figure = lines(
@@ -127,7 +127,7 @@ def counted_lines(s: Snapshot) -> dict[str, Any]:
 
 def bytes_table(s: Snapshot) -> dict[str, Any]:
     """Bytes of the cache and of eager attention weights."""
-    counted = s.once(costs)
+    counted = s.cached(costs)
     if counted is None:
         return {"rows": []}
     head = [t(f"kernels.bytes.{key}", s.language) for key in ("tokens", "cache", "eager")]
@@ -176,7 +176,7 @@ def measured_lines(s: Snapshot) -> dict[str, Any]:
         markers=True,
     )
     last = {kind: f"{rate[lengths[-1]]:,.0f}" for kind, rate in rates.items()}
-    said = t(
+    caption = t(
         "kernels.measured",
         s.language,
         length=lengths[-1],
@@ -185,7 +185,7 @@ def measured_lines(s: Snapshot) -> dict[str, Any]:
         sdpa=last["cached", "sdpa"],
         eager=last["cached", "eager"],
     )
-    return chart_data(figure, said)
+    return chart_data(figure, caption)
 
 
 def inputs(s: Snapshot) -> tuple[Any, ...]:
@@ -205,21 +205,21 @@ VIEWS = (
 )
 
 
-def build_kernels(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_kernels(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it counts for the visitor's model at once, and measures when it is asked to."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("kernels.question", kind="question")
+        localizer.sentence("kernels.question", kind="question")
         sentence(kind="lead", elem_id="kernels-answer", view="kernels-answer")
         sentence(kind="notice", elem_id="kernels-notice", view="kernels-notice")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 chart(elem_id="kernels-counted", view="kernels-counted")
             with gr.Column(min_width=280):
-                words.sentence("kernels.measure.says", kind="caption", seconds=f"{MAX_SECONDS:g}")
-                buttons = run_buttons(words, "kernels.measure", "kernels")
+                localizer.sentence("kernels.measure.says", kind="caption", seconds=f"{MAX_SECONDS:g}")
+                buttons = run_buttons(localizer, "kernels.measure", "kernels")
                 chart(elem_id="kernels-measured", view="kernels-measured")
-        words.sentence("kernels.bytes.question", kind="question")
+        localizer.sentence("kernels.bytes.question", kind="question")
         table(elem_id="kernels-bytes", view="kernels-bytes")
-        words.sentence("kernels.bytes.note", kind="caption")
+        localizer.sentence("kernels.bytes.note", kind="caption")
     add_panel(events, tab, is_open, VIEWS, buttons.controls(KernelsState))
     wire_run(events, buttons, KernelsState, measure, small=False)

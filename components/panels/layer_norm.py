@@ -12,7 +12,7 @@ import torch
 from components.events import Events
 from components.i18n import Language, t
 from components.labels import decimal, quoted
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.panel import (
     MAX_POSITION,
     IsOpen,
@@ -111,7 +111,7 @@ def rows(s: Snapshot) -> Rows | None:
 
 def answer(s: Snapshot) -> dict[str, Any]:
     """The last row in words."""
-    shown = s.once(rows)
+    shown = s.cached(rows)
     if shown is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
     stages = zip(("", "new_", "last_"), _stages(shown.numbers).values(), strict=True)
@@ -131,7 +131,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 def numbers(s: Snapshot) -> dict[str, Any]:
     """Mean and variances of each row at each stage."""
-    shown = s.once(rows)
+    shown = s.cached(rows)
     if shown is None:
         return {"rows": []}
     columns = ("stage", "mean", "variance", "unbiased")
@@ -146,14 +146,14 @@ def numbers(s: Snapshot) -> dict[str, Any]:
 
 def picture(when: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
     """Rows as bars."""
-    shown = s.once(rows)
+    shown = s.cached(rows)
     if shown is None:
         return chart_data(None, "")
     part = _stages(shown.numbers)[when]
     means, stds = part.mean(dim=1).numpy(), part.std(dim=1, unbiased=False).numpy()
     figure = row_bars(part.numpy(), shown.names, means, stds, place_title=t("norm.place", s.language))
-    said = t("norm.picture", s.language, when=t(f"norm.{when}", s.language), n=f"{part.shape[1]:,}")
-    return chart_data(figure, said)
+    caption = t("norm.picture", s.language, when=t(f"norm.{when}", s.language), n=f"{part.shape[1]:,}")
+    return chart_data(figure, caption)
 
 
 def _stages(found: Normalised) -> dict[str, torch.Tensor]:
@@ -192,41 +192,43 @@ CHECKS = {
 }
 
 
-def build_layer_norm(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_layer_norm(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it shows the curriculum's two rows, or the running model's at a token and a layer."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("norm.question", kind="question")
+        localizer.sentence("norm.question", kind="question")
         sentence(kind="lead", elem_id="norm-answer", view="norm-answer")
         sentence(kind="notice", elem_id="norm-notice", view="norm-notice")
-        parts = _controls(words)
+        parts = _controls(localizer)
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                words.sentence("norm.before", kind="question")
+                localizer.sentence("norm.before", kind="question")
                 chart(elem_id="norm-before", view="norm-before")
             with gr.Column(min_width=280):
-                words.sentence("norm.after", kind="question")
+                localizer.sentence("norm.after", kind="question")
                 chart(elem_id="norm-after", view="norm-after")
         table(elem_id="norm-numbers", view="norm-numbers")
-        words.sentence("norm.note", kind="caption")
+        localizer.sentence("norm.note", kind="caption")
     add_panel(events, tab, is_open, VIEWS, _server_controls(parts), ANALYSIS)
     wire_values(events, LayerNormState, CHECKS, parts)
     wire_selection(events, parts)
 
 
-def _controls(words: Words) -> dict[str, Any]:
+def _controls(localizer: Localizer) -> dict[str, Any]:
     def slider(name: str, low: float, high: float, value: float) -> gr.Slider:
         texts: Any = {"label": f"norm.{name}", "info": f"norm.{name}.info"}
-        return words.build(gr.Slider, texts, minimum=low, maximum=high, step=0.05, value=value, elem_id=f"norm-{name}")
+        return localizer.build(
+            gr.Slider, texts, minimum=low, maximum=high, step=0.05, value=value, elem_id=f"norm-{name}"
+        )
 
     with gr.Row(elem_classes="gb-panel-controls"):
-        source = words.build(
+        source = localizer.build(
             gr.Radio, {"label": "norm.source", "choices": source_choices}, value="example", elem_id="norm-source"
         )
         hidden: Any = {"visible": False}
-        norm = words.build(
+        norm = localizer.build(
             gr.Dropdown, {"label": "norm.which", "choices": norm_choices}, value="ln_1", elem_id="norm-which", **hidden
         )
-        layer = words.build(
+        layer = localizer.build(
             gr.Dropdown,
             {"label": "attention.layer"},
             choices=[0],
@@ -235,7 +237,7 @@ def _controls(words: Words) -> dict[str, Any]:
             elem_id="norm-layer",
             **hidden,
         )
-        position = words.build(
+        position = localizer.build(
             gr.Slider,
             {"label": "norm.position", "info": "norm.position.info"},
             minimum=0,
@@ -247,7 +249,7 @@ def _controls(words: Words) -> dict[str, Any]:
         )
     with gr.Row(elem_classes="gb-panel-controls"):
         scale, shift = slider("scale", -1, 3, 1), slider("shift", -2, 2, 0)
-        eps = words.build(
+        eps = localizer.build(
             gr.Dropdown,
             {"label": "norm.eps", "info": "norm.eps.info"},
             choices=list(EPS),

@@ -15,7 +15,7 @@ from components.errors import PageError
 from components.events import Events
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.panel import (
     IsOpen,
     Result,
@@ -131,7 +131,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     if effects is None:
         return {"text": "" if too_short(s) else waiting_sentence(s)}
     asked = effects.asked
-    said = t(
+    caption = t(
         "masks.says",
         s.language,
         old=quoted(asked.text.tokenizer, asked.ids[asked.position]),
@@ -139,7 +139,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         position=asked.position,
         most=share(effects.leak.without_mask[: asked.position]),
     )
-    return {"text": said}
+    return {"text": caption}
 
 
 def too_short(s: Snapshot) -> PageError | None:
@@ -170,7 +170,7 @@ def padding(s: Snapshot) -> dict[str, Any]:
     if effects is None:
         return chart_data(None, "")
     asked, effect = effects.asked, effects.padding
-    said = t(
+    caption = t(
         "masks.padding.picture",
         s.language,
         n=asked.n_padding,
@@ -180,7 +180,7 @@ def padding(s: Snapshot) -> dict[str, Any]:
     )
     note = t("masks.padding.right", s.language) if asked.side == "right" else ""
     ids = asked.ids[: len(effect.with_mask)]
-    return chart_data(moves(asked.text.loaded, ids, effect, s.language), said + note)
+    return chart_data(moves(asked.text.loaded, ids, effect, s.language), caption + note)
 
 
 def share(moved: torch.Tensor) -> str:
@@ -254,26 +254,26 @@ ANALYSIS = computed(MasksState, question, compute)
 CHECKS = {"n_padding": within(1, 32), "side": one_of(*get_args(Side))}
 
 
-def build_masks(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_masks(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; it is about the beginning of the visitor's text."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("masks.question", kind="question")
+        localizer.sentence("masks.question", kind="question")
         sentence(kind="lead", elem_id="masks-answer", view="masks-answer")
         sentence(kind="notice", elem_id="masks-notice", view="masks-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
-            parts["position"] = _slider(words, "position", MAX_TOKENS - 1, "masks-position")
+            parts["position"] = _slider(localizer, "position", MAX_TOKENS - 1, "masks-position")
         chart(elem_id="masks-causal", view="masks-causal")
-        words.sentence("masks.padding.question", kind="question")
+        localizer.sentence("masks.padding.question", kind="question")
         with gr.Row(elem_classes="gb-panel-controls"):
-            parts["n_padding"] = _slider(words, "padding", 32, "masks-padding-length")
-            parts["side"] = words.build(
+            parts["n_padding"] = _slider(localizer, "padding", 32, "masks-padding-length")
+            parts["side"] = localizer.build(
                 gr.Radio, {"label": "masks.side", "choices": side_choices}, value="left", elem_id="masks-side"
             )
         chart(elem_id="masks-padding", view="masks-padding")
-        words.sentence("masks.learn.question", kind="question")
-        words.sentence("masks.learn.says", kind="caption")
-        buttons = run_buttons(words, "masks.learn", "masks")
+        localizer.sentence("masks.learn.question", kind="question")
+        localizer.sentence("masks.learn.says", kind="caption")
+        buttons = run_buttons(localizer, "masks.learn", "masks")
         chart(elem_id="masks-losses", view="masks-losses")
     position = Control(parts["position"], _position_inputs, _position)
     add_panel(events, tab, is_open, VIEWS, [position, *buttons.controls(MasksState)], ANALYSIS)
@@ -282,9 +282,9 @@ def build_masks(words: Words, events: Events, tab: str, is_open: IsOpen) -> None
     wire_run(events, buttons, MasksState, train)
 
 
-def _slider(words: Words, name: str, high: int, elem_id: str) -> gr.Slider:
+def _slider(localizer: Localizer, name: str, high: int, elem_id: str) -> gr.Slider:
     texts: Any = {"label": f"masks.{name}", "info": f"masks.{name}.info"}
-    return words.build(gr.Slider, texts, minimum=1, maximum=high, step=1, value=8, elem_id=elem_id)
+    return localizer.build(gr.Slider, texts, minimum=1, maximum=high, step=1, value=8, elem_id=elem_id)
 
 
 def _position_inputs(s: Snapshot) -> tuple[Any, ...]:

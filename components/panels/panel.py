@@ -15,7 +15,7 @@ from torch import Tensor
 from components.errors import PageError, localize_error
 from components.events import Events
 from components.i18n import t
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Analysis, Control, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -237,11 +237,11 @@ class RunButtons:
         ]
 
 
-def run_buttons(words: Words, key: str, name: str) -> RunButtons:
+def run_buttons(localizer: Localizer, key: str, name: str) -> RunButtons:
     """Lay both out; the text of the first is that of `key`, and the ids begin with `name`."""
     with gr.Row(elem_classes="gb-buttons gb-short"):
-        start = words.build(gr.Button, {"value": key}, size="md", elem_id=f"{name}-start", min_width=0)
-        stop = words.build(
+        start = localizer.build(gr.Button, {"value": key}, size="md", elem_id=f"{name}-start", min_width=0)
+        stop = localizer.build(
             gr.Button, {"value": "stop"}, size="md", elem_id=f"{name}-stop", interactive=False, min_width=0
         )
     return RunButtons(start, stop)

@@ -15,7 +15,7 @@ import torch
 from components.events import Events
 from components.i18n import t
 from components.labels import percent
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.panel import (
     IsOpen,
     Run,
@@ -99,7 +99,7 @@ def rotations(s: Snapshot) -> dict[str, Any]:
         for i, pair in enumerate(PAIRS)
     ]
     degrees = np.degrees(pairs[2])
-    said = t(
+    caption = t(
         "positions.circles",
         s.language,
         size=HEAD_SIZE,
@@ -109,7 +109,7 @@ def rotations(s: Snapshot) -> dict[str, Any]:
         slower=f"{degrees[0] / degrees[-1]:,.0f} ×",
         angles=", ".join(f"{angle:.3g}°" for angle in degrees),
     )
-    return chart_data(circles(hands, t("positions.query", s.language), t("positions.key", s.language)), said)
+    return chart_data(circles(hands, t("positions.query", s.language), t("positions.key", s.language)), caption)
 
 
 def train(s: Snapshot) -> Iterator[Trained]:
@@ -137,7 +137,7 @@ def beyond(s: Snapshot) -> dict[str, Any]:
         level=(t("positions.floor", s.language), learned.floor),
         mark=(t("positions.trained", s.language), learned.trained_length),
     )
-    said = t(
+    caption = t(
         "positions.beyond.picture",
         s.language,
         steps=learned.steps,
@@ -147,7 +147,7 @@ def beyond(s: Snapshot) -> dict[str, Any]:
         learned_out=f"{learned.beyond:.2f}",
         rotary_out=f"{rotary.beyond:.2f}",
     )
-    return chart_data(figure, said)
+    return chart_data(figure, caption)
 
 
 def inputs(s: Snapshot) -> tuple[Any, ...]:
@@ -169,34 +169,34 @@ VIEWS = (
 CHECKS = {"position": within(0, MAX_POSITION), "distance": within(0, MAX_POSITION)}
 
 
-def build_positions(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_positions(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out; the two models are trained when that is asked for."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("positions.question", kind="question")
+        localizer.sentence("positions.question", kind="question")
         sentence(kind="lead", elem_id="positions-answer", view="positions-answer")
         sentence(kind="notice", elem_id="positions-notice", view="positions-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
             distance: Any = {"label": "positions.distance", "info": "positions.distance.info"}
             parts = {
-                "position": _slider(words, "position", {"label": "positions.position"}),
-                "distance": _slider(words, "distance", distance),
+                "position": _slider(localizer, "position", {"label": "positions.position"}),
+                "distance": _slider(localizer, "distance", distance),
             }
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 chart(elem_id="positions-circles", view="positions-circles")
             with gr.Column(min_width=280):
                 chart(elem_id="positions-closeness", view="positions-closeness")
-        words.sentence("positions.beyond.question", kind="question")
+        localizer.sentence("positions.beyond.question", kind="question")
         values = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
-        words.sentence("positions.beyond.says", kind="caption", **values)
-        buttons = run_buttons(words, "positions.train", "positions")
+        localizer.sentence("positions.beyond.says", kind="caption", **values)
+        buttons = run_buttons(localizer, "positions.train", "positions")
         chart(elem_id="positions-beyond", view="positions-beyond")
     add_panel(events, tab, is_open, VIEWS, buttons.controls(PositionsState))
     wire_values(events, PositionsState, CHECKS, parts)
     wire_run(events, buttons, PositionsState, train)
 
 
-def _slider(words: Words, name: str, texts: dict[str, Any]) -> gr.Slider:
+def _slider(localizer: Localizer, name: str, texts: dict[str, Any]) -> gr.Slider:
     value = getattr(PositionsState, name)
     ends = {"minimum": 0, "maximum": MAX_POSITION, "step": 1}
-    return words.build(gr.Slider, texts, value=value, elem_id=f"positions-{name}", **ends)
+    return localizer.build(gr.Slider, texts, value=value, elem_id=f"positions-{name}", **ends)

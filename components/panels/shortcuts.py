@@ -12,7 +12,7 @@ from components.errors import PageError
 from components.events import Events
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.panel import IsOpen, add_panel, one_of, problem_sentence, wire_values, within
 from components.panels.panel_figures import pair_bars
 from components.render import View
@@ -56,7 +56,7 @@ def gradients(s: Snapshot) -> ShortcutGradients:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    return {"text": first_layer_sentence(s.once(gradients), s.language)}
+    return {"text": first_layer_sentence(s.cached(gradients), s.language)}
 
 
 def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
@@ -73,14 +73,14 @@ def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
 
 def pair(s: Snapshot) -> dict[str, tuple[float, ...]]:
     """The gradients of each network, by its name."""
-    found = s.once(gradients)
+    found = s.cached(gradients)
     sides = {"without": found.without, "with": found.with_shortcuts}
     return {t(f"shortcuts.{kind}", s.language): side for kind, side in sides.items()}
 
 
 def picture(s: Snapshot) -> dict[str, Any]:
     """A pair of bars for each layer."""
-    sides = s.once(pair)
+    sides = s.cached(pair)
     figure = pair_bars(
         [str(layer) for layer in range(len(next(iter(sides.values()))))],
         {title: np.array(values) for title, values in sides.items()},
@@ -93,7 +93,7 @@ def picture(s: Snapshot) -> dict[str, Any]:
 
 def numbers(s: Snapshot) -> dict[str, Any]:
     """The same as a table."""
-    sides = s.once(pair)
+    sides = s.cached(pair)
     rows = [
         [str(layer), *(f"{value:.6g}" for value in both)]
         for layer, both in enumerate(zip(*sides.values(), strict=True))
@@ -113,16 +113,16 @@ VIEWS = (
 )
 
 
-def build_shortcuts(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_shortcuts(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("shortcuts.question", kind="question")
+        localizer.sentence("shortcuts.question", kind="question")
         sentence(kind="lead", elem_id="shortcuts-answer", view="shortcuts-answer")
         sentence(kind="notice", elem_id="shortcuts-notice", view="shortcuts-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
             for name, high in (("depth", 16), ("width", 64)):
-                parts[name] = words.build(
+                parts[name] = localizer.build(
                     gr.Slider,
                     {"label": f"shortcuts.{name}", "info": f"shortcuts.{name}.info"},
                     minimum=1,
@@ -131,14 +131,14 @@ def build_shortcuts(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
                     value=getattr(ShortcutsState, name),
                     elem_id=f"shortcuts-{name}",
                 )
-            parts["activation"] = words.build(
+            parts["activation"] = localizer.build(
                 gr.Dropdown,
                 {"label": "shortcuts.activation"},
                 choices=[(title, name) for name, title in ACTIVATIONS.items()],
                 value=ShortcutsState.activation,
                 elem_id="shortcuts-activation",
             )
-            seed = words.build(
+            seed = localizer.build(
                 gr.Number, {"label": "shortcuts.seed"}, value=ShortcutsState.seed, precision=0, elem_id="shortcuts-seed"
             )
         with gr.Row(elem_classes="gb-columns"):

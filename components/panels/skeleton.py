@@ -14,7 +14,7 @@ from components.events import Events
 from components.figures.charts import next_token_bars
 from components.i18n import t
 from components.labels import percent, quoted, token_text
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.panel import (
     IsOpen,
     Result,
@@ -116,7 +116,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     if both is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
     text, position = both.asked
-    said = t(
+    caption = t(
         "skeleton.says",
         s.language,
         token=quoted(text.tokenizer, text.ids[position]),
@@ -124,7 +124,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         bare=quoted(text.tokenizer, int(both.bare.argmax())),
         moved=percent(total_variation(both.full, both.bare).item()),
     )
-    return {"text": said}
+    return {"text": caption}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -191,17 +191,17 @@ VIEWS = (
 ANALYSIS = computed(SkeletonState, question, compute)
 
 
-def build_skeleton(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_skeleton(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out: the running model with its blocks skipped, and a small model beside its skeleton."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("skeleton.question", kind="question")
+        localizer.sentence("skeleton.question", kind="question")
         sentence(kind="lead", elem_id="skeleton-answer", view="skeleton-answer")
         sentence(kind="notice", elem_id="skeleton-notice", view="skeleton-notice")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 chart(elem_id="skeleton-bars", view="skeleton-bars")
             with gr.Column(min_width=280):
-                words.sentence("skeleton.shapes.question", kind="question")
+                localizer.sentence("skeleton.shapes.question", kind="question")
                 table(elem_id="skeleton-stages", view="skeleton-stages")
                 sentence(kind="caption", elem_id="skeleton-shapes", view="skeleton-shapes")
     return add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)

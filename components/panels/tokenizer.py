@@ -12,7 +12,7 @@ import numpy as np
 from components.errors import PageError
 from components.events import Events
 from components.i18n import t
-from components.localized import Words
+from components.localized import Localizer
 from components.panels import token_views
 from components.panels.panel import IsOpen, Result, add_panel, computed, problem_sentence, waiting_sentence
 from components.panels.panel_figures import pair_bars
@@ -133,8 +133,8 @@ def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
     if tokenizer is None:
         return chart_data(None, "")
     steps = merge_steps(tokenizer, word)
-    said = t("bpe.picture", s.language) if side == "own" else token_views.says(steps, word, s.language)
-    return token_views.ladder(steps, said, s.language)
+    caption = t("bpe.picture", s.language) if side == "own" else token_views.says(steps, word, s.language)
+    return token_views.ladder(steps, caption, s.language)
 
 
 def strip(side: Side, s: Snapshot) -> dict[str, Any]:
@@ -189,22 +189,22 @@ VIEWS = (
 ANALYSIS = computed(TokenizerState, question, vocabularies)
 
 
-def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_tokenizer(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out: a word merge by merge, a text with its bytes, and one sentence in many languages."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("bpe.question", kind="question")
+        localizer.sentence("bpe.question", kind="question")
         sentence(kind="lead", elem_id="bpe-answer", view="bpe-answer")
         sentence(kind="notice", elem_id="bpe-notice", view="bpe-notice")
         texts: Any = {"label": "bpe.word", "info": "bpe.word.info"}
-        word = words.build(gr.Textbox, texts, value=TokenizerState.word, max_length=80, elem_id="bpe-word")
+        word = localizer.build(gr.Textbox, texts, value=TokenizerState.word, max_length=80, elem_id="bpe-word")
         sentence(kind="caption", elem_id="bpe-missing", view="bpe-missing")
         with gr.Row(elem_classes="gb-columns"):
             for side in get_args(Side):
                 with gr.Column(min_width=280):
                     sentence(kind="question", elem_id=f"bpe-name-{side}", view=f"bpe-name-{side}")
                     chart(elem_id=f"bpe-ladder-{side}", view=f"bpe-ladder-{side}")
-        words.sentence("bpe.text.question", kind="question")
-        text = words.build(
+        localizer.sentence("bpe.text.question", kind="question")
+        text = localizer.build(
             gr.Textbox, {"label": "bpe.text"}, value=TokenizerState.text, max_length=MAX_TEXT_CHARS, elem_id="bpe-text"
         )
         sentence(kind="lead", elem_id="bpe-cost", view="bpe-cost")
@@ -213,7 +213,7 @@ def build_tokenizer(words: Words, events: Events, tab: str, is_open: IsOpen) -> 
                 with gr.Column(min_width=280):
                     tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}")
         table(elem_id="bpe-bytes", view="bpe-bytes")
-        words.sentence("bpe.language.question", kind="question")
+        localizer.sentence("bpe.language.question", kind="question")
         chart(elem_id="bpe-languages", view="bpe-languages")
     add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     # Text that is pasted raises no `input`.

@@ -10,7 +10,7 @@ import gradio as gr
 from components.events import Events
 from components.i18n import Language, t
 from components.labels import decimal, percent, quoted, token_text, visible
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.panel import (
     IsOpen,
     Result,
@@ -96,7 +96,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     counts = tied_and_untied(config)
     sides = [(t(f"tying.state.{state}", s.language), f"{getattr(counts, state):,}") for state in ("tied", "untied")]
     (state, now), (other_state, other) = sides if config.tie_weights else sides[::-1]
-    said = t(
+    caption = t(
         "tying.says",
         s.language,
         now=now,
@@ -108,7 +108,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
         width=f"{config.n_embd:,}",
         share=percent(counts.saved / counts.untied),
     )
-    return {"text": said}
+    return {"text": caption}
 
 
 def taught(s: Snapshot) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def taught(s: Snapshot) -> dict[str, Any]:
     tying = found(s)
     if tying is None:
         return {"text": t("panel.busy", s.language)}
-    said = t(
+    caption = t(
         "tying.taught",
         s.language,
         state=t(f"tying.state.{'tied' if tying.asked.tied else 'untied'}", s.language),
@@ -124,7 +124,7 @@ def taught(s: Snapshot) -> dict[str, Any]:
         rows=percent(tying.effects.rows_with_gradient),
         tokens=len(TEXT) - 1,
     )
-    return {"text": said}
+    return {"text": caption}
 
 
 def near(s: Snapshot) -> dict[str, Any]:
@@ -171,25 +171,25 @@ ANALYSIS = computed(TyingState, question, compute)
 CHECKS = {"shape": one_of(PICKED, *SHAPES), "tied": one_of(True, False)}
 
 
-def build_tying(words: Words, events: Events, tab: str, is_open: IsOpen) -> None:
+def build_tying(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
     """Lay the panel out."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("tying.question", kind="question")
+        localizer.sentence("tying.question", kind="question")
         sentence(kind="lead", elem_id="tying-answer", view="tying-answer")
         sentence(kind="notice", elem_id="tying-notice", view="tying-notice")
         with gr.Row(elem_classes="gb-panel-controls"):
-            parts["shape"] = words.build(
+            parts["shape"] = localizer.build(
                 gr.Dropdown, {"label": "tying.shape", "choices": shape_choices}, value=UNTIED, elem_id="tying-shape"
             )
-            parts["tied"] = words.build(gr.Checkbox, {"label": "tying.tied"}, value=True, elem_id="tying-tied")
+            parts["tied"] = localizer.build(gr.Checkbox, {"label": "tying.tied"}, value=True, elem_id="tying-tied")
         chart(elem_id="tying-parts", view="tying-parts")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                words.sentence("tying.taught.question", kind="question")
+                localizer.sentence("tying.taught.question", kind="question")
                 sentence(kind="lead", elem_id="tying-taught", view="tying-taught")
             with gr.Column(min_width=280):
-                words.sentence("tying.near.question", kind="question")
+                localizer.sentence("tying.near.question", kind="question")
                 sentence(kind="caption", elem_id="tying-near", view="tying-near")
                 table(elem_id="tying-neighbours", view="tying-neighbours")
     add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)

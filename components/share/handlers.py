@@ -68,16 +68,16 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
         session.change(ShareState, link={"n": next(_numbers), **content})
 
     if session.document is None:
-        answer(menu.told(t("error.no_text", language)))
+        answer(menu.message(t("error.no_text", language)))
         return
     try:
         with session.lock.reading():
             query = encode(page_values(session))
     except ValueError as problem:  # a seed that is no number
-        answer(menu.told(localize_error(problem, language)))
+        answer(menu.message(localize_error(problem, language)))
         return
     if len(query) > MAX_LINK:
-        answer(menu.told(t("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
+        answer(menu.message(t("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
         return
     answer(menu.copied(query, t("share.link.copied", language), t("share.manual", language), query=True))
 
@@ -108,14 +108,14 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     language = session.language
     try:
         if sent.get("what") == "open":
-            answer = menu.told((yield from _open(session, sent)))
+            answer = menu.message((yield from _open(session, sent)))
         elif session.document is None:
-            answer = menu.told(t("error.no_text", language))
+            answer = menu.message(t("error.no_text", language))
         else:
             with session.lock.reading():
                 answer = _saved(session, sent.get("what"))
     except ValueError as problem:
-        answer = menu.told(_short(localize_error(problem, language)))
+        answer = menu.message(_short(localize_error(problem, language)))
     session.change(ShareState, file={"n": next(_numbers), **answer})
 
 
@@ -150,12 +150,12 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
     loaded = yield from load_with_progress(session, saved.model)
     edits = saved.edits_for(loaded)
     document = Generation.from_json(replace(saved, edits="").to_json(), loaded)
-    said = t("share.opened", language, name=_short(visible(str(name)), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
+    caption = t("share.opened", language, name=_short(visible(str(name)), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
     adopt(session, document, prompt_text(document), Message("status.ready"))
     if edits is not None:
         session.edits, session.edits_on = edits, ()
-        said += t("share.opened.edits", language)
-    return said
+        caption += t("share.opened.edits", language)
+    return caption
 
 
 def _short(text: str, most: int = MAX_PROBLEM_CHARS) -> str:

@@ -56,7 +56,7 @@ def saved(file: File, says: str) -> dict[str, Any]:
     return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": says}
 
 
-def told(says: str) -> dict[str, Any]:
+def message(says: str) -> dict[str, Any]:
     """A sentence, and nothing else."""
     return {"how": "tell", "says": says}
 

@@ -43,11 +43,11 @@ class LinkRequest:
     def note(self, session: Session) -> None:
         """Tell what was refused, and why."""
         language = session.language
-        told = [t("share.refused", language, names=", ".join(self.refused))] if self.refused else []
+        sentences = [t("share.refused", language, names=", ".join(self.refused))] if self.refused else []
         if self.problem is not None:
-            told.append(localize_error(self.problem, language))
-        if told:
-            session.notice = Message("share.note", {"note": " ".join(told)})
+            sentences.append(localize_error(self.problem, language))
+        if sentences:
+            session.notice = Message("share.note", {"note": " ".join(sentences)})
 
 
 def open_link(
@@ -86,7 +86,7 @@ def _write(session: Session, link: LinkRequest) -> Generator[None, None, None]:
     turn = session.lock.begin()
     with session.lock.beginning(turn):
         if session.can_undo:  # a person has worked on the text that this one takes the place of
-            session.leave()
+            session.push_undo()
         session.document, session.prompt, session.typed, session.finish_reason = document, prompt, prompt, None
         session.model, session.loaded = loaded.name, loaded
         session.edits, session.edits_on = Edits(), ()

@@ -11,7 +11,7 @@ from gpt import Generation
 def adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
     """Let another document be the visitor's; whatever is being written stops. prompt: what the box is to say."""
     with session.changing():
-        session.leave()
+        session.push_undo()
         _adopt(session, document, prompt, action)
 
 
@@ -26,7 +26,7 @@ def return_to(
         document = Generation.from_json(back.file)
         document.history = back.history
         if session.document is not None:
-            other.append(session.left())
+            other.append(session.archived_document())
         _adopt(session, document, back.prompt, action)
 
 

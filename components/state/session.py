@@ -56,7 +56,7 @@ class Session:
     edits: what the Change tab does to the model, for a text of its own.
     edits_on: the prompt that they are tried on, where it is not the document's.
     progress: what is being waited for. notice: what a person should know, or what went wrong.
-    earlier, later: texts that another took the place of, the newest last.
+    undo_stack, redo_stack: texts that another took the place of, the newest last.
     resources: what is freed when the session is closed.
 
     The state of a tab is a frozen dataclass of its own, see `state` and `change`. Whoever changes the document holds
@@ -90,8 +90,8 @@ class Session:
         self.edits = edits or Edits()
         self.edits_on: tuple[int, ...] = ()
         self.token_statistics, self.lock = TokenStatisticsCache(), DocumentLock()
-        self.earlier: list[ArchivedDocument] = []
-        self.later: list[ArchivedDocument] = []
+        self.undo_stack: list[ArchivedDocument] = []
+        self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
         self.sent: dict[str, Any] = {}  # what the browser was given, see `components.render`
         self.frame_number, self.missed_frame = 0, False
@@ -171,17 +171,17 @@ class Session:
     @property
     def can_undo(self) -> bool:
         """Whether there is something to take back, in this text or by going back to the one before."""
-        return bool(self.earlier) or (self.document is not None and self.document.can_undo)
+        return bool(self.undo_stack) or (self.document is not None and self.document.can_undo)
 
     @property
     def can_redo(self) -> bool:
         """Whether something was taken back last."""
-        return bool(self.later) or (self.document is not None and self.document.can_redo)
+        return bool(self.redo_stack) or (self.document is not None and self.document.can_redo)
 
     def set_throughput(self, throughput: Throughput) -> None:
         self.throughput = throughput
 
-    def drop(self) -> None:
+    def drop_pending(self) -> None:
         """Forget the generation that was made ready: it will not be written."""
         pending, self.pending = self.pending, None
         if pending is not None:
@@ -190,23 +190,23 @@ class Session:
     @contextmanager
     def changing(self) -> Iterator[None]:
         """For a change of the document by hand, as `DocumentLock.changing`."""
-        self.drop()
+        self.drop_pending()
         with self.lock.changing():
             yield
 
-    def leave(self) -> None:
+    def push_undo(self) -> None:
         """Archive the document before another takes its place."""
-        self.later.clear()
+        self.redo_stack.clear()
         if self.document is not None:
-            self.earlier = [*self.earlier, self.left()][-MAX_ARCHIVED_DOCUMENTS:]
+            self.undo_stack = [*self.undo_stack, self.archived_document()][-MAX_ARCHIVED_DOCUMENTS:]
 
-    def left(self) -> ArchivedDocument:
+    def archived_document(self) -> ArchivedDocument:
         """The document as it is archived."""
         return ArchivedDocument(self.prompt, self.document.to_json(), self.document.history)
 
     def close(self) -> None:
         """Stop what is being written and free everything that the session holds."""
-        self.drop()
+        self.drop_pending()
         self.lock.take()
         self.resources.close()
         self.document, self.loaded, self._states, self.sent = None, None, {}, {}

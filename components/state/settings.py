@@ -139,7 +139,7 @@ class Settings:
             raise PageError("error.seed")
         return int(self.seed) if self.seed else None
 
-    def seeded(self) -> SamplingParams:
+    def sampling_with_seed(self) -> SamplingParams:
         """The settings of a run, with a fresh seed where none was typed. Raises as `typed_seed`."""
         return with_seed(replace(self.sampling(), seed=self.typed_seed()))
 

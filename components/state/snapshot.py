@@ -56,18 +56,18 @@ class Snapshot:
     loaded: LoadedModel | None = field(compare=False)
     token_statistics: TokenStatisticsCache = field(compare=False)
     states: dict[type, object] = field(compare=False)
-    _made: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def state(self, cls: type[S]) -> S:
         """The state of one tab or panel, by its dataclass."""
         found = self.states.get(cls)
         return cls() if found is None else found  # type: ignore[return-value]
 
-    def once(self, make: Callable[[Snapshot], S]) -> S:
+    def cached(self, make: Callable[[Snapshot], S]) -> S:
         """make(self), computed once for all views that are drawn from this snapshot."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return self._made[make]  # type: ignore[no-any-return]
+        if make not in self._cache:
+            self._cache[make] = make(self)
+        return self._cache[make]  # type: ignore[no-any-return]
 
     @property
     def position(self) -> int | None:

@@ -11,7 +11,7 @@ import pytest
 import components
 from components.i18n import t
 from components.i18n.catalogue import CATALOGUES, FOLDER, load_catalogues
-from components.localized import Words
+from components.localized import Localizer
 
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in Path(components.__file__).parent.rglob("*.py"))
 TRANSLATIONS = {language: texts for language, texts in CATALOGUES.items() if language != "en"}
@@ -57,18 +57,18 @@ def test_another_language_is_another_file(tmp_path):
 
 
 def test_a_component_gets_its_words_again_in_the_other_language():
-    words = Words()
+    localizer = Localizer()
     with gr.Blocks():
-        button = words.build(gr.Button, {"value": "generate"}, elem_id="b")
-        radio = words.build(gr.Radio, {"label": "language", "choices": lambda lang: [(t("stop", lang), 1)]})
-        words.sentence("loss.what", kind="caption", limit=12)
+        button = localizer.build(gr.Button, {"value": "generate"}, elem_id="b")
+        radio = localizer.build(gr.Radio, {"label": "language", "choices": lambda lang: [(t("stop", lang), 1)]})
+        localizer.sentence("loss.what", kind="caption", limit=12)
     assert (button.value, radio.choices) == ("Generate", [("Stop", 1)])
     chinese = SimpleNamespace(language="zh")
-    updates = [control.draw(chinese) for control in words.controls]
-    assert [control.component for control in words.controls] == [button, radio]
+    updates = [control.draw(chinese) for control in localizer.controls]
+    assert [control.component for control in localizer.controls] == [button, radio]
     assert updates[0]["value"] == "生成"
     assert updates[1]["choices"] == [("停止", 1)]
-    assert words.view.draw(chinese) == {"loss.what": t("loss.what", "zh", limit=12)}
+    assert localizer.view.draw(chinese) == {"loss.what": t("loss.what", "zh", limit=12)}
 
 
 def test_a_space_stands_between_chinese_and_what_is_not():

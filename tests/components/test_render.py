@@ -176,7 +176,7 @@ def test_a_frame_is_drawn_of_one_moment(session: Session) -> None:
         return len(calls)
 
     renderer = Renderer()
-    renderer.add("", [View(name, lambda s: s.query, lambda s: {"n": s.once(shared)}) for name in "ab"])
+    renderer.add("", [View(name, lambda s: s.query, lambda s: {"n": s.cached(shared)}) for name in "ab"])
     assert frame(renderer, session)["views"] == {"a": {"n": 1}, "b": {"n": 1}}
     session.query = "x"
     assert frame(renderer, session)["views"] == {"a": {"n": 2}, "b": {"n": 2}}

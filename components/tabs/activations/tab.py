@@ -8,7 +8,7 @@ import gradio as gr
 
 from components.events import Events, clamped
 from components.labels import ACTIVATIONS
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.activation_curves import SPAN
 from components.render import Control
 from components.state.snapshot import Snapshot
@@ -20,9 +20,9 @@ from components.widgets.chart import chart
 NAME = "activations"
 
 
-def build_activations(words: Words, events: Events, n_layer: int) -> None:
+def build_activations(localizer: Localizer, events: Events, n_layer: int) -> None:
     """Lay the tab out and wire it. n_layer: of the model that the page opens with."""
-    ui = _layout(words, n_layer)
+    ui = _layout(localizer, n_layer)
     controls = [Control(ui.layer, _layers, lambda s: {"choices": list(range(_layers(s)[0])), "value": _layers(s)[1]})]
     events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
     latest: Any = {"trigger_mode": "always_last"}
@@ -36,22 +36,22 @@ def _layers(s: Snapshot) -> tuple[int, int]:
     return (1 if s.text is None else s.text.config.n_layer), s.state(ActivationsState).layer_of(s.text)
 
 
-def _layout(words: Words, n_layer: int) -> ActivationsComponents:
+def _layout(localizer: Localizer, n_layer: int) -> ActivationsComponents:
     state = ActivationsState()
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("activations.question", kind="question")
-        words.sentence("activations.says", kind="lead")
+        localizer.sentence("activations.question", kind="question")
+        localizer.sentence("activations.says", kind="lead")
         x = gr.Slider(-SPAN, SPAN, value=state.x, step=0.05, label="x", elem_id="activation-x")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300, scale=3):
                 chart(elem_id="curves", view="curves")
             with gr.Column(min_width=280, scale=2):
-                words.sentence("activations.exact.question", kind="question")
+                localizer.sentence("activations.exact.question", kind="question")
                 chart(elem_id="exact-gelu", view="exact-gelu")
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("activations.histogram", kind="question")
-            layer = words.build(
+            localizer.sentence("activations.histogram", kind="question")
+            layer = localizer.build(
                 gr.Dropdown,
                 {"label": "attention.layer"},
                 choices=list(range(n_layer)),
@@ -62,8 +62,8 @@ def _layout(words: Words, n_layer: int) -> ActivationsComponents:
             )
         chart(elem_id="pre-activations", view="pre-activations")
     with gr.Column(elem_classes="gb-card gb-panel"):
-        words.sentence("activations.swap.question", kind="question")
-        activation = words.build(
+        localizer.sentence("activations.swap.question", kind="question")
+        activation = localizer.build(
             gr.Radio,
             {"label": "activations.swap"},
             choices=[(title, name) for name, title in ACTIVATIONS.items()],

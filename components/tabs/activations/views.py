@@ -76,12 +76,12 @@ def swap_chart(found: Swap, language: Language) -> dict[str, Any]:
         chosen_name=t("bars.chosen", language),
     )
     best = shown[0]
-    told = {"token": quoted(tokenizer, found.text.ids[found.position]), "best": quoted(tokenizer, best)}
-    told |= {"before": percent(before[best].item()), "name": ACTIVATIONS[found.activation]}
+    values = {"token": quoted(tokenizer, found.text.ids[found.position]), "best": quoted(tokenizer, best)}
+    values |= {"before": percent(before[best].item()), "name": ACTIVATIONS[found.activation]}
     if found.activation == trained:
-        return chart_data(figure, t("activations.swap.same", language, **told))
-    told |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, int(after.argmax().item()))}
-    return chart_data(figure, t("activations.swap.says", language, moved=percent(found.moved), **told))
+        return chart_data(figure, t("activations.swap.same", language, **values))
+    values |= {"after": percent(after[best].item()), "new_best": quoted(tokenizer, int(after.argmax().item()))}
+    return chart_data(figure, t("activations.swap.says", language, moved=percent(found.moved), **values))
 
 
 def curves(s: Snapshot) -> dict[str, Any]:

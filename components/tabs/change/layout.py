@@ -8,7 +8,7 @@ import gradio as gr
 
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
-from components.localized import Words
+from components.localized import Localizer
 from components.tabs.change.components import PATCHED, PROMPT_PAIRS
 from components.tabs.change.experiments import EXPERIMENTS
 from components.widgets.chart import chart
@@ -17,20 +17,20 @@ from components.widgets.switches import switches
 from components.widgets.tokens import tokens
 
 
-def editing_card(words: Words) -> dict[str, Any]:
+def editing_card(localizer: Localizer) -> dict[str, Any]:
     """The switches and the other edits."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("change.question", kind="question")
-            parts["reset"] = _button(words, "change.reset", "change-reset")
+            localizer.sentence("change.question", kind="question")
+            parts["reset"] = _button(localizer, "change.reset", "change-reset")
         sentence(kind="lead", elem_id="change-lead", view="change-lead")
         sentence(kind="notice", elem_id="change-notice", view="change-notice")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=320, scale=3):
                 parts["switches"] = switches(elem_id="change-switches", view="change-switches")
             with gr.Column(min_width=280, scale=2, elem_classes="gb-change-side"):
-                parts["activation"] = words.build(
+                parts["activation"] = localizer.build(
                     gr.Radio,
                     {"label": "change.activation"},
                     choices=[(title, name) for name, title in ACTIVATIONS.items()],
@@ -38,43 +38,43 @@ def editing_card(words: Words) -> dict[str, Any]:
                     elem_id="change-activation",
                     elem_classes="gb-segments",
                 )
-                parts["positions"] = words.build(
+                parts["positions"] = localizer.build(
                     gr.Checkbox,
                     {"label": "change.positions", "info": "change.positions.info"},
                     elem_id="change-positions",
                     container=False,
                 )
-                words.sentence("change.try", kind="caption")
+                localizer.sentence("change.try", kind="caption")
                 with gr.Row(elem_classes="gb-examples"):
-                    parts["costliest"] = _button(words, "change.try.costliest", "change-try-costliest")
+                    parts["costliest"] = _button(localizer, "change.try.costliest", "change-try-costliest")
                     parts["experiments"] = tuple(
-                        _button(words, f"change.try.{name}", f"change-try-{name.replace('_', '-')}")
+                        _button(localizer, f"change.try.{name}", f"change-try-{name.replace('_', '-')}")
                         for name in EXPERIMENTS
                     )
-                    parts["costs_stop"] = _button(words, "change.stop", "change-costs-stop", visible=False)
+                    parts["costs_stop"] = _button(localizer, "change.stop", "change-costs-stop", visible=False)
                 sentence(kind="status", elem_id="change-status", view="change-status")
     return parts
 
 
-def texts_card(words: Words) -> dict[str, Any]:
+def texts_card(localizer: Localizer) -> dict[str, Any]:
     """Both texts side by side, and the program."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("change.texts.question", kind="question")
-            parts["both"] = _button(words, "change.both", "change-both", variant="primary")
-            parts["stop"] = _button(words, "change.stop", "change-stop", interactive=False)
+            localizer.sentence("change.texts.question", kind="question")
+            parts["both"] = _button(localizer, "change.both", "change-both", variant="primary")
+            parts["stop"] = _button(localizer, "change.stop", "change-stop", interactive=False)
         with gr.Row(elem_classes="gb-columns"):
             for side in ("original", "edited"):
                 with gr.Column(min_width=300):
-                    words.sentence(f"change.{side}", kind="caption")
+                    localizer.sentence(f"change.{side}", kind="caption")
                     name = f"change-{side}"
                     parts[side] = tokens(elem_id=name, selectable=side == "original", view=name)
         sentence(kind="lead", elem_id="change-parted", view="change-parted")
         sentence(kind="caption", elem_id="change-own", view="change-own")
-        words.sentence("change.hint", kind="caption")
-        with words.build(gr.Accordion, {"label": "change.python"}, open=False, elem_id="change-python"):
-            parts["code"] = words.build(
+        localizer.sentence("change.hint", kind="caption")
+        with localizer.build(gr.Accordion, {"label": "change.python"}, open=False, elem_id="change-python"):
+            parts["code"] = localizer.build(
                 gr.Textbox,
                 {"label": "change.python.label"},
                 lines=12,
@@ -86,29 +86,29 @@ def texts_card(words: Words) -> dict[str, Any]:
     return parts
 
 
-def effect_cards(words: Words) -> dict[str, Any]:
+def effect_cards(localizer: Localizer) -> dict[str, Any]:
     """The next token and the divergence."""
     with gr.Row(elem_classes="gb-cards gb-change-cards"):
         for name, clickable in (("bars", False), ("divergence", True)):
             with gr.Column(elem_classes="gb-card", min_width=300):
-                words.sentence(f"change.{name}.question", kind="question")
+                localizer.sentence(f"change.{name}.question", kind="question")
                 picture = chart(elem_id=f"change-{name}", clickable=clickable, view=f"change-{name}")
     return {"divergence": picture}
 
 
-def patching_card(words: Words) -> dict[str, Any]:
+def patching_card(localizer: Localizer) -> dict[str, Any]:
     """Two prompts, their answers, and the map."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("change.patch.question", kind="question")
-        words.sentence("change.patch.says", kind="caption")
+        localizer.sentence("change.patch.question", kind="question")
+        localizer.sentence("change.patch.says", kind="caption")
         with gr.Row(elem_classes="gb-examples"):
             parts["examples"] = tuple(
-                _button(words, f"change.patch.example.{name}", f"change-patch-{name}") for name in PROMPT_PAIRS
+                _button(localizer, f"change.patch.example.{name}", f"change-patch-{name}") for name in PROMPT_PAIRS
             )
         with gr.Row(elem_classes="gb-columns"):
             for place, name in enumerate(("clean", "corrupted")):
-                parts[name] = words.build(
+                parts[name] = localizer.build(
                     gr.Textbox,
                     {"label": f"change.patch.{name}"},
                     value=PROMPT_PAIRS["names"][place],
@@ -117,7 +117,7 @@ def patching_card(words: Words) -> dict[str, Any]:
                 )
         with gr.Row(elem_classes="gb-columns gb-change-ask"):
             for name in ("answer", "other"):
-                parts[name] = words.build(
+                parts[name] = localizer.build(
                     gr.Dropdown,
                     {"label": f"change.patch.{name}", "info": "change.patch.found"},
                     choices=[],
@@ -126,7 +126,7 @@ def patching_card(words: Words) -> dict[str, Any]:
                     elem_id=f"change-{name}",
                 )
         with gr.Row(elem_classes="gb-change-run"):
-            parts["patched"] = words.build(
+            parts["patched"] = localizer.build(
                 gr.Radio,
                 {"label": "change.patch.name", "choices": _patch_choices},
                 value=PATCHED[0],
@@ -134,13 +134,13 @@ def patching_card(words: Words) -> dict[str, Any]:
                 elem_classes="gb-segments",
                 container=False,
             )
-            parts["measure"] = _button(words, "change.patch.measure", "change-measure", variant="primary")
-            parts["patch_stop"] = _button(words, "change.stop", "change-patch-stop", interactive=False)
+            parts["measure"] = _button(localizer, "change.patch.measure", "change-measure", variant="primary")
+            parts["patch_stop"] = _button(localizer, "change.stop", "change-patch-stop", interactive=False)
         sentence(kind="status", elem_id="change-patch-status", view="change-patch-status")
         sentence(kind="notice", elem_id="change-trouble", view="change-trouble")
         parts["map"] = chart(elem_id="change-map", clickable=True, view="change-map")
         sentence(kind="lead", elem_id="change-cell", view="change-cell")
-        parts["keep"] = _button(words, "change.patch.keep", "change-keep", visible=False)
+        parts["keep"] = _button(localizer, "change.patch.keep", "change-keep", visible=False)
     return parts
 
 
@@ -148,5 +148,5 @@ def _patch_choices(language: Language) -> list[tuple[str, str]]:
     return [(t(f"change.patch.{name}", language), name) for name in PATCHED]
 
 
-def _button(words: Words, key: str, elem_id: str, **options: Any) -> gr.Button:
-    return words.build(gr.Button, {"value": key}, elem_id=elem_id, min_width=0, **{"size": "sm", **options})
+def _button(localizer: Localizer, key: str, elem_id: str, **options: Any) -> gr.Button:
+    return localizer.build(gr.Button, {"value": key}, elem_id=elem_id, min_width=0, **{"size": "sm", **options})

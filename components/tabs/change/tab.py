@@ -9,14 +9,14 @@ from typing import Any
 import gradio as gr
 
 from components.events import Events
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.change import layout
 from components.tabs.change.components import PROMPT_PAIRS, ChangeComponents, ChangeState
 from components.tabs.change.experiments import EXPERIMENTS
-from components.tabs.change.handlers import editing, patching, writing
-from components.tabs.change.handlers.measuring import ANALYSIS
+from components.tabs.change.handlers import editing, generation, patching
+from components.tabs.change.handlers.measurement import ANALYSIS
 from components.tabs.change.views import VIEWS
 from components.tabs.change.views.patching import answer_picker, picker_inputs, shown_sweep
 from components.tabs.change.views.texts import code, code_inputs
@@ -24,10 +24,10 @@ from components.tabs.change.views.texts import code, code_inputs
 NAME = "change"
 
 
-def build_change(words: Words, events: Events) -> ChangeComponents:
+def build_change(localizer: Localizer, events: Events) -> ChangeComponents:
     """Lay the tab out and wire it."""
-    parts: dict[str, Any] = layout.editing_card(words) | layout.texts_card(words)
-    parts |= layout.effect_cards(words) | layout.patching_card(words)
+    parts: dict[str, Any] = layout.editing_card(localizer) | layout.texts_card(localizer)
+    parts |= layout.effect_cards(localizer) | layout.patching_card(localizer)
     ui = ChangeComponents(**{field.name: parts[field.name] for field in fields(ChangeComponents)})
     events.renderer.add(NAME, VIEWS, ANALYSIS, controls=_controls(ui))
     _wire(ui, events)
@@ -88,8 +88,8 @@ def _wire(ui: ChangeComponents, events: Events) -> None:
     on(ui.original.select, editing.select_token, payload=True)
     on(ui.divergence.select, editing.select_bar, payload=True)
 
-    on(ui.both.click, writing.write_both, trigger_mode="once", **run)
-    on(ui.stop.click, writing.stop_writing)
+    on(ui.both.click, generation.write_both, trigger_mode="once", **run)
+    on(ui.stop.click, generation.stop_writing)
 
     boxes = [ui.clean, ui.corrupted]
     for name, box in zip(("clean", "corrupted"), boxes, strict=True):

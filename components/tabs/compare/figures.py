@@ -41,7 +41,7 @@ def divergence_bars(
     places = list(range(0, len(labels), max(1, -(-len(labels) // _MOST_LABELS))))
     bars = {"type": "bar", "x": np.arange(len(raw), dtype=np.int32)}
 
-    def told(values: np.ndarray) -> dict[str, Any]:
+    def bar_labels(values: np.ndarray) -> dict[str, Any]:
         rows = enumerate(zip(labels, values, strict=True))
         texts = [f"{label}  {i}: {'∞' if np.isinf(bits) else f'{bits:.3f}'} {bits_title}" for i, (label, bits) in rows]
         return {"customdata": texts, "hovertemplate": "%{customdata}"}
@@ -51,9 +51,11 @@ def divergence_bars(
     return Figure(
         {
             "data": [
-                bars | told(raw) | {"y": raw, "width": 0.76, "name": raw_name, "marker": {"color": LIGHT["before"]}},
                 bars
-                | told(final)
+                | bar_labels(raw)
+                | {"y": raw, "width": 0.76, "name": raw_name, "marker": {"color": LIGHT["before"]}},
+                bars
+                | bar_labels(final)
                 | {"y": np.where(np.isinf(final), top, final), "width": 0.36, "name": final_name}
                 | {"marker": {"color": LIGHT["after"]}, "text": ["∞" if np.isinf(bits) else "" for bits in final]}
                 | {"textposition": "outside", "cliponaxis": False, "textfont": {"color": LIGHT["text"], "size": 14}},

@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from components.frame import model_choices
-from components.localized import Words
+from components.localized import Localizer
 from components.state.settings import LIMITS
 from components.tabs.compare.components import (
     COLUMN_SETTINGS,
@@ -26,29 +26,29 @@ from components.widgets.table import table
 from components.widgets.tokens import tokens
 
 
-def prompt(words: Words) -> gr.Textbox:
+def prompt(localizer: Localizer) -> gr.Textbox:
     """The prompt of both parts."""
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("compare.question", kind="question")
-        words.sentence("compare.says", kind="caption")
-        return words.build(gr.Textbox, {"label": "prompt"}, lines=2, max_lines=6, elem_id="compare-prompt")
+        localizer.sentence("compare.question", kind="question")
+        localizer.sentence("compare.says", kind="caption")
+        return localizer.build(gr.Textbox, {"label": "prompt"}, lines=2, max_lines=6, elem_id="compare-prompt")
 
 
-def columns(words: Words, model: str) -> dict[str, Any]:
+def columns(localizer: Localizer, model: str) -> dict[str, Any]:
     """Two columns side by side. model: the one that both begin with."""
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("compare.preset", kind="caption")
+        localizer.sentence("compare.preset", kind="caption")
         with gr.Row(elem_classes="gb-examples"):
             presets = {
-                name: words.build(
+                name: localizer.build(
                     gr.Button, {"value": f"compare.preset.{name}"}, size="sm", min_width=0, elem_id=f"compare-{name}"
                 )
                 for name in PRESETS
             }
         with gr.Row(elem_classes="gb-columns"):
-            controls = [_controls(words, model, side) for side in range(len(SIDES))]
+            controls = [_controls(localizer, model, side) for side in range(len(SIDES))]
         with gr.Row(elem_classes="gb-compare-run"):
-            length = words.build(
+            length = localizer.build(
                 gr.Slider,
                 {"label": "length", "info": "length.info"},
                 minimum=1,
@@ -58,21 +58,21 @@ def columns(words: Words, model: str) -> dict[str, Any]:
                 elem_id="compare-length",
             )
             with gr.Row(elem_classes="gb-buttons gb-short"):
-                generate = _button(words, "generate", variant="primary")
-                stop = _button(words, "stop", interactive=False)
+                generate = _button(localizer, "generate", variant="primary")
+                stop = _button(localizer, "stop", interactive=False)
         sentence(kind="notice", elem_id="compare-notice", view="compare-notice")
         with gr.Row(elem_classes="gb-columns"):
-            strips = [_strip(words, side) for side in SIDES]
-        words.sentence("compare.parting.question", kind="question")
+            strips = [_strip(localizer, side) for side in SIDES]
+        localizer.sentence("compare.parting.question", kind="question")
         sentence(kind="lead", elem_id="compare-parting", view="compare-parting")
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("compare.divergence.question", kind="question")
+        localizer.sentence("compare.divergence.question", kind="question")
         divergence = chart(elem_id="compare-divergence", clickable=True, view="compare-divergence")
-        words.sentence("compare.bars.question", kind="question")
+        localizer.sentence("compare.bars.question", kind="question")
         with gr.Row(elem_classes="gb-columns"):
             for side in SIDES:
                 with gr.Column(min_width=280):
-                    _name(words, side, "bars")
+                    _name(localizer, side, "bars")
                     chart(elem_id=f"compare-{side}-bars", view=f"compare-{side}-bars")
     both = tuple(Column(**parts, strip=strip) for parts, strip in zip(controls, strips, strict=True))
     return {
@@ -85,11 +85,11 @@ def columns(words: Words, model: str) -> dict[str, Any]:
     }
 
 
-def _controls(words: Words, model: str, side: int) -> dict[str, Any]:
+def _controls(localizer: Localizer, model: str, side: int) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     opening, name_of_side = CompareState().columns[side], SIDES[side]
     with gr.Column(min_width=280, elem_classes="gb-compare-side"):
-        parts["model"] = words.build(
+        parts["model"] = localizer.build(
             gr.Dropdown,
             {"label": f"compare.{name_of_side}"},
             choices=model_choices("en"),
@@ -100,7 +100,7 @@ def _controls(words: Words, model: str, side: int) -> dict[str, Any]:
         with gr.Row(elem_classes="gb-compare-settings"):
             for name in COLUMN_SETTINGS:
                 limit = LIMITS[name]
-                parts[name] = words.build(
+                parts[name] = localizer.build(
                     gr.Slider,
                     {"label": name},
                     minimum=limit.low,
@@ -110,7 +110,7 @@ def _controls(words: Words, model: str, side: int) -> dict[str, Any]:
                     min_width=120,
                     elem_id=f"compare-{name_of_side}-{name.replace('_', '-')}",
                 )
-            parts["seed"] = words.build(
+            parts["seed"] = localizer.build(
                 gr.Textbox,
                 {"label": "seed", "placeholder": "seed.placeholder"},
                 value=opening.seed,
@@ -121,52 +121,52 @@ def _controls(words: Words, model: str, side: int) -> dict[str, Any]:
     return parts
 
 
-def _strip(words: Words, side: str) -> gr.HTML:
+def _strip(localizer: Localizer, side: str) -> gr.HTML:
     with gr.Column(min_width=280):
-        _name(words, side, "strip")
+        _name(localizer, side, "strip")
         strip = tokens(elem_id=f"compare-{side}-strip", view=f"compare-{side}-strip")
         sentence(kind="status", elem_id=f"compare-{side}-status", view=f"compare-{side}-status")
     return strip
 
 
-def _name(words: Words, side: str, part: str) -> None:
+def _name(localizer: Localizer, side: str, part: str) -> None:
     """Which side it is, for a screen on which one stands below the other."""
-    words.sentence(f"compare.{side}", kind="caption", elem_id=f"compare-{side}-{part}-name")
+    localizer.sentence(f"compare.{side}", kind="caption", elem_id=f"compare-{side}-{part}-name")
 
 
-def _button(words: Words, name: str, **options: Any) -> gr.Button:
-    return words.build(gr.Button, {"value": name}, size="md", min_width=0, elem_id=f"compare-{name}", **options)
+def _button(localizer: Localizer, name: str, **options: Any) -> gr.Button:
+    return localizer.build(gr.Button, {"value": name}, size="md", min_width=0, elem_id=f"compare-{name}", **options)
 
 
-def beam_search(words: Words) -> dict[str, Any]:
+def beam_search(localizer: Localizer) -> dict[str, Any]:
     """The tree of a beam search, and the texts that it found."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("beams.question", kind="question")
-        words.sentence("beams.lead", kind="caption")
+        localizer.sentence("beams.question", kind="question")
+        localizer.sentence("beams.lead", kind="caption")
         with gr.Row(elem_classes="gb-compare-run"):
-            parts["width"] = _slider(words, "width", 1, BeamState.width)
-            parts["penalty"] = _slider(words, "penalty", 0.1, BeamState.penalty)
-            parts["max_depth"] = _slider(words, "length", 1, BeamState.length)
+            parts["width"] = _slider(localizer, "width", 1, BeamState.width)
+            parts["penalty"] = _slider(localizer, "penalty", 0.1, BeamState.penalty)
+            parts["max_depth"] = _slider(localizer, "length", 1, BeamState.length)
             with gr.Row(elem_classes="gb-buttons gb-short"):
-                parts["search"] = _beam_button(words, "beams.search", "search", variant="primary")
-                parts["stop_search"] = _beam_button(words, "stop", "stop", interactive=False)
+                parts["search"] = _beam_button(localizer, "beams.search", "search", variant="primary")
+                parts["stop_search"] = _beam_button(localizer, "stop", "stop", interactive=False)
         sentence(kind="notice", elem_id="beams-notice", view="beams-notice")
         parts["tree"] = beams(elem_id="beams-tree", view="beams-tree")
         sentence(kind="lead", elem_id="beams-says", view="beams-says")
         sentence(kind="status", elem_id="beams-status", view="beams-status")
         with gr.Row(elem_classes="gb-compare-chosen"):
             sentence(kind="caption", elem_id="beams-chosen", view="beams-chosen")
-            parts["adopt"] = _beam_button(words, "beams.adopt", "adopt", interactive=False)
+            parts["adopt"] = _beam_button(localizer, "beams.adopt", "adopt", interactive=False)
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("beams.table.question", kind="question")
+        localizer.sentence("beams.table.question", kind="question")
         table(elem_id="beams-table", view="beams-table")
     return parts
 
 
-def _slider(words: Words, name: str, step: float, value: float) -> gr.Slider:
+def _slider(localizer: Localizer, name: str, step: float, value: float) -> gr.Slider:
     low, high = RANGES[name]
-    return words.build(
+    return localizer.build(
         gr.Slider,
         {"label": f"beams.{name}", "info": f"beams.{name}.info"},
         minimum=low,
@@ -178,5 +178,5 @@ def _slider(words: Words, name: str, step: float, value: float) -> gr.Slider:
     )
 
 
-def _beam_button(words: Words, key: str, name: str, **options: Any) -> gr.Button:
-    return words.build(gr.Button, {"value": key}, size="md", min_width=0, elem_id=f"beams-{name}", **options)
+def _beam_button(localizer: Localizer, key: str, name: str, **options: Any) -> gr.Button:
+    return localizer.build(gr.Button, {"value": key}, size="md", min_width=0, elem_id=f"beams-{name}", **options)

@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.events import Events, clamped
 from components.frame import model_choices
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
@@ -23,15 +23,15 @@ from gpt import list_models
 NAME = "compare"
 
 
-def build_compare(words: Words, events: Events, tab: gr.Tab, model: str) -> None:
+def build_compare(localizer: Localizer, events: Events, tab: gr.Tab, model: str) -> None:
     """Lay the tab out and wire it; each part makes its first example when it is first opened. model: the one that both
     columns begin with."""
-    prompt = layout.prompt(words)
+    prompt = layout.prompt(localizer)
     with gr.Tabs(elem_id="compare-parts"):
-        with words.build(gr.Tab, {"label": "compare.sides"}, id="compare-sides"):
-            parts = layout.columns(words, model)
-        with words.build(gr.Tab, {"label": "compare.beams"}, id="compare-beams") as beams_tab:
-            parts |= layout.beam_search(words)
+        with localizer.build(gr.Tab, {"label": "compare.sides"}, id="compare-sides"):
+            parts = layout.columns(localizer, model)
+        with localizer.build(gr.Tab, {"label": "compare.beams"}, id="compare-beams") as beams_tab:
+            parts |= layout.beam_search(localizer)
     ui = CompareComponents(prompt=prompt, beams_tab=beams_tab, **parts)
     events.renderer.add(NAME, VIEWS, controls=_controls(ui))
     _wire_columns(ui, events, tab)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import gradio as gr
 
 from components.i18n import Language, t
-from components.localized import Words
+from components.localized import Localizer
 from components.tabs.inside.components import AttentionView, Model
 from components.widgets.chart import chart
 from components.widgets.flow import flow
@@ -20,12 +20,12 @@ from components.widgets.table import table
 from components.widgets.tokens import tokens
 
 
-def machine(words: Words) -> dict[str, Any]:
+def machine(localizer: Localizer) -> dict[str, Any]:
     """The flow, and all heads at a glance."""
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("inside.question", kind="question")
-            model = words.build(
+            localizer.sentence("inside.question", kind="question")
+            model = localizer.build(
                 gr.Radio,
                 {"label": "bare.shown", "choices": _model_choices},
                 value=get_args(Model)[0],
@@ -36,22 +36,22 @@ def machine(words: Words) -> dict[str, Any]:
         sentence(kind="caption", elem_id="flow-lead", view="flow-lead")
         picture = flow(elem_id="flow", view="flow")
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("inside.heads.question", kind="question")
+        localizer.sentence("inside.heads.question", kind="question")
         sentence(kind="caption", elem_id="heads-whose", view="heads-whose")
         overview = heads(elem_id="heads", view="heads")
     return {"model": model, "flow": picture, "heads": overview}
 
 
-def one_head(words: Words) -> dict[str, Any]:
+def one_head(localizer: Localizer) -> dict[str, Any]:
     """One head in stages, and the attention between tokens."""
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("stages.question", kind="question")
-        words.sentence("stages.lead", kind="caption")
+        localizer.sentence("stages.question", kind="question")
+        localizer.sentence("stages.lead", kind="caption")
         pictures = stages(elem_id="stages", view="stages")
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("lines.question", kind="question")
-            view = words.build(
+            localizer.sentence("lines.question", kind="question")
+            view = localizer.build(
                 gr.Dropdown,
                 {"label": "lines.view", "choices": _view_choices},
                 value=get_args(AttentionView)[0],
@@ -63,45 +63,45 @@ def one_head(words: Words) -> dict[str, Any]:
     return {"stages": pictures, "attention_view": view, "lines": picture}
 
 
-def stream(words: Words) -> dict[str, Any]:
+def stream(localizer: Localizer) -> dict[str, Any]:
     """The residual stream and the neurons."""
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("stream.tokens.question", kind="question")
+            localizer.sentence("stream.tokens.question", kind="question")
             layer = layers(elem_id="stream-layer", view="stream-layer")
         sentence(kind="caption", elem_id="stream-tokens-says", view="stream-tokens-says")
         strip = tokens(elem_id="stream-tokens", view="stream-tokens")
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.sentence("stream.question", kind="question")
+            localizer.sentence("stream.question", kind="question")
             norms = chart(elem_id="stream-norms", clickable=True, view="stream-norms")
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.sentence("stream.shares.question", kind="question")
+            localizer.sentence("stream.shares.question", kind="question")
             shares = chart(elem_id="stream-shares", clickable=True, view="stream-shares")
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("neurons.question", kind="question")
+        localizer.sentence("neurons.question", kind="question")
         chart(elem_id="neurons", view="neurons")
         table(elem_id="neurons-table", words_from=4, view="neurons-table")
     return {"layers": layer, "tokens": strip, "norms": norms, "shares": shares}
 
 
-def embeddings(words: Words) -> dict[str, Any]:
+def embeddings(localizer: Localizer) -> dict[str, Any]:
     """Token and position embeddings."""
     with gr.Row(elem_classes="gb-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.sentence("embeddings.question", kind="question")
+            localizer.sentence("embeddings.question", kind="question")
             chart(elem_id="nearest-tokens", view="nearest-tokens")
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.sentence("places.question", kind="question")
+            localizer.sentence("places.question", kind="question")
             chart(elem_id="position-similarity", view="position-similarity")
             sentence(kind="caption", elem_id="no-positions", view="no-positions")
     return {}
 
 
-def trace_file(words: Words) -> dict[str, Any]:
+def trace_file(localizer: Localizer) -> dict[str, Any]:
     """A button that saves every activation."""
     with gr.Row(elem_classes="gb-trace-file"):
-        save = words.build(gr.Button, {"value": "trace.save"}, size="sm", min_width=0, elem_id="trace-save")
+        save = localizer.build(gr.Button, {"value": "trace.save"}, size="sm", min_width=0, elem_id="trace-save")
         sentence(kind="caption", elem_id="trace-said", view="trace-said")
     return {"save": save}
 

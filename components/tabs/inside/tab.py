@@ -10,7 +10,7 @@ from typing import Any
 import gradio as gr
 
 from components.events import Events
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.inside import handlers, layout
@@ -21,7 +21,7 @@ from components.tabs.inside.views import VIEWS
 from components.widgets.sentence import sentence
 
 NAME = "inside"
-PARTS: dict[Part, Callable[[Words], dict[str, Any]]] = {
+PARTS: dict[Part, Callable[[Localizer], dict[str, Any]]] = {
     "machine": layout.machine,
     "one_head": layout.one_head,
     "stream": layout.stream,
@@ -29,7 +29,7 @@ PARTS: dict[Part, Callable[[Words], dict[str, Any]]] = {
 }
 
 
-def build_inside(words: Words, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> InsideComponents:
+def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> InsideComponents:
     """Lay the tab out and wire it. visitor_memory: bytes of the recorded pass of one visitor; of a longer text the
     beginning is shown."""
     parts: dict[str, Any] = {}
@@ -37,9 +37,9 @@ def build_inside(words: Words, events: Events, visitor_memory: int = MAX_VISITOR
     sentence(kind="notice", elem_id="inside-notice", view="inside-notice")
     with gr.Tabs(elem_id="inside-parts") as parts["parts"]:
         for name, build in PARTS.items():
-            with words.build(gr.Tab, {"label": f"inside.{name}"}, id=_tab_id(name)) as tabs[name]:
-                parts |= build(words)
-    parts |= layout.trace_file(words)
+            with localizer.build(gr.Tab, {"label": f"inside.{name}"}, id=_tab_id(name)) as tabs[name]:
+                parts |= build(localizer)
+    parts |= layout.trace_file(localizer)
     ui = InsideComponents(**{field.name: parts[field.name] for field in fields(InsideComponents)})
     events.renderer.add(NAME, VIEWS, analysis(visitor_memory), controls=_controls(ui))
     _wire(ui, tabs, events)

@@ -14,7 +14,7 @@ import gradio as gr
 
 from components.events import Events, clamped_to
 from components.i18n import Language, t
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.feed_forward import build_feed_forward
 from components.panels.initialisation import build_initialisation
 from components.panels.kernels import build_kernels
@@ -43,7 +43,7 @@ from gpt import GPTConfig, LoadedModel
 
 NAME = "lessons"
 # The panels that a lesson shows, below its small picture where it has one.
-PANELS: dict[str, tuple[Callable[[Words, Events, str, IsOpen], None], ...]] = {
+PANELS: dict[str, tuple[Callable[[Localizer, Events, str, IsOpen], None], ...]] = {
     "tokenizer": (build_tokenizer,),
     "skeleton": (build_skeleton,),
     "layer_norm": (build_layer_norm,),
@@ -53,12 +53,12 @@ PANELS: dict[str, tuple[Callable[[Words, Events, str, IsOpen], None], ...]] = {
     "small": (build_masks,),
     "next": (build_kernels, build_positions),
 }
-Knobs = Literal["a", "b"]
+SliderName = Literal["a", "b"]
 
 
-def build_lessons(words: Words, events: Events, loaded: LoadedModel, set_shape: handlers.SetShape) -> None:
+def build_lessons(localizer: Localizer, events: Events, loaded: LoadedModel, set_shape: handlers.SetShape) -> None:
     """Lay the tab out and wire it. loaded: the model that its pictures show; set_shape: sets the Shapes tab."""
-    ui = _layout(words, events, loaded.model.config)
+    ui = _layout(localizer, events, loaded.model.config)
     views = lesson_views(loaded.model.config)
     events.renderer.add(NAME, views, handlers.analysis(loaded), controls=_controls(ui, loaded.model.config))
 
@@ -71,25 +71,25 @@ def build_lessons(words: Words, events: Events, loaded: LoadedModel, set_shape: 
     events.on(ui.text.input, handlers.type_text, [ui.text], **latest)
 
 
-def _layout(words: Words, events: Events, config: GPTConfig) -> LessonsComponents:
+def _layout(localizer: Localizer, events: Events, config: GPTConfig) -> LessonsComponents:
     keys = [lesson.key for lesson in LESSONS]
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
         parts["head"] = lesson_head(elem_id="lesson-head", keys=keys, view="lesson-head")
     with gr.Row(elem_classes="gb-lesson-columns"):
         with gr.Column(elem_classes="gb-lesson-picture", min_width=320, scale=1):
-            parts |= _picture(words, config)
-            parts["panels"] = _panels(words, events)
+            parts |= _picture(localizer, config)
+            parts["panels"] = _panels(localizer, events)
         with gr.Column(elem_classes="gb-card", min_width=320, scale=1):
             parts["body"] = lesson_body(elem_id="lesson-body", keys=keys, view="lesson-body")
     return LessonsComponents(**parts)
 
 
-def _picture(words: Words, config: GPTConfig) -> dict[str, Any]:
+def _picture(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
     """The card of the small picture. Its sliders and its switch are built with all that any lesson gives them."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel", visible=False) as parts["card"]:
-        parts["text"] = words.build(
+        parts["text"] = localizer.build(
             gr.Textbox,
             {"label": "picture.text", "info": "picture.text.info"},
             max_length=MAX_TEXT_CHARS,
@@ -101,7 +101,7 @@ def _picture(words: Words, config: GPTConfig) -> dict[str, Any]:
                 knobs = [knob for picture in PICTURES.values() if (knob := getattr(picture, name)) is not None]
                 low, high = min(knob.low for knob in knobs), max(knob.top(config) for knob in knobs)
                 parts[name] = gr.Slider(low, high, label=name, visible=False, elem_id=f"lesson-{name}")
-        parts["choice"] = words.build(
+        parts["choice"] = localizer.build(
             gr.Radio,
             {"label": "picture.switch"},
             choices=[choice for key in PICTURES for choice in _choices(key, "en")],
@@ -118,13 +118,13 @@ def _picture(words: Words, config: GPTConfig) -> dict[str, Any]:
     return parts
 
 
-def _panels(words: Words, events: Events) -> dict[str, gr.Column]:
+def _panels(localizer: Localizer, events: Events) -> dict[str, gr.Column]:
     """The column of each lesson's panels."""
     columns: dict[str, gr.Column] = {}
     for key, builders in PANELS.items():
         with gr.Column(visible=False) as columns[key]:
             for build in builders:
-                build(words, events, NAME, partial(is_lesson_open, key))
+                build(localizer, events, NAME, partial(is_lesson_open, key))
     return columns
 
 
@@ -150,7 +150,7 @@ def _controls(ui: LessonsComponents, config: GPTConfig) -> list[Control]:
         picture = _shown(s)
         return {"value": s.state(LessonsState).text, "visible": picture is not None and picture.text is not None}
 
-    def slider(name: Knobs, s: Snapshot) -> dict[str, Any]:
+    def slider(name: SliderName, s: Snapshot) -> dict[str, Any]:
         knob = getattr(_shown(s), name, None)
         if knob is None:
             return {"visible": False}
@@ -167,7 +167,7 @@ def _controls(ui: LessonsComponents, config: GPTConfig) -> list[Control]:
     def inputs(s: Snapshot) -> tuple[str, Language]:
         return _lesson(s), s.language
 
-    def label(name: Knobs, s: Snapshot) -> dict[str, Any]:
+    def label(name: SliderName, s: Snapshot) -> dict[str, Any]:
         knob = getattr(_shown(s), name, None)
         return {} if knob is None else {"label": t(knob.label, s.language)}
 

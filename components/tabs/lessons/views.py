@@ -46,7 +46,7 @@ def head(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
     return {
         "index": None if lesson is None else LESSONS.index(lesson),
         "title": "" if lesson is None else t(f"lesson.{lesson.key}.title", s.language),
-        "says": "" if lesson is None else told(lesson, "says", s.language, config),
+        "says": "" if lesson is None else lesson_text(lesson, "says", s.language, config),
         "titles": [t(f"lesson.{each.key}.title", s.language) for each in LESSONS],
         "progress": t("lessons.progress", s.language),
         "labels": _words(s, "name", "previous", "next", "seen", "answered"),
@@ -68,8 +68,8 @@ def body(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
             }
             for each in found
         ],
-        "question": told(lesson, "question", s.language, config),
-        "answer": told(lesson, "answer", s.language, config),
+        "question": lesson_text(lesson, "question", s.language, config),
+        "answer": lesson_text(lesson, "answer", s.language, config),
         "show": t("lessons.answer", s.language),
         "open": t(f"lessons.open.{lesson.place.tab}", s.language),
         "labels": _words(s, "code", "try"),
@@ -80,7 +80,7 @@ def _words(s: Snapshot, *names: str) -> dict[str, str]:
     return {name: t(f"lessons.{name}", s.language) for name in names}
 
 
-def told(lesson: Lesson, part: str, language: Language, config: GPTConfig) -> str:
+def lesson_text(lesson: Lesson, part: str, language: Language, config: GPTConfig) -> str:
     """The sentence, question or answer of a lesson, with what it says of the model filled in."""
     return t(f"lesson.{lesson.key}.{part}", language, **facts(config))
 

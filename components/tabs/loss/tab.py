@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.events import Events
 from components.i18n import Language, t
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control
 from components.state.example import encodable_text
 from components.state.snapshot import Snapshot
@@ -23,10 +23,10 @@ from gpt import LoadedModel
 NAME = "loss"
 
 
-def build_loss(words: Words, events: Events, loaded: LoadedModel) -> None:
+def build_loss(localizer: Localizer, events: Events, loaded: LoadedModel) -> None:
     """Lay the tab out and wire it. loaded: the model that scores the text that stands there at first."""
     example = encodable_text(loaded, next(iter(EXAMPLES.values())))
-    ui = _layout(words, example)
+    ui = _layout(localizer, example)
     controls = [
         Control(ui.measure, running, lambda s: {"interactive": not running(s)}),
         Control(ui.stop, running, lambda s: {"interactive": running(s)}),
@@ -45,12 +45,12 @@ def _filled(s: Snapshot) -> dict[str, Any]:
     return {"value": EXAMPLES[state.example]} if state.filled else {}
 
 
-def _layout(words: Words, example: str) -> LossComponents:
+def _layout(localizer: Localizer, example: str) -> LossComponents:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-loss"):
-        words.sentence("loss.question", kind="question")
-        words.sentence("loss.what", kind="caption", limit=f"{handlers.MAX_TOKENS:,}")
-        parts["text"] = words.build(
+        localizer.sentence("loss.question", kind="question")
+        localizer.sentence("loss.what", kind="caption", limit=f"{handlers.MAX_TOKENS:,}")
+        parts["text"] = localizer.build(
             gr.Textbox,
             {"label": "loss.text", "placeholder": "loss.placeholder"},
             value=example,
@@ -60,12 +60,12 @@ def _layout(words: Words, example: str) -> LossComponents:
         )
         with gr.Row(elem_classes="gb-examples"):
             parts["examples"] = tuple(
-                words.build(gr.Button, {"value": key}, size="sm", min_width=0, elem_id=key.replace(".", "-"))
+                localizer.build(gr.Button, {"value": key}, size="sm", min_width=0, elem_id=key.replace(".", "-"))
                 for key in EXAMPLES
             )
         with gr.Row(elem_classes="gb-loss-tools"):
             with gr.Row(elem_classes="gb-buttons gb-short"):
-                parts["measure"] = words.build(
+                parts["measure"] = localizer.build(
                     gr.Button,
                     {"value": "loss.measure"},
                     variant="primary",
@@ -73,10 +73,10 @@ def _layout(words: Words, example: str) -> LossComponents:
                     elem_id="loss-measure",
                     min_width=0,
                 )
-                parts["stop"] = words.build(
+                parts["stop"] = localizer.build(
                     gr.Button, {"value": "stop"}, size="md", elem_id="loss-stop", interactive=False, min_width=0
                 )
-            parts["stride"] = words.build(
+            parts["stride"] = localizer.build(
                 gr.Dropdown,
                 {"label": "loss.stride", "info": "loss.stride.info", "choices": stride_choices},
                 value=handlers.HALF,

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import gradio as gr
 
 from components.i18n import Language, t
-from components.localized import Words
+from components.localized import Localizer
 from components.share.menu import files_menu
 from components.state.selection import Shading
 from components.state.session import Session
@@ -23,10 +23,10 @@ from components.widgets.tokens import tokens
 from components.widgets.tree import tree
 
 
-def prompt(words: Words, typed: str) -> dict[str, Any]:
+def prompt(localizer: Localizer, typed: str) -> dict[str, Any]:
     """What a person types, and the buttons."""
     with gr.Column(elem_classes="gb-card gb-prompt"):
-        prompt = words.build(
+        prompt = localizer.build(
             gr.Textbox,
             {"label": "prompt", "placeholder": "prompt.placeholder"},
             value=typed,
@@ -37,16 +37,18 @@ def prompt(words: Words, typed: str) -> dict[str, Any]:
         tokens(elem_id="prompt-strip", ids=True, selectable=False, view="prompt-strip")
         sentence(kind="caption", elem_id="prompt-count", view="prompt-count")
         with gr.Row(elem_classes="gb-buttons"):
-            generate = words.build(
+            generate = localizer.build(
                 gr.Button, {"value": "generate"}, variant="primary", size="md", elem_id="generate", min_width=0
             )
-            step = words.build(gr.Button, {"value": "step"}, size="md", elem_id="step", min_width=0)
-            stop = words.build(gr.Button, {"value": "stop"}, size="md", elem_id="stop", interactive=False, min_width=0)
-            clear = words.build(gr.Button, {"value": "clear"}, size="md", elem_id="clear", min_width=0)
-        words.sentence("examples", kind="caption")
+            step = localizer.build(gr.Button, {"value": "step"}, size="md", elem_id="step", min_width=0)
+            stop = localizer.build(
+                gr.Button, {"value": "stop"}, size="md", elem_id="stop", interactive=False, min_width=0
+            )
+            clear = localizer.build(gr.Button, {"value": "clear"}, size="md", elem_id="clear", min_width=0)
+        localizer.sentence("examples", kind="caption")
         with gr.Row(elem_classes="gb-examples"):
             examples = tuple(
-                words.build(gr.Button, {"value": key}, size="sm", min_width=0, elem_id=key.replace(".", "-"))
+                localizer.build(gr.Button, {"value": key}, size="sm", min_width=0, elem_id=key.replace(".", "-"))
                 for key in EXAMPLES
             )
     return {
@@ -59,13 +61,13 @@ def prompt(words: Words, typed: str) -> dict[str, Any]:
     }
 
 
-def settings(words: Words) -> dict[str, Any]:
+def settings(localizer: Localizer) -> dict[str, Any]:
     """How tokens are drawn, and how many."""
     parts: dict[str, Any] = {}
-    with words.build(gr.Accordion, {"label": "settings"}, open=True, elem_classes="gb-card gb-settings"):
-        parts["preset"] = _presets(words)
+    with localizer.build(gr.Accordion, {"label": "settings"}, open=True, elem_classes="gb-card gb-settings"):
+        parts["preset"] = _presets(localizer)
         for name, limit in LIMITS.items():
-            parts[name] = words.build(
+            parts[name] = localizer.build(
                 gr.Slider,
                 {"label": name, "info": f"{name}.info"},
                 minimum=limit.low,
@@ -74,7 +76,7 @@ def settings(words: Words) -> dict[str, Any]:
                 value=limit.default,
                 elem_id=name.replace("_", "-"),
             )
-        parts["length"] = words.build(
+        parts["length"] = localizer.build(
             gr.Slider,
             {"label": "length", "info": "length.info"},
             minimum=1,
@@ -84,14 +86,14 @@ def settings(words: Words) -> dict[str, Any]:
             elem_id="length",
         )
         with gr.Row():
-            parts["seed"] = words.build(
+            parts["seed"] = localizer.build(
                 gr.Textbox,
                 {"label": "seed", "placeholder": "seed.placeholder"},
                 max_length=18,
                 elem_id="seed",
                 min_width=110,
             )
-            parts["pace"] = words.build(
+            parts["pace"] = localizer.build(
                 gr.Dropdown,
                 {"label": "pace", "choices": _pace_choices},
                 value=50,
@@ -105,7 +107,7 @@ def _pace_choices(language: Language) -> list[tuple[str, int]]:
     return [(str(pace) if pace else t("pace.full", language), pace) for pace in PACES]
 
 
-def text(words: Words) -> dict[str, Any]:
+def text(localizer: Localizer) -> dict[str, Any]:
     """The text itself, what is said of it, and what can be done to it."""
     with gr.Column(elem_classes="gb-card gb-text"):
         sentence(kind="status", elem_id="status", view="status")
@@ -113,10 +115,10 @@ def text(words: Words) -> dict[str, Any]:
         use_tail = gr.Button(visible=False, size="sm", elem_id="use-tail")
         strip = tokens(elem_id="strip", view="strip")
         with gr.Row(elem_classes="gb-steer"):
-            steer = {name: _small_button(words, name) for name in ("undo", "redo", "back", "go_on")}
+            steer = {name: _small_button(localizer, name) for name in ("undo", "redo", "back", "go_on")}
         with gr.Row(elem_classes="gb-strip-tools"):
             sentence(kind="caption", elem_id="hint", view="hint")
-            shading = words.build(
+            shading = localizer.build(
                 gr.Radio,
                 {"label": "strip.shading", "choices": _shading_choices},
                 value="probability",
@@ -140,17 +142,17 @@ def _shading_choices(language: Language) -> list[tuple[str, str]]:
     return [(t(f"strip.shading.{kind}", language), kind) for kind in get_args(Shading)]
 
 
-def _small_button(words: Words, name: str) -> gr.Button:
+def _small_button(localizer: Localizer, name: str) -> gr.Button:
     able = name == "go_on"
-    return words.build(gr.Button, {"value": name}, size="sm", elem_id=name, min_width=0, interactive=able)
+    return localizer.build(gr.Button, {"value": name}, size="sm", elem_id=name, min_width=0, interactive=able)
 
 
-def bars(words: Words) -> dict[str, Any]:
+def bars(localizer: Localizer) -> dict[str, Any]:
     """What comes next, and whatever else a person wants there."""
-    words.sentence("bars.question", kind="question")
-    words.sentence("bars.choose", kind="caption")
+    localizer.sentence("bars.question", kind="question")
+    localizer.sentence("bars.choose", kind="caption")
     picture = chart(elem_id="bars", view="bars")
-    box = words.build(
+    box = localizer.build(
         gr.Textbox,
         {"label": "box", "placeholder": "box.placeholder", "info": "box.info"},
         max_length=2000,
@@ -159,12 +161,12 @@ def bars(words: Words) -> dict[str, Any]:
     return {"bars": picture, "box": box, "hits": choices(elem_id="hits", view="hits")}
 
 
-def attention(words: Words, session: Session) -> dict[str, Any]:
+def attention(localizer: Localizer, session: Session) -> dict[str, Any]:
     """Where it attended. The pickers take any value: that of a model that was here before may still be on its way."""
     config, selection = session.document.loaded.model.config, session.selection
     with gr.Row(elem_classes="gb-card-head"):
-        words.sentence("attention.question", kind="question")
-        layer = words.build(
+        localizer.sentence("attention.question", kind="question")
+        layer = localizer.build(
             gr.Dropdown,
             {"label": "attention.layer"},
             choices=list(range(config.n_layer)),
@@ -173,7 +175,7 @@ def attention(words: Words, session: Session) -> dict[str, Any]:
             elem_id="layer",
             min_width=72,
         )
-        head = words.build(
+        head = localizer.build(
             gr.Dropdown,
             {"label": "attention.head"},
             choices=head_choices(config.n_head, "en"),
@@ -186,19 +188,19 @@ def attention(words: Words, session: Session) -> dict[str, Any]:
     return {"layer": layer, "head": head, "heatmap": heatmap}
 
 
-def pipeline(words: Words) -> dict[str, Any]:
+def pipeline(localizer: Localizer) -> dict[str, Any]:
     """From logits to the draw, stage by stage; folded away, and computed once it is opened."""
 
     def units(language: Language) -> list[tuple[str, str]]:
         return [(t(f"pipeline.{unit}", language), unit) for unit in get_args(Unit)]
 
     card = {"open": False, "elem_id": "pipeline", "elem_classes": "gb-card gb-pipeline"}
-    with words.build(gr.Accordion, {"label": "pipeline"}, **card) as accordion:
+    with localizer.build(gr.Accordion, {"label": "pipeline"}, **card) as accordion:
         sentence(kind="caption", elem_id="pipeline-lead", view="pipeline-lead")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
                 table(elem_id="pipeline-stages", view="pipeline-stages")
-                follow = words.build(
+                follow = localizer.build(
                     gr.Dropdown,
                     {"label": "pipeline.follow"},
                     choices=[],
@@ -208,7 +210,7 @@ def pipeline(words: Words) -> dict[str, Any]:
                 )
                 table(elem_id="pipeline-token", view="pipeline-token")
             with gr.Column(min_width=300):
-                unit = words.build(
+                unit = localizer.build(
                     gr.Radio,
                     {"label": "pipeline.unit", "choices": units},
                     value="probability",
@@ -220,13 +222,13 @@ def pipeline(words: Words) -> dict[str, Any]:
     return {"pipeline": accordion, "follow": follow, "unit": unit, "lines": lines}
 
 
-def _presets(words: Words) -> gr.Radio:
+def _presets(localizer: Localizer) -> gr.Radio:
     """Four settings of all sliders."""
 
     def choices(language: Language) -> list[tuple[str, str]]:
         return [(t(f"preset.{name}", language), name) for name in PRESETS]
 
-    return words.build(
+    return localizer.build(
         gr.Radio,
         {"label": "preset", "choices": choices},
         value="balanced",

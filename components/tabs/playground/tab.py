@@ -11,14 +11,14 @@ import gradio as gr
 from components.events import Events, clamped
 from components.frame import Frame
 from components.i18n import t
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control
 from components.state.session import Session
 from components.state.settings import LIMITS, MAX_LENGTH
 from components.state.snapshot import Snapshot
 from components.tabs.playground import layout
 from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
-from components.tabs.playground.handlers import editing, generation, looking
+from components.tabs.playground.handlers import editing, generation, selection
 from components.tabs.playground.upload import build_upload, wire_upload
 from components.tabs.playground.views import VIEWS
 from components.tabs.playground.views.pipeline import follow_picker, pipeline_inputs
@@ -28,24 +28,24 @@ NAME = "playground"
 
 
 def build_playground(
-    words: Words, events: Events, frame: Frame, session: Session, *, uploads: bool = False
+    localizer: Localizer, events: Events, frame: Frame, session: Session, *, uploads: bool = False
 ) -> PlaygroundComponents:
     """Lay the tab out and wire it. session: the one that every visitor starts with. uploads: with the panel for own
     checkpoints."""
     parts: dict[str, Any] = {}
     with gr.Row(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
-            parts |= layout.prompt(words, session.typed)
-            parts |= layout.settings(words)
-            upload = build_upload(words) if uploads else None
+            parts |= layout.prompt(localizer, session.typed)
+            parts |= layout.settings(localizer)
+            upload = build_upload(localizer) if uploads else None
         with gr.Column(elem_classes="gb-stage", min_width=320):
-            parts |= layout.text(words)
+            parts |= layout.text(localizer)
             with gr.Row(elem_classes="gb-cards"):
                 with gr.Column(elem_classes="gb-card", min_width=300):
-                    parts |= layout.bars(words)
+                    parts |= layout.bars(localizer)
                 with gr.Column(elem_classes="gb-card", min_width=300):
-                    parts |= layout.attention(words, session)
-            parts |= layout.pipeline(words)
+                    parts |= layout.attention(localizer, session)
+            parts |= layout.pipeline(localizer)
     ui = PlaygroundComponents(**{field.name: parts[field.name] for field in fields(PlaygroundComponents)})
     events.renderer.add(NAME, VIEWS, controls=_controls(ui))
     begun = _wire(ui, events, frame)
@@ -73,7 +73,9 @@ def _controls(ui: PlaygroundComponents) -> list[Control]:
         able(ui.back, _is_earlier),
         able(ui.go_on, lambda s: s.text is not None and not s.generating),
         *(value(getattr(ui, name), name) for name in (*LIMITS, "length", "seed", "pace")),
-        Control(ui.preset, lambda s: looking.preset_of(s.settings), lambda s: {"value": looking.preset_of(s.settings)}),
+        Control(
+            ui.preset, lambda s: selection.preset_of(s.settings), lambda s: {"value": selection.preset_of(s.settings)}
+        ),
         Control(ui.prompt, lambda s: s.typed, lambda s: {"value": s.typed}),
         Control(ui.box, lambda s: s.query, lambda s: {"value": s.query}),
         Control(ui.shading, lambda s: s.selection.shading, lambda s: {"value": s.selection.shading}),
@@ -116,7 +118,7 @@ def _head_value(s: Snapshot) -> int:
 def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     """Every event but those of writing; returns those after which a text is ready to be written."""
     on = events.on
-    on(ui.prompt.input, looking.type_prompt, [ui.prompt], trigger_mode="always_last")
+    on(ui.prompt.input, selection.type_prompt, [ui.prompt], trigger_mode="always_last")
     latest = {"trigger_mode": "always_last"}
     for name, limit in {**LIMITS, "length": None}.items():
         low, high = (1, MAX_LENGTH) if limit is None else (limit.low, limit.high)
@@ -124,13 +126,13 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
         on(slider.input, partial(_set, name), [slider], js=clamped(low, high), **latest)
     for name in ("seed", "pace"):
         on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], **latest)
-    on(ui.preset.input, looking.choose_preset, [ui.preset])
+    on(ui.preset.input, selection.choose_preset, [ui.preset])
 
-    on(ui.strip.select, looking.select_token, payload=True)
-    on(ui.heatmap.select, looking.select_row, payload=True)
-    on(ui.layer.input, looking.choose_layer, [ui.layer], **latest)
-    on(ui.head.input, looking.choose_head, [ui.head], **latest)
-    on(ui.shading.input, looking.choose_shading, [ui.shading], **latest)
+    on(ui.strip.select, selection.select_token, payload=True)
+    on(ui.heatmap.select, selection.select_row, payload=True)
+    on(ui.layer.input, selection.choose_layer, [ui.layer], **latest)
+    on(ui.head.input, selection.choose_head, [ui.head], **latest)
+    on(ui.shading.input, selection.choose_shading, [ui.shading], **latest)
 
     run = {"queue": "model"}
     on(ui.bars.select, editing.choose, payload=True, **run)
@@ -139,11 +141,11 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     on(ui.box.submit, editing.type_text, [ui.box], sets=[ui.box], **run)
     on(ui.box.input, editing.search, [ui.box], **latest)
 
-    on(ui.pipeline.expand, looking.unfold_pipeline)
-    on(ui.pipeline.collapse, looking.fold_pipeline)
-    on(ui.unit.input, looking.choose_unit, [ui.unit], **latest)
-    on(ui.follow.input, looking.follow_token, [ui.follow], sets=[ui.follow], **latest)
-    on(ui.lines.select, looking.follow_line, payload=True)
+    on(ui.pipeline.expand, selection.unfold_pipeline)
+    on(ui.pipeline.collapse, selection.fold_pipeline)
+    on(ui.unit.input, selection.choose_unit, [ui.unit], **latest)
+    on(ui.follow.input, selection.follow_token, [ui.follow], sets=[ui.follow], **latest)
+    on(ui.lines.select, selection.follow_line, payload=True)
 
     typed = [ui.prompt, ui.seed]
     on(ui.step.click, generation.step, typed, **run)
@@ -178,7 +180,7 @@ def follow(events: Events, begun: Any) -> Any:
 
 
 def _set(name: str, session: Session, value: object) -> None:
-    looking.set_value(session, name, value)
+    selection.set_value(session, name, value)
 
 
 def _fill(key: str, session: Session) -> None:

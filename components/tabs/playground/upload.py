@@ -11,7 +11,7 @@ import gradio as gr
 from components.errors import PageError, localize_error
 from components.events import Events
 from components.i18n import Language, t
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control, View
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
@@ -42,15 +42,15 @@ class Upload:
     open: gr.Button
 
 
-def build_upload(words: Words) -> Upload:
+def build_upload(localizer: Localizer) -> Upload:
     """A folded panel under the frame."""
-    with words.build(gr.Accordion, {"label": "upload"}, open=False, elem_classes="gb-card", elem_id="upload"):
-        words.sentence("upload.says", kind="caption")
+    with localizer.build(gr.Accordion, {"label": "upload"}, open=False, elem_classes="gb-card", elem_id="upload"):
+        localizer.sentence("upload.says", kind="caption")
         with gr.Row():
-            files = words.build(
+            files = localizer.build(
                 gr.File, {"label": "upload.files"}, file_count="multiple", elem_id="upload-files", height=120
             )
-            n_head = words.build(
+            n_head = localizer.build(
                 gr.Dropdown,
                 {"label": "upload.heads", "info": "upload.heads.info"},
                 choices=[],
@@ -59,7 +59,7 @@ def build_upload(words: Words) -> Upload:
                 visible=False,
                 elem_id="upload-heads",
             )
-        button = words.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
+        button = localizer.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
         sentence(kind="notice", elem_id="upload-message", view="upload-message")
     return Upload(files, n_head, button)
 

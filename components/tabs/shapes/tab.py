@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.events import Events, clamped_to
 from components.i18n import t
-from components.localized import Words
+from components.localized import Localizer
 from components.panels.shape_settings import LABELS, RANGES, SWITCHES, values_of
 from components.render import Control
 from components.state.session import Snapshot
@@ -29,15 +29,15 @@ NAME = "shapes"
 MOST = 2**20  # that a slider is built with, see `slider_ends`
 
 
-def build_shapes(words: Words, events: Events, example: Generation) -> None:
+def build_shapes(localizer: Localizer, events: Events, example: Generation) -> None:
     """Lay the tab out and wire it. It opens with the shape of the example's model, and the example beside random
     weights."""
     with gr.Row(elem_classes="gb-playground gb-lab"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
-            parts = _settings(words, example.loaded.model.config)
+            parts = _settings(localizer, example.loaded.model.config)
         with gr.Column(elem_classes="gb-stage", min_width=320):
-            _size(words)
-            build, stop = _building(words)
+            _size(localizer)
+            build, stop = _building(localizer)
     ui = ShapesComponents(**parts, build=build, stop=stop)
     models = RandomModels()
     events.renderer.add(NAME, VIEWS, handlers.PICKED_MODEL, controls=_controls(ui))
@@ -47,15 +47,15 @@ def build_shapes(words: Words, events: Events, example: Generation) -> None:
     _wire(ui, events, models)
 
 
-def _settings(words: Words, config: GPTConfig) -> dict[str, Any]:
+def _settings(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
     given = values_of(config)
 
     def build(cls: Any, name: str, **options: Any) -> Any:
         texts = {"label": LABELS[name], "info": f"{LABELS[name]}.info"}
-        return words.build(cls, texts, value=given[name], elem_id=elem_id(name), **options)
+        return localizer.build(cls, texts, value=given[name], elem_id=elem_id(name), **options)
 
     with gr.Column(elem_classes="gb-card gb-settings gb-shape"):
-        preset = words.build(
+        preset = localizer.build(
             gr.Dropdown,
             {"label": "shapes.preset", "choices": preset_choices},
             value=PICKED,
@@ -74,10 +74,10 @@ def elem_id(name: str) -> str:
     return f"shape-{name.replace('_', '-')}"
 
 
-def _size(words: Words) -> None:
+def _size(localizer: Localizer) -> None:
     with gr.Column(elem_classes="gb-card gb-size"):
-        words.sentence("shapes.question", kind="question")
-        words.sentence("shapes.says", kind="caption")
+        localizer.sentence("shapes.question", kind="question")
+        localizer.sentence("shapes.says", kind="caption")
         sentence(kind="lead", elem_id="shape-headline", view="shape-headline")
         sentence(kind="notice", elem_id="shape-notice", view="shape-notice")
         with gr.Row(elem_classes="gb-columns"):
@@ -88,15 +88,15 @@ def _size(words: Words) -> None:
                 sentence(kind="caption", elem_id="shape-cost", view="shape-cost")
 
 
-def _building(words: Words) -> tuple[gr.Button, gr.Button]:
+def _building(localizer: Localizer) -> tuple[gr.Button, gr.Button]:
     with gr.Column(elem_classes="gb-card gb-built"):
-        words.sentence("shapes.build.question", kind="question")
-        words.sentence("shapes.build.says", kind="caption")
+        localizer.sentence("shapes.build.question", kind="question")
+        localizer.sentence("shapes.build.says", kind="caption")
         with gr.Row(elem_classes="gb-buttons gb-short"):
-            build = words.build(
+            build = localizer.build(
                 gr.Button, {"value": "shapes.build"}, variant="primary", size="md", elem_id="shape-build", min_width=0
             )
-            stop = words.build(
+            stop = localizer.build(
                 gr.Button, {"value": "stop"}, size="md", elem_id="shape-stop", interactive=False, min_width=0
             )
         sentence(kind="caption", elem_id="shape-room", view="shape-room")
@@ -105,12 +105,12 @@ def _building(words: Words) -> tuple[gr.Button, gr.Button]:
         labels = strip_words("en", t("shapes.build.empty", "en"))
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                words.sentence("shapes.untrained", kind="question")
+                localizer.sentence("shapes.untrained", kind="question")
                 tokens(elem_id="shape-random", labels=labels, view="shape-random")
             with gr.Column(min_width=280):
                 sentence(kind="question", elem_id="shape-trained-name", view="shape-trained-name")
                 tokens(elem_id="shape-trained", labels=labels, view="shape-trained")
-        words.sentence("shapes.stages.question", kind="question")
+        localizer.sentence("shapes.stages.question", kind="question")
         chart(elem_id="shape-stages", view="shape-stages")
     return build, stop
 

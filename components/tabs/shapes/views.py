@@ -73,8 +73,8 @@ def room_sentence(shape: Shape, language: Language) -> str:
 
 def status_sentence(built: Built, running: bool, language: Language) -> str:
     """What was built, and how much it has written."""
-    said = t("shapes.status.example", language) if built.run is None else ""
-    return said + t(
+    caption = t("shapes.status.example", language) if built.run is None else ""
+    return caption + t(
         "shapes.status" if built.finished or running else "shapes.status.stopped",
         language,
         n=f"{count_parameters(built.shape.config, skeleton=built.shape.skeleton):,}",

@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from components.i18n import Language, t
-from components.localized import Words
+from components.localized import Localizer
 from components.tabs.train import choices
 from components.widgets.chart import chart
 from components.widgets.heads import heads
@@ -16,12 +16,12 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table
 
 
-def build_task(words: Words) -> dict[str, Any]:
+def build_task(localizer: Localizer) -> dict[str, Any]:
     """What to learn: a task, or a text of one's own."""
-    task = _switch(words, "task", choices.KINDS, lambda kind, language: t(f"train.task.{kind}", language))
+    task = _switch(localizer, "task", choices.KINDS, lambda kind, language: t(f"train.task.{kind}", language))
     sentence(kind="caption", elem_id="train-about", view="train-about")
     with gr.Column(visible=False, elem_classes="gb-train-own") as own:
-        text = words.build(
+        text = localizer.build(
             gr.Textbox,
             {"label": "train.text", "placeholder": "train.text.placeholder"},
             lines=4,
@@ -30,7 +30,7 @@ def build_task(words: Words) -> dict[str, Any]:
             elem_id="train-text",
         )
         with gr.Row(elem_classes="gb-examples"):
-            file = words.build(
+            file = localizer.build(
                 gr.UploadButton,
                 {"label": "train.upload"},
                 size="sm",
@@ -38,23 +38,23 @@ def build_task(words: Words) -> dict[str, Any]:
                 elem_id="train-file",
                 type="filepath",
             )
-            code = words.build(gr.Button, {"value": "train.example"}, size="sm", min_width=0, elem_id="train-code")
+            code = localizer.build(gr.Button, {"value": "train.example"}, size="sm", min_width=0, elem_id="train-code")
         sentence(kind="caption", elem_id="train-source", view="train-source")
     return {"task": task, "own": own, "text": text, "file": file, "code": code}
 
 
-def build_settings(words: Words) -> dict[str, Any]:
+def build_settings(localizer: Localizer) -> dict[str, Any]:
     """The shape of the model and its recipe, folded away."""
     recipe = choices.recipe_for(choices.KINDS[0])
     parts: dict[str, Any] = {}
-    with words.build(gr.Accordion, {"label": "train.settings"}, open=False, elem_id="train-settings"):
+    with localizer.build(gr.Accordion, {"label": "train.settings"}, open=False, elem_id="train-settings"):
         with gr.Row(elem_classes="gb-train-settings"):
             for name, values in (("n_layer", choices.LAYERS), ("n_head", choices.HEADS), ("n_embd", choices.WIDTHS)):
-                parts[name] = _switch(words, name, values, value=getattr(recipe, name), container=True)
+                parts[name] = _switch(localizer, name, values, value=getattr(recipe, name), container=True)
         with gr.Row(elem_classes="gb-train-settings"):
-            parts["steps"] = _slider(words, "steps", *choices.STEPS, recipe.steps, 50)
-            parts["seconds"] = _slider(words, "seconds", *choices.SECONDS, choices.SECONDS[1], 10)
-            parts["rate"] = words.build(
+            parts["steps"] = _slider(localizer, "steps", *choices.STEPS, recipe.steps, 50)
+            parts["seconds"] = _slider(localizer, "seconds", *choices.SECONDS, choices.SECONDS[1], 10)
+            parts["rate"] = localizer.build(
                 gr.Number,
                 {"label": "train.rate", "info": "train.rate.info"},
                 value=recipe.muon_lr,
@@ -66,12 +66,12 @@ def build_settings(words: Words) -> dict[str, Any]:
     return parts
 
 
-def build_buttons(words: Words) -> dict[str, Any]:
+def build_buttons(localizer: Localizer) -> dict[str, Any]:
     """Begin, steer, and what becomes of it."""
 
     def button(name: str, **options: Any) -> gr.Button:
         built = {"size": "md", "min_width": 0, "elem_id": f"train-{name}", **options}
-        return words.build(gr.Button, {"value": f"train.{name}"}, **built)
+        return localizer.build(gr.Button, {"value": f"train.{name}"}, **built)
 
     with gr.Row(elem_classes="gb-train-tools"):
         with gr.Row(elem_classes="gb-buttons gb-short"):
@@ -79,7 +79,7 @@ def build_buttons(words: Words) -> dict[str, Any]:
             pause = gr.Button(t("train.pause", "en"), size="md", min_width=0, interactive=False, elem_id="train-pause")
             cancel = button("cancel", interactive=False)
         factor = _switch(
-            words, "factor", choices.FACTORS, lambda x, _: f"{x:g}", value=1.0, container=True, interactive=False
+            localizer, "factor", choices.FACTORS, lambda x, _: f"{x:g}", value=1.0, container=True, interactive=False
         )
     sentence(kind="notice", elem_id="train-notice", view="train-notice")
     sentence(kind="status", elem_id="train-status", view="train-status")
@@ -96,10 +96,10 @@ def build_buttons(words: Words) -> dict[str, Any]:
     }
 
 
-def build_moment(words: Words) -> dict[str, Any]:
+def build_moment(localizer: Localizer) -> dict[str, Any]:
     """The step that is looked at, and what the model wrote there."""
-    words.sentence("train.samples.question", kind="question")
-    scrubber = words.build(
+    localizer.sentence("train.samples.question", kind="question")
+    scrubber = localizer.build(
         gr.Slider,
         {"label": "train.moment", "info": "train.moment.info"},
         minimum=0,
@@ -114,10 +114,10 @@ def build_moment(words: Words) -> dict[str, Any]:
     return {"scrubber": scrubber}
 
 
-def build_attention(words: Words) -> dict[str, Any]:
+def build_attention(localizer: Localizer) -> dict[str, Any]:
     """All heads on one example, and one of them enlarged."""
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("train.attention.question", kind="question")
+        localizer.sentence("train.attention.question", kind="question")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
                 grid = heads(elem_id="train-heads", view="train-heads")
@@ -127,7 +127,7 @@ def build_attention(words: Words) -> dict[str, Any]:
 
 
 def _switch(
-    words: Words,
+    localizer: Localizer,
     name: str,
     values: tuple[Any, ...],
     label: Callable[[Any, Language], str] = lambda value, _: str(value),
@@ -141,7 +141,7 @@ def _switch(
     def labelled(language: Language) -> list[tuple[str, Any]]:
         return [(label(each, language), each) for each in values]
 
-    return words.build(
+    return localizer.build(
         gr.Radio,
         {"label": f"train.{name}", "choices": labelled},
         value=values[0] if value is None else value,
@@ -153,7 +153,7 @@ def _switch(
     )
 
 
-def _slider(words: Words, name: str, low: int, high: int, value: int, step: int) -> gr.Slider:
+def _slider(localizer: Localizer, name: str, low: int, high: int, value: int, step: int) -> gr.Slider:
     words_of = {"label": f"train.{name}", "info": f"train.{name}.info"}
     limits = {"minimum": low, "maximum": high, "step": step, "value": value}
-    return words.build(gr.Slider, words_of, **limits, elem_id=f"train-{name}", min_width=200)
+    return localizer.build(gr.Slider, words_of, **limits, elem_id=f"train-{name}", min_width=200)

@@ -14,7 +14,7 @@ from components.errors import localize_error
 from components.events import Events
 from components.i18n import Language, t
 from components.labels import power
-from components.localized import Words
+from components.localized import Localizer
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.train.figures import ScalingLine, scaling_curves
@@ -27,11 +27,11 @@ MOMENTS = 4  # of the points of a curve, drawn as lines over the parameters
 FIRST = 4  # points left out: the first steps, before anything is learned
 
 
-def build_scaling(words: Words, events: Events) -> None:
+def build_scaling(localizer: Localizer, events: Events) -> None:
     """Three pictures of a recorded run."""
     with gr.Column(elem_classes="gb-card"):
-        words.sentence("scaling.question", kind="question")
-        words.sentence("scaling.lead", kind="lead")
+        localizer.sentence("scaling.question", kind="question")
+        localizer.sentence("scaling.lead", kind="lead")
         with gr.Row(elem_classes="gb-columns"):
             for axis in AXES:
                 with gr.Column(min_width=280):

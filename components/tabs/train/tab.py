@@ -11,7 +11,7 @@ import gradio as gr
 
 from components.events import Events, clamped
 from components.i18n import t
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.train import choices, handlers, layout
@@ -26,25 +26,25 @@ NAME = "train"
 TICK_SECONDS = 0.7  # between two looks at a run
 
 
-def build_train(words: Words, events: Events) -> Any:
+def build_train(localizer: Localizer, events: Events) -> Any:
     """Lay the tab out and wire it; nothing is computed before somebody presses Start. Returns the event after which a
     text may be written with a trained model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-train"):
-        words.sentence("train.question", kind="question")
-        words.sentence("train.lead", kind="lead")
-        parts |= layout.build_task(words) | layout.build_settings(words) | layout.build_buttons(words)
+        localizer.sentence("train.question", kind="question")
+        localizer.sentence("train.lead", kind="lead")
+        parts |= layout.build_task(localizer) | layout.build_settings(localizer) | layout.build_buttons(localizer)
     with gr.Column(visible=False, elem_id="train-results") as parts["results"]:
         with gr.Row(elem_classes="gb-cards"):
             with gr.Column(elem_classes="gb-card", min_width=320):
-                words.sentence("train.curve.question", kind="question")
+                localizer.sentence("train.curve.question", kind="question")
                 parts["curve"] = chart(elem_id="train-curve", clickable=True, view="train-curve")
             with gr.Column(elem_classes="gb-card", min_width=320):
-                parts |= layout.build_moment(words)
-        parts |= layout.build_attention(words)
+                parts |= layout.build_moment(localizer)
+        parts |= layout.build_attention(localizer)
     parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
     ui = TrainComponents(**{field.name: parts[field.name] for field in fields(TrainComponents)})
-    build_scaling(words, events)
+    build_scaling(localizer, events)
     events.renderer.add(NAME, VIEWS, controls=_controls(ui))
     return _wire(ui, events)
 

@@ -188,7 +188,7 @@ def heatmap(run: LiveRun, evaluation: Evaluation, state: TrainState, language: L
 
 def progress_of(s: Snapshot) -> RunSnapshot | None:
     """The newest run, at one moment for all views of a frame."""
-    return s.once(_progress)
+    return s.cached(_progress)
 
 
 def _progress(s: Snapshot) -> RunSnapshot | None:
@@ -210,10 +210,10 @@ def source(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    said = s.state(TrainState).notice
-    if isinstance(said, Message):
-        return {"text": t(said.key, s.language, **said.values)}
-    return {"text": "" if said is None else localize_error(said, s.language)}
+    caption = s.state(TrainState).notice
+    if isinstance(caption, Message):
+        return {"text": t(caption.key, s.language, **caption.values)}
+    return {"text": "" if caption is None else localize_error(caption, s.language)}
 
 
 def status(s: Snapshot) -> dict[str, Any]:

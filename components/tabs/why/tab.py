@@ -10,7 +10,7 @@ import gradio as gr
 
 from components.events import Events
 from components.i18n import Language, t
-from components.localized import Words
+from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.why import handlers
@@ -26,16 +26,16 @@ from gpt.analysis.lens import LENS_POINTS
 NAME = "why"
 
 
-def build_why(words: Words, events: Events) -> None:
+def build_why(localizer: Localizer, events: Events) -> None:
     """Lay the tab out and wire it; it computes while it is open, and waits while the text is written."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-why-lead"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("why.question", kind="question")
-            parts["token"] = _dropdown(words, "token")
+            localizer.sentence("why.question", kind="question")
+            parts["token"] = _dropdown(localizer, "token")
         sentence(kind="lead", elem_id="why-lead", view="why-lead")
         sentence(kind="status", elem_id="why-status", view="why-status")
-    parts |= _text(words) | _lens(words) | _parts(words) | _roles(words)
+    parts |= _text(localizer) | _lens(localizer) | _parts(localizer) | _roles(localizer)
     ui = WhyComponents(**{field.name: parts[field.name] for field in fields(WhyComponents)})
     controls = [
         Control(ui.token, lambda s: (s.state(WhyState).shown, s.language), _token_picker),
@@ -61,11 +61,11 @@ def _against_picker(s: Snapshot) -> dict[str, Any]:
     return {"choices": [none, *others], "value": handlers.NOTHING if shown.against is None else shown.against}
 
 
-def _text(words: Words) -> dict[str, Any]:
+def _text(localizer: Localizer) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("why.text.question", kind="question")
-            method = _switch(words, "method", METHODS)
+            localizer.sentence("why.text.question", kind="question")
+            method = _switch(localizer, "method", METHODS)
         sentence(kind="caption", elem_id="why-method-says", view="why-method-says")
         sentence(kind="notice", elem_id="why-trouble", view="why-trouble")
         with gr.Row(elem_classes="gb-columns"):
@@ -76,16 +76,16 @@ def _text(words: Words) -> dict[str, Any]:
     return {"method": method, "strip": strip}
 
 
-def _lens(words: Words) -> dict[str, Any]:
+def _lens(localizer: Localizer) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("why.lens.question", kind="question")
-            stage = _switch(words, "stage", LENS_POINTS, value="resid_post")
-        words.sentence("why.lens.says", kind="caption")
+            localizer.sentence("why.lens.question", kind="question")
+            stage = _switch(localizer, "stage", LENS_POINTS, value="resid_post")
+        localizer.sentence("why.lens.says", kind="caption")
         lens = chart(elem_id="why-lens", clickable=True, view="why-lens")
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.sentence("why.cell.question", kind="question")
+            localizer.sentence("why.cell.question", kind="question")
             chart(elem_id="why-cell", view="why-cell")
         with gr.Column(elem_classes="gb-card", min_width=300):
             sentence(kind="question", elem_id="why-path-question", view="why-path-question")
@@ -93,13 +93,13 @@ def _lens(words: Words) -> dict[str, Any]:
     return {"stage": stage, "lens": lens}
 
 
-def _parts(words: Words) -> dict[str, Any]:
+def _parts(localizer: Localizer) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
-            words.sentence("why.parts.question", kind="question")
-            against = _dropdown(words, "against")
-            order = _switch(words, "order", get_args(Order))
-        words.sentence("why.parts.says", kind="caption")
+            localizer.sentence("why.parts.question", kind="question")
+            against = _dropdown(localizer, "against")
+            order = _switch(localizer, "order", get_args(Order))
+        localizer.sentence("why.parts.says", kind="caption")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
                 bars = chart(elem_id="why-parts", clickable=True, view="why-parts")
@@ -108,29 +108,29 @@ def _parts(words: Words) -> dict[str, Any]:
     return {"against": against, "order": order, "parts": bars, "heads": heads}
 
 
-def _roles(words: Words) -> dict[str, Any]:
+def _roles(localizer: Localizer) -> dict[str, Any]:
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.sentence("why.roles.question", kind="question")
+            localizer.sentence("why.roles.question", kind="question")
             with gr.Row(elem_classes="gb-why-switches"):
-                role = _switch(words, "role", get_args(Role))
-                sample = _switch(words, "sample", get_args(Sample))
+                role = _switch(localizer, "role", get_args(Role))
+                sample = _switch(localizer, "sample", get_args(Sample))
             sentence(kind="caption", elem_id="why-role-says", view="why-role-says")
             roles = chart(elem_id="why-roles", clickable=True, view="why-roles")
         with gr.Column(elem_classes="gb-card", min_width=300):
-            words.sentence("why.head.question", kind="question")
-            words.sentence("why.head.says", kind="caption")
+            localizer.sentence("why.head.question", kind="question")
+            localizer.sentence("why.head.says", kind="caption")
             chart(elem_id="why-head", view="why-head")
     return {"role": role, "sample": sample, "roles": roles}
 
 
-def _switch(words: Words, name: str, values: tuple[str, ...], value: str | None = None) -> gr.Radio:
+def _switch(localizer: Localizer, name: str, values: tuple[str, ...], value: str | None = None) -> gr.Radio:
     """A few choices side by side, the first unless told."""
 
     def choices(language: Language) -> list[tuple[str, str]]:
         return [(t(f"why.{name}.{each}", language), each) for each in values]
 
-    return words.build(
+    return localizer.build(
         gr.Radio,
         {"label": f"why.{name}", "choices": choices},
         value=value or values[0],
@@ -140,9 +140,9 @@ def _switch(words: Words, name: str, values: tuple[str, ...], value: str | None 
     )
 
 
-def _dropdown(words: Words, name: str) -> gr.Dropdown:
+def _dropdown(localizer: Localizer, name: str) -> gr.Dropdown:
     """A choice of tokens, filled in when the tab opens; what is sent while a text grows may be an old choice."""
-    return words.build(
+    return localizer.build(
         gr.Dropdown,
         {"label": f"why.{name}"},
         choices=[],

@@ -30,7 +30,7 @@ def follow(session, query):
 def test_a_text_that_a_person_has_worked_on_comes_back_when_the_one_of_a_link_is_undone(session):
     follow(session, "prompt=The+cat&length=2&seed=1")
     assert session.document.text.startswith("The cat")
-    assert not session.earlier, "nobody had done anything to the example"
+    assert not session.undo_stack, "nobody had done anything to the example"
     session.document.append(session.document.loaded.tokenizer.encode(" sat")[0])
     session.document.read()
     text = session.document.text

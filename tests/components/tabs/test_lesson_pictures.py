@@ -10,7 +10,7 @@ import torch
 from components.state.example import first_prompt
 from components.tabs.lessons import figures
 from components.tabs.lessons.pictures import PICTURES, shape_pictures, text_pictures
-from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Knob, Scene
+from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Scene, SliderSpec
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.meta import meta_model
@@ -54,7 +54,7 @@ def test_every_picture_can_be_drawn_of_the_smallest_models(key):
 
 def test_a_slider_keeps_anything_within_its_ends():
     config = GPTConfig(n_layer=3)
-    knob = Knob("attention.layer", 0, lambda config: config.n_layer - 1, 1, 1)
+    knob = SliderSpec("attention.layer", 0, lambda config: config.n_layer - 1, 1, 1)
     for sent, kept in ((7, 2), (-1, 0), (1.6, 1), ("2", 1), (None, 1), (True, 1), (math.nan, 1), (math.inf, 2)):
         assert knob.clamped(sent, config) == kept
 

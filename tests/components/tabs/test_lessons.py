@@ -20,7 +20,7 @@ from components.tabs.lessons.components import LessonsState, is_lesson_open
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, picture, text_pictures
 from components.tabs.lessons.tab import PANELS
-from components.tabs.lessons.views import facts, lesson_views, told
+from components.tabs.lessons.views import facts, lesson_text, lesson_views
 from gpt import Generation, get_model
 
 CODES = [code for lesson in LESSONS for code in lesson.code]
@@ -108,7 +108,9 @@ def test_every_lesson_is_whole_in_both_languages(session):
         handlers.open_lesson(get_model(), session, INDEX[lesson.key])
         for session.language in LANGUAGES:
             assert t(f"lesson.{lesson.key}.title", session.language)
-            words = "".join(told(lesson, part, session.language, config) for part in ("says", "question", "answer"))
+            words = "".join(
+                lesson_text(lesson, part, session.language, config) for part in ("says", "question", "answer")
+            )
             assert "{" not in words
             views = shown(session)
             assert views["head"]["index"] == views["body"]["index"] == INDEX[lesson.key]

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from components import updates
+from components import update_rate
 from components.api import Endpoints
 from components.errors import localize_error
 from components.state.example import example, opening
 from components.state.session import MAX_ARCHIVED_DOCUMENTS, Session
 from components.tabs.playground.components import EXAMPLES, PlaygroundState
-from components.tabs.playground.handlers import editing, generation, looking
+from components.tabs.playground.handlers import editing, generation, selection
 from components.tabs.playground.views import VIEWS
-from components.updates import COST, SHARE, update_gap
+from components.update_rate import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
@@ -36,7 +36,7 @@ def written() -> Generation:
 def session(written: Generation) -> Session:
     opened = opening(written.copy())
     for name, value in {"length": 3, "seed": "1", "pace": 0}.items():
-        looking.set_value(opened, name, value)
+        selection.set_value(opened, name, value)
     return opened
 
 
@@ -126,7 +126,7 @@ def test_another_way_on_leaves_nothing_to_redo(session: Session) -> None:
 def test_a_few_texts_are_kept(session: Session) -> None:
     for n in range(MAX_ARCHIVED_DOCUMENTS + 3):
         write(session, f"The dog {n}")
-    assert len(session.earlier) == MAX_ARCHIVED_DOCUMENTS
+    assert len(session.undo_stack) == MAX_ARCHIVED_DOCUMENTS
 
 
 def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:
@@ -266,21 +266,21 @@ def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() ->
         assert (session.typed == text) == whole
 
 
-# looking
+# selection
 
 
 @pytest.mark.parametrize("sent", [{}, {"index": "4"}, {"index": -1}, {"index": 10**9}, {"y": 1.5}, {"index": True}])
 def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> None:
     before, text = session.selection, ids(session)
     for handler in (
-        looking.select_token,
-        looking.select_row,
+        selection.select_token,
+        selection.select_row,
         editing.choose,
         editing.switch_branch,
-        looking.follow_line,
+        selection.follow_line,
     ):
         handler(session, sent)
-    for handler in (looking.choose_layer, looking.choose_head, looking.choose_shading, looking.choose_unit):
+    for handler in (selection.choose_layer, selection.choose_head, selection.choose_shading, selection.choose_unit):
         handler(session, sent.get("index", "x" * 10))
     assert session.selection.position == before.position
     assert ids(session) == text
@@ -291,17 +291,17 @@ def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> N
     [("temperature", 9, 2.0), ("top_p", 0, 0.01), ("length", 10**9, 1024), ("pace", 7, 0)],
 )
 def test_a_setting_is_moved_into_its_limits(session: Session, name: str, value: float, expected: float) -> None:
-    looking.set_value(session, name, value)
+    selection.set_value(session, name, value)
     assert getattr(session.settings, name) == expected
 
 
 def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
-    assert looking.preset_of(session.settings) == "balanced"
-    looking.choose_preset(session, "greedy")
+    assert selection.preset_of(session.settings) == "balanced"
+    selection.choose_preset(session, "greedy")
     assert session.settings.temperature == 0
-    assert looking.preset_of(session.settings) == "greedy"
-    looking.set_value(session, "top_k", 3)
-    assert looking.preset_of(session.settings) is None
+    assert selection.preset_of(session.settings) == "greedy"
+    selection.set_value(session, "top_k", 3)
+    assert selection.preset_of(session.settings) is None
 
 
 # who writes among many
@@ -310,19 +310,19 @@ def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
 @pytest.fixture
 def crowd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Twenty others write, and updates cost so much that between the first and the last none is due."""
-    monkeypatch.setattr(updates, "COST", 60.0)
+    monkeypatch.setattr(update_rate, "UPDATE_COST_SECONDS", 60.0)
     with ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(get_model().engine.admission.enter())
         yield
 
 
-def test_the_gap_between_updates_grows_with_those_who_write_at_once() -> None:
+def test_the_interval_between_updates_grows_with_the_number_of_streams() -> None:
     loaded = get_model()
     with loaded.engine.admission.enter():
-        assert update_gap(loaded) == 0
+        assert min_update_interval(loaded) == 0
         with loaded.engine.admission.enter(), loaded.engine.admission.enter():
-            assert update_gap(loaded) == pytest.approx(2 * COST / SHARE)
+            assert min_update_interval(loaded) == pytest.approx(2 * UPDATE_COST_SECONDS / MAX_UPDATE_SHARE)
 
 
 def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: None) -> None:
@@ -333,8 +333,8 @@ def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: Non
 
 @pytest.mark.parametrize("pace", [0, 50])
 def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
-    looking.set_value(session, "length", 4)
-    looking.set_value(session, "pace", pace)
+    selection.set_value(session, "length", 4)
+    selection.set_value(session, "pace", pace)
     run(generation.begin(session, PROMPT, "3"))
     assert run(generation.write(session)) == 3  # the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4

@@ -73,7 +73,7 @@ def test_the_same_seed_writes_the_same_and_the_trained_text_is_that_of_the_model
     for side in ("random", "trained"):
         assert first[side]["lines"] == second[side]["lines"]
     document = Generation(get_model(), PROMPT)
-    for _ in document.steps(session.settings.seeded(), handlers.LENGTH):
+    for _ in document.steps(session.settings.sampling_with_seed(), handlers.LENGTH):
         pass
     ids = [int(line[1 : line.index(",")]) for line in second["trained"]["lines"]]
     assert ids == list(document.ids)
@@ -218,7 +218,7 @@ def example_shown(session, analysis):
 
 def test_the_page_s_example_stands_beside_random_weights_until_something_is_built(session):
     written = Generation(get_model(), PROMPT)
-    for _ in written.steps(session.settings.seeded(), 5):
+    for _ in written.steps(session.settings.sampling_with_seed(), 5):
         pass
     analysis = handlers.example_analysis(RandomModels(), written)
     assert analysis.wanted(session.snapshot()) is not None

@@ -22,7 +22,7 @@ from components.tabs.change.components import (
 )
 from components.tabs.change.effect import read
 from components.tabs.change.handlers.editing import edit
-from components.tabs.change.handlers.measuring import run_task, stop_task
+from components.tabs.change.handlers.measurement import run_task, stop_task
 from components.tabs.change.views.patching import answer_choices, sweeps_of
 from gpt import LoadedModel
 from gpt.analysis.patching import patch_from, patch_sweep

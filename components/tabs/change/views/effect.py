@@ -29,8 +29,8 @@ def lead(s: Snapshot) -> dict[str, Any]:
     """What is changed now, in words."""
     if s.text is None:
         return {"text": t("error.no_text", s.language)}
-    said = summary(s.edits, s.text.config, s.language)
-    return {"text": t("change.now", s.language, changes=said) if said else t("change.nothing", s.language)}
+    caption = summary(s.edits, s.text.config, s.language)
+    return {"text": t("change.now", s.language, changes=caption) if caption else t("change.nothing", s.language)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -106,10 +106,10 @@ def next_token_change(effect: Effect, position: int, language: Language, note: s
     best, now = int(before.argmax()), int(after.argmax())
     if not changes:
         best_name = quoted(tokenizer, best)
-        said = t("change.bars.same", language, token=token, best=best_name, p=percent(before[best]))
-        return chart_data(figure, said, note)
+        caption = t("change.bars.same", language, token=token, best=best_name, p=percent(before[best]))
+        return chart_data(figure, caption, note)
     most = int(np.abs(after - before).argmax())
-    said = t(
+    caption = t(
         "change.bars.says",
         language,
         changes=changes,
@@ -120,8 +120,8 @@ def next_token_change(effect: Effect, position: int, language: Language, note: s
         bits=_bits(effect.bits[position]),
     )
     if best != now:
-        said += t("change.bars.best", language, old=quoted(tokenizer, best), new=quoted(tokenizer, now))
-    return chart_data(figure, said, note)
+        caption += t("change.bars.best", language, old=quoted(tokenizer, best), new=quoted(tokenizer, now))
+    return chart_data(figure, caption, note)
 
 
 def divergence(s: Snapshot) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
     if effect.bits.max() <= 0:
         return chart_data(figure, t("change.divergence.none", language), note)
     most = int(effect.bits.argmax())
-    said = t(
+    caption = t(
         "change.divergence.says",
         language,
         mean=_bits(effect.bits.mean()),
@@ -157,10 +157,10 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
         position=most,
     )
     if not np.isnan(effect.before):
-        said += t("change.divergence.cost", language, before=f"{effect.before:.2f}", after=f"{effect.after:.2f}")
+        caption += t("change.divergence.cost", language, before=f"{effect.before:.2f}", after=f"{effect.after:.2f}")
     if first > 0 or end < n:
-        said += t("change.window", language, start=first, end=end - 1, n=f"{n:,}")
-    return chart_data(figure, said, note or t("change.divergence.note", language))
+        caption += t("change.window", language, start=first, end=end - 1, n=f"{n:,}")
+    return chart_data(figure, caption, note or t("change.divergence.note", language))
 
 
 def window(n: int, position: int) -> tuple[int, int]:

@@ -69,7 +69,7 @@ def recovery_map(s: Snapshot) -> dict[str, Any]:
         value_title=t("change.patch.scale", s.language),
     )
     layer, position = divmod(int(recovered.argmax()), recovered.shape[1])
-    said = t(
+    caption = t(
         "change.patch.map",
         s.language,
         answer=quoted(tokenizer, pair.answer),
@@ -82,7 +82,7 @@ def recovery_map(s: Snapshot) -> dict[str, Any]:
         token=quoted(tokenizer, pair.corrupted[position]),
         share=_share(recovered[layer, position]),
     )
-    return chart_data(figure, said, t("change.patch.note", s.language))
+    return chart_data(figure, caption, t("change.patch.note", s.language))
 
 
 def cell(s: Snapshot) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def cell(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     (sweeps, sweep), (layer, position) = shown, state.cell
     share = float(sweep.recovered[layer, position])
-    said = t(
+    caption = t(
         "change.patch.cell",
         s.language,
         layer=layer,
@@ -104,7 +104,7 @@ def cell(s: Snapshot) -> dict[str, Any]:
         share=_share(share),
         clean=signed(sweep.clean),
     )
-    return {"text": said}
+    return {"text": caption}
 
 
 def answer_picker(name: str, s: Snapshot) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _begin(session: Session) -> Generator[None, None, Pair]:
 
 def _params(column: ColumnSettings) -> SamplingParams:
     """Checked settings of one column, with the seed that will be used."""
-    return Settings(column.temperature, column.top_k, column.top_p, seed=column.seed).seeded()
+    return Settings(column.temperature, column.top_k, column.top_p, seed=column.seed).sampling_with_seed()
 
 
 def _check_fits(session: Session, prompt: str, models: list[LoadedModel]) -> None:

@@ -68,7 +68,7 @@ def text(search: BeamSearch, number: int) -> str:
 
 def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) -> str:
     """How much was looked at."""
-    said = t(
+    caption = t(
         "beams.status",
         language,
         model=short_name(search.document.loaded.name, language),
@@ -76,7 +76,7 @@ def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) ->
         candidates=len(search.candidates),
         dropped=sum(each.fate == "pruned" for each in search.candidates),
     )
-    return said + (t("beams.status.stopped", language) if stopped else "")
+    return caption + (t("beams.status.stopped", language) if stopped else "")
 
 
 def best_sentence(search: BeamSearch, language: Language) -> str:

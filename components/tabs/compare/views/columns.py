@@ -35,7 +35,7 @@ def column_words(side: Side, language: Language) -> dict[str, str]:
 def status_sentence(pair: Pair, side: int, language: Language) -> str:
     """Which model wrote how much with which seed, and how it ended."""
     document, reason = pair.documents[side], pair.finish_reasons[side]
-    said = t(
+    caption = t(
         "compare.status",
         language,
         model=short_name(document.loaded.name, language),
@@ -43,7 +43,7 @@ def status_sentence(pair: Pair, side: int, language: Language) -> str:
         seed=pair.params[side].seed,
     )
     limit = document.loaded.model.config.block_size
-    return said if reason is None else f"{said} · {t('finish.' + reason, language, limit=limit)}"
+    return caption if reason is None else f"{caption} · {t('finish.' + reason, language, limit=limit)}"
 
 
 def divergence_sentence(pair: Pair, language: Language) -> str:
@@ -61,13 +61,13 @@ def divergence_sentence(pair: Pair, language: Language) -> str:
     for side, (name, document) in enumerate(zip(SIDES, pair.documents, strict=True)):
         token_id, final = document.ids[at], pair.stages(side, at - 1).final
         values |= {name: quoted(tokenizer, token_id), f"{name}_p": percent(float(final[token_id]))}
-    said = t("compare.parts", language, **values)
+    caption = t("compare.parts", language, **values)
     draws = [document.draw(at) for document in pair.documents]
     if None in draws or any(params.temperature == 0 for params in pair.params):
-        return said
+        return caption
     if draws[0] == draws[1]:
-        return said + t("compare.parts.draw.same", language, draw=f"{draws[0]:.3f}")
-    return said + t("compare.parts.draw", language, left=f"{draws[0]:.3f}", right=f"{draws[1]:.3f}")
+        return caption + t("compare.parts.draw.same", language, draw=f"{draws[0]:.3f}")
+    return caption + t("compare.parts.draw", language, left=f"{draws[0]:.3f}", right=f"{draws[1]:.3f}")
 
 
 def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _divergence_says(pair: Pair, language: Language) -> str:
     if not any(each.raw or each.final for each in found):
         return t("compare.divergence.none", language, n=len(found))
     most: Divergence = max(found, key=lambda each: (each.final, each.raw))
-    said = t(
+    caption = t(
         "compare.divergence.says",
         language,
         n=len(found),
@@ -105,7 +105,7 @@ def _divergence_says(pair: Pair, language: Language) -> str:
         token=quoted(pair.documents[0].loaded.tokenizer, pair.documents[0].ids[most.position]),
         position=most.position,
     )
-    return said + (t("compare.divergence.infinite", language) if math.isinf(most.final) else "")
+    return caption + (t("compare.divergence.infinite", language) if math.isinf(most.final) else "")
 
 
 def bits(value: float) -> str:
@@ -123,7 +123,7 @@ def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
     raw, final = stages.raw.numpy(), stages.final.numpy()
     ids, chosen, figure = next_tokens(document, position, raw, final, MAX_BARS, language)
     best = int(ids[0])
-    said = t(
+    caption = t(
         "compare.bars.says",
         language,
         side=t(f"compare.bars.{SIDES[side]}", language),
@@ -134,10 +134,10 @@ def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
         after=percent(float(final[best])),
     )
     if chosen is not None:
-        said += t("compare.bars.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(float(final[chosen])))
+        caption += t("compare.bars.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(float(final[chosen])))
     apart = pair.comparison.divergence_index
     note = t("compare.bars.apart", language) if apart is not None and position >= apart else ""
-    return chart_data(figure, said, note)
+    return chart_data(figure, caption, note)
 
 
 def strip(side: int, s: Snapshot) -> dict[str, Any]:

@@ -68,16 +68,16 @@ def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) 
     """
 
     def view_inputs(s: Snapshot) -> Any:
-        scene = s.once(scene_of)
+        scene = s.cached(scene_of)
         if s.state(InsideState).part != part:
             return None
-        return s.once(_is_unknown), None if scene is None else inputs(s, scene)
+        return s.cached(_is_unknown), None if scene is None else inputs(s, scene)
 
     def draw_part(s: Snapshot) -> Data:
-        scene = s.once(scene_of)
+        scene = s.cached(scene_of)
         if s.state(InsideState).part != part:
             return {}
-        if s.once(_is_unknown):
+        if s.cached(_is_unknown):
             return nothing
         return {} if scene is None else draw(s, scene)
 

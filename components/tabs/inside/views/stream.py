@@ -32,12 +32,12 @@ def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
 
 def norms_of(s: Snapshot) -> StreamNorms:
     """Norms and shares of the selected position."""
-    return stream_norms(trace_of(s, s.once(scene_of)).trace)
+    return stream_norms(trace_of(s, s.cached(scene_of)).trace)
 
 
 def neurons_of(s: Snapshot) -> Neurons:
     """The strongest neurons of the selected layer."""
-    scene = s.once(scene_of)
+    scene = s.cached(scene_of)
     model, trace = scene.document.loaded.model, trace_of(s, scene).trace
     return strongest_neurons(model, trace, scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
 
@@ -71,7 +71,7 @@ def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
 
 def norms(s: Snapshot, scene: Scene) -> Data:
     """Norms of the stream and of what is added to it at the selected position."""
-    language, found = s.language, s.once(norms_of)
+    language, found = s.language, s.cached(norms_of)
     parts = {"post": found.resid_post, "attn": found.attn_out, "mlp": found.mlp_out}
     series = {name: values[:, 0].float().cpu().numpy() for name, values in parts.items()}
     post, most = series["post"], int(found.added[:, 0].argmax())
@@ -90,7 +90,7 @@ def norms(s: Snapshot, scene: Scene) -> Data:
 
 def shares(s: Snapshot, scene: Scene) -> Data:
     """What the stream after each layer consists of."""
-    language, layer, found = s.language, scene.layer, s.once(norms_of)
+    language, layer, found = s.language, scene.layer, s.cached(norms_of)
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
     figure = share_bars(
         {t(f"stream.{name}", language): values.cpu().numpy() for name, values in parts.items()},
@@ -105,7 +105,7 @@ def shares(s: Snapshot, scene: Scene) -> Data:
 
 def neurons(s: Snapshot, scene: Scene) -> Data:
     """The strongest neurons of the selected layer, before and after the activation function."""
-    language, found = s.language, s.once(neurons_of)
+    language, found = s.language, s.cached(neurons_of)
     activation = ACTIVATIONS[activation_of(scene.document)]
     figure = pair_bars(
         [str(index) for index in found.index.tolist()],
@@ -134,7 +134,7 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
 
 def neurons_table(s: Snapshot, scene: Scene) -> Data:
     """The same as rows, with the tokens that each neuron pushes."""
-    found = s.once(neurons_of)
+    found = s.cached(neurons_of)
     rows = [[t(f"neurons.{name}", s.language) for name in ("neuron", "pre", "post", "length", "up", "down")]]
     for i, index in enumerate(found.index.tolist()):
         numbers = [decimal(values[i]) for values in (found.pre, found.post, found.norm)]

@@ -12,7 +12,7 @@ from components.labels import percent, power, quoted, token_text
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons import figures
 from components.tabs.lessons.course import SMALL
-from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Knob, Picture, Scene, last_head, last_layer
+from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec, last_head, last_layer
 from components.widgets.chart import chart_data
 from gpt import GPT
 from gpt.experiments.masks import padding_effect
@@ -165,13 +165,13 @@ def tiny() -> GPT:
     return GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
 
 
-LAYER = Knob("attention.layer", 0, last_layer, 1, 0)
+LAYER = SliderSpec("attention.layer", 0, last_layer, 1, 0)
 PICTURES: dict[str, Picture] = {
     "skeleton": Picture(skeleton, text=EXAMPLE, choices=("real", "skeleton")),
-    "activations": Picture(activations, a=Knob("activations.x", -3, 3, 0.05, 1)),
+    "activations": Picture(activations, a=SliderSpec("activations.x", -3, 3, 0.05, 1)),
     "feed_forward": Picture(feed_forward, text=EXAMPLE, a=LAYER),
-    "attention": Picture(attention, text=EXAMPLE, a=LAYER, b=Knob("attention.head", 0, last_head, 1, 0)),
+    "attention": Picture(attention, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, last_head, 1, 0)),
     "block": Picture(block, text=EXAMPLE, a=LAYER),
-    "model": Picture(model, text=EXAMPLE, a=Knob("picture.depth", 0, lambda config: config.n_layer, 1, 0)),
-    "small": Picture(small, a=Knob("picture.padding", 0, 15, 1, 4)),
+    "model": Picture(model, text=EXAMPLE, a=SliderSpec("picture.depth", 0, lambda config: config.n_layer, 1, 0)),
+    "small": Picture(small, a=SliderSpec("picture.padding", 0, 15, 1, 4)),
 }

@@ -19,7 +19,7 @@ MAX_TEXT_CHARS = 400
 
 
 @dataclass(frozen=True)
-class Knob:
+class SliderSpec:
     """A slider. label: a key of the words; high may depend on the model, of which the lessons show one."""
 
     label: str
@@ -112,8 +112,8 @@ class Picture:
 
     draw: Callable[[Scene], Drawn]
     text: str | None = None
-    a: Knob | None = None
-    b: Knob | None = None
+    a: SliderSpec | None = None
+    b: SliderSpec | None = None
     choices: tuple[str, ...] = ()
     takes_time: Callable[[], bool] = lambda: False
     writes_with: Callable[[Scene], LoadedModel] | None = None

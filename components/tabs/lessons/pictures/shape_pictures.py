@@ -9,7 +9,7 @@ import numpy as np
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
 from components.panels.shape_settings import shape_of, values_of
 from components.tabs.lessons import figures
-from components.tabs.lessons.pictures.picture import Drawn, Knob, Picture, Scene
+from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
 from components.widgets.chart import chart_data
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.initialisation import residual_norms
@@ -129,14 +129,14 @@ def cost(scene: Scene) -> Drawn:
 PICTURES: dict[str, Picture] = {
     "configuration": Picture(
         configuration,
-        a=Knob("shapes.n_embd", 64, 1600, 32, 768),
-        b=Knob("shapes.n_head", 1, 25, 1, 12),
+        a=SliderSpec("shapes.n_embd", 64, 1600, 32, 768),
+        b=SliderSpec("shapes.n_head", 1, 25, 1, 12),
         choices=("12", "24", "36", "48"),
     ),
     "parameters": Picture(parameters, choices=("untied", "tied")),
     "initialisation": Picture(
-        initialisation, a=Knob("shapes.n_layer", 2, 24, 1, 12), b=Knob("picture.seed", 0, 20, 1, 0)
+        initialisation, a=SliderSpec("shapes.n_layer", 2, 24, 1, 12), b=SliderSpec("picture.seed", 0, 20, 1, 0)
     ),
     "layouts": Picture(layouts, choices=("hugging_face", "nanogpt", "book")),
-    "next": Picture(cost, a=Knob("picture.tokens", 1, 1024, 1, 256), choices=("gpt2", "gpt2-xl")),
+    "next": Picture(cost, a=SliderSpec("picture.tokens", 1, 1024, 1, 256), choices=("gpt2", "gpt2-xl")),
 }

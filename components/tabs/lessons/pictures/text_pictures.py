@@ -13,7 +13,7 @@ import torch
 
 from components.labels import percent, quoted, token_text, visible
 from components.tabs.lessons import figures
-from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Knob, Picture, Scene
+from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec
 from components.text_views import document_lines, next_token_bars
 from components.widgets.chart import chart_data
 from gpt import DEFAULT_MODEL, GPT, Generation, LoadedModel, SamplingParams, get_model
@@ -172,17 +172,20 @@ def training(scene: Scene) -> Drawn:
 PICTURES: dict[str, Picture] = {
     "loss": Picture(loss, text="Once upon a time, there was a little dragon named Lily."),
     "greedy": Picture(
-        greedy, text="Once upon a time", a=Knob("picture.steps", 1, 60, 1, 12), writes_with=lambda scene: scene.loaded
+        greedy,
+        text="Once upon a time",
+        a=SliderSpec("picture.steps", 1, 60, 1, 12),
+        writes_with=lambda scene: scene.loaded,
     ),
     "sampling": Picture(
-        sampling, text=EXAMPLE, a=Knob("temperature", 0, 2, 0.05, 1), b=Knob("picture.top_k", 0, 50, 1, 0)
+        sampling, text=EXAMPLE, a=SliderSpec("temperature", 0, 2, 0.05, 1), b=SliderSpec("picture.top_k", 0, 50, 1, 0)
     ),
     "untrained": Picture(
         untrained,
         text=EXAMPLE,
-        a=Knob("picture.seed", 0, 20, 1, 1),
+        a=SliderSpec("picture.seed", 0, 20, 1, 1),
         choices=("untrained", "trained"),
         writes_with=model_of,
     ),
-    "training": Picture(training, a=Knob("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
+    "training": Picture(training, a=SliderSpec("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
 }

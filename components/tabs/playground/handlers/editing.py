@@ -51,8 +51,8 @@ def type_text(session: Session, text: str) -> None:
 
 def undo(session: Session) -> None:
     """Take the last action back; where this text has none left, go back to the one before."""
-    if session.earlier and not (session.document is not None and session.document.can_undo):
-        return_to(session, session.earlier, session.later, Message("status.undone"))
+    if session.undo_stack and not (session.document is not None and session.document.can_undo):
+        return_to(session, session.undo_stack, session.redo_stack, Message("status.undone"))
         return
 
     def change(document: Generation) -> LastAction | None:
@@ -66,8 +66,8 @@ def undo(session: Session) -> None:
 
 def redo(session: Session) -> None:
     """Do again what was undone last."""
-    if session.later and not (session.document is not None and session.document.can_redo):
-        return_to(session, session.later, session.earlier, Message("status.redone"))
+    if session.redo_stack and not (session.document is not None and session.document.can_redo):
+        return_to(session, session.redo_stack, session.undo_stack, Message("status.redone"))
         return
 
     def change(document: Generation) -> LastAction | None:
@@ -124,7 +124,7 @@ def _change(session: Session, change: Callable[[Generation], LastAction | None],
         document.read()
         if action is not None:
             if new:
-                session.later.clear()
+                session.redo_stack.clear()
             session.last_action, session.throughput, session.finish_reason = action, None, None
             session.selection = replace(session.selection, position=NEWEST)
         session.notice = remark(session)

@@ -17,7 +17,7 @@ from components.state.session import PendingGeneration, Session
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
 from components.tabs.playground.components import PlaygroundState, tail_length
-from components.updates import update_gap
+from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
 
 UPDATE_SECONDS = 0.02  # between two frames at full speed
@@ -59,7 +59,7 @@ def _begin(session: Session, *, adapt_prompt: bool) -> Iterator[None]:
     try:
         session.progress = Message("status.reading")
         yield
-        params = session.settings.seeded()
+        params = session.settings.sampling_with_seed()
         loaded = yield from load_with_progress(session, session.model)
         if adapt_prompt:
             session.typed = encodable_text(loaded, session.typed)
@@ -86,14 +86,14 @@ def go_on(session: Session) -> Iterator[None]:
     _reset(session)
     try:
         yield
-        params, settings = session.settings.seeded(), session.settings
+        params, settings = session.settings.sampling_with_seed(), session.settings
         with session.lock.beginning(turn) as mine:
             if not mine or session.document is not document:
                 return
             if 0 <= session.selection.position < len(document.ids) - 1:
                 document.go_back(session.selection.position)
             session.selection = replace(session.selection, position=NEWEST)
-            session.later.clear()
+            session.redo_stack.clear()
             if document.full:
                 session.notice = Message("error.context.full", {"limit": document.block_size})
             else:
@@ -144,7 +144,7 @@ def _write_steps(session: Session, pending: PendingGeneration) -> Iterator[None]
             if step.finish_reason is not None:
                 document.read()  # so that the bars say at once what could come next
         count, now = count + 1, time.perf_counter()
-        gap = max(update_gap(document.loaded), 0.0 if pending.pace else UPDATE_SECONDS)
+        gap = max(min_update_interval(document.loaded), 0.0 if pending.pace else UPDATE_SECONDS)
         if now - shown >= gap or step.finish_reason is not None:
             shown = now
             yield
@@ -154,7 +154,7 @@ def _write_steps(session: Session, pending: PendingGeneration) -> Iterator[None]
 
 def stop(session: Session) -> None:
     """Let whatever writes stop before its next token."""
-    session.drop()
+    session.drop_pending()
     session.lock.take()
     finish(session)
 
@@ -174,7 +174,7 @@ def finish(session: Session) -> None:
 def step(session: Session, typed: str, seed: str) -> Iterator[None]:
     """One token more: of the document on the screen, or of a new one where prompt or model have changed."""
     session.typed, session.settings = typed, session.settings.with_value("seed", seed)
-    params, loaded = session.settings.seeded(), get_model(session.model)
+    params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
         yield from waiting
         with session.changing():
@@ -188,7 +188,7 @@ def step(session: Session, typed: str, seed: str) -> Iterator[None]:
             if document.full:
                 session.notice = Message("error.context.full", {"limit": document.block_size})
                 return
-            session.later.clear()
+            session.redo_stack.clear()
             steps = document.steps(params, 1)
             for made in measured(steps, params.seed, time.perf_counter(), session.set_throughput):
                 document.read()
@@ -200,7 +200,7 @@ def step(session: Session, typed: str, seed: str) -> Iterator[None]:
 def clear(session: Session) -> None:
     """An empty page."""
     with session.changing():
-        session.leave()
+        session.push_undo()
         session.document = session.throughput = session.last_action = session.finish_reason = session.notice = None
         session.prompt = session.typed = ""
         session.selection = replace(session.selection, position=NEWEST)
@@ -230,7 +230,7 @@ def _start(session: Session, loaded: LoadedModel) -> Generation | None:
         session.change(PlaygroundState, too_long=count)
         return None
     document = Generation(loaded, prompt)
-    session.leave()
+    session.push_undo()
     session.document, session.prompt, session.model = document, prompt, loaded.name
     session.selection = session.selection.fitting(loaded.model.config, position=NEWEST)
     session.notice = remark(session)

@@ -142,7 +142,7 @@ def _end(value: float, unit: Unit) -> str:
 def sentence(view: PipelineView, language: Language) -> str:
     """The result in words, and what became of the followed token."""
     whole, first, last = view.stages[-1], view.rows[0], view.rows[-1]
-    said = t(
+    caption = t(
         "pipeline.says" if whole.n_removed else "pipeline.says.all",
         language,
         kept=f"{whole.n_kept:,}",
@@ -155,11 +155,11 @@ def sentence(view: PipelineView, language: Language) -> str:
     if last.rank is None and first.rank is not None:
         cut = next(row.stage for row in view.rows if row.rank is None)
         stage = _name(cut, language)
-        return said + t(
+        return caption + t(
             "pipeline.followed.cut", language, token=token, before=before, rank=f"{first.rank:,}", stage=stage
         )
     change = _change(before, percent(last.probability))
-    return said + t("pipeline.followed", language, token=token, change=change)
+    return caption + t("pipeline.followed", language, token=token, change=change)
 
 
 def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:
@@ -194,30 +194,30 @@ def pipeline_of(s: Snapshot) -> PipelineView | None:
 
 
 def lead(s: Snapshot) -> dict[str, Any]:
-    view = s.once(pipeline_of)
+    view = s.cached(pipeline_of)
     if view is None:
         return {"text": t("error.no_text", s.language) if s.text is None else ""}
     return {"text": lead_sentence(view, s.language)}
 
 
 def stages(s: Snapshot) -> dict[str, Any]:
-    view = s.once(pipeline_of)
+    view = s.cached(pipeline_of)
     return {"rows": [] if view is None else stage_table(view, s.language)}
 
 
 def token(s: Snapshot) -> dict[str, Any]:
-    view = s.once(pipeline_of)
+    view = s.cached(pipeline_of)
     return {"rows": [] if view is None else token_table(view, s.language)}
 
 
 def lines(s: Snapshot) -> dict[str, Any]:
-    view = s.once(pipeline_of)
+    view = s.cached(pipeline_of)
     return chart_data(None, "") if view is None else stage_chart(view, s.state(PlaygroundState).unit, s.language)
 
 
 def follow_picker(s: Snapshot) -> dict[str, Any]:
     """The choices of the token picker."""
-    view = s.once(pipeline_of)
+    view = s.cached(pipeline_of)
     if view is None:
         return {"choices": [], "value": None}
     return {"choices": choices(view, s.state(PlaygroundState).found), "value": view.followed}

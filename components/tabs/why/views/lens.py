@@ -48,10 +48,10 @@ def lens_map(
         value_title=t("why.lens.scale", language),
     )
     final = int(lens.token[-1, -1, column])
-    said = _leads(here[column], [line[column] for line in tokens], final, tokenizer, language)
+    caption = _leads(here[column], [line[column] for line in tokens], final, tokenizer, language)
     if first > 0 or end < len(traced.ids):
-        said += t("why.lens.window", language, start=first, end=end - 1, n=f"{len(traced.ids):,}")
-    return chart_data(figure, said)
+        caption += t("why.lens.window", language, start=first, end=end - 1, n=f"{len(traced.ids):,}")
+    return chart_data(figure, caption)
 
 
 def _leads(here: str, best: Sequence[int], final: int, tokenizer: Tokenizer, language: Language) -> str:
@@ -79,7 +79,7 @@ def cell_bars(
         [percent(float(value)) for value in p],
         marked=ids.index(prediction.token) if prediction.token in ids else None,
     )
-    said = t(
+    caption = t(
         "why.cell.says",
         language,
         where=stage_name(stage, layer, language),
@@ -87,7 +87,7 @@ def cell_bars(
         best=quoted(tokenizer, ids[0]),
         p=percent(float(p[0])),
     )
-    return chart_data(figure, said)
+    return chart_data(figure, caption)
 
 
 def path_title(traced: TracedText, prediction: Prediction, language: Language) -> str:
@@ -110,11 +110,11 @@ def path_lines(traced: TracedText, prediction: Prediction, lens: Lens, language:
         rank_title=t("why.path.rank", language),
     )
     token, ends = quoted(traced.loaded.tokenizer, prediction.token), (f"{rank[0]:,}", f"{rank[-1]:,}")
-    said = t("why.path.says", language, token=token, first=ends[0], last=ends[1], p=percent(float(p[-1])))
+    caption = t("why.path.says", language, token=token, first=ends[0], last=ends[1], p=percent(float(p[-1])))
     best = np.flatnonzero(rank == 1)
     if len(best):
-        said += t("why.path.best", language, where=stages[best[0]])
-    return chart_data(figure, said)
+        caption += t("why.path.best", language, where=stages[best[0]])
+    return chart_data(figure, caption)
 
 
 def lens_picture(s: Snapshot) -> dict[str, Any]:

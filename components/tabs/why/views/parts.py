@@ -54,7 +54,7 @@ def parts_bars(
     else:
         ends = [(t(f"why.part.{name}", language), value) for name, value in outside.items()]
         figure = _sorted_parts(ends, heads, mlp, language)
-    said = t(
+    caption = t(
         "why.parts.sum" if against is None else "why.parts.difference",
         language,
         embedding=signed(found.embedding),
@@ -66,7 +66,7 @@ def parts_bars(
         token=quoted(tokenizer, prediction.token),
         against="" if against is None else quoted(tokenizer, against),
     )
-    return chart_data(figure, said, t("why.parts.frozen", language, scale=f"{found.scale:.2f}"))
+    return chart_data(figure, caption, t("why.parts.frozen", language, scale=f"{found.scale:.2f}"))
 
 
 def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndarray, language: Language) -> Figure:
@@ -90,8 +90,8 @@ def heads_map(found: Attribution, selection: Selection, language: Language) -> d
     heads = found.heads.cpu().numpy()
     order = np.argsort(-heads, axis=None, kind="stable")
     ends = (_heads_named(heads, places, language, signed) for places in (order[:1], order[-1:]))
-    said = t("why.heads.says", language, **dict(zip(("most", "least"), ends, strict=True)))
-    return _map(heads, True, selection, t("why.parts.logit", language), said, language)
+    caption = t("why.heads.says", language, **dict(zip(("most", "least"), ends, strict=True)))
+    return _map(heads, True, selection, t("why.parts.logit", language), caption, language)
 
 
 def roles_map(roles: HeadRoles, n: int, role: str, selection: Selection, language: Language) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def roles_map(roles: HeadRoles, n: int, role: str, selection: Selection, languag
     if np.isnan(scores).all():
         return chart_data(None, "")
     order = np.argsort(-scores, axis=None, kind="stable")[:MAX_NAMED_HEADS]
-    said = t("why.roles.says", language, most=_heads_named(scores, order, language, decimal), n=n)
-    return _map(scores, False, selection, t("why.roles.scale", language), said, language)
+    caption = t("why.roles.says", language, most=_heads_named(scores, order, language, decimal), n=n)
+    return _map(scores, False, selection, t("why.roles.scale", language), caption, language)
 
 
 def role_sentence(roles: HeadRoles, role: str, language: Language) -> str:
@@ -124,7 +124,7 @@ def head_bars(traced: TracedText, prediction: Prediction, selection: Selection, 
     most = np.argsort(-row, kind="stable")[:MAX_BARS].tolist()
     shares = [percent(float(row[i])) for i in most]
     figure = part_bars([f"{short(tokenizer, ids[i])} {i}" for i in most], row[most], shares)
-    said = t(
+    caption = t(
         "attention.says",
         language,
         layer=selection.layer,
@@ -132,11 +132,11 @@ def head_bars(traced: TracedText, prediction: Prediction, selection: Selection, 
         token=quoted(tokenizer, ids[prediction.position]),
         targets=", ".join(f"{quoted(tokenizer, ids[i])} ({percent(float(row[i]))})" for i in most[:2]),
     )
-    return chart_data(figure, said)
+    return chart_data(figure, caption)
 
 
 def _map(
-    values: np.ndarray, diverging: bool, selection: Selection, title: str, said: str, language: Language
+    values: np.ndarray, diverging: bool, selection: Selection, title: str, caption: str, language: Language
 ) -> dict[str, Any]:
     figure = heads_figure(
         values,
@@ -146,7 +146,7 @@ def _map(
         head_title=t("attention.head", language),
         value_title=title,
     )
-    return chart_data(figure, said)
+    return chart_data(figure, caption)
 
 
 def _heads_named(values: np.ndarray, places: np.ndarray, language: Language, written: Callable[[float], str]) -> str:

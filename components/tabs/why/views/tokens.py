@@ -31,7 +31,7 @@ def short(tokenizer: Tokenizer, token_id: int) -> str:
 def lead_sentence(traced: TracedText, prediction: Prediction, language: Language) -> str:
     """What the model made of the token that is asked about."""
     tokenizer = traced.loaded.tokenizer
-    said = t(
+    caption = t(
         "why.lead",
         language,
         here=quoted(tokenizer, traced.text.ids[prediction.position]),
@@ -42,11 +42,11 @@ def lead_sentence(traced: TracedText, prediction: Prediction, language: Language
         total=f"{traced.loaded.model.config.vocab_size:,}",
     )
     if prediction.follows:
-        said += t("why.lead.follows", language)
+        caption += t("why.lead.follows", language)
     if prediction.rank > 1:
         best = quoted(tokenizer, prediction.best[0])
-        said += t("why.lead.best", language, best=best, p=percent(prediction.probabilities[0]))
-    return said
+        caption += t("why.lead.best", language, best=best, p=percent(prediction.probabilities[0]))
+    return caption
 
 
 def token_choices(traced: TracedText, prediction: Prediction) -> list[tuple[str, int]]:
@@ -93,14 +93,14 @@ def influence_bars(
         return f"{quoted(tokenizer, traced.ids[influence.first + i])} ({value})"
 
     upward, downward = int(values.argmax()), int(values.argmin())
-    said, token = "", quoted(tokenizer, prediction.token)
+    caption, token = "", quoted(tokenizer, prediction.token)
     if round(float(values[upward]), digits) > 0:
-        said += t("why.influence.says", language, token=token, most=name(upward))
+        caption += t("why.influence.says", language, token=token, most=name(upward))
     if round(float(values[downward]), digits) < 0:
-        said += t("why.influence.against", language, token=token, least=name(downward))
+        caption += t("why.influence.against", language, token=token, least=name(downward))
     if influence.first:
-        said += t("why.influence.window", language, n=len(values))
-    return chart_data(figure, said)
+        caption += t("why.influence.window", language, n=len(values))
+    return chart_data(figure, caption)
 
 
 def no_influence(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:

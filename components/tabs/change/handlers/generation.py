@@ -13,9 +13,9 @@ from components.state.session import Session
 from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.change.components import ChangeState, Task, WrittenPair, WrittenText, prompt_to_try
 from components.tabs.change.effect import read_document
-from components.tabs.change.handlers.measuring import end_task, start_task, stop_task
+from components.tabs.change.handlers.measurement import end_task, start_task, stop_task
 from components.text_views import document_lines
-from components.updates import update_gap
+from components.update_rate import min_update_interval
 from gpt import Generation
 from gpt.documents.comparison import paired_steps
 
@@ -33,7 +33,7 @@ def write_both(session: Session) -> Iterator[None]:
             raise PageError("error.no_text")
         prompt = prompt_to_try(s) or s.text.ids[: s.text.document.n_prompt]
     loaded, settings = s.text.loaded, session.settings
-    pair = WrittenPair(s.text.version, settings.seeded(), settings.length, session.edits)
+    pair = WrittenPair(s.text.version, settings.sampling_with_seed(), settings.length, session.edits)
     pair.edits.check(loaded.model.config)
     task = start_task(session, "writing_task")
     try:
@@ -86,7 +86,7 @@ def _write(
                 if step is not None:
                     writer.statistics.add(writer.document, step)
             now = time.perf_counter()
-            if now - last >= max(update_gap(documents[0].loaded), 0.0 if pace else UPDATE_SECONDS):
+            if now - last >= max(min_update_interval(documents[0].loaded), 0.0 if pace else UPDATE_SECONDS):
                 last = now
                 show(pair)
                 yield

@@ -3,7 +3,7 @@
 import pytest
 
 from components.page import build_app
-from components.precision import VIEW, measure
+from components.precision_notice import VIEW, measure
 from components.render import Renderer
 from components.state.session import Session
 from gpt import get_model
