@@ -1,12 +1,11 @@
 """Small experiments that a tab shows, one module each.
 
-Every panel is a function
+Each panel is a function
 
     build_<name>(localizer, events, tab, is_open) -> None
 
-that lays one card out in the current context: a question, a sentence with the answer, a few controls, charts. The tab
-with that id shows it while `is_open` of a snapshot is true. Views and controls of a closed panel are not drawn, and
-nothing is computed for it.
+that builds one card in the current context: a title, an answer in one sentence, controls and charts. The tab with that
+id shows the panel while `is_open(snapshot)` is true. A closed panel is neither drawn nor computed.
 
     layer_norm, shortcuts, tokenizer, masks, initialisation, tying, kernels, positions, skeleton, feed_forward
 """

@@ -1,4 +1,4 @@
-"""The activation functions with their slopes, for the Activations tab and the lesson on them."""
+"""Activation functions and their derivatives, for the Activations tab and a lesson."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from components.panels.curve_figures import activation_curves
 from components.widgets.chart import chart_data
 from gpt.experiments.activations import activation_curve, lowest_point
 
-SPAN = 3.0  # the pictures show [-SPAN, SPAN]
+SPAN = 3.0  # the charts show [-SPAN, SPAN]
 POINTS = 241
-DRAWN = ("gelu_tanh", "relu", "silu")  # the exact GELU would lie on the first
+DRAWN = ("gelu_tanh", "relu", "silu")  # the exact GELU would coincide with the first
 
 
 def curves_chart(x: float, language: Language) -> dict[str, Any]:
-    """The functions with their slopes, and their values at x."""
+    """The functions with their derivatives, and their values at x."""
     at = torch.tensor(float(x))
-    grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend says the values at x
+    grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend gives the values at x
     curves = {name: activation_curve(name, grid) for name in DRAWN}
     here = {name: activation_curve(name, at) for name in DRAWN}
     figure = activation_curves(
@@ -42,5 +42,5 @@ def curves_chart(x: float, language: Language) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def flattest() -> float:
-    """Where GPT-2's GELU is flat."""
+    """The x at which the slope of GPT-2's GELU is zero."""
     return lowest_point("gelu_tanh")

@@ -1,4 +1,4 @@
-"""Curves with a line through them, and histograms: numpy in, plotly Figure out, as in `components.figures.charts`."""
+"""Curves and histograms: numpy in, plotly Figure out, in the style of `components.figures.charts`."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def activation_curves(
     slope_title: str = "slope",
     flat_name: str = "slope 0",
 ) -> Figure:
-    """Functions above, their slopes below, on one x axis, with a line at `at` and the values there in the legend.
+    """Functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
 
-    `x` ascends, shape (N,); each curve and each derivative has the same shape. `flat` is the x where the first
-    function's slope is zero: marked on it and on its slope. At most three functions, told apart by hue and dash.
+    x: ascending, (N,); each curve and derivative has the same shape. flat: the x at which the first function's slope is
+    zero, marked on both. At most three functions, distinguished by hue and dash.
     """
     data: list[dict[str, Any]] = []
     for name, pair, dash in zip(curves, CURVES, ("solid", "dash", "dot"), strict=False):
@@ -80,7 +80,7 @@ def activation_curves(
 def histogram(
     counts: np.ndarray, edges: np.ndarray, *, x_title: str = "pre-activation", y_title: str = "share"
 ) -> Figure:
-    """Bars between the edges: `counts` of shape (N,), numbers or shares, `edges` of shape (N + 1,), ascending."""
+    """Bars between the edges. counts: numbers or shares, (N,); edges: ascending, (N + 1,)."""
     counts, edges = np.asarray(counts, dtype=np.float32), np.asarray(edges, dtype=np.float64)
     if len(edges) != len(counts) + 1:
         raise ValueError(f"{len(counts)} bars need {len(counts) + 1} edges, not {len(edges)}")

@@ -1,4 +1,4 @@
-"""The panel on the feed-forward part: one token widened, activated and projected back, with its hidden numbers."""
+"""The feed-forward panel: hidden numbers of one token before and after the activation function."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from components.panels.panel import (
     computed,
     layer_control,
     no_text,
+    panel_heading,
     position_control,
     problem_sentence,
     text_of,
@@ -42,8 +43,8 @@ from gpt import GPT, Trace
 NEAR_ZERO = 0.05
 
 
-class Question(NamedTuple):
-    """One token in one layer."""
+class Request(NamedTuple):
+    """A token and a layer."""
 
     text: Text
     layer: int
@@ -51,15 +52,15 @@ class Question(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """before, after: the numbers around the activation, (n_ff,) each."""
+    """before, after: the hidden numbers around the activation function, (n_ff,) each."""
 
-    asked: Question
+    request: Request
     before: np.ndarray
     after: np.ndarray
 
     @property
     def activation(self) -> str:
-        return ACTIVATIONS[self.asked.text.config.activation]
+        return ACTIVATIONS[self.request.text.config.activation]
 
 
 @dataclass(frozen=True)
@@ -69,33 +70,33 @@ class FeedForwardState:
     result: Result[Hidden] | None = None
 
 
-def question(s: Snapshot) -> Question | None:
+def request_of(s: Snapshot) -> Request | None:
     text = text_of(s)
-    return None if text is None else Question(text, s.selection.layer, text.at(s.selection))
+    return None if text is None else Request(text, s.selection.layer, text.at(s.selection))
 
 
-def compute(asked: Question) -> Hidden:
-    return Hidden(asked, *hidden(asked.text.loaded.model, asked.text.ids[: asked.position + 1], asked.layer))
+def compute(request: Request) -> Hidden:
+    return Hidden(request, *hidden(request.text.loaded.model, request.text.ids[: request.position + 1], request.layer))
 
 
 @torch.inference_mode()
 def hidden(model: GPT, ids: Sequence[int], layer: int) -> tuple[np.ndarray, np.ndarray]:
-    """What the last token's feed-forward part holds before and after the activation, (n_ff,) each."""
+    """Hidden numbers of the last token's feed-forward part before and after the activation function, (n_ff,) each."""
     trace = Trace()
     model.hidden_states(torch.tensor([ids], device=model.device), trace=trace)
     here = trace.layers[layer]
     return here.mlp_pre[0, -1].float().cpu().numpy(), here.mlp_post[0, -1].float().cpu().numpy()
 
 
-def found(s: Snapshot) -> Hidden | None:
+def result_of(s: Snapshot) -> Hidden | None:
     return value_of(s, s.state(FeedForwardState).result)
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    shown = found(s)
+    shown = result_of(s)
     if shown is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
-    text, layer, position = shown.asked
+    text, layer, position = shown.request
     strongest = int(shown.after.argmax())
     caption = t(
         "ff.says",
@@ -118,25 +119,25 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def widths(s: Snapshot) -> dict[str, Any]:
-    """The four stages as bars, each as long as the vector of one token, with the shape of all of them."""
-    shown = found(s)
+    """The vector lengths of the four stages as bars, with the shapes of all tokens."""
+    shown = result_of(s)
     if shown is None:
         return chart_data(None, "")
-    width, n_ff = shown.asked.text.config.n_embd, len(shown.after)
+    width, n_ff = shown.request.text.config.n_embd, len(shown.after)
     sizes = {"in": width, "pre": n_ff, "post": n_ff, "out": width}
     names = [t(f"ff.{key}", s.language, activation=shown.activation) for key in sizes]
-    shapes = [f"[{shown.asked.position + 1}, {size}]" for size in sizes.values()]
+    shapes = [f"[{shown.request.position + 1}, {size}]" for size in sizes.values()]
     return chart_data(part_bars(names, np.array(list(sizes.values())), shapes), t("ff.shapes", s.language))
 
 
 def name(side: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
-    shown = found(s)
+    shown = result_of(s)
     return {"text": "" if shown is None else t(f"ff.{side}", s.language, activation=shown.activation)}
 
 
 def before(s: Snapshot) -> dict[str, Any]:
-    """The numbers before the activation."""
-    shown = found(s)
+    """A grid of the numbers before the activation function."""
+    shown = result_of(s)
     if shown is None:
         return chart_data(None, "")
     values = shown.before
@@ -146,8 +147,8 @@ def before(s: Snapshot) -> dict[str, Any]:
 
 
 def after(s: Snapshot) -> dict[str, Any]:
-    """The numbers after the activation."""
-    shown = found(s)
+    """A grid of the numbers after the activation function."""
+    shown = result_of(s)
     if shown is None:
         return chart_data(None, "")
     values = shown.after
@@ -157,7 +158,7 @@ def after(s: Snapshot) -> dict[str, Any]:
 
 
 def cells(values: np.ndarray, s: Snapshot) -> Any:
-    """Numbers as cells, row by row, about twice as wide as high; what does not fill the last row stays blank."""
+    """The numbers as a grid, row by row, about twice as wide as high; unused cells are NaN."""
     columns = max(1, round((2 * len(values)) ** 0.5))
     rows = -(-len(values) // columns)
     filled = np.full(rows * columns, np.nan, dtype=np.float32)
@@ -178,16 +179,14 @@ VIEWS = (
     View("ff-before", inputs, before),
     View("ff-after", inputs, after),
 )
-ANALYSIS = computed(FeedForwardState, question, compute)
+ANALYSIS = computed(FeedForwardState, request_of, compute)
 
 
 def build_feed_forward(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out; it follows the selected token through the selected layer of the visitor's model."""
+    """Build the panel; it shows the selected token in the selected layer of the visitor's model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("ff.question", kind="question")
-        sentence(kind="lead", elem_id="ff-answer", view="ff-answer")
-        sentence(kind="notice", elem_id="ff-notice", view="ff-notice")
+        panel_heading(localizer, "ff")
         with gr.Row(elem_classes="gb-panel-controls"):
             parts["layer"] = localizer.build(
                 gr.Dropdown,

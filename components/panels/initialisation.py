@@ -1,4 +1,4 @@
-"""The panel on initialisation: the prediction of an untrained model, and the norms along its residual stream."""
+"""The initialisation panel: the prediction of an untrained model, and the norms along its residual stream."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from components.panels.panel import (
     add_panel,
     computed,
     one_of,
+    panel_heading,
     problem_sentence,
     text_of,
     waiting_sentence,
@@ -31,7 +32,6 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
-from components.widgets.sentence import sentence
 from gpt import GPTConfig
 from gpt.experiments.initialisation import (
     InitialPrediction,
@@ -43,14 +43,14 @@ from gpt.experiments.initialisation import (
 
 CONTEXT, HEAD_SIZE = 32, 16
 BINS = 60
-NEAR_UNIFORM = 0.2  # nats from ln(vocabulary) that still count as knowing nothing
+NEAR_UNIFORM = 0.2  # nats from ln(vocab_size) that count as uniform
 RANGES = {"layers": (1, 24, 1), "width": (32, 256, 32), "seed": (0, 100, 1)}
 VOCABULARIES = (256, 1024, 4096, 10000)
 STDS = (0.005, 0.02, 0.1, 0.5)
 
 
-class Question(NamedTuple):
-    """The untrained model, and the text that the running one is compared on; None for no text."""
+class Request(NamedTuple):
+    """The untrained model, and the visitor's text to compare with, None if there is none."""
 
     config: GPTConfig
     std: float
@@ -59,7 +59,7 @@ class Question(NamedTuple):
 
 
 class Untrained(NamedTuple):
-    """trained: norms of the running model on its text, () without one."""
+    """trained: norms of the visitor's model on its text, () without a text."""
 
     config: GPTConfig
     prediction: InitialPrediction
@@ -69,7 +69,7 @@ class Untrained(NamedTuple):
 
 @dataclass(frozen=True)
 class InitialisationState:
-    """The shape of the untrained model. std: of its first weights."""
+    """The configuration of the untrained model. std: standard deviation of its initial weights."""
 
     layers: int = 8
     width: int = 128
@@ -79,7 +79,7 @@ class InitialisationState:
     result: Result[Untrained] | None = None
 
 
-def question(s: Snapshot) -> Question:
+def request_of(s: Snapshot) -> Request:
     state = s.state(InitialisationState)
     width = max(HEAD_SIZE, state.width // HEAD_SIZE * HEAD_SIZE)
     config = GPTConfig(
@@ -89,27 +89,27 @@ def question(s: Snapshot) -> Question:
         n_head=width // HEAD_SIZE,
         n_embd=width,
     )
-    return Question(config, state.std, state.seed, text_of(s))
+    return Request(config, state.std, state.seed, text_of(s))
 
 
-def compute(asked: Question) -> Untrained:
-    """Two untrained models, and the running one on its text."""
-    text = asked.running
+def compute(request: Request) -> Untrained:
+    """Measure two untrained models, and the visitor's model on its text."""
+    text = request.running
     return Untrained(
-        asked.config,
-        initial_prediction(asked.config, seed=asked.seed, std=asked.std),
-        residual_norms(asked.config, seed=asked.seed),
+        request.config,
+        initial_prediction(request.config, seed=request.seed, std=request.std),
+        residual_norms(request.config, seed=request.seed),
         () if text is None else model_norms(text.loaded.model, text.ids[: text.n_read]),
     )
 
 
-def found(s: Snapshot) -> Untrained | None:
+def result_of(s: Snapshot) -> Untrained | None:
     result = s.state(InitialisationState).result
     return None if result is None else result.value
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    untrained = found(s)
+    untrained = result_of(s)
     if untrained is None:
         return {"text": waiting_sentence(s)}
     first = untrained.prediction
@@ -131,8 +131,8 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def logits(s: Snapshot) -> dict[str, Any]:
-    """The logits of one position as a histogram."""
-    untrained = found(s)
+    """A histogram of the logits at one position."""
+    untrained = result_of(s)
     if untrained is None:
         return chart_data(None, "")
     first = untrained.prediction
@@ -153,8 +153,8 @@ def logits(s: Snapshot) -> dict[str, Any]:
 
 
 def norms(s: Snapshot) -> dict[str, Any]:
-    """Norms along the layers: of an untrained model with the scaling and without, and of the running one."""
-    untrained = found(s)
+    """Norms after each layer of an untrained model, with and without the scaled initialisation."""
+    untrained = result_of(s)
     if untrained is None:
         return chart_data(None, "")
     n_layer, lengths, trained = untrained.config.n_layer, untrained.norms, untrained.trained
@@ -190,7 +190,7 @@ VIEWS = (
     View("start-logits", inputs, logits),
     View("start-norms", inputs, norms),
 )
-ANALYSIS = computed(InitialisationState, question, compute)
+ANALYSIS = computed(InitialisationState, request_of, compute)
 CHECKS = {
     **{name: within(low, high) for name, (low, high, _) in RANGES.items()},
     "vocabulary": one_of(*VOCABULARIES),
@@ -199,12 +199,10 @@ CHECKS = {
 
 
 def build_initialisation(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out; it makes small untrained models of a shape that is chosen."""
+    """Build the panel; it initialises small models of the chosen configuration."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("start.question", kind="question")
-        sentence(kind="lead", elem_id="start-answer", view="start-answer")
-        sentence(kind="notice", elem_id="start-notice", view="start-notice")
+        panel_heading(localizer, "start")
         with gr.Row(elem_classes="gb-panel-controls"):
             for name, (low, high, step) in RANGES.items():
                 parts[name] = localizer.build(

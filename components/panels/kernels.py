@@ -1,4 +1,4 @@
-"""The panel on speed: what the KV cache and the attention kernel save, counted, and measured on demand."""
+"""The speed panel: operations saved by the KV cache and by fused attention, counted, and measured on request."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from components.errors import PageError
 from components.events import Events
 from components.i18n import t
 from components.localized import Localizer
-from components.panels.panel import IsOpen, Run, add_panel, no_text, problem_sentence, run_buttons, wire_run
+from components.panels.panel import IsOpen, add_panel, no_text, panel_heading, problem_sentence
 from components.panels.panel_figures import lines
+from components.panels.run import Run, run_buttons, wire_run
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt import GPTConfig
 from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
 from gpt.models.memory import format_bytes
 
-MIN_TOKENS = 16  # each further length is the double
-MAX_SECONDS = 15.0  # of measuring
-GROWTH = 12  # times as long as the slowest token takes all of the next length, about
+MIN_TOKENS = 16  # the lengths double from here
+MAX_SECONDS = 15.0
+GROWTH = 12  # estimated time of the next length, in units of the slowest token so far
 KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "eager"))
 
 
 class Measured(NamedTuple):
-    """is_short: the next length would have taken too long."""
+    """is_short: the measurement ended early, because the next length would have exceeded the time limit."""
 
     rows: tuple[SpeedRow, ...]
     is_short: bool = False
@@ -41,7 +41,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelsState:
-    """run: the measuring."""
+    """run: the measurement."""
 
     run: Run[Measured] = field(default_factory=Run)
 
@@ -51,20 +51,20 @@ class KernelsState:
 
 
 class Costs(NamedTuple):
-    """Of the next token at each length: with a cache and SDPA, and with neither."""
+    """Costs of the next token at each length. cached: with KV cache and SDPA; plain: with neither."""
 
     cached: list[Cost]
     plain: list[Cost]
 
 
 def lengths_of(config: GPTConfig) -> list[int]:
-    """16, 32, ... and the whole context."""
+    """16, 32, ... and the block size."""
     doubles = [MIN_TOKENS << i for i in range(16) if MIN_TOKENS << i < config.block_size]
     return [*doubles, config.block_size]
 
 
 def costs(s: Snapshot) -> Costs | None:
-    """Counted from the shape of the visitor's model; None without a text."""
+    """Costs for the configuration of the visitor's model; None without a text."""
     if s.text is None or no_text(s):
         return None
     config, size = s.text.config, s.text.loaded.model.dtype.itemsize
@@ -93,20 +93,20 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def short(n: int) -> str:
-    """A large number in millions or thousand millions."""
+    """A large number in millions or billions."""
     return f"{n / 1e9:,.2f} × 10⁹" if n >= 1e9 else f"{n / 1e6:,.2f} × 10⁶"
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
     run = s.state(KernelsState).run
-    if run.found is not None and run.found.is_short:
-        last = run.found.rows[-1].cost.length
+    if run.latest is not None and run.latest.is_short:
+        last = run.latest.rows[-1].cost.length
         return {"text": t("kernels.short", s.language, length=last, seconds=f"{MAX_SECONDS:g}")}
     return problem_sentence(s, no_text(s), run.problem)
 
 
 def counted_lines(s: Snapshot) -> dict[str, Any]:
-    """Multiplications for the next token, as the text grows."""
+    """Multiplications for the next token over the length of the text."""
     counted = s.cached(costs)
     if counted is None:
         return chart_data(None, "")
@@ -126,7 +126,7 @@ def counted_lines(s: Snapshot) -> dict[str, Any]:
 
 
 def bytes_table(s: Snapshot) -> dict[str, Any]:
-    """Bytes of the cache and of eager attention weights."""
+    """Bytes of the KV cache and of eager attention weights."""
     counted = s.cached(costs)
     if counted is None:
         return {"rows": []}
@@ -137,13 +137,13 @@ def bytes_table(s: Snapshot) -> dict[str, Any]:
 
 
 def measure(s: Snapshot) -> Iterator[Measured]:
-    """Time one length after the other; it ends before one that would take longer than there is."""
+    """Time one length after the other, until the next one would exceed MAX_SECONDS."""
     if s.text is None or no_text(s):
         raise PageError("error.no_text")
     model, ids = s.text.loaded.model, s.text.ids[: s.text.n_read]
     rows: tuple[SpeedRow, ...] = ()
     began = time.monotonic()
-    list(measure_speed(model, ids, [1], repeats=1))  # the first pass is slower
+    list(measure_speed(model, ids, [1], repeats=1))  # warm-up
     for length in lengths_of(model.config):
         if rows and GROWTH * slowest(rows) > MAX_SECONDS - (time.monotonic() - began):
             yield Measured(rows, is_short=True)
@@ -153,13 +153,13 @@ def measure(s: Snapshot) -> Iterator[Measured]:
 
 
 def slowest(rows: tuple[SpeedRow, ...]) -> float:
-    """The slowest token at the last length, in seconds."""
+    """The time of the slowest token at the last length, in seconds."""
     return max(row.seconds for row in rows[-len(KINDS) :])
 
 
 def measured_lines(s: Snapshot) -> dict[str, Any]:
-    """Tokens a second of the four ways, as the text grows."""
-    measured = s.state(KernelsState).run.found
+    """Tokens per second of the four variants over the length of the text."""
+    measured = s.state(KernelsState).run.latest
     if measured is None:
         return chart_data(None, "")
     rates: dict[tuple[str, str], dict[int, float]] = {kind: {} for kind in KINDS}
@@ -206,11 +206,9 @@ VIEWS = (
 
 
 def build_kernels(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out; it counts for the visitor's model at once, and measures when it is asked to."""
+    """Build the panel; costs are counted at once, speed is measured on request."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("kernels.question", kind="question")
-        sentence(kind="lead", elem_id="kernels-answer", view="kernels-answer")
-        sentence(kind="notice", elem_id="kernels-notice", view="kernels-notice")
+        panel_heading(localizer, "kernels")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 chart(elem_id="kernels-counted", view="kernels-counted")

@@ -1,4 +1,4 @@
-"""The panel on layer normalisation: rows of numbers before and after, with every mean and variance."""
+"""The layer normalisation panel: rows before and after, with every mean and variance."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from components.panels.panel import (
     layer_control,
     no_text,
     one_of,
+    panel_heading,
     position_control,
     problem_sentence,
     text_of,
@@ -36,7 +37,6 @@ from components.render import Control, View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
-from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt.experiments.normalisation import Norm, Normalised, NormInput, linear_relu_rows, norm_input, normalise
 
@@ -46,8 +46,8 @@ EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
 
 @dataclass(frozen=True)
 class LayerNormState:
-    """source: of the rows. scale, shift: beside what the model has learned. eps: a key of EPS. result: the rows of the
-    running model."""
+    """source: of the rows. scale, shift: applied on top of the learned ones. eps: a key of EPS. result: rows of the
+    visitor's model."""
 
     source: Source = "example"
     norm: Norm = "ln_1"
@@ -57,8 +57,8 @@ class LayerNormState:
     result: Result[NormInput] | None = None
 
 
-class Question(NamedTuple):
-    """Whose rows: the token at a position and the one before it, at a normalisation of a layer."""
+class Request(NamedTuple):
+    """The token at a position and the one before it, at a normalisation of a layer."""
 
     text: Text
     norm: Norm
@@ -67,30 +67,30 @@ class Question(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is drawn. names: one for each row."""
+    """The normalised rows and their names."""
 
     numbers: Normalised
     names: list[str]
 
 
-def question(s: Snapshot) -> Question | None:
-    """None for the rows of the example, and while the text is written."""
+def request_of(s: Snapshot) -> Request | None:
+    """The rows to compute; None for the example rows and while the text is being generated."""
     state, text = s.state(LayerNormState), text_of(s)
     if state.source != "model" or text is None:
         return None
     layer = 0 if state.norm == "ln_f" else s.selection.layer
-    return Question(text, state.norm, layer, text.at(s.selection))
+    return Request(text, state.norm, layer, text.at(s.selection))
 
 
-def compute(asked: Question) -> NormInput:
+def compute(request: Request) -> NormInput:
     """The rows of the model, (2, C), or (1, C) for the first token."""
-    ids = asked.text.ids[: asked.position + 1]
-    found = norm_input(asked.text.loaded.model, ids, asked.norm, asked.layer)
-    return NormInput(found.rows[max(0, asked.position - 1) :].float().clone(), found.scale, found.shift, found.eps)
+    ids = request.text.ids[: request.position + 1]
+    found = norm_input(request.text.loaded.model, ids, request.norm, request.layer)
+    return NormInput(found.rows[max(0, request.position - 1) :].float().clone(), found.scale, found.shift, found.eps)
 
 
 def rows(s: Snapshot) -> Rows | None:
-    """The rows through the normalisation; None while those of the model are computed."""
+    """The normalised rows; None while those of the model are computed."""
     state = s.state(LayerNormState)
     if state.source == "example":
         numbers = normalise(linear_relu_rows(), scale=state.scale, shift=state.shift, eps=EPS[state.eps])
@@ -98,19 +98,21 @@ def rows(s: Snapshot) -> Rows | None:
     found = value_of(s, state.result)
     if found is None or state.result is None:
         return None
-    asked: Any = state.result.question
+    request: Any = state.result.request
     numbers = normalise(
         found.rows,
         scale=state.scale * found.scale.float(),
         shift=state.shift + found.shift.float(),
         eps=EPS[state.eps],
     )
-    tokenizer, first = asked.text.tokenizer, max(0, asked.position - 1)
-    return Rows(numbers, [f"{quoted(tokenizer, asked.text.ids[p])} · {p}" for p in range(first, asked.position + 1)])
+    tokenizer, first = request.text.tokenizer, max(0, request.position - 1)
+    return Rows(
+        numbers, [f"{quoted(tokenizer, request.text.ids[p])} · {p}" for p in range(first, request.position + 1)]
+    )
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """The last row in words."""
+    """Mean and variance of the last row at each stage."""
     shown = s.cached(rows)
     if shown is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
@@ -161,13 +163,13 @@ def _stages(found: Normalised) -> dict[str, torch.Tensor]:
 
 
 def statistics(part: torch.Tensor) -> list[list[float]]:
-    """Mean, variance that divides by n, and variance that divides by n - 1, of each row."""
+    """Mean, biased variance (divides by n) and unbiased variance (divides by n - 1) of each row."""
     variances = (part.var(dim=1, unbiased=unbiased) for unbiased in (False, True))
     return [part.mean(dim=1).tolist(), *(variance.tolist() for variance in variances)]
 
 
 def _number(value: float) -> str:
-    """Four digits after the point; what rounds to zero has no sign."""
+    """Four decimals; what rounds to zero has no sign."""
     return decimal(value, 4)
 
 
@@ -182,7 +184,7 @@ VIEWS = (
     View("norm-after", inputs, partial(picture, "after")),
     View("norm-numbers", inputs, numbers),
 )
-ANALYSIS = computed(LayerNormState, question, compute)
+ANALYSIS = computed(LayerNormState, request_of, compute)
 CHECKS = {
     "source": one_of(*get_args(Source)),
     "norm": one_of(*get_args(Norm)),
@@ -193,11 +195,9 @@ CHECKS = {
 
 
 def build_layer_norm(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out; it shows the curriculum's two rows, or the running model's at a token and a layer."""
+    """Build the panel; it shows two example rows, or those of the visitor's model at the selected token and layer."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("norm.question", kind="question")
-        sentence(kind="lead", elem_id="norm-answer", view="norm-answer")
-        sentence(kind="notice", elem_id="norm-notice", view="norm-notice")
+        panel_heading(localizer, "norm")
         parts = _controls(localizer)
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
@@ -268,17 +268,17 @@ def _controls(localizer: Localizer) -> dict[str, Any]:
 
 
 def source_choices(language: Language) -> list[tuple[str, str]]:
-    """(what the switch says, where the rows come from)."""
+    """(label, value) of each source."""
     return [(t(f"norm.source.{source}", language), source) for source in get_args(Source)]
 
 
 def norm_choices(language: Language) -> list[tuple[str, str]]:
-    """(what the picker says, name of the module)."""
+    """(label, module name) of each normalisation."""
     return [(t(f"norm.which.{norm}", language), norm) for norm in get_args(Norm)]
 
 
 def _server_controls(parts: dict[str, Any]) -> list[Control]:
-    """The controls of the running model's rows are visible where these are shown; token and layer are the selection."""
+    """Visibility of the controls of the model's rows; token and layer are the selection."""
 
     def of_model(s: Snapshot) -> bool:
         return s.state(LayerNormState).source == "model"

@@ -1,8 +1,7 @@
-"""The panel on masks: what every token would see without the causal one, and padding without its own."""
+"""The masks panel: predictions without the causal mask, and padding without a padding mask."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
@@ -19,37 +18,35 @@ from components.localized import Localizer
 from components.panels.panel import (
     IsOpen,
     Result,
-    Run,
     add_panel,
     computed,
     one_of,
+    panel_heading,
     problem_sentence,
-    run_buttons,
     text_of,
     value_of,
     waiting_sentence,
-    wire_run,
     wire_selection,
     wire_values,
     within,
 )
 from components.panels.panel_figures import lines
+from components.panels.run import Run, run_buttons, time_limited, wire_run
 from components.render import Control, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
-from components.widgets.sentence import sentence
 from gpt import GPT, LoadedModel
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
-MAX_TOKENS = 48  # of the text, read at once and without a cache
-STEPS, MAX_SECONDS = 80, 20.0  # of training
+MAX_TOKENS = 48  # of the text, one forward pass without a cache
+STEPS, MAX_SECONDS = 80, 20.0
 Side = Literal["left", "right"]
 
 
-class Question(NamedTuple):
-    """The beginning of a text, the token that is replaced, and the padding."""
+class Request(NamedTuple):
+    """The beginning of a text, the position of the replaced token, and the padding."""
 
     text: Text
     position: int
@@ -62,10 +59,9 @@ class Question(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """asked: what it is about. other: the token that was put in place; leak: what that changes; padding: what padding
-    changes."""
+    """other: the token put in place; leak: the effect of replacing it; padding: the effect of padding."""
 
-    asked: Question
+    request: Request
     other: int
     leak: MaskEffect
     padding: MaskEffect
@@ -73,7 +69,7 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True)
 class MasksState:
-    """n_padding: tokens. run: the two models that are trained on random letters."""
+    """n_padding: tokens. run: training of two models on random text."""
 
     n_padding: int = 8
     side: Side = "left"
@@ -86,58 +82,58 @@ class MasksState:
 
 
 def beginning(text: Text) -> tuple[int, ...]:
-    """The ids that the panel is about."""
+    """The ids that the panel uses."""
     return text.ids[: min(text.n_read, MAX_TOKENS)]
 
 
 def replaced_position(s: Snapshot) -> int:
-    """The selected token, as far as it lies in the beginning of the text; the middle of that otherwise."""
+    """The selected position if it lies in the used beginning of the text, else the middle of it."""
     n = 2 if s.text is None else len(beginning(s.text))
     position = s.selection.position
     return n // 2 if position == NEWEST or position >= n else max(1, position)
 
 
-def question(s: Snapshot) -> Question | None:
+def request_of(s: Snapshot) -> Request | None:
     text, state = text_of(s), s.state(MasksState)
     if text is None or len(beginning(text)) < 2:
         return None
-    return Question(text, replaced_position(s), state.n_padding, state.side)
+    return Request(text, replaced_position(s), state.n_padding, state.side)
 
 
-def compute(asked: Question) -> Effects:
+def compute(request: Request) -> Effects:
     """Both effects on the visitor's model."""
-    loaded, ids = asked.text.loaded, list(asked.ids)
-    other = runner_up(loaded.model, ids, asked.position)
-    leak = future_leak(loaded.model, ids, asked.position, other)
-    room = ids[: max(0, loaded.model.config.block_size - asked.n_padding)]
+    loaded, ids = request.text.loaded, list(request.ids)
+    other = runner_up(loaded.model, ids, request.position)
+    leak = future_leak(loaded.model, ids, request.position, other)
+    room = ids[: max(0, loaded.model.config.block_size - request.n_padding)]
     pad_id = loaded.tokenizer.eot_id or 0
-    padding = padding_effect(loaded.model, room, asked.n_padding, pad_id=pad_id, side=asked.side)
-    return Effects(asked, other, leak, padding)
+    padding = padding_effect(loaded.model, room, request.n_padding, pad_id=pad_id, side=request.side)
+    return Effects(request, other, leak, padding)
 
 
 @torch.inference_mode()
 def runner_up(model: GPT, ids: Sequence[int], position: int) -> int:
-    """The token, other than the one at a position, that the model held most probable there."""
+    """The most probable token at a position other than the actual one."""
     best = model(torch.tensor([ids[:position]], device=model.device))[0, -1].topk(2).indices.tolist()
     return int(best[1] if best[0] == ids[position] else best[0])
 
 
-def found(s: Snapshot) -> Effects | None:
+def result_of(s: Snapshot) -> Effects | None:
     return value_of(s, s.state(MasksState).result)
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    effects = found(s)
+    effects = result_of(s)
     if effects is None:
         return {"text": "" if too_short(s) else waiting_sentence(s)}
-    asked = effects.asked
+    request = effects.request
     caption = t(
         "masks.says",
         s.language,
-        old=quoted(asked.text.tokenizer, asked.ids[asked.position]),
-        new=quoted(asked.text.tokenizer, effects.other),
-        position=asked.position,
-        most=share(effects.leak.without_mask[: asked.position]),
+        old=quoted(request.text.tokenizer, request.ids[request.position]),
+        new=quoted(request.text.tokenizer, effects.other),
+        position=request.position,
+        most=share(effects.leak.without_mask[: request.position]),
     )
     return {"text": caption}
 
@@ -153,38 +149,38 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def causal(s: Snapshot) -> dict[str, Any]:
-    """How far every prediction moves when one token is replaced."""
-    effects = found(s)
+    """The change of each prediction when one token is replaced."""
+    effects = result_of(s)
     if effects is None:
         return chart_data(None, "")
-    asked, leak = effects.asked, effects.leak
-    mark = (t("masks.exchanged", s.language), asked.position)
-    figure = moves(asked.text.loaded, asked.ids, leak, s.language, mark)
-    kept, leaked = (share(side[: asked.position]) for side in (leak.with_mask, leak.without_mask))
+    request, leak = effects.request, effects.leak
+    mark = (t("masks.exchanged", s.language), request.position)
+    figure = moves(request.text.loaded, request.ids, leak, s.language, mark)
+    kept, leaked = (share(side[: request.position]) for side in (leak.with_mask, leak.without_mask))
     return chart_data(figure, t("masks.causal.picture", s.language, kept=kept, leaked=leaked))
 
 
 def padding(s: Snapshot) -> dict[str, Any]:
-    """How far every prediction moves when padding is put before or behind a text."""
-    effects = found(s)
+    """The change of each prediction when padding is added before or after the text."""
+    effects = result_of(s)
     if effects is None:
         return chart_data(None, "")
-    asked, effect = effects.asked, effects.padding
+    request, effect = effects.request, effects.padding
     caption = t(
         "masks.padding.picture",
         s.language,
-        n=asked.n_padding,
-        side=t(f"masks.side.{asked.side}", s.language),
+        n=request.n_padding,
+        side=t(f"masks.side.{request.side}", s.language),
         kept=share(effect.with_mask),
         moved=share(effect.without_mask),
     )
-    note = t("masks.padding.right", s.language) if asked.side == "right" else ""
-    ids = asked.ids[: len(effect.with_mask)]
-    return chart_data(moves(asked.text.loaded, ids, effect, s.language), caption + note)
+    note = t("masks.padding.right", s.language) if request.side == "right" else ""
+    ids = request.ids[: len(effect.with_mask)]
+    return chart_data(moves(request.text.loaded, ids, effect, s.language), caption + note)
 
 
 def share(moved: torch.Tensor) -> str:
-    """The largest of some changes; what is only rounding is 0."""
+    """The largest change in percent, rounded to 0.01 %."""
     return percent(round(moved.max().item(), 4))
 
 
@@ -195,7 +191,7 @@ def moves(
     language: Language,
     mark: tuple[str, int] | None = None,
 ) -> dict[str, Any]:
-    """With the mask and without it, after each token."""
+    """Changes with and without the mask, by token."""
     sides = {"masks.without": effect.without_mask, "masks.with": effect.with_mask}
     return lines(
         np.arange(len(ids)),
@@ -210,17 +206,13 @@ def moves(
 
 
 def train(s: Snapshot) -> Iterator[RandomTextLosses]:
-    """The losses of two tiny models, until MAX_SECONDS at the latest."""
-    end = time.monotonic() + MAX_SECONDS
-    for losses_so_far in train_on_random_text(steps=STEPS):
-        yield losses_so_far
-        if time.monotonic() > end:
-            return
+    """Losses of two small models on random text, for at most MAX_SECONDS."""
+    return time_limited(train_on_random_text(steps=STEPS), MAX_SECONDS)
 
 
 def losses(s: Snapshot) -> dict[str, Any]:
-    """Both losses over the updates, and the lowest without looking ahead."""
-    trained = s.state(MasksState).run.found
+    """Both losses over the updates, and the lowest possible loss with the causal mask."""
+    trained = s.state(MasksState).run.latest
     if trained is None:
         return chart_data(None, "")
     sides = {"masks.without": trained.without_mask, "masks.with": trained.with_mask}
@@ -250,17 +242,15 @@ VIEWS = (
     View("masks-padding", inputs, padding),
     View("masks-losses", lambda s: (s.state(MasksState).run, s.language), losses),
 )
-ANALYSIS = computed(MasksState, question, compute)
+ANALYSIS = computed(MasksState, request_of, compute)
 CHECKS = {"n_padding": within(1, 32), "side": one_of(*get_args(Side))}
 
 
 def build_masks(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out; it is about the beginning of the visitor's text."""
+    """Build the panel; it uses the beginning of the visitor's text."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("masks.question", kind="question")
-        sentence(kind="lead", elem_id="masks-answer", view="masks-answer")
-        sentence(kind="notice", elem_id="masks-notice", view="masks-notice")
+        panel_heading(localizer, "masks")
         with gr.Row(elem_classes="gb-panel-controls"):
             parts["position"] = _slider(localizer, "position", MAX_TOKENS - 1, "masks-position")
         chart(elem_id="masks-causal", view="masks-causal")
@@ -298,5 +288,5 @@ def _position(s: Snapshot) -> dict[str, Any]:
 
 
 def side_choices(language: Language) -> list[tuple[str, str]]:
-    """(what the switch says, side)."""
+    """(label, side) of each padding side."""
     return [(t(f"masks.side.{side}", language), side) for side in get_args(Side)]

@@ -1,9 +1,8 @@
-"""What panels share: they rest while closed, compute in a thread, and run experiments that can be stopped."""
+"""Common parts of panels: registration with a tab, results computed in a thread, and controls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -20,13 +19,13 @@ from components.render import Analysis, Control, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import Text
+from components.widgets.sentence import sentence
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
 T = TypeVar("T")
-MAX_POSITION = 1023  # of a slider of positions, until it is set to the length of the text
+MAX_POSITION = 1023  # initial maximum of a position slider; the server sets it to the length of the text
 IsOpen = Callable[[Snapshot], bool]
-UPDATE_SECONDS = 0.25  # between two frames of an experiment that runs
 
 
 def add_panel(
@@ -37,7 +36,7 @@ def add_panel(
     controls: Sequence[Control] = (),
     analysis: Analysis | None = None,
 ) -> None:
-    """Let a tab show a panel. While it is closed nothing is drawn, sent or computed."""
+    """Add a panel to a tab. A closed panel is neither drawn nor computed, and nothing is sent for it."""
 
     def while_open(draw: Callable[[Snapshot], Any], closed: Any) -> Callable[[Snapshot], Any]:
         return lambda s: draw(s) if is_open(s) else closed
@@ -50,89 +49,90 @@ def add_panel(
 
 @dataclass(frozen=True, eq=False)
 class Result(Generic[T]):
-    """What was computed for a question; problem: why it could not be."""
+    """The value computed for a request. problem: the error that was raised instead."""
 
-    question: Hashable
+    request: Hashable
     value: T | None = None
     problem: ValueError | None = None
 
 
 def computed(
-    state: type, question: Callable[[Snapshot], Hashable], compute: Callable[[Any], Any], *, small: bool = True
+    state: type, request_of: Callable[[Snapshot], Hashable], compute: Callable[[Any], Any], *, small: bool = True
 ) -> Analysis:
-    """Keeps the field `result` of a state: `compute` of the question, in a thread of its own, whenever that changes.
+    """An analysis that stores `compute(request)` in the field `result` of a state whenever the request changes.
 
-    question: everything that the result depends on; None while nothing can be computed. small: on one core.
+    request_of: returns everything the result depends on; None if nothing can be computed. compute: runs in its own
+    thread. small: use one core.
     """
 
     def wanted(s: Snapshot) -> Hashable:
-        asked, result = question(s), s.state(state).result
-        return None if result is not None and result.question == asked else asked
+        request, result = request_of(s), s.state(state).result
+        return None if result is not None and result.request == request else request
 
-    def work(asked: Hashable, progress: object) -> Any:
+    def work(request: Hashable, progress: object) -> Any:
         with threads_for(0 if small else SMALL_WORK):
-            return compute(asked)
+            return compute(request)
 
     def run(session: Session) -> Iterator[None]:
         with session.lock.reading():
-            asked = wanted(session.snapshot())
-        if asked is None:
+            request = wanted(session.snapshot())
+        if request is None:
             return
         try:
-            value = yield from run_with_progress(partial(work, asked), lambda done, total: None)
+            value = yield from run_with_progress(partial(work, request), lambda done, total: None)
         except ValueError as problem:
-            session.change(state, result=Result(asked, problem=problem))
+            session.change(state, result=Result(request, problem=problem))
         else:
-            session.change(state, result=Result(asked, value))
+            session.change(state, result=Result(request, value))
 
     return Analysis(wanted, run)
 
 
 def value_of(s: Snapshot, result: Result[T] | None) -> T | None:
-    """The value of a result; None where there is none yet, and where it belongs to another text than the one shown."""
-    text = None if result is None else getattr(result.question, "text", None)
+    """The value of a result; None if there is none, or if it was computed for another text than the current one."""
+    text = None if result is None else getattr(result.request, "text", None)
     if result is None or (text is not None and (s.text is None or text.version != s.text.version)):
         return None
     return result.value
 
 
 def text_of(s: Snapshot) -> Text | None:
-    """The text that a panel computes with; None before the model has read some of it, and while it is written."""
+    """The text for a panel's computation; None while it is being generated or before the model has read any of it."""
     return None if s.text is None or s.text.n_read == 0 or s.generating else s.text
 
 
 def no_text(s: Snapshot) -> PageError | None:
-    """The problem of a panel that needs a text, where there is none."""
+    """The error of a panel that needs a text if there is none, else None."""
     return PageError("error.no_text") if s.text is None or s.text.n_read == 0 else None
 
 
 def problem_sentence(s: Snapshot, *problems: Exception | None) -> dict[str, Any]:
-    """The data of a notice: the first of the problems that is one."""
+    """The data of a notice: the first problem that is not None."""
     problem = next((each for each in problems if each is not None), None)
     return {"text": "" if problem is None else localize_error(problem, s.language)}
 
 
 def waiting_sentence(s: Snapshot) -> str:
-    """What stands in place of an answer that is being computed."""
+    """The placeholder of an answer that is being computed."""
     return t("panel.waits" if s.generating else "panel.busy", s.language)
 
 
 def best_of_both(before: Tensor, after: Tensor, n: int) -> list[int]:
-    """The most likely tokens of two predictions, (vocab_size,) each: n - 3 of one and 3 of the other, each once."""
+    """Ids of the n - 3 most likely tokens of one prediction and the 3 most likely of another, each (vocab_size,)."""
     counted = zip((before, after), (n - 3, 3), strict=True)
     return list(dict.fromkeys(i for one, k in counted for i in one.topk(min(k, len(one))).indices.tolist()))
 
 
-Check = Callable[[object], Any]  # the value as it is stored; None for what a control cannot have sent
+Check = Callable[[object], Any]  # the value to store; None for an invalid value
 
 
 def one_of(*choices: Any) -> Check:
-    """A check for one of these values."""
+    """A check that accepts one of these values."""
     return lambda value: value if value in choices else None
 
 
 def within(low: float, high: float) -> Check:
-    """A check for a number between the ends, whole where both are."""
+    """A check that accepts numbers in [low, high]; it returns an int if both limits are ints."""
     number = int if isinstance(low, int) and isinstance(high, int) else float
 
     def check(value: object) -> Any:
@@ -143,7 +143,7 @@ def within(low: float, high: float) -> Check:
 
 
 def store_value(state: type, name: str, check: Check, session: Session, value: object) -> None:
-    """A control was moved: keep its value."""
+    """Store the value of a control if it is valid."""
     checked = check(value)
     if checked is not None:
         session.change(state, **{name: checked})
@@ -155,7 +155,7 @@ def wire_values(
     checks: Mapping[str, Check],
     components: Mapping[str, Block],
 ) -> None:
-    """Let each component change the field of its name. Of a text box it is the change: pasting raises no input."""
+    """Let each component set the state's field of the same name. Text boxes use `change`: pasting raises no `input`."""
     for name, check in checks.items():
         component: Any = components[name]
         event = component.change if isinstance(component, gr.Textbox) else component.input
@@ -164,17 +164,17 @@ def wire_values(
 
 
 def select_position(session: Session, position: object) -> None:
-    """Select the token of a slider in every tab."""
+    """Select a token in every tab."""
     session.select(position=within(0, len(session.document.ids))(position) if session.document else None)
 
 
 def select_layer(session: Session, layer: object) -> None:
-    """Select the layer of a picker in every tab; what was typed into it may be anything."""
+    """Select a layer in every tab. layer: from the browser, may be anything."""
     session.select(layer=int(layer[:9]) if isinstance(layer, str) and layer.isdecimal() else layer)
 
 
 def position_control(slider: gr.Slider) -> Control:
-    """A slider that stands at the selected token of the text."""
+    """Sets a slider to the selected token and its maximum to the length of the text."""
 
     def last(s: Snapshot) -> int:
         return 1 if s.text is None else max(1, s.text.n_read - 1)
@@ -185,7 +185,7 @@ def position_control(slider: gr.Slider) -> Control:
 
 
 def layer_control(picker: gr.Dropdown) -> Control:
-    """A picker that stands at the selected layer of the model."""
+    """Sets a dropdown to the selected layer and its choices to the layers of the model."""
 
     def layers(s: Snapshot) -> list[int]:
         return list(range(1 if s.text is None else s.text.config.n_layer))
@@ -198,103 +198,15 @@ def layer_control(picker: gr.Dropdown) -> Control:
 
 
 def wire_selection(events: Events, components: Mapping[str, Block]) -> None:
-    """Let the components `position` and `layer`, as far as there are any, select in every tab."""
+    """Let the components `position` and `layer`, where present, set the selection."""
     for name, handler in (("position", select_position), ("layer", select_layer)):
         if name in components:
             component: Any = components[name]
             events.on(component.input, handler, [component], trigger_mode="always_last")
 
 
-@dataclass(frozen=True, eq=False)
-class Run(Generic[T]):
-    """An experiment that a person starts. found: its newest result; id: of the run that goes on, None for none."""
-
-    found: T | None = None
-    id: object | None = None
-    problem: ValueError | None = None
-
-    @property
-    def running(self) -> bool:
-        return self.id is not None
-
-
-@dataclass(frozen=True)
-class RunButtons:
-    """Start and Stop of an experiment."""
-
-    start: gr.Button
-    stop: gr.Button
-
-    def controls(self, state: type) -> list[Control]:
-        """Which of them can be pressed. state: has the `Run` as its field `run`."""
-
-        def running(s: Snapshot) -> bool:
-            return s.state(state).run.running
-
-        return [
-            Control(self.start, running, lambda s: {"interactive": not running(s)}),
-            Control(self.stop, running, lambda s: {"interactive": running(s)}),
-        ]
-
-
-def run_buttons(localizer: Localizer, key: str, name: str) -> RunButtons:
-    """Lay both out; the text of the first is that of `key`, and the ids begin with `name`."""
-    with gr.Row(elem_classes="gb-buttons gb-short"):
-        start = localizer.build(gr.Button, {"value": key}, size="md", elem_id=f"{name}-start", min_width=0)
-        stop = localizer.build(
-            gr.Button, {"value": "stop"}, size="md", elem_id=f"{name}-stop", interactive=False, min_width=0
-        )
-    return RunButtons(start, stop)
-
-
-def wire_run(
-    events: Events,
-    buttons: RunButtons,
-    state: type,
-    steps: Callable[[Snapshot], Iterator[Any]],
-    *,
-    small: bool = True,
-) -> None:
-    """Let the buttons start and stop `run_steps`; one experiment of all visitors runs at a time."""
-    handler = partial(run_steps, state, steps, small)
-    started = events.on(buttons.start.click, handler, queue="experiment", trigger_mode="once")
-    events.on(started.failure, partial(stop_run, state))
-    events.on(buttons.stop.click, partial(stop_run, state), cancels=[started])
-
-
-def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bool, session: Session) -> Iterator[None]:
-    """Run an experiment in a thread of its own, and keep each of its results in `run.found`. small: on one core."""
-    mine = object()
-    session.change(state, run=Run(id=mine))
-    yield
-    with session.lock.reading():
-        results = steps(session.snapshot())
-
-    def is_mine() -> bool:
-        return session.state(state).run.id is mine
-
-    def work(progress: Callable[[int, int], None]) -> None:
-        with threads_for(0 if small else SMALL_WORK):
-            for found in results:
-                if is_mine():
-                    session.change(state, run=Run(found, mine))
-                progress(0, 0)
-
-    problem: ValueError | None = None
-    try:
-        with closing(run_with_progress(work, lambda done, total: None, interval=UPDATE_SECONDS)) as waiting:
-            for _ in waiting:
-                if not is_mine():
-                    return
-                yield
-    except ValueError as error:
-        problem = error
-    finally:
-        if is_mine():
-            session.change(state, run=Run(session.state(state).run.found, problem=problem))
-
-
-def stop_run(state: type, session: Session) -> None:
-    """Stop the experiment; what it has found stays."""
-    run = session.state(state).run
-    session.change(state, run=Run(run.found, problem=run.problem))
+def panel_heading(localizer: Localizer, name: str) -> None:
+    """The title of a panel, and the widgets of its views `<name>-answer` and `<name>-notice`."""
+    localizer.sentence(f"{name}.question", kind="question")
+    sentence(kind="lead", elem_id=f"{name}-answer", view=f"{name}-answer")
+    sentence(kind="notice", elem_id=f"{name}-notice", view=f"{name}-notice")

@@ -16,16 +16,16 @@ from components.labels import decimal
 _PAIR = (LIGHT["before"], LIGHT["after"])
 _HUES = (*CURVES, HEAD_HUES["same_token"])
 _DASHES = ("solid", "dash", "dot", "dashdot")
-_LABELLED = 12  # bars; of more, no number would fit
+_LABELLED = 12  # maximum number of bars that have a number each
 
 
 def row_bars(
     rows: np.ndarray, names: Sequence[str], means: np.ndarray, stds: np.ndarray, *, place_title: str = "place"
 ) -> Figure:
-    """Each row of (n, C) as bars of its own, one row under the other on one scale: its mean a line, one standard
-    deviation to both sides a band.
+    """Each row of (n, C) as a bar chart, one below the other on one scale, with the mean as a line and one standard
+    deviation as a band.
 
-    means, stds: (n,). names: one for each row. Raises ValueError where they differ in number.
+    means, stds: (n,). names: of the rows. Raises ValueError if their numbers differ.
     """
     rows = np.asarray(rows, dtype=np.float32)
     n, width = rows.shape
@@ -74,9 +74,11 @@ def pair_bars(
     digits: str = ".2g",
     tip: str = ".6g",
 ) -> dict[str, Any]:
-    """One or two bars for each name, side by side. pair: {what the legend says: values, (N,)}; a value not above 0
-    has no place on a logarithmic axis, and no bar. Not checked by plotly, which would take four times as long. Raises
-    ValueError where the lengths differ."""
+    """One or two bars for each name, side by side; not checked by plotly, which takes four times as long.
+
+    pair: {legend entry: values, (N,)}; values not above 0 have no bar on a logarithmic axis. Raises ValueError if the
+    lengths differ.
+    """
     data = []
     for (series, values), colour in zip(pair.items(), _PAIR, strict=False):
         values = np.asarray(values, dtype=np.float64)
@@ -108,7 +110,7 @@ def pair_bars(
 
 
 def _decades(values: Sequence[np.ndarray]) -> dict[str, Any]:
-    """The range of a logarithmic axis: whole powers of ten around everything above zero."""
+    """The range of a logarithmic axis: powers of ten around all values above zero."""
     above = np.concatenate([np.asarray(v, dtype=np.float64) for v in values])
     above = above[above > 0]
     if not len(above):
@@ -131,10 +133,10 @@ def lines(
     markers: bool = False,
     height: int = 320,
 ) -> dict[str, Any]:
-    """Up to four lines over one x axis, told apart by hue and dash; not checked by plotly.
+    """Up to four lines over one x axis, distinguished by hue and dash; not checked by plotly.
 
-    x and each series: (N,). level: a name and a y, drawn across; mark: a name and an x, drawn from top to bottom.
-    ticks: what is written under each x instead of the number.
+    x and each series: (N,). level: a name and a y, drawn as a horizontal line; mark: a name and an x, drawn as a
+    vertical line. ticks: the tick labels of each x.
     """
     data = []
     for (name, y), colour, dash in zip(series.items(), _HUES, _DASHES, strict=False):
@@ -182,7 +184,7 @@ def lines(
 
 
 def grid(values: np.ndarray, *, value_title: str = "value", height: int = 260) -> Figure:
-    """Numbers around zero as cells, (rows, columns), the first row on top; counted from left to right, row by row."""
+    """Numbers around zero as cells, (rows, columns), the first row on top; numbered row by row."""
     values = np.asarray(values, dtype=np.float32)
     rows, columns = values.shape
     largest = float(np.nanmax(np.abs(values), initial=1e-9))

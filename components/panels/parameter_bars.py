@@ -1,4 +1,4 @@
-"""How large a configuration is: all parameters, those of each part as bars, memory; for a tab, a panel and a lesson."""
+"""The size of a configuration: parameter counts in total and by part, and memory."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ IN_BLOCKS = ("attention", "feed_forward")
 
 
 def parameter_count(config: GPTConfig, skeleton: bool, language: Language) -> str:
-    """All parameters in one number."""
+    """The total number of parameters."""
     return t("shapes.headline", language, n=f"{count_parameters(config, skeleton=skeleton):,}")
 
 
 def size_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[list[str]]:
-    """A table of the memory of weights and KV cache in each type of number."""
+    """A table of the memory of weights and KV cache for each data type."""
     n_cache = 0 if skeleton else cache_numbers(config)
     numbers = {
         t("shapes.size.weights", language): count_parameters(config, skeleton=skeleton),
@@ -43,7 +43,7 @@ def size_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[lis
 
 
 def parameter_bars(config: GPTConfig, skeleton: bool, language: Language) -> dict[str, Any]:
-    """The parameters of each part as bars; what is shared or replaced is outlined."""
+    """The parameters of each part as bars; shared or replaced parts are outlined."""
     counts = parameter_parts(config, skeleton=skeleton)
     whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
     total = sum(counts.values())

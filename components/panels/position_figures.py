@@ -1,4 +1,4 @@
-"""The figure of pairs of numbers that are turned by a position, in the style of components.figures.charts."""
+"""The figure of rotated dimension pairs, in the style of components.figures.charts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from plotly.graph_objects import Figure
 from components.figures.palette import CURVES
 from components.figures.style import LEGEND, LIGHT, QUIET, SMALL, escape
 
-_APART = 2.5  # between the centres of two circles of radius 1
+_APART = 2.5  # distance between the centres of two unit circles
 
 
 class Hands(NamedTuple):
-    """One pair: its name, and the angles of query and key in radians, counter-clockwise from the right."""
+    """One dimension pair: its name, and the angles of query and key in radians, counter-clockwise from the x axis."""
 
     name: str
     query: float
@@ -23,7 +23,7 @@ class Hands(NamedTuple):
 
 
 def circles(pairs: Sequence[Hands], query_name: str, key_name: str) -> Figure:
-    """A dial for each pair, with one hand for the query and one for the key."""
+    """A unit circle for each pair, with one hand for the query and one for the key."""
     data = []
     for name, colour, dash in ((query_name, CURVES[0], "solid"), (key_name, CURVES[1], "dash")):
         x: list[float | None] = []

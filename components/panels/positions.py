@@ -1,8 +1,7 @@
-"""The panel on positions: rotations, and two tiny models that read beyond their trained length."""
+"""The positions panel: rotary embeddings, and two small models tested beyond their trained length."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,26 +15,17 @@ from components.events import Events
 from components.i18n import t
 from components.labels import percent
 from components.localized import Localizer
-from components.panels.panel import (
-    IsOpen,
-    Run,
-    add_panel,
-    problem_sentence,
-    run_buttons,
-    wire_run,
-    wire_values,
-    within,
-)
+from components.panels.panel import IsOpen, add_panel, panel_heading, problem_sentence, wire_values, within
 from components.panels.panel_figures import lines
 from components.panels.position_figures import Hands, circles
+from components.panels.run import Run, run_buttons, time_limited, wire_run
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from components.widgets.sentence import sentence
 from gpt.experiments.positions import Extrapolation, rotary_closeness, train_extrapolation
 from gpt.model import rotary_angles
 
-HEAD_SIZE = 16  # of the pictures
+HEAD_SIZE = 16  # of the charts
 PAIRS = (0, 2, 4, 6)
 MAX_POSITION = 64
 TRAINED_LENGTH, TESTED_LENGTH, STEPS = 32, 96, 240
@@ -43,7 +33,7 @@ MAX_SECONDS = 30.0
 
 
 class Trained(NamedTuple):
-    """Two tiny models after as many updates."""
+    """Two models after the same number of updates."""
 
     learned: Extrapolation
     rotary: Extrapolation
@@ -51,7 +41,7 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class PositionsState:
-    """position: of the query; distance: of the key before it. run: the training of the two models."""
+    """position: of the query; distance: from the query back to the key. run: training of the two models."""
 
     position: int = 20
     distance: int = 3
@@ -64,7 +54,7 @@ class PositionsState:
 
 @lru_cache(maxsize=1)
 def closeness() -> np.ndarray:
-    """(MAX_POSITION + 1,): the cosine of two equal vectors at each distance."""
+    """The cosine similarity of two equal vectors at each distance, (MAX_POSITION + 1,)."""
     return rotary_closeness(HEAD_SIZE, torch.arange(MAX_POSITION + 1)).numpy()
 
 
@@ -75,7 +65,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def closeness_lines(s: Snapshot) -> dict[str, Any]:
-    """Closeness over the distance."""
+    """Similarity over the distance."""
     distance, title = s.state(PositionsState).distance, t("positions.closeness", s.language)
     figure = lines(
         np.arange(MAX_POSITION + 1),
@@ -89,7 +79,7 @@ def closeness_lines(s: Snapshot) -> dict[str, Any]:
 
 
 def rotations(s: Snapshot) -> dict[str, Any]:
-    """Some pairs of a head at the positions of a query and a key; the angles are the model's own."""
+    """Rotations of some dimension pairs of a head at the positions of a query and a key."""
     state = s.state(PositionsState)
     key = state.position - state.distance
     cos, sin = rotary_angles(torch.tensor([state.position, key, 1]), HEAD_SIZE)
@@ -113,19 +103,15 @@ def rotations(s: Snapshot) -> dict[str, Any]:
 
 
 def train(s: Snapshot) -> Iterator[Trained]:
-    """Train both models in turn, until MAX_SECONDS at the latest; the longer texts are read again and again."""
-    end = time.monotonic() + MAX_SECONDS
+    """Train both models step by step for at most MAX_SECONDS, testing each on the longer texts."""
     lengths: Any = {"trained_length": TRAINED_LENGTH, "tested_length": TESTED_LENGTH, "steps": STEPS}
     runs = train_extrapolation("learned", **lengths), train_extrapolation("rotary", **lengths)
-    for learned, rotary in zip(*runs, strict=True):
-        yield Trained(learned, rotary)
-        if time.monotonic() > end:
-            return
+    return time_limited(map(Trained, *runs), MAX_SECONDS)
 
 
 def beyond(s: Snapshot) -> dict[str, Any]:
-    """The loss at every position, within the trained length and beyond it."""
-    trained = s.state(PositionsState).run.found
+    """The loss at each position, within the trained length and beyond."""
+    trained = s.state(PositionsState).run.latest
     if trained is None:
         return chart_data(None, "")
     learned, rotary = trained
@@ -170,11 +156,9 @@ CHECKS = {"position": within(0, MAX_POSITION), "distance": within(0, MAX_POSITIO
 
 
 def build_positions(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out; the two models are trained when that is asked for."""
+    """Build the panel; the two models are trained on request."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("positions.question", kind="question")
-        sentence(kind="lead", elem_id="positions-answer", view="positions-answer")
-        sentence(kind="notice", elem_id="positions-notice", view="positions-notice")
+        panel_heading(localizer, "positions")
         with gr.Row(elem_classes="gb-panel-controls"):
             distance: Any = {"label": "positions.distance", "info": "positions.distance.info"}
             parts = {

@@ -1,4 +1,4 @@
-"""The values that the controls of a configuration may have, and the configuration that they make."""
+"""The valid values of the controls of a configuration, and the configuration that they describe."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gpt import GPTConfig
 
 @dataclass(frozen=True)
 class Range:
-    """What a slider offers, both ends included; it reaches as far as a model that is shown.
+    """The limits of a slider, both included.
 
-    least: what a model can have.
+    least: the smallest valid value.
     """
 
     low: int
@@ -25,7 +25,7 @@ class Range:
     least: int = 1
 
     def around(self, value: int) -> dict[str, int]:
-        """The ends of a slider that shows this value."""
+        """The limits of a slider that shows this value."""
         return {"minimum": min(self.low, value), "maximum": max(self.high, value)}
 
 
@@ -54,13 +54,13 @@ SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "skeleton")
 
 
 def values_of(config: GPTConfig) -> dict[str, Any]:
-    """What the controls show for a configuration; a feed-forward width of 0 stands for 4 x n_embd."""
+    """The control values of a configuration; a feed-forward width of 0 stands for 4 * n_embd."""
     given = {name: getattr(config, name) for name in (*RANGES, "tie_weights", "bias", "qkv_bias")}
     return given | {"n_ff": config.n_ff or 0, "rotary": config.position == "rotary", "skeleton": False}
 
 
 def check_value(name: str, value: object) -> int | bool:
-    """The value of one control. Raises PageError for a number that no model can have, or for what is none."""
+    """The checked value of one control. Raises PageError for an invalid one."""
     if name in SWITCHES:
         return bool(value)
     least = RANGES[name].least
@@ -71,7 +71,7 @@ def check_value(name: str, value: object) -> int | bool:
 
 
 def shape_of(given: Mapping[str, Any]) -> GPTConfig:
-    """The configuration that the controls say. Raises PageError for one that no model can have."""
+    """The configuration of the control values. Raises PageError for an invalid combination."""
     checked = {name: check_value(name, given[name]) for name in (*RANGES, *SWITCHES)}
     width, heads = checked["n_embd"], checked["n_head"]
     if width % heads:
@@ -89,5 +89,5 @@ def shape_of(given: Mapping[str, Any]) -> GPTConfig:
 
 
 def _one_of(numbers: Sequence[int]) -> int | PageError:
-    """One number, or two of them to choose from, in a sentence."""
+    """One number, or a choice of two as an error message."""
     return numbers[0] if len(numbers) == 1 else PageError("shapes.either", first=numbers[0], second=numbers[1])

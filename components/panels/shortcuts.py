@@ -1,4 +1,4 @@
-"""The panel on shortcut connections: the gradient of every layer, without them and with them."""
+"""The shortcut panel: the gradient of each layer with and without shortcut connections."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from components.events import Events
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
 from components.localized import Localizer
-from components.panels.panel import IsOpen, add_panel, one_of, problem_sentence, wire_values, within
+from components.panels.panel import IsOpen, add_panel, one_of, panel_heading, problem_sentence, wire_values, within
 from components.panels.panel_figures import pair_bars
 from components.render import View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt.config import Activation
 from gpt.experiments.shortcuts import ShortcutGradients, shortcut_gradients
@@ -29,7 +28,7 @@ MAX_SEED = 2**31 - 1
 
 @dataclass(frozen=True)
 class ShortcutsState:
-    """The networks, at first the curriculum's five layers of three. problem: with the seed that was typed last."""
+    """The configuration of the two networks. problem: the error of an invalid seed."""
 
     depth: int = 5
     width: int = 3
@@ -42,7 +41,7 @@ CHECKS = {"depth": within(1, 16), "width": within(1, 64), "activation": one_of(*
 
 
 def type_seed(session: Session, seed: object) -> None:
-    """Another seed; what is none is said, and the numbers stay."""
+    """Set the seed; an invalid one is reported and the numbers stay."""
     if type(seed) is int and 0 <= seed <= MAX_SEED:
         session.change(ShortcutsState, seed=seed, problem=None)
     else:
@@ -50,7 +49,7 @@ def type_seed(session: Session, seed: object) -> None:
 
 
 def gradients(s: Snapshot) -> ShortcutGradients:
-    """Of one step of both networks, which are tiny."""
+    """Gradients of one backward pass of both networks."""
     state = s.state(ShortcutsState)
     return shortcut_gradients(depth=state.depth, width=state.width, seed=state.seed, activation=state.activation)
 
@@ -60,7 +59,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
-    """The gradient of the first layer, and how much larger it is with shortcuts."""
+    """The gradient of the first layer, and the ratio with and without shortcuts."""
     without, with_shortcuts = found.without[0], found.with_shortcuts[0]
     if with_shortcuts == without == 0:
         return t("shortcuts.dead", language)
@@ -72,14 +71,14 @@ def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
 
 
 def pair(s: Snapshot) -> dict[str, tuple[float, ...]]:
-    """The gradients of each network, by its name."""
+    """The gradients of each network by its title."""
     found = s.cached(gradients)
     sides = {"without": found.without, "with": found.with_shortcuts}
     return {t(f"shortcuts.{kind}", s.language): side for kind, side in sides.items()}
 
 
 def picture(s: Snapshot) -> dict[str, Any]:
-    """A pair of bars for each layer."""
+    """Two bars for each layer."""
     sides = s.cached(pair)
     figure = pair_bars(
         [str(layer) for layer in range(len(next(iter(sides.values()))))],
@@ -92,7 +91,7 @@ def picture(s: Snapshot) -> dict[str, Any]:
 
 
 def numbers(s: Snapshot) -> dict[str, Any]:
-    """The same as a table."""
+    """The gradients as a table."""
     sides = s.cached(pair)
     rows = [
         [str(layer), *(f"{value:.6g}" for value in both)]
@@ -114,12 +113,10 @@ VIEWS = (
 
 
 def build_shortcuts(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out."""
+    """Build the panel."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("shortcuts.question", kind="question")
-        sentence(kind="lead", elem_id="shortcuts-answer", view="shortcuts-answer")
-        sentence(kind="notice", elem_id="shortcuts-notice", view="shortcuts-notice")
+        panel_heading(localizer, "shortcuts")
         with gr.Row(elem_classes="gb-panel-controls"):
             for name, high in (("depth", 16), ("width", 64)):
                 parts[name] = localizer.build(

@@ -1,4 +1,4 @@
-"""The panel on the skeleton: a GPT without its blocks has every shape, and another meaning."""
+"""The skeleton panel: a GPT without its blocks, with the same shapes at every stage."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from components.panels.panel import (
     best_of_both,
     computed,
     no_text,
+    panel_heading,
     problem_sentence,
     text_of,
     value_of,
@@ -42,16 +43,16 @@ TEXT = tuple(range(0, 1600, 100))
 MAX_BARS = 8
 
 
-class Question(NamedTuple):
-    """The token after which both predict."""
+class Request(NamedTuple):
+    """The text, and the position to predict from."""
 
     text: Text
     position: int
 
 
 class Pair(NamedTuple):
-    """The stages of a small model and of its skeleton, and how far replacing the first token moves the last
-    prediction of both, 0 to 1."""
+    """The module shapes of a small model and of its skeleton, and how much replacing the first token changes the last
+    prediction of each: total variation distance, 0 to 1."""
 
     whole: list[ModuleShape]
     bare: list[ModuleShape]
@@ -60,10 +61,9 @@ class Pair(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """full, bare: logits (vocab_size,) of the running model, and of it with its blocks skipped. pair: the small
-    models."""
+    """full, bare: logits (vocab_size,) of the visitor's model with and without its blocks. pair: the small models."""
 
-    asked: Question
+    request: Request
     full: torch.Tensor
     bare: torch.Tensor
     pair: Pair
@@ -76,20 +76,20 @@ class SkeletonState:
     result: Result[Predictions] | None = None
 
 
-def question(s: Snapshot) -> Question | None:
+def request_of(s: Snapshot) -> Request | None:
     text = text_of(s)
-    return None if text is None else Question(text, text.at(s.selection))
+    return None if text is None else Request(text, text.at(s.selection))
 
 
-def compute(asked: Question) -> Predictions:
-    ids = asked.text.ids[: asked.position + 1]
-    full, bare = with_and_without_blocks(asked.text.loaded.model, ids)
-    return Predictions(asked, full.cpu(), bare.cpu(), small_pair())
+def compute(request: Request) -> Predictions:
+    ids = request.text.ids[: request.position + 1]
+    full, bare = with_and_without_blocks(request.text.loaded.model, ids)
+    return Predictions(request, full.cpu(), bare.cpu(), small_pair())
 
 
 @torch.inference_mode()
 def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits after the last token, (vocab_size,) each: of the model, and of it with every branch of a block at zero."""
+    """Logits after the last token, (vocab_size,) each, of the model and of the model with all branches scaled by 0."""
     idx = torch.tensor([ids], device=model.device)
     nothing = dict.fromkeys(range(model.config.n_layer), 0.0)
     edits = Edits(attn_scale=nothing, mlp_scale=nothing)
@@ -99,7 +99,7 @@ def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tenso
 @lru_cache(maxsize=1)
 @torch.inference_mode()
 def small_pair() -> Pair:
-    """The small model and its skeleton; the same for everybody."""
+    """The small model and its skeleton; the same for all visitors."""
     whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)
@@ -107,15 +107,15 @@ def small_pair() -> Pair:
     return Pair(module_shapes(whole, TEXT), module_shapes(bare, TEXT), *changes)
 
 
-def found(s: Snapshot) -> Predictions | None:
+def result_of(s: Snapshot) -> Predictions | None:
     return value_of(s, s.state(SkeletonState).result)
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    both = found(s)
+    both = result_of(s)
     if both is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
-    text, position = both.asked
+    text, position = both.request
     caption = t(
         "skeleton.says",
         s.language,
@@ -133,11 +133,11 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The next token, with and without blocks."""
-    both = found(s)
+    """The next token with and without blocks."""
+    both = result_of(s)
     if both is None:
         return chart_data(None, "")
-    text, position = both.asked
+    text, position = both.request
     shares = torch.stack((both.full, both.bare)).float().softmax(-1)  # (2, vocab_size)
     shown = best_of_both(both.full, both.bare, MAX_BARS)
     figure = next_token_bars(
@@ -152,8 +152,8 @@ def bars(s: Snapshot) -> dict[str, Any]:
 
 
 def stages(s: Snapshot) -> dict[str, Any]:
-    """A row for each stage of the whole model, with the skeleton's shape where it has such a stage."""
-    both = found(s)
+    """A row for each stage of the full model, with the skeleton's shape if it has that stage."""
+    both = result_of(s)
     if both is None:
         return {"rows": []}
     bare = {stage.name: stage.shape for stage in both.pair.bare}
@@ -163,12 +163,12 @@ def stages(s: Snapshot) -> dict[str, Any]:
 
 
 def shape_text(shape: tuple[int, ...] | None) -> str:
-    """A shape as PyTorch writes it; a dash where there is none."""
+    """A shape as PyTorch prints it; a dash for None."""
     return "–" if shape is None else str(list(shape))
 
 
 def shapes(s: Snapshot) -> dict[str, Any]:
-    both = found(s)
+    both = result_of(s)
     if both is None:
         return {"text": ""}
     pair = both.pair
@@ -188,15 +188,13 @@ VIEWS = (
     View("skeleton-stages", inputs, stages),
     View("skeleton-shapes", inputs, shapes),
 )
-ANALYSIS = computed(SkeletonState, question, compute)
+ANALYSIS = computed(SkeletonState, request_of, compute)
 
 
 def build_skeleton(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out: the running model with its blocks skipped, and a small model beside its skeleton."""
+    """Build the panel: the visitor's model with its blocks skipped, and a small model beside its skeleton."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("skeleton.question", kind="question")
-        sentence(kind="lead", elem_id="skeleton-answer", view="skeleton-answer")
-        sentence(kind="notice", elem_id="skeleton-notice", view="skeleton-notice")
+        panel_heading(localizer, "skeleton")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 chart(elem_id="skeleton-bars", view="skeleton-bars")

@@ -1,4 +1,4 @@
-"""The figure of a word that is joined from its bytes, in the style of components.figures.charts."""
+"""The figure of the merges of a word, in the style of components.figures.charts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROW = 26  # pixels
 
 
 class Cell(NamedTuple):
-    """One part of a word: its text, its width in bytes, whether it was joined in this row, what is said of it."""
+    """One part of a word: its text, its width in bytes, whether this row's merge produced it, and its tooltip."""
 
     text: str
     width: int
@@ -22,7 +22,7 @@ class Cell(NamedTuple):
 
 
 def merge_ladder(rows: Sequence[Sequence[Cell]]) -> Figure:
-    """Each row the same word in larger parts, the first on top; what a row has joined is strong, all else pale."""
+    """One row per merge, from bytes at the top to tokens; the part that a row's merge produced is highlighted."""
     cells = [(row, start, cell) for row, line in enumerate(rows) for start, cell in _placed(line)]
     width = max((start + cell.width for _, start, cell in cells), default=1)
     return Figure(
@@ -64,7 +64,7 @@ def merge_ladder(rows: Sequence[Sequence[Cell]]) -> Figure:
 
 
 def _placed(line: Sequence[Cell]) -> list[tuple[int, Cell]]:
-    """Each cell with the byte where it starts."""
+    """Each cell with its first byte."""
     placed, start = [], 0
     for cell in line:
         placed.append((start, cell))

@@ -1,4 +1,4 @@
-"""What the panel on tokenizers says of words and texts: values for its widgets, no components."""
+"""Texts and chart data of the tokenizer panel."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from components.widgets.chart import chart_data
 from gpt import Tokenizer
 from gpt.experiments.tokens import MergeStep, text_cost
 
-MAX_LISTED_CHARS = 8  # whose bytes are listed
+MAX_LISTED_CHARS = 8
 
 
 def says(steps: list[MergeStep], word: str, language: Language) -> str:
-    """How many bytes, merges and tokens a word has, and which tokens."""
+    """The number of bytes, merges and tokens of a word, and its tokens."""
     parts = steps[-1].parts
     return t(
         "bpe.says",
@@ -30,17 +30,17 @@ def says(steps: list[MergeStep], word: str, language: Language) -> str:
 
 
 def counted(what: str, n: int, language: Language) -> str:
-    """A number and its noun."""
+    """A number with its noun, singular or plural."""
     return t(f"bpe.{what}.one" if n == 1 else f"bpe.{what}", language, n=n)
 
 
 def shown(word: str) -> str:
-    """A word inside a sentence."""
+    """A word in quotation marks, with visible spaces."""
     return f"“{visible(word)}”"
 
 
 def encodable_text(data: bytes) -> str:
-    """The characters of some bytes, spaces as marks; in hexadecimal where they are no whole characters."""
+    """The characters of some bytes with visible spaces; in hexadecimal if they are not valid UTF-8."""
     try:
         return visible(data.decode())
     except UnicodeDecodeError:
@@ -48,7 +48,7 @@ def encodable_text(data: bytes) -> str:
 
 
 def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[str, Any]:
-    """A word from its bytes to its tokens, a row for each merge; text: what is said of it."""
+    """The merges of a word, a row each. text: the caption."""
     rows: list[list[Cell]] = []
     for step, before in zip(steps, [None, *steps], strict=False):
         new = None if before is None else before.at
@@ -63,7 +63,7 @@ def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[st
 
 
 def cost(own: Tokenizer, gpt2: Tokenizer | None, text: str, language: Language) -> str:
-    """What a text takes in both vocabularies; nothing of an empty one."""
+    """The number of tokens of a text in both vocabularies; "" for an empty text."""
     if not text:
         return ""
     found = text_cost(own, text)
@@ -73,7 +73,7 @@ def cost(own: Tokenizer, gpt2: Tokenizer | None, text: str, language: Language) 
 
 
 def characters(text: str, language: Language) -> list[list[str]]:
-    """The characters of a text that take more than a byte: each with its code point and its bytes."""
+    """The multi-byte characters of a text: code point and UTF-8 bytes of each."""
     wide = list(dict.fromkeys(c for c in text if ord(c) > 127))[:MAX_LISTED_CHARS]
     if not wide:
         return []

@@ -1,4 +1,4 @@
-"""The panel on tokenizers: how byte-pair encoding builds a token, and what texts cost in two vocabularies."""
+"""The tokenizer panel: the merges of a word, and the number of tokens of texts in two vocabularies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from components.events import Events
 from components.i18n import t
 from components.localized import Localizer
 from components.panels import token_views
-from components.panels.panel import IsOpen, Result, add_panel, computed, problem_sentence, waiting_sentence
+from components.panels.panel import (
+    IsOpen,
+    Result,
+    add_panel,
+    computed,
+    panel_heading,
+    problem_sentence,
+    waiting_sentence,
+)
 from components.panels.panel_figures import pair_bars
 from components.render import Lines, View
 from components.state.session import Session
@@ -33,7 +41,7 @@ GPT2_SIZE = 50257
 Side = Literal["own", "gpt2"]
 
 
-class Question(NamedTuple):
+class Request(NamedTuple):
     """Whose vocabularies. current: that of the visitor's model where it is GPT-2's."""
 
     current: Tokenizer | None
@@ -56,19 +64,19 @@ class TokenizerState:
     result: Result[Vocabularies] | None = None
 
 
-def question(s: Snapshot) -> Question:
+def request_of(s: Snapshot) -> Request:
     current = None if s.text is None else s.text.tokenizer
     is_gpt2 = isinstance(current, Tokenizer) and current.n_vocab == GPT2_SIZE
-    return Question(current if is_gpt2 else None)
+    return Request(current if is_gpt2 else None)
 
 
-def vocabularies(asked: Question) -> Vocabularies:
-    """Both; either may have to be loaded."""
-    return Vocabularies(get_model(DEFAULT_MODEL).tokenizer, asked.current or cached_gpt2_tokenizer())
+def vocabularies(request: Request) -> Vocabularies:
+    """Both vocabularies; either may be loaded here."""
+    return Vocabularies(get_model(DEFAULT_MODEL).tokenizer, request.current or cached_gpt2_tokenizer())
 
 
 def type_word(session: Session, typed: object) -> None:
-    """Another word; what is none is said, and the last one stays."""
+    """Set the word; an invalid one is reported and the last one stays."""
     try:
         word = checked_word(typed, get_model(DEFAULT_MODEL).tokenizer)
     except ValueError as problem:
@@ -78,12 +86,12 @@ def type_word(session: Session, typed: object) -> None:
 
 
 def type_text(session: Session, typed: object) -> None:
-    """Another text, cut off where it is too long."""
+    """Set the text, truncated to MAX_TEXT_CHARS."""
     session.change(TokenizerState, text=typed[:MAX_TEXT_CHARS] if isinstance(typed, str) else "")
 
 
 def checked_word(typed: object, tokenizer: Tokenizer) -> str:
-    """The word as typed. Raises ValueError with a sentence for none, for several, and for a long one."""
+    """The checked word. Raises ValueError for an empty, too long or multi-word text."""
     word = typed if isinstance(typed, str) else ""
     if not word:
         raise PageError("bpe.error.none")
@@ -94,13 +102,13 @@ def checked_word(typed: object, tokenizer: Tokenizer) -> str:
     return word
 
 
-def found(s: Snapshot) -> Vocabularies | None:
+def result_of(s: Snapshot) -> Vocabularies | None:
     result = s.state(TokenizerState).result
     return None if result is None else result.value
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    both, word = found(s), s.state(TokenizerState).word
+    both, word = result_of(s), s.state(TokenizerState).word
     if both is None:
         return {"text": waiting_sentence(s)}
     return {"text": token_views.says(merge_steps(both.own, word), word, s.language)}
@@ -112,13 +120,13 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def missing(s: Snapshot) -> dict[str, Any]:
-    both = found(s)
+    both = result_of(s)
     return {"text": "" if both is None or both.gpt2 else t("bpe.gpt2.none", s.language)}
 
 
 def name(side: Side, s: Snapshot) -> dict[str, Any]:
-    """The title of one side; none where it has no vocabulary."""
-    both = found(s)
+    """The title of one side; "" without a vocabulary."""
+    both = result_of(s)
     return {"text": "" if both is None or getattr(both, side) is None else side_name(both, side, s)}
 
 
@@ -127,8 +135,8 @@ def side_name(both: Vocabularies, side: Side, s: Snapshot) -> str:
 
 
 def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
-    """The word from its bytes to its tokens."""
-    both, word = found(s), s.state(TokenizerState).word
+    """The merges of the word from bytes to tokens."""
+    both, word = result_of(s), s.state(TokenizerState).word
     tokenizer = None if both is None else getattr(both, side)
     if tokenizer is None:
         return chart_data(None, "")
@@ -139,20 +147,20 @@ def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
 
 def strip(side: Side, s: Snapshot) -> dict[str, Any]:
     """The tokens of the text."""
-    both = found(s)
+    both = result_of(s)
     tokenizer = None if both is None else getattr(both, side)
     lines = Lines() if tokenizer is None else prompt_lines(tokenizer, tokenizer.encode(s.state(TokenizerState).text))
     return {"lines": lines, "doc": "prompt", "labels": strip_words(s.language)}
 
 
 def cost(s: Snapshot) -> dict[str, Any]:
-    both = found(s)
+    both = result_of(s)
     return {"text": "" if both is None else token_views.cost(*both, s.state(TokenizerState).text, s.language)}
 
 
 def languages(s: Snapshot) -> dict[str, Any]:
-    """Tokens per character of one sentence in each language."""
-    both = found(s)
+    """Tokens per character of one sentence in several languages."""
+    both = result_of(s)
     if both is None:
         return chart_data(None, "")
     costs = {
@@ -181,20 +189,18 @@ VIEWS = (
     View("bpe-missing", inputs, missing),
     View("bpe-cost", inputs, cost),
     View("bpe-bytes", inputs, lambda s: {"rows": token_views.characters(s.state(TokenizerState).text, s.language)}),
-    View("bpe-languages", lambda s: (found(s), s.language), languages),
+    View("bpe-languages", lambda s: (result_of(s), s.language), languages),
     *(View(f"bpe-name-{side}", inputs, partial(name, side)) for side in get_args(Side)),
     *(View(f"bpe-ladder-{side}", inputs, partial(ladder, side)) for side in get_args(Side)),
     *(View(f"bpe-strip-{side}", inputs, partial(strip, side)) for side in get_args(Side)),
 )
-ANALYSIS = computed(TokenizerState, question, vocabularies)
+ANALYSIS = computed(TokenizerState, request_of, vocabularies)
 
 
 def build_tokenizer(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out: a word merge by merge, a text with its bytes, and one sentence in many languages."""
+    """Build the panel: the merges of a word, a text with its bytes, and one sentence in several languages."""
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("bpe.question", kind="question")
-        sentence(kind="lead", elem_id="bpe-answer", view="bpe-answer")
-        sentence(kind="notice", elem_id="bpe-notice", view="bpe-notice")
+        panel_heading(localizer, "bpe")
         texts: Any = {"label": "bpe.word", "info": "bpe.word.info"}
         word = localizer.build(gr.Textbox, texts, value=TokenizerState.word, max_length=80, elem_id="bpe-word")
         sentence(kind="caption", elem_id="bpe-missing", view="bpe-missing")
@@ -216,6 +222,6 @@ def build_tokenizer(localizer: Localizer, events: Events, tab: str, is_open: IsO
         localizer.sentence("bpe.language.question", kind="question")
         chart(elem_id="bpe-languages", view="bpe-languages")
     add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
-    # Text that is pasted raises no `input`.
+    # Pasting raises no `input`.
     events.on(word.change, type_word, [word], trigger_mode="always_last")
     events.on(text.change, type_text, [text], trigger_mode="always_last")

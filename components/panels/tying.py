@@ -1,4 +1,4 @@
-"""The panel on weight tying: a switch and the counts, what tying changes, and the nearest rows of the embedding."""
+"""The weight tying panel: parameter counts, effects of tying, and nearest rows of the embedding."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from components.panels.panel import (
     add_panel,
     computed,
     one_of,
+    panel_heading,
     problem_sentence,
     text_of,
     wire_values,
@@ -36,12 +37,12 @@ PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
 SHAPES = {UNTIED: UNTIED_124M, **{name: PRESETS[name] for name in NAMED}}
 SMALL = GPTConfig(vocab_size=512, block_size=32, n_layer=2, n_head=4, n_embd=64)
-TEXT = list(range(0, 264, 8))  # of the small model's one update: 32 tokens that are read, each with the next
+TEXT = list(range(0, 264, 8))  # of the small model's one update: 32 inputs with their targets
 N_NEIGHBOURS = 8
 
 
-class Question(NamedTuple):
-    """Whether the small model is tied, and the token whose neighbours are looked for; None without a text."""
+class Request(NamedTuple):
+    """Whether the small model is tied, and the token whose neighbours to find, None without a text."""
 
     tied: bool
     loaded: LoadedModel | None
@@ -49,49 +50,49 @@ class Question(NamedTuple):
 
 
 class Tying(NamedTuple):
-    """effects: of the small model. neighbours: token and cosine of the rows nearest to that of the token."""
+    """effects: of the small model. neighbours: ids and cosine similarities of the rows nearest to the token's."""
 
-    asked: Question
+    request: Request
     effects: EmbeddingEffects
     neighbours: list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
 class TyingState:
-    """shape: at first the curriculum's, whose head is its own."""
+    """shape: a key of SHAPES, or PICKED for the visitor's model."""
 
     shape: str = UNTIED
     tied: bool = True
     result: Result[Tying] | None = None
 
 
-def question(s: Snapshot) -> Question:
+def request_of(s: Snapshot) -> Request:
     text, tied = text_of(s), s.state(TyingState).tied
-    return Question(tied, None, None) if text is None else Question(tied, text.loaded, text.ids[text.at(s.selection)])
+    return Request(tied, None, None) if text is None else Request(tied, text.loaded, text.ids[text.at(s.selection)])
 
 
-def compute(asked: Question) -> Tying:
-    effects = embedding_effects(replace(SMALL, tie_weights=asked.tied), TEXT)
-    if asked.loaded is None or asked.token_id is None:
-        return Tying(asked, effects, [])
-    near = nearest_tokens(asked.loaded.model, asked.token_id, N_NEIGHBOURS)
-    return Tying(asked, effects, list(zip(near.token.tolist(), near.cosine.tolist(), strict=True)))
+def compute(request: Request) -> Tying:
+    effects = embedding_effects(replace(SMALL, tie_weights=request.tied), TEXT)
+    if request.loaded is None or request.token_id is None:
+        return Tying(request, effects, [])
+    near = nearest_tokens(request.loaded.model, request.token_id, N_NEIGHBOURS)
+    return Tying(request, effects, list(zip(near.token.tolist(), near.cosine.tolist(), strict=True)))
 
 
-def found(s: Snapshot) -> Tying | None:
+def result_of(s: Snapshot) -> Tying | None:
     result = s.state(TyingState).result
     return None if result is None else result.value
 
 
 def config_of(s: Snapshot) -> GPTConfig:
-    """The shape that is counted."""
+    """The configuration whose parameters are counted."""
     state = s.state(TyingState)
     config = SHAPES.get(state.shape) or (UNTIED_124M if s.loaded is None else s.loaded.model.config)
     return replace(config, tie_weights=state.tied)
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """The counts, both ways; that of the switch first."""
+    """The parameter counts with and without tying; the current state first."""
     config = config_of(s)
     counts = tied_and_untied(config)
     sides = [(t(f"tying.state.{state}", s.language), f"{getattr(counts, state):,}") for state in ("tied", "untied")]
@@ -112,14 +113,14 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def taught(s: Snapshot) -> dict[str, Any]:
-    """What tying changes in the small model."""
-    tying = found(s)
+    """The effects of tying in the small model."""
+    tying = result_of(s)
     if tying is None:
         return {"text": t("panel.busy", s.language)}
     caption = t(
         "tying.taught",
         s.language,
-        state=t(f"tying.state.{'tied' if tying.asked.tied else 'untied'}", s.language),
+        state=t(f"tying.state.{'tied' if tying.request.tied else 'untied'}", s.language),
         own=percent(tying.effects.own_token_best),
         rows=percent(tying.effects.rows_with_gradient),
         tokens=len(TEXT) - 1,
@@ -128,19 +129,19 @@ def taught(s: Snapshot) -> dict[str, Any]:
 
 
 def near(s: Snapshot) -> dict[str, Any]:
-    tying = found(s)
-    if tying is None or tying.asked.loaded is None or tying.asked.token_id is None:
+    tying = result_of(s)
+    if tying is None or tying.request.loaded is None or tying.request.token_id is None:
         return {"text": ""}
-    token = quoted(tying.asked.loaded.tokenizer, tying.asked.token_id)
+    token = quoted(tying.request.loaded.tokenizer, tying.request.token_id)
     return {"text": t("tying.near", s.language, token=token)}
 
 
 def neighbours(s: Snapshot) -> dict[str, Any]:
     """The nearest rows as a table."""
-    tying = found(s)
-    if tying is None or tying.asked.loaded is None:
+    tying = result_of(s)
+    if tying is None or tying.request.loaded is None:
         return {"rows": []}
-    tokenizer = tying.asked.loaded.tokenizer
+    tokenizer = tying.request.loaded.tokenizer
     head = [t(f"tying.near.{key}", s.language) for key in ("token", "similarity")]
     rows = [[visible(token_text(tokenizer, token_id)), decimal(cosine, 3)] for token_id, cosine in tying.neighbours]
     return {"rows": [head, *rows]}
@@ -167,17 +168,15 @@ VIEWS = (
     View("tying-near", inputs, near),
     View("tying-neighbours", inputs, neighbours),
 )
-ANALYSIS = computed(TyingState, question, compute)
+ANALYSIS = computed(TyingState, request_of, compute)
 CHECKS = {"shape": one_of(PICKED, *SHAPES), "tied": one_of(True, False)}
 
 
 def build_tying(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Lay the panel out."""
+    """Build the panel."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel"):
-        localizer.sentence("tying.question", kind="question")
-        sentence(kind="lead", elem_id="tying-answer", view="tying-answer")
-        sentence(kind="notice", elem_id="tying-notice", view="tying-notice")
+        panel_heading(localizer, "tying")
         with gr.Row(elem_classes="gb-panel-controls"):
             parts["shape"] = localizer.build(
                 gr.Dropdown, {"label": "tying.shape", "choices": shape_choices}, value=UNTIED, elem_id="tying-shape"
@@ -197,6 +196,6 @@ def build_tying(localizer: Localizer, events: Events, tab: str, is_open: IsOpen)
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:
-    """(what the picker says, name of the shape)."""
+    """(label, key) of each shape."""
     own = [(t(f"tying.shape.{name}", language), name) for name in (UNTIED, PICKED)]
     return [*own, *((title, name) for name, title in NAMED.items())]

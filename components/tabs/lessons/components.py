@@ -13,7 +13,7 @@ from components.state.snapshot import Snapshot
 from components.tabs.lessons.pictures.picture import Drawn
 
 
-class Question(NamedTuple):
+class Request(NamedTuple):
     """What a small picture is drawn from: its lesson, and what the controls say."""
 
     lesson: str
@@ -51,7 +51,7 @@ class LessonsState:
         return None if self.result is None or not self._is_open(self.result) else self.result.problem
 
     def _is_open(self, result: Result[Drawn]) -> bool:
-        return isinstance(result.question, Question) and result.question.lesson == self.lesson
+        return isinstance(result.request, Request) and result.request.lesson == self.lesson
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from components.state.admission import admitted
 from components.state.example import first_prompt
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.lessons.components import LessonsState, Question
+from components.tabs.lessons.components import LessonsState, Request
 from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
@@ -101,11 +101,11 @@ def analysis(loaded: LoadedModel) -> Analysis:
     return Analysis(wanted, partial(draw_picture, loaded))
 
 
-def wanted(s: Snapshot) -> Question | None:
+def wanted(s: Snapshot) -> Request | None:
     """The picture that is missing; None for a lesson without one."""
     state = s.state(LessonsState)
-    question = Question(state.lesson, s.language, state.text, state.a, state.b, state.choice)
-    is_known = state.result is not None and state.result.question == question
+    question = Request(state.lesson, s.language, state.text, state.a, state.b, state.choice)
+    is_known = state.result is not None and state.result.request == question
     return None if state.lesson not in PICTURES or is_known else question
 
 

@@ -18,8 +18,9 @@ from components.panels.initialisation import InitialisationState
 from components.panels.kernels import KernelsState
 from components.panels.layer_norm import CHECKS, LayerNormState
 from components.panels.masks import MasksState
-from components.panels.panel import Run, add_panel, run_steps, select_layer, select_position, stop_run, store_value
+from components.panels.panel import add_panel, select_layer, select_position, store_value
 from components.panels.positions import PositionsState
+from components.panels.run import Run, run_steps, stop_run
 from components.panels.shortcuts import ShortcutsState, type_seed
 from components.panels.skeleton import TEXT, small_pair
 from components.panels.tokenizer import TokenizerState, type_text, type_word
@@ -322,13 +323,13 @@ def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is
     running = run_steps(state, steps, True, session)
     next(running)
     assert session.state(state).busy
-    while session.state(state).run.found is None:
+    while session.state(state).run.latest is None:
         next(running)
     stop_run(state, session)
     assert list(running) == []
     run = session.state(state).run
     assert not run.running
-    assert run.found is not None
+    assert run.latest is not None
     for session.language in ("en", "zh"):
         views = {view.name: view.draw(session.snapshot()) for view in module.VIEWS}
         (chart,) = (views[name] for name in views if name.rpartition("-")[2] in ("measured", "losses", "beyond"))

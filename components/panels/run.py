@@ -1,0 +1,127 @@
+"""Experiments that a person starts and stops: state, buttons and the event handlers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import gradio as gr
+
+from components.events import Events
+from components.localized import Localizer
+from components.render import Control
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from gpt.background import run_with_progress
+from gpt.inference.threads import SMALL_WORK, threads_for
+
+T = TypeVar("T")
+UPDATE_SECONDS = 0.25  # between two frames of a running experiment
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Generic[T]):
+    """The state of an experiment. latest: its newest result; id: identifies the active run, None if none is active."""
+
+    latest: T | None = None
+    id: object | None = None
+    problem: ValueError | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.id is not None
+
+
+@dataclass(frozen=True)
+class RunButtons:
+    """The Start and Stop buttons of an experiment."""
+
+    start: gr.Button
+    stop: gr.Button
+
+    def controls(self, state: type) -> list[Control]:
+        """Enables the button that applies. state: a dataclass with a field `run` of type `Run`."""
+
+        def running(s: Snapshot) -> bool:
+            return s.state(state).run.running
+
+        return [
+            Control(self.start, running, lambda s: {"interactive": not running(s)}),
+            Control(self.stop, running, lambda s: {"interactive": running(s)}),
+        ]
+
+
+def run_buttons(localizer: Localizer, key: str, name: str) -> RunButtons:
+    """Build both buttons. key: the label of Start; name: the prefix of the element ids."""
+    with gr.Row(elem_classes="gb-buttons gb-short"):
+        start = localizer.build(gr.Button, {"value": key}, size="md", elem_id=f"{name}-start", min_width=0)
+        stop = localizer.build(
+            gr.Button, {"value": "stop"}, size="md", elem_id=f"{name}-stop", interactive=False, min_width=0
+        )
+    return RunButtons(start, stop)
+
+
+def wire_run(
+    events: Events,
+    buttons: RunButtons,
+    state: type,
+    steps: Callable[[Snapshot], Iterator[Any]],
+    *,
+    small: bool = True,
+) -> None:
+    """Let the buttons start and stop `run_steps`. One experiment runs at a time, for all visitors together."""
+    handler = partial(run_steps, state, steps, small)
+    started = events.on(buttons.start.click, handler, queue="experiment", trigger_mode="once")
+    events.on(started.failure, partial(stop_run, state))
+    events.on(buttons.stop.click, partial(stop_run, state), cancels=[started])
+
+
+def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bool, session: Session) -> Iterator[None]:
+    """Run an experiment in its own thread and store each result in `run.latest`. small: use one core."""
+    run_id = object()
+    session.change(state, run=Run(id=run_id))
+    yield
+    with session.lock.reading():
+        results = steps(session.snapshot())
+
+    def is_active() -> bool:
+        return session.state(state).run.id is run_id
+
+    def work(progress: Callable[[int, int], None]) -> None:
+        with threads_for(0 if small else SMALL_WORK):
+            for latest in results:
+                if is_active():
+                    session.change(state, run=Run(latest, run_id))
+                progress(0, 0)
+
+    problem: ValueError | None = None
+    try:
+        with closing(run_with_progress(work, lambda done, total: None, interval=UPDATE_SECONDS)) as waiting:
+            for _ in waiting:
+                if not is_active():
+                    return
+                yield
+    except ValueError as error:
+        problem = error
+    finally:
+        if is_active():
+            session.change(state, run=Run(session.state(state).run.latest, problem=problem))
+
+
+def stop_run(state: type, session: Session) -> None:
+    """Stop the experiment and keep its latest result."""
+    run = session.state(state).run
+    session.change(state, run=Run(run.latest, problem=run.problem))
+
+
+def time_limited(results: Iterator[T], seconds: float) -> Iterator[T]:
+    """Yield results until the time is over; at least one."""
+    end = time.monotonic() + seconds
+    for result in results:
+        yield result
+        if time.monotonic() > end:
+            return
