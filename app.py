@@ -19,7 +19,7 @@ def main() -> int:
     # Seconds of imports, after the command line is checked.
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
-    from gpt.models.hub import Unreachable
+    from gpt.models.hub import HubUnreachable
     from gpt.models.registry import configure, get_model
     from gpt.models.sources import DEFAULT_MODEL
 
@@ -33,7 +33,7 @@ def main() -> int:
             options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
         try:
             app = build_app(model, n_head=arguments.n_head, **options)
-        except Unreachable as problem:
+        except HubUnreachable as problem:
             print(problem, file=sys.stderr)
             model = DEFAULT_MODEL
             app = build_app(**options)

@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--opened", action="store_true", help="after a visit to every tab")
     parser.add_argument("--language", choices=["en", "zh"], default="en")
-    given = parser.parse_args()
+    args = parser.parse_args()
     made: list[float] = []
     plain = views.strip_step
 
@@ -72,19 +72,19 @@ def main() -> None:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         page = browser.new_page(viewport={"width": 1280, "height": 1100})
-        page.goto(f"{url}?lang={given.language}")
+        page.goto(f"{url}?lang={args.language}")
         page.locator("#bars .main-svg").first.wait_for()
         page.wait_for_timeout(SETTLES)  # other words come when the page is there
-        if given.opened:
+        if args.opened:
             for tab in [*page.locator("#tabs > .tab-wrapper [role=tab]").all()[1:], page.get_by_role("tab").first]:
                 tab.click()
                 page.wait_for_timeout(SETTLES)
         page.locator("#pace input").click()
-        page.get_by_role("option", name=given.pace, exact=True).click()
-        for name, value in (("length", given.tokens), ("temperature", 1)):
+        page.get_by_role("option", name=args.pace, exact=True).click()
+        for name, value in (("length", args.tokens), ("temperature", 1)):
             page.locator(f"#{name} input[type=number]").fill(str(value))
             page.locator(f"#{name} input[type=number]").press("Tab")
-        rows = [measure(page, made) for _ in range(given.rounds + 1)][1:]
+        rows = [measure(page, made) for _ in range(args.rounds + 1)][1:]
         browser.close()
     rate, chip, bars = (statistics.median(column) for column in zip(*rows, strict=True))
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")

@@ -215,17 +215,17 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="cuda: ours and transformers, without the memory")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.measure:
-        print(json.dumps(measure(given.measure, given.folder, given.device)))
+    args = parser.parse_args()
+    if args.measure:
+        print(json.dumps(measure(args.measure, args.folder, args.device)))
         return
     missing = {
         library
         for library in LIBRARIES
         if not all(importlib.util.find_spec(package) for package in NEEDS.get(library, (library,)) if package != "ours")
     }
-    engines = [name for name in given.engines if name.split("-")[0] not in missing]
-    if given.device != "cpu":
+    engines = [name for name in args.engines if name.split("-")[0] not in missing]
+    if args.device != "cpu":
         engines = [name for name in engines if name in ON_GPU]
     if missing:
         print(f"not installed, left out: {', '.join(sorted(missing))}")
@@ -233,12 +233,12 @@ def main() -> None:
     results: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), engines)
-        for _ in range(given.rounds):
+        for _ in range(args.rounds):
             for name in engines:
-                command = [sys.executable, __file__, "--measure", name, "--folder", folder, "--device", given.device]
+                command = [sys.executable, __file__, "--measure", name, "--folder", folder, "--device", args.device]
                 output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 results[name].append(json.loads(output.splitlines()[-1]))
-    print(f"load of the machine before: {load:.1f}, medians of {given.rounds}")
+    print(f"load of the machine before: {load:.1f}, medians of {args.rounds}")
     print(f"{'engine':20} {'tokens/s':>8} {'far':>6} {'16 together':>12} {'first token':>12} {'memory':>7}")
     for name, runs in results.items():
         all_of = {key: statistics.median(run[key] for run in runs) for key in runs[0]}

@@ -57,9 +57,9 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", default="", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.engine:
-        print(ENGINES[given.engine](given.tokens, given.folder))
+    args = parser.parse_args()
+    if args.engine:
+        print(ENGINES[args.engine](args.tokens, args.folder))
         return
     from gpt.models.checkpoints import convert
     from gpt.models.sources import BUNDLED
@@ -68,9 +68,9 @@ def main() -> None:
         folder = str(Path(temporary) / "hf")
         convert(BUNDLED, Path(folder), to="hf")
         rates: dict[str, list[float]] = {name: [] for name in ENGINES}
-        for _ in range(given.rounds):
+        for _ in range(args.rounds):
             for name in ENGINES:
-                options = ["--engine", name, "--folder", folder, "--tokens", str(given.tokens)]
+                options = ["--engine", name, "--folder", folder, "--tokens", str(args.tokens)]
                 command = [sys.executable, __file__, *options]
                 rates[name].append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
     medians = {name: statistics.median(values) for name, values in rates.items()}

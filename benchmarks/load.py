@@ -131,27 +131,27 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--model", default="stories")
     parser.add_argument("--precision", default="fp32")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    expected = expect(given.model, given.precision, given.tokens, max(given.visitors))
-    options = ["--port", str(port), "--model", given.model, "--precision", given.precision]
+    expected = expect(args.model, args.precision, args.tokens, max(args.visitors))
+    options = ["--port", str(port), "--model", args.model, "--precision", args.precision]
     app = subprocess.Popen([sys.executable, "app.py", *options], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         while "ready" not in (line := app.stdout.readline()):
             if not line:
                 raise SystemExit("the app did not start")
         url = f"http://127.0.0.1:{port}/"
-        everybody = Visitors(url, len(expected), given.tokens, expected)
+        everybody = Visitors(url, len(expected), args.tokens, expected)
         everybody.crowd(min(2, len(expected)))
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
         head = "visitors  tokens/s together  an update  slowest/median  first token (median, 95 %)"
         print(f"{head}  lost  memory, first to last round")
         alone = None
-        for visitors in given.visitors:
+        for visitors in args.visitors:
             rounds, memory = [], []
-            for _ in range(given.rounds):
+            for _ in range(args.rounds):
                 rounds.append(everybody.crowd(visitors))
                 memory.append(resident(app.pid) / 2**20)
             lost = sum(one is None for visits in rounds for one in visits)

@@ -58,11 +58,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoints", type=Path, nargs="*", help="files or folders; default: GPT-2 small, random")
     parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print(f"{'checkpoint':<20} {'import s':>9} {'load s':>9} {'first token s':>14} {'beyond imports s':>17}")
-        for checkpoint in arguments.checkpoints or write_gpt2(Path(folder)):
-            imports, load, first = measure(checkpoint, arguments.rounds)
+        for checkpoint in args.checkpoints or write_gpt2(Path(folder)):
+            imports, load, first = measure(checkpoint, args.rounds)
             print(f"{checkpoint.name:<20} {imports:>9.2f} {load:>9.2f} {first:>14.2f} {load + first:>17.2f}")
 
 

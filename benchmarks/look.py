@@ -72,7 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--model")
-    given = parser.parse_args()
+    args = parser.parse_args()
     computing: list[float] = []
     plain = Renderer.frame
 
@@ -83,7 +83,7 @@ def main() -> None:
         return frame
 
     Renderer.frame = timed
-    app = build_app(**({"model": given.model} if given.model else {}))
+    app = build_app(**({"model": args.model} if args.model else {}))
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -96,7 +96,7 @@ def main() -> None:
             page.locator(places[0]).wait_for(timeout=120_000)
             page.wait_for_timeout(1500)
             computing.clear()
-            took = measure(page, places, watched, given.rounds)
+            took = measure(page, places, watched, args.rounds)
             server = statistics.median(computing)
             print(f"{part}, {what}: {statistics.median(took):.0f} ms, of them {server:.0f} ms drawing", flush=True)
         browser.close()

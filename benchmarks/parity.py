@@ -20,7 +20,7 @@ from gpt.cache import KVCache
 from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.trace import Trace
 from tests.conftest import randomized
-from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT
+from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
 
 SHAPES = {
     "2 layers, 3 heads, width 24": {"n_layer": 2, "n_head": 3, "n_embd": 24, "vocab_size": 61, "n_positions": 64},
@@ -74,7 +74,7 @@ def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iter
     )
 
 
-def against_lookalikes(folder: Path) -> Iterator[Row]:
+def against_reference_models(folder: Path) -> Iterator[Row]:
     """Read state dicts of modules that follow the naming of others, and compare logits with those modules'."""
     for name, original in {"nanoGPT": NanoGPT(), "minGPT": MinGPT(), "the book's GPTModel": BookGPT()}.items():
         randomized(original)
@@ -94,7 +94,7 @@ def main() -> None:
         for number, (name, shape) in enumerate(SHAPES.items()):
             for row in against_transformers(name, shape, Path(folder) / str(number)):
                 print(f"| {row.what} | {row.against} | {row.model} | {row.difference:.1e} |")
-        for row in against_lookalikes(Path(folder)):
+        for row in against_reference_models(Path(folder)):
             print(f"| {row.what} | {row.against} | {row.model} | {row.difference:.1e} |")
 
 

@@ -26,17 +26,17 @@ from gpt import GPTConfig, Trace
 from gpt.inference.packed_linear import pack
 from gpt.model import GPT
 
-Pass = Callable[[torch.Tensor], object]
+ForwardPass = Callable[[torch.Tensor], object]
 
 
-def ours(config: GPTConfig) -> tuple[Pass, Pass]:
+def ours(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
     """The plain pass over ids (1, T), and the traced one."""
     model = GPT(config).eval()
     pack(model, "fp32")  # as a loaded model is
     return model, lambda idx: model(idx, trace=Trace())
 
 
-def transformers(config: GPTConfig) -> tuple[Pass, Pass]:
+def transformers(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
     """The plain pass, and the one with output_attentions."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -72,23 +72,23 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[256, 1024])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--measure", choices=sorted(MODELS), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if not given.measure:
-        print(f"{given.threads} threads; load of the machine {os.getloadavg()[0]:.1f}", flush=True)
+    args = parser.parse_args()
+    if not args.measure:
+        print(f"{args.threads} threads; load of the machine {os.getloadavg()[0]:.1f}", flush=True)
         for name in MODELS:
             subprocess.run([sys.executable, __file__, *sys.argv[1:], "--measure", name], check=True)
         return
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(args.threads)
     config = GPTConfig()
-    plain, traced = MODELS[given.measure](config)
-    for n in given.tokens:
+    plain, traced = MODELS[args.measure](config)
+    for n in args.tokens:
         idx = torch.randint(config.vocab_size, (1, n), generator=torch.Generator().manual_seed(0))
-        pairs = [(seconds(plain, idx), seconds(traced, idx)) for _ in range(given.rounds + 1)][1:]  # the first warms up
+        rounds = [(seconds(plain, idx), seconds(traced, idx)) for _ in range(args.rounds + 1)][1:]  # without warm-up
         (wall, used), (traced_wall, traced_used) = (
-            [statistics.median(each) for each in zip(*times, strict=True)] for times in zip(*pairs, strict=True)
+            [statistics.median(each) for each in zip(*times, strict=True)] for times in zip(*rounds, strict=True)
         )
         print(
-            f"{n} tokens, {given.measure}: {1000 * wall:.0f} ms; traced {traced_wall / wall:.2f} x, "
+            f"{n} tokens, {args.measure}: {1000 * wall:.0f} ms; traced {traced_wall / wall:.2f} x, "
             f"processor time {traced_used / used:.2f} x",
             flush=True,
         )

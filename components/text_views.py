@@ -35,7 +35,7 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
     for position, measured in enumerate((statistics or TokenStatisticsCache()).of(document)):
         token_id = document.ids[position]
         text = decoder.feed(tokenizer.token_bytes(token_id))
-        by_hand = document.origin(position).how != "sampled"
+        by_hand = document.origin(position).kind != "sampled"
         kind: Kind = "p" if position < n_prompt else "h" if by_hand else "g"
         lines.append(_measured_line(tokenizer, token_id, text, measured, kind))
     return lines

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-Progress = Callable[[int, int], None]  # parts done, parts in total
+Progress = Callable[[int, int], None]  # parts or bytes done, and in total
 REPORT_SECONDS = 0.3  # between two reports, and before the first
 NICENESS = 10  # of 19, added by `lower_priority`
 

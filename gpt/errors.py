@@ -20,7 +20,7 @@ class GPTError(ValueError):
         if values.keys() != expected:
             raise TypeError(f"{key} needs the values {sorted(expected)}, not {sorted(values)}")
         self.key = key
-        self.values = {name: _plain(value) for name, value in values.items()}
+        self.values = {name: _picklable(value) for name, value in values.items()}
         super().__init__(template.format(**self.values))
 
     @staticmethod
@@ -39,7 +39,7 @@ class Verbatim(str):
         return str(self)
 
 
-def _plain(value: object) -> object:
+def _picklable(value: object) -> object:
     if value is None or isinstance(value, (str, Number, GPTError)):
         return value
     return Verbatim(value.__name__ if isinstance(value, type) else value)

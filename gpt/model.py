@@ -135,7 +135,7 @@ class CausalSelfAttention(nn.Module):
         qkv = self.c_attn(x).view(B, T, 3, self.n_head, C // self.n_head)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # 3 x (B, nh, T, hs)
         if ctx.rotary is not None:
-            q, k = rotate(q, *ctx.rotary), rotate(k, *ctx.rotary)
+            q, k = apply_rotary(q, *ctx.rotary), apply_rotary(k, *ctx.rotary)
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, nh, S, hs)
         attention = self.eager_attention if ctx.trace is not None and ctx.trace.attention else self.sdpa_attention
@@ -343,7 +343,7 @@ def rotary_angles(positions: Tensor, head_size: int, base: float = 10000.0) -> t
     return angle.cos(), angle.sin()
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair (x[i], x[i + hs/2]) by its angle; x is (B, nh, T, hs)."""
     a, b = x.chunk(2, dim=-1)
     return (x * cos + torch.cat((-b, a), dim=-1) * sin).to(x.dtype)

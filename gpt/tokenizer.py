@@ -79,10 +79,10 @@ codecs.register_error("replace_surrogate", _replace_surrogate)
 def as_token_ids(ids: Any) -> list[int]:
     """Token ids as Python integers, from a list, an array or a tensor. Raises ValueError for anything else."""
     try:
-        given = list(ids)
-        if isinstance(ids, bytes | bytearray) or any(isinstance(token_id, bool) for token_id in given):
+        values = list(ids)
+        if isinstance(ids, bytes | bytearray) or any(isinstance(token_id, bool) for token_id in values):
             raise TypeError
-        return [index(token_id) for token_id in given]
+        return [index(token_id) for token_id in values]
     except TypeError:
         raise GPTError("prompt.type") from None
 

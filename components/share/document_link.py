@@ -28,7 +28,7 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
     values["text"] = tuple(
         Run("sampled", count=len(run), params=None if origin.params == own else origin.params)
         if origin.params is not None
-        else Run(origin.how, ids=tuple(document.ids[position] for position in run))
+        else Run(origin.kind, ids=tuple(document.ids[position] for position in run))
         for origin, run in runs
     )
     return values
@@ -40,9 +40,9 @@ def replay(document: Generation, runs: Sequence[Run], params: SamplingParams) ->
     params: the settings of the link. Raises ValueError for ids that do not exist, and where the context is full.
     """
     for run in runs:
-        if run.how == "chosen":
+        if run.kind == "chosen":
             document.append(*run.ids)
-        elif run.how == "typed":
+        elif run.kind == "typed":
             document.append_text(run.ids)
         else:
             left = run.count

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from components.errors import PageError
 from components.state.settings import LIMITS, number
 from gpt import SamplingParams
-from gpt.documents.token_tree import How
+from gpt.documents.token_tree import OriginKind
 
 MAX_LINK = 4000  # characters of a query: what browsers, proxies and messages carry
 _MAX_READ = 4 * MAX_LINK  # a longer one was not made here
@@ -33,7 +33,7 @@ class Run:
     seed included; None stands for the settings of the link.
     """
 
-    how: How
+    kind: OriginKind
     ids: tuple[int, ...] = ()
     count: int = 0
     params: SamplingParams | None = None
@@ -113,7 +113,7 @@ def _write_ids(ids: tuple[int, ...]) -> str:
     return "-".join(map(str, ids))
 
 
-_BY_HAND: dict[str, How] = {"t": "typed", "c": "chosen"}
+_BY_HAND: dict[str, OriginKind] = {"t": "typed", "c": "chosen"}
 _LETTERS = {
     "t": "temperature",
     "k": "top_k",
@@ -130,9 +130,9 @@ def _runs(text: str) -> tuple[Run, ...]:
 
 
 def _run(text: str) -> Run:
-    how = _BY_HAND.get(text[:1])
-    if how is not None:
-        return Run(how, _ids(text[1:]))
+    kind = _BY_HAND.get(text[:1])
+    if kind is not None:
+        return Run(kind, _ids(text[1:]))
     parts = re.fullmatch(r"([0-9]+)((?:[tkpmrs][0-9.]+(?:e-[0-9]+)?)*)", text)
     if parts is None:
         raise PageError("error.link_value", value=text[:40])
@@ -151,8 +151,8 @@ def _write_runs(runs: tuple[Run, ...]) -> str:
 
 
 def _write_run(run: Run) -> str:
-    if run.how != "sampled":
-        return {how: letter for letter, how in _BY_HAND.items()}[run.how] + _write_ids(run.ids)
+    if run.kind != "sampled":
+        return {kind: letter for letter, kind in _BY_HAND.items()}[run.kind] + _write_ids(run.ids)
     if run.params is None:
         return str(run.count)
     names = {name: letter for letter, name in _LETTERS.items()}

@@ -82,13 +82,13 @@ def head_roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
     if not T == S == len(ids):
         raise GPTError("analysis.ids_trace", n=len(ids), traced=T, total=S)
     device = trace.layers[0].attn_weights.device
-    text, place = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
-    earlier = place < place[:, None]  # (T, T), [query, key]
+    text, positions = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
+    earlier = positions < positions[:, None]  # (T, T), [query, key]
     same = (text == text[:, None]) & earlier
     after = same.roll(1, dims=1) & earlier  # no earlier token is the last: what wraps around is False
     targets = {
-        "previous_token": place == place[:, None] - 1,
-        "first_token": earlier & (place == 0),
+        "previous_token": positions == positions[:, None] - 1,
+        "first_token": earlier & (positions == 0),
         "same_token": same,
         "induction": after,
     }

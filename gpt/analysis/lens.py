@@ -61,15 +61,15 @@ def logit_lens(
     The head is applied to 2 x n_layer x N states. Raises ValueError for a position or an id that does not exist.
     """
     T, device = trace.final_norm.shape[1], trace.final_norm.device
-    places = list(range(T) if positions is None else positions)
-    for position in places:
+    positions = list(range(T) if positions is None else positions)
+    for position in positions:
         check_traced(trace, position)
-    chosen_ids = _chosen_ids(model, chosen, len(places))
+    chosen_ids = _chosen_ids(model, chosen, len(positions))
     ids = None if chosen_ids is None else torch.tensor(chosen_ids * 2, device=device)
     weight = to_float32(model.lm_head.weight)
     layers: list[list[Tensor]] = []
     for layer in trace.layers:
-        states = torch.cat([single_sequence(getattr(layer, point))[places] for point in LENS_POINTS])  # (2 N, C)
+        states = torch.cat([single_sequence(getattr(layer, point))[positions] for point in LENS_POINTS])  # (2 N, C)
         layers.append([values.view(2, -1) for values in _predictions(model, weight, states, ids)])
     columns = [torch.stack(values) for values in zip(*layers, strict=True)]  # each (n_layer, 2, N)
     token, probability, entropy, *of_chosen = columns

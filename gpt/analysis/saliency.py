@@ -60,7 +60,7 @@ def leave_one_out(model: GPT, ids: Sequence[int], token: int, positions: Sequenc
     for start in range(0, len(positions), size):
         batch = positions[start : start + size]
         shared = min(*batch, T - 2)  # tokens before every gap; at least one is left to compute
-        rest = torch.stack([torch.cat((idx[0, shared:place], idx[0, place + 1 :])) for place in batch])
+        rest = torch.stack([torch.cat((idx[0, shared:position], idx[0, position + 1 :])) for position in batch])
         yield whole - log_p(rest, cache.fork(model.config, len(batch), T, shared))
 
 

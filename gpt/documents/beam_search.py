@@ -20,7 +20,7 @@ from gpt.documents.generation import Generation
 from gpt.errors import GPTError
 
 MAX_WIDTH = 32
-Fate = Literal["kept", "pruned", "finished"]
+Outcome = Literal["kept", "pruned", "finished"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Candidate:
     number: index in `BeamSearch.candidates`. parent: number of the candidate before it, None right after the
     document. depth: 1 for the first new token. log_probability: of this token, nats; total: of all new tokens.
     score: total / depth^length_penalty, by which finished texts are compared.
-    fate: "kept" is continued, "finished" is a complete text, "pruned" is dropped.
+    outcome: "kept" is continued, "finished" is a complete text, "pruned" is dropped.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Candidate:
     log_probability: float
     total: float
     score: float
-    fate: Fate
+    outcome: Outcome
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ class BeamSearch:
         new: list[Candidate] = []
         for order, (row, token_id, total) in enumerate(zip(rows.tolist(), ids.tolist(), values.tolist(), strict=True)):
             ends = last or token_id == self.document.loaded.tokenizer.eot_id
-            fate: Fate = "pruned"
+            outcome: Outcome = "pruned"
             if ends and order < self.width:
-                fate = "finished"
+                outcome = "finished"
             elif not ends and len(kept) < self.width:
-                fate = "kept"
+                outcome = "kept"
                 kept.append(order)
             candidate = Candidate(
                 number=len(self.candidates),
@@ -131,11 +131,11 @@ class BeamSearch:
                 log_probability=log_p[row, token_id].item(),
                 total=total,
                 score=total / self._depth**self.length_penalty,
-                fate=fate,
+                outcome=outcome,
             )
             self.candidates.append(candidate)
             new.append(candidate)
-        ended = [Beam(self.ids(c.number), c.score, c.number) for c in new if c.fate == "finished"]
+        ended = [Beam(self.ids(c.number), c.score, c.number) for c in new if c.outcome == "finished"]
         self.finished = sorted([*self.finished, *ended], key=lambda beam: -beam.score)[: self.width]
         self._continue([new[order] for order in kept], rows[kept])
         return new

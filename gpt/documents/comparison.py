@@ -102,11 +102,11 @@ class Comparison:
         """Measure up to `limit` further positions, all for None; returns their number."""
         start, end = len(self.divergences), self.n_measurable
         end = end if limit is None else min(end, start + limit)
-        self.divergences += [self._at(position) for position in range(start, end)]
+        self.divergences += [self._divergence_at(position) for position in range(start, end)]
         return max(0, end - start)
 
     @torch.inference_mode()
-    def _at(self, position: int) -> Divergence:
+    def _divergence_at(self, position: int) -> Divergence:
         previous_ids = self.left.ids[: position + 1]
         raw, final = [], []
         for document, params in ((self.left, self.left_params), (self.right, self.right_params)):

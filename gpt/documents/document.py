@@ -18,14 +18,14 @@ class Document:
     """A tree of texts, one of them current. Actions add nodes to the tree and never remove any.
 
     ids: token ids of the current text. tree: all tokens and their origins; path: nodes of the current text.
-    The first n_given nodes of the tree are the prompt; initially the text ends at `node`.
+    The first n_prompt_nodes nodes of the tree are the prompt; initially the text ends at `node`.
     block_size: the context length; a text may have one more token, which is predicted and never read.
     key: unique among the documents of this process.
     """
 
-    def __init__(self, tokenizer: Vocabulary, block_size: int, tree: TokenTree, n_given: int, node: int) -> None:
+    def __init__(self, tokenizer: Vocabulary, block_size: int, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
         self.tokenizer, self.block_size, self.key = tokenizer, block_size, next(_keys)
-        self._set_tree(tree, n_given, node)
+        self._set_tree(tree, n_prompt_nodes, node)
 
     @property
     def text(self) -> str:
@@ -36,12 +36,12 @@ class Document:
     @property
     def prompt_ids(self) -> list[int]:
         """Token ids of the prompt."""
-        return [token.token_id for token in self.tree.tokens[: self._n_given]]
+        return [token.token_id for token in self.tree.tokens[: self._n_prompt_nodes]]
 
     @property
     def n_prompt(self) -> int:
         """Number of tokens of the current text that belong to the prompt."""
-        return sum(node < self._n_given for node in self.path)
+        return sum(node < self._n_prompt_nodes for node in self.path)
 
     @property
     def full(self) -> bool:
@@ -121,8 +121,8 @@ class Document:
         self._history.push(node, joined=joined)
         return self._go_to(node)
 
-    def _set_tree(self, tree: TokenTree, n_given: int, node: int) -> None:
-        self.tree, self._n_given, self._history = tree, n_given, History(node)
+    def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
+        self.tree, self._n_prompt_nodes, self._history = tree, n_prompt_nodes, History(node)
         self.ids: list[int] = []
         self.path: list[int] = []
         self._restart_decoder()

@@ -21,8 +21,8 @@ T = TypeVar("T")
 class DocumentCache:
     """Keys, values, queries and final-norm state of each position of a document's current text.
 
-    A text is a path of nodes of a `TokenTree`. Before the path changes, `leave` moves the activations of the old one
-    into the branch cache; then `restore` takes back those of the new one, and `read` computes the rest.
+    A text is a path of nodes of a `TokenTree`. Before the path changes, `store_branch` moves the activations of the old
+    path to the branch cache; then `restore_branch` moves those of the new one back, and `read` computes the rest.
     length: number of positions that were read; increased when all activations of a position are stored.
     states: (block_size, C), the first `length` rows filled.
     """
@@ -49,41 +49,41 @@ class DocumentCache:
     @property
     def n_bytes(self) -> int:
         """Bytes in use: of the longest text so far, whose memory is not returned, and of the other branches."""
-        per_position = sum(rows[..., :1, :].nbytes for rows in self._rows())
+        per_position = sum(rows[..., :1, :].nbytes for rows in self._buffers())
         return per_position * max(self._longest, self.length) + self.branches.n_bytes
 
-    def leave(self, path: Sequence[int], start: int) -> None:
+    def store_branch(self, path: Sequence[int], start: int) -> None:
         """Move the activations from position `start` on into the branch cache. path: of the text they belong to."""
         if start < self.length:
             self._longest = max(self._longest, self.length)
-            self.branches.put(path[start : self.length], self._rows(), start)
+            self.branches.put(path[start : self.length], self._buffers(), start)
             self.kv.crop(start)
             self.length, self._newest = start, None
 
-    def restore(self, path: Sequence[int]) -> None:
+    def restore_branch(self, path: Sequence[int]) -> None:
         """Take back the activations of this path that the branch cache holds."""
         unread = path[self.length : self.model.config.block_size]
-        count = self.branches.take(unread, self._rows(), self.length)
+        count = self.branches.take(unread, self._buffers(), self.length)
         self.kv.advance(count)
         self.length += count
 
-    def read(self, ids: Sequence[int], path: Sequence[int], then: Callable[[], T]) -> T:
-        """Run the model over the positions that were not read, up to block_size; then return `then()`.
+    def read(self, ids: Sequence[int], path: Sequence[int], on_read: Callable[[], T]) -> T:
+        """Run the model over the positions that were not read, up to block_size; then return `on_read()`.
 
         ids: token ids of the path.
         """
         start, end = self.length, min(len(ids), self.model.config.block_size)
         if start == end:
-            return then()
+            return on_read()
 
-        def keep(states: Tensor, distribution: NextTokenDistribution) -> T:
+        def store(states: Tensor, distribution: NextTokenDistribution) -> T:
             self.states[start:end] = states
             self.length, self._newest = end, (end - 1, distribution)
             self.branches.evicted.difference_update(path[start:end])
-            return then()
+            return on_read()
 
         self.kv.crop(start)  # an interrupted read may have stored more
-        return self.engine.read(ids[start:end], self.kv, self.edits, keep)
+        return self.engine.read(ids[start:end], self.kv, self.edits, store)
 
     @torch.inference_mode()
     def logits(self, position: int) -> Tensor:
@@ -102,20 +102,20 @@ class DocumentCache:
             newest = self._newest = position, self.engine.distribution(self.states[position])
         return newest[1]
 
-    def rows(self, start: int) -> tuple[Tensor, ...]:
-        """Copies of all activations from position `start` on, for `put_rows` of a cache of the same text."""
-        return tuple(rows[..., start : self.length, :].clone() for rows in self._rows())
+    def activations(self, start: int) -> tuple[Tensor, ...]:
+        """Copies of all activations from position `start` on, for `set_activations`."""
+        return tuple(rows[..., start : self.length, :].clone() for rows in self._buffers())
 
-    def put_rows(self, start: int, rows: Sequence[Tensor]) -> None:
-        """Store the `rows` of another cache of the same text from position `start` on."""
+    def set_activations(self, start: int, rows: Sequence[Tensor]) -> None:
+        """Store the `activations(start)` of another cache of the same text."""
         count = rows[0].shape[-2]
-        for target, source in zip(self._rows(), rows, strict=True):
+        for target, source in zip(self._buffers(), rows, strict=True):
             target[..., start : start + count, :] = source
         self.kv.crop(start)
         self.kv.advance(count)
         self.length, self._newest = start + count, None
 
-    def _rows(self) -> tuple[Tensor, ...]:
+    def _buffers(self) -> tuple[Tensor, ...]:
         """All tensors with one row per position, (..., block_size, width)."""
         assert self.kv.q is not None  # see keep_queries
         return self.kv.k, self.kv.v, self.kv.q, self.states

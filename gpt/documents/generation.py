@@ -23,7 +23,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.threads import threads_for
 from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
-from gpt.models.gpu_twin import gpu_twin
+from gpt.models.gpu_copy import gpu_copy
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import get_model
 from gpt.sampling import SamplingParams, sample_token, uniform_draw, with_seed
@@ -86,7 +86,7 @@ class Generation(Document):
     def copy(self) -> Generation:
         """An independent document with the same content; the model is shared."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits)
-        other._set_tree(TokenTree(self.tree.tokens), self._n_given, self.path[-1])
+        other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
         other.history, other._cache = self.history, self._cache.copy()
         return other
 
@@ -95,7 +95,7 @@ class Generation(Document):
         edits = format_edits(self.edits or Edits())
         vocab_size = self.loaded.model.config.vocab_size
         tokens = tuple(self.tree.tokens)
-        return SavedDocument(self.loaded.name, vocab_size, self._n_given, self.path[-1], tokens, edits).to_json()
+        return SavedDocument(self.loaded.name, vocab_size, self._n_prompt_nodes, self.path[-1], tokens, edits).to_json()
 
     @classmethod
     def from_json(
@@ -161,9 +161,9 @@ class Generation(Document):
         """A key-value cache for a batch of continuations of what was read."""
         return self._cache.kv.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
 
-    def rows(self, start: int) -> tuple[Tensor, ...]:
+    def activations(self, start: int) -> tuple[Tensor, ...]:
         """Copies of all activations from position `start` on."""
-        return self._cache.rows(start)
+        return self._cache.activations(start)
 
     def statistics(self, start: int = 1) -> TextStatistics:
         """Statistics of each token from position `start` on, while the positions before them were read.
@@ -208,7 +208,7 @@ class Generation(Document):
     def _zero_gpu_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
         last = None
         for step, start, rows in zero_gpu_steps(self.loaded, self.ids, self.edits, params, max_new_tokens):
-            self._cache.put_rows(start, [torch.from_numpy(part) for part in rows])
+            self._cache.set_activations(start, [torch.from_numpy(part) for part in rows])
             self._add([step.token_id], Origin("sampled", params), joined=self.path[-1] == last)
             last = self.path[-1]
             yield step
@@ -242,9 +242,9 @@ class Generation(Document):
         )
 
     def _go_to(self, node: int) -> str:
-        self._cache.leave(self.path, self.tree.shared_length(node, self.path))
+        self._cache.store_branch(self.path, self.tree.shared_length(node, self.path))
         completed = super()._go_to(node)
-        self._cache.restore(self.path)
+        self._cache.restore_branch(self.path)
         return completed
 
     def _finish_reason(self, token_id: int) -> FinishReason | None:
@@ -277,7 +277,7 @@ def zero_gpu_steps(
     Yields (step, start, rows): the document's `rows` from position start on. The first covers the prompt,
     each later one the single position that its step has read.
     """
-    remote = Generation(gpu_twin(loaded), ids, edits=edits)
+    remote = Generation(gpu_copy(loaded), ids, edits=edits)
     for step in remote.local_steps(params, max_new_tokens):
         start = 0 if remote.n_read <= len(ids) else remote.n_read - 1
-        yield step, start, remote.rows(start)
+        yield step, start, remote.activations(start)

@@ -40,7 +40,7 @@ class SavedDocument:
         numbers = {params: number for number, params in enumerate(settings)}
         tokens = []
         for token in self.tokens:
-            entry: dict[str, Any] = {"id": token.token_id, "after": token.parent, "how": token.origin.how}
+            entry: dict[str, Any] = {"id": token.token_id, "after": token.parent, "how": token.origin.kind}
             if token.origin.params is not None:
                 entry["settings"] = numbers[token.origin.params]
             tokens.append(entry)

@@ -12,30 +12,30 @@ from gpt.documents.generation import Generation
 from gpt.documents.token_tree import Origin
 from gpt.edits import Edits
 from gpt.models.loading import LoadedModel
-from gpt.models.registry import given_heads
+from gpt.models.registry import given_n_head
 from gpt.models.sources import MODELS
 from gpt.sampling import SamplingParams
 
 
-def python_snippet(document: Generation, tried: Edits | None = None, tried_on: Sequence[int] = ()) -> str:
+def python_snippet(document: Generation, trial_edits: Edits | None = None, trial_ids: Sequence[int] = ()) -> str:
     """A program that prints the current text, from the same model, prompt, settings, seeds and chosen tokens.
 
-    A model that is not listed is loaded by its path. tried: edits with which the program then generates a second text
-    from the prompt, or from the tokens `tried_on`. Raises ValueError for a patch without ids.
+    A model that is not listed is loaded by its path. trial_edits: for a second text, generated from the prompt or from
+    the tokens `trial_ids`. Raises ValueError for a patch without ids.
     """
-    edits, tried = document.edits or Edits(), tried or Edits()
-    changed, trying = edits != Edits(), tried != Edits()
+    edits, trial_edits = document.edits or Edits(), trial_edits or Edits()
+    changed, has_trial = edits != Edits(), trial_edits != Edits()
     n_prompt = document.n_prompt
     positions = range(n_prompt, len(document.ids))
     runs = [(origin, list(run)) for origin, run in groupby(positions, key=document.origin)]
-    needed = {"Edits": changed or trying, "SamplingParams": trying or any(origin.params for origin, _ in runs)}
+    needed = {"Edits": changed or has_trial, "SamplingParams": has_trial or any(origin.params for origin, _ in runs)}
     names = {"Generation", *(name for name in needed if needed[name])}
     loaded = document.loaded
     load, loading = loading_line(loaded)
     edits_argument = f", edits={edits_as_python(edits)}" if changed else ""
     lines = [
         f"from gpt import {', '.join(sorted({*names, load}))}",
-        *(["from gpt.analysis.patching import patch_from"] if edits.patches or tried.patches else []),
+        *(["from gpt.analysis.patching import patch_from"] if edits.patches or trial_edits.patches else []),
         "",
         loading,
         f"document = Generation(loaded, {tokens_as_python(document, range(n_prompt), prompt=True)}{edits_argument})",
@@ -47,9 +47,9 @@ def python_snippet(document: Generation, tried: Edits | None = None, tried_on: S
             written = origin.params
         lines += run_lines(document, origin, run)
     lines += ["print(document.text)"]
-    if trying:
-        prompt = tokens_as_python(document, range(n_prompt), prompt=True) if not tried_on else repr(list(tried_on))
-        lines += ["", "# With edits, which do not change the model itself.", f"edits = {edits_as_python(tried)}"]
+    if has_trial:
+        prompt = tokens_as_python(document, range(n_prompt), prompt=True) if not trial_ids else repr(list(trial_ids))
+        lines += ["", "# With edits, which do not change the model itself.", f"edits = {edits_as_python(trial_edits)}"]
         lines += [f"edited = Generation(loaded, {prompt}, edits=edits)"]
         lines += [] if written else [f"params = {params_as_python(SamplingParams(temperature=0.8, seed=1))}"]
         lines += [f"for step in edited.steps(params, {max(20, len(positions))}):", "    pass", "print(edited.text)"]
@@ -60,7 +60,7 @@ def loading_line(loaded: LoadedModel) -> tuple[str, str]:
     """(name to import from gpt, line that loads the model)."""
     if loaded.name in MODELS and loaded.precision == "fp32":
         return "get_model", f"loaded = get_model({loaded.name!r})"
-    heads = given_heads(loaded.name)
+    heads = given_n_head(loaded.name)
     options = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
     options += "" if heads is None else f", n_head={heads}"
     found = loaded.name in MODELS or "/" in loaded.name or Path(loaded.name).exists()
@@ -70,9 +70,9 @@ def loading_line(loaded: LoadedModel) -> tuple[str, str]:
 
 def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]:
     """Lines that append consecutive positions of one origin."""
-    if origin.how == "sampled":
+    if origin.kind == "sampled":
         return [f"for _ in range({len(run)}):", "    document.step(params)"]
-    if origin.how == "typed":
+    if origin.kind == "typed":
         return [f"document.append_text({tokens_as_python(document, range(run[0], run[-1] + 1))})"]
     return [
         f"document.append({document.ids[position]})  # {document.tokenizer.decode([document.ids[position]])!r}"
@@ -95,6 +95,6 @@ def tokens_as_python(document: Generation, positions: range, *, prompt: bool = F
 
 def params_as_python(params: SamplingParams) -> str:
     """Python code of the settings, without those that are None."""
-    given = {field.name: getattr(params, field.name) for field in fields(params)}
-    parts = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    values = {field.name: getattr(params, field.name) for field in fields(params)}
+    parts = [f"{name}={value!r}" for name, value in values.items() if value is not None]
     return f"SamplingParams({', '.join(parts)})"

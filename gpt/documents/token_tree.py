@@ -11,7 +11,7 @@ from gpt.errors import GPTError
 from gpt.sampling import SamplingParams
 
 MAX_TOKENS = 2**16  # in all branches of a document together
-How = Literal["typed", "sampled", "chosen"]
+OriginKind = Literal["typed", "sampled", "chosen"]
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Origin:
     token without them, and for another token with them.
     """
 
-    how: How
+    kind: OriginKind
     params: SamplingParams | None = None
 
     def __post_init__(self) -> None:
-        check_choice("how", self.how, get_args(How))
-        if (self.how == "sampled") != (self.params is not None and self.params.seed is not None):
+        check_choice("kind", self.kind, get_args(OriginKind))
+        if (self.kind == "sampled") != (self.params is not None and self.params.seed is not None):
             raise GPTError("document.token_params")
 
 

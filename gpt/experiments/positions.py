@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from gpt.checks import check_choice
 from gpt.config import Position
 from gpt.errors import GPTError
-from gpt.model import rotary_angles, rotate
+from gpt.model import apply_rotary, rotary_angles
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
@@ -105,5 +105,5 @@ def rotary_closeness(head_size: int, distances: Tensor) -> Tensor:
     Both are vectors of ones, rotated by their positions (RoFormer, arXiv 2104.09864, section 3.4.3).
     """
     ones = torch.ones(1, 1, len(distances), head_size, dtype=torch.float64)
-    rotated = rotate(ones, *(part.double() for part in rotary_angles(distances.double(), head_size)))
+    rotated = apply_rotary(ones, *(part.double() for part in rotary_angles(distances.double(), head_size)))
     return rotated[0, 0].mean(dim=-1)

@@ -25,7 +25,7 @@ from gpt.experiments.shapes import count_parameters, flops_per_token, parameter_
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import BUNDLED, DEFAULT_MODEL, load_model
 from gpt.tokenizer import Vocabulary
-from gpt.training.corpus import Rows, learn_tokenizer, read_stories, split_stories
+from gpt.training.corpus import StoryRows, read_stories, split_stories, train_tokenizer
 from gpt.training.evaluation import score_stories
 from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe
@@ -106,7 +106,7 @@ def measure_scaling(
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
         trainer = Trainer(sized.new_model(tokenizer.n_vocab), sized, process)
         points = resume(saved, name, trainer)
-        rows = Rows(training, tokenizer, sized.block_size, sized.seed)
+        rows = StoryRows(training, tokenizer, sized.block_size, sized.seed)
         batches = rows.batches(sized.batch_size, trainer.step)
         while trainer.step < sized.steps:
             trainer.update(Batch.of_rows(next(batches)))
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         recipe = Recipe(steps=options.steps, batch_size=BATCH_SIZE)
         training, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
         bundled = load_model(DEFAULT_MODEL, device="cpu") if BUNDLED.is_dir() else None
-        tokenizer = bundled.tokenizer if bundled is not None else learn_tokenizer(training, recipe.vocab_size)
+        tokenizer = bundled.tokenizer if bundled is not None else train_tokenizer(training, recipe.vocab_size)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         saved = options.out.with_suffix(".pt")
         curves = []

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.cache import KVCache
-from gpt.model import GPT, ForwardContext, TransformerBlock, causal_mask, rotary_angles, rotate
+from gpt.model import GPT, ForwardContext, TransformerBlock, apply_rotary, causal_mask, rotary_angles
 
 NO_CONTEXT = ForwardContext()
 
@@ -51,7 +51,7 @@ def batched_hidden_states(model: GPT, texts: Sequence[Sequence[int]], caches: Se
         assert isinstance(block, TransformerBlock)  # see can_batch
         qkv = block.attn.c_attn(block.ln_1(x)).view(len(idx), 3, model.config.n_head, -1)  # (N, 3, nh, hs)
         if rotary is not None:
-            qkv = torch.cat((rotate(qkv[:, :2], *rotary), qkv[:, 2:]), dim=1)
+            qkv = torch.cat((apply_rotary(qkv[:, :2], *rotary), qkv[:, 2:]), dim=1)
         y = []
         for part, T, views, mask in zip(qkv.split(sizes), sizes, layers, masks, strict=True):
             part = part.permute(1, 2, 0, 3)  # (3, nh, T, hs)

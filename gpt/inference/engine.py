@@ -95,7 +95,7 @@ class Engine:
         self._n_expected = 0  # texts that are likely to share the next round
         self._last_seconds = 0.0  # of the last round
         self._changed = threading.Condition()  # guards the attributes above
-        self._round = threading.Lock()  # held while caches are written
+        self._round_lock = threading.Lock()  # held while caches are written
 
     def read(
         self,
@@ -155,7 +155,7 @@ class Engine:
                 if self._leader is not None:
                     self._leader.wake.set()
         if not request.done:  # interrupted; another leader may be reading it
-            with self._round:
+            with self._round_lock:
                 if not request.done:
                     request.cache.crop(request.start)
 
@@ -163,7 +163,7 @@ class Engine:
         """Read one token of each waiting text and a chunk of each prompt."""
         self._gather()
         began = time.perf_counter()
-        with self._round:
+        with self._round_lock:
             requests = self._unfinished()
             chunk = CHUNK_TOKENS if len(requests) > 1 else self.model.config.block_size
             for batch in self._batches(requests, chunk):

@@ -164,9 +164,9 @@ def pack(model: nn.Module, packing: Packing) -> None:
     """
     check_packing(packing)
     kinds = (nn.Embedding, nn.Linear)
-    places = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
+    children = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
     embeddings: dict[Tensor, nn.Embedding | PackedEmbedding] = {}
-    for module, name in places:  # not a list of layers, which would keep them all in memory
+    for module, name in children:  # not a list of layers, which would keep them all in memory
         layer = getattr(module, name)
         if isinstance(layer, nn.Linear):
             setattr(module, name, pack_linear(layer, packing, embeddings.get(layer.weight)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -28,14 +28,15 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
+from gpt.background import Progress
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import MERGES_TXT, TOKENIZER_JSON, VOCAB_JSON
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FILES = (CONFIG, WEIGHTS, VOCAB_JSON, MERGES_TXT)
-COMPLETE = (FILES, (CONFIG, WEIGHTS, TOKENIZER_JSON))  # either set of files is a complete model
+COMPLETE_SETS = (FILES, (CONFIG, WEIGHTS, TOKENIZER_JSON))  # either set of files is a complete model
 # Renamed repositories of the hub; caches contain them under either name.
-MOVED = {
+RENAMED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
 }
@@ -44,21 +45,19 @@ NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError._
 TIMEOUT_SECONDS = 10.0
 MAX_FAILURES = 5
 
-Progress = Callable[[int, int], None]  # bytes downloaded, bytes in total
 
-
-class Unreachable(GPTError):
+class HubUnreachable(GPTError):
     """The hub cannot be reached, and the cache has no copy of the model."""
 
 
 def download(repo_id: str, progress: Progress | None = None) -> Path:
     """The folder of a model's files, downloaded unless the cache has them.
 
-    progress: called while the weights are downloaded; None shows a bar on the terminal.
-    Raises ValueError if there is no such model, Unreachable if the hub cannot be reached.
+    progress: called with the bytes downloaded and their total; None shows a bar on the terminal.
+    Raises ValueError if there is no such model, HubUnreachable if the hub cannot be reached.
     """
-    for name in (repo_id, MOVED[repo_id]) if repo_id in MOVED else ():
-        if (folder := cached(name)) is not None:
+    for name in (repo_id, RENAMED[repo_id]) if repo_id in RENAMED else ():
+        if (folder := cached_folder(name)) is not None:
             return folder
     try:
         fetch_weights(repo_id, progress)
@@ -74,18 +73,18 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         reason: object = GPTError("hub.no_network")
     except NETWORK_ERRORS as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-    if (folder := cached(repo_id)) is not None:
+    if (folder := cached_folder(repo_id)) is not None:
         return folder
-    raise Unreachable("hub.unreachable", name=repo_id, reason=reason)
+    raise HubUnreachable("hub.unreachable", name=repo_id, reason=reason)
 
 
-def cached(repo_id: str) -> Path | None:
+def cached_folder(repo_id: str) -> Path | None:
     """The folder of a model if the cache has all its files."""
     try:
         folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES), local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    return folder if any(all((folder / file).is_file() for file in files) for files in COMPLETE) else None
+    return folder if any(all((folder / file).is_file() for file in files) for files in COMPLETE_SETS) else None
 
 
 def fetch_weights(repo_id: str, progress: Progress | None) -> None:
@@ -110,7 +109,7 @@ def fetch_weights(repo_id: str, progress: Progress | None) -> None:
             partial.open("ab") as file,
             tqdm(desc=repo_id, total=stated.size, unit="B", unit_scale=True, disable=progress is not None) as bar,
         ):
-            for done in receive(url, file, stated.size):
+            for done in resume_download(url, file, stated.size):
                 bar.update(done - bar.n)
                 if progress is not None:
                     progress(done, stated.size)
@@ -120,7 +119,7 @@ def fetch_weights(repo_id: str, progress: Progress | None) -> None:
         os.replace(partial, blob)
 
 
-def receive(url: str, file: BinaryIO, size: int) -> Iterator[int]:
+def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
     """Append the missing part of a file of `size` bytes; yields its length at the start and after each chunk.
 
     Retries after network errors, until MAX_FAILURES attempts in a row have received nothing.

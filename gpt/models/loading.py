@@ -52,7 +52,7 @@ class LoadedModel:
 
 
 def best_device() -> torch.device:
-    """CUDA if there is one, else MPS, else the CPU. On ZeroGPU the CPU, see `gpt.models.gpu_twin`."""
+    """CUDA if there is one, else MPS, else the CPU. On ZeroGPU the CPU, see `gpt.models.gpu_copy`."""
     if on_zero_gpu():
         return torch.device("cpu")
     if torch.cuda.is_available():
@@ -69,7 +69,7 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
     """Bytes of a model in a precision, with the weights that are stored twice.
 
     On a CPU these are a tied matrix, packed for the head and as rows for the embedding, and in float32 the small
-    matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.gpu_twin`.
+    matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.gpu_copy`.
     """
     config, dtype = checkpoint.config, DTYPES[precision]
     n_bytes = checkpoint.n_bytes(dtype)

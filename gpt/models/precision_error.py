@@ -10,7 +10,7 @@ import torch
 
 from gpt.analysis.predictions import kl_divergence
 from gpt.models.loading import LoadedModel
-from gpt.models.registry import exact_model
+from gpt.models.registry import float32_copy
 
 TEXT = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside in the park with her friends. "
@@ -31,7 +31,7 @@ class PrecisionError:
 
 
 _lock = threading.Lock()  # one comparison at a time: each needs memory for a float32 copy
-_known: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
+_errors: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
 
 
 def precision_error(loaded: LoadedModel) -> PrecisionError:
@@ -40,9 +40,9 @@ def precision_error(loaded: LoadedModel) -> PrecisionError:
     Raises ValueError if there is not enough memory for the copy.
     """
     with _lock:
-        if loaded not in _known:
-            _known[loaded] = compare(loaded, exact_model(loaded.name))
-        return _known[loaded]
+        if loaded not in _errors:
+            _errors[loaded] = compare(loaded, float32_copy(loaded.name))
+        return _errors[loaded]
 
 
 @torch.inference_mode()

@@ -18,12 +18,12 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 
+from gpt.background import Progress
 from gpt.errors import GPTError
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import weight_files
-from gpt.models.gpu_twin import gpu_twin
-from gpt.models.hub import Progress
+from gpt.models.gpu_copy import gpu_copy
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision, memory_of
 from gpt.models.memory import format_bytes, free_memory
 from gpt.models.sources import DEFAULT_MODEL, MODELS, Source, find_source
@@ -86,7 +86,7 @@ class Registry:
             self.memory, self.device, self.precision = memory, device, precision
             self._sources: dict[str, Source] = {name: find_source(name) for name in MODELS}
             self._loads: dict[str, Load] = {}
-            self._kept: OrderedDict[str, LoadedModel] = OrderedDict()  # the least recently requested first
+            self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()  # the least recently requested first
             self._in_memory: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
 
     def names(self) -> list[str]:
@@ -103,7 +103,7 @@ class Registry:
         loaded = self._in_memory.get(name)
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
-    def given_heads(self, name: str) -> int | None:
+    def given_n_head(self, name: str) -> int | None:
         """The n_head that was given with a model; None if none was."""
         source = self._sources.get(name)
         return None if source is None else source.n_head
@@ -173,9 +173,9 @@ class Registry:
             if source is None:
                 known = ", ".join(self._listed())
                 raise GPTError("model.unknown", name=name[:MAX_NAME_CHARS], models=known)
-            loaded = self._kept.get(name) or self._in_memory.get(name)
+            loaded = self._loaded.get(name) or self._in_memory.get(name)
             if loaded is not None:
-                self._keep(loaded)
+                self._store(loaded)
                 return loaded
             load = self._loads.get(name)
             if load is None:
@@ -185,7 +185,7 @@ class Registry:
                 self._loads[name] = load
         return load.wait(progress)
 
-    def exact(self, name: str) -> LoadedModel:
+    def float32_copy(self, name: str) -> LoadedModel:
         """A copy of a shared model in float32 that is not shared. Raises ValueError without memory for both."""
         source = self._sources.get(name)
         if source is None:
@@ -200,21 +200,21 @@ class Registry:
             self._reserve(name, memory_of(checkpoint, self.precision, device), device, load)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained)
             if on_zero_gpu():
-                gpu_twin(loaded)
+                gpu_copy(loaded)
         except BaseException as error:
             with self._lock:
                 self._reserved.pop(load, None)
-                self._end(name, load)
+                self._remove_load(name, load)
             load.result.set_exception(error)
             return
         with self._lock:
             self._sizes[loaded.model] = self._reserved.pop(load)
             if self._sources.get(name) is source:  # neither removed nor replaced meanwhile
-                self._keep(loaded)
-            self._end(name, load)
+                self._store(loaded)
+            self._remove_load(name, load)
         load.result.set_result(loaded)
 
-    def _end(self, name: str, load: Load) -> None:
+    def _remove_load(self, name: str, load: Load) -> None:
         if self._loads.get(name) is load:
             del self._loads[name]
 
@@ -222,15 +222,15 @@ class Registry:
         source = self._sources.pop(name, None)
         if source is not None and source.folder is not None:
             source.folder.cleanup()
-        for known in (self._loads, self._kept, self._in_memory):
-            known.pop(name, None)
+        for models in (self._loads, self._loaded, self._in_memory):
+            models.pop(name, None)
 
     def _listed(self) -> list[str]:
         return [name for name, source in self._sources.items() if source.listed]
 
-    def _keep(self, loaded: LoadedModel) -> None:
-        self._in_memory[loaded.name] = self._kept[loaded.name] = loaded
-        self._kept.move_to_end(loaded.name)
+    def _store(self, loaded: LoadedModel) -> None:
+        self._in_memory[loaded.name] = self._loaded[loaded.name] = loaded
+        self._loaded.move_to_end(loaded.name)
 
     def _reserve(self, name: str, n_bytes: int, device: torch.device, load: Load) -> None:
         """Evict unused models until there is memory, and reserve it. Raises ValueError if there is not enough."""
@@ -239,35 +239,35 @@ class Registry:
                 self.memory = free_memory("cpu" if on_zero_gpu() else device) // 2
             if n_bytes > self.memory:
                 raise GPTError("memory.limit", model=name, need=format_bytes(n_bytes), limit=format_bytes(self.memory))
-            for candidate in list(self._kept):
-                if self._taken() + n_bytes <= self.memory:
+            for candidate in list(self._loaded):
+                if self._used_bytes() + n_bytes <= self.memory:
                     break
                 self._evict(candidate)
-            if self._taken() + n_bytes > self.memory:
+            if self._used_bytes() + n_bytes > self.memory:
                 raise GPTError("memory.in_use", model=name, need=format_bytes(n_bytes))
             self._reserved[load] = n_bytes
 
-    def _taken(self) -> int:
+    def _used_bytes(self) -> int:
         return sum(self._sizes.values()) + sum(self._reserved.values())
 
     def _evict(self, name: str) -> None:
         """Drop the registry's reference; a model that is still in use becomes the most recently requested."""
-        self._in_memory[name] = self._kept.pop(name)
+        self._in_memory[name] = self._loaded.pop(name)
         used = self._in_memory.get(name)
         if used is not None:
-            self._kept[name] = used
+            self._loaded[name] = used
 
 
 _shared = Registry()
 configure = _shared.configure
 list_models = _shared.names
 get_model = _shared.get
-exact_model = _shared.exact
+float32_copy = _shared.float32_copy
 add_model = _shared.add
 add_upload = _shared.add_upload
 remove_model = _shared.remove
 title = _shared.title
-given_heads = _shared.given_heads
+given_n_head = _shared.given_n_head
 
 
 def _shared_model(name: str) -> LoadedModel:

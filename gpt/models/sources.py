@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from gpt.background import Progress
 from gpt.errors import GPTError
 from gpt.models import hub
 from gpt.models.checkpoints import Checkpoint, open_checkpoint
@@ -22,19 +23,19 @@ MODELS = (DEFAULT_MODEL, UNTRAINED, "distilgpt2", "gpt2", "gpt2-medium", "gpt2-l
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a model. place: a path, or a repository of the hub.
+    """The source of a model. location: a path, or a repository of the hub.
 
     listed: whether `list_models` shows it. folder: holds the files of an upload.
     """
 
-    place: Path | str
+    location: Path | str
     n_head: int | None = None
     untrained: bool = False
     listed: bool = True
     folder: TemporaryDirectory[str] | None = None
 
-    def open(self, progress: hub.Progress | None = None) -> Checkpoint:
-        path = self.place if isinstance(self.place, Path) else hub.download(self.place, progress)
+    def open(self, progress: Progress | None = None) -> Checkpoint:
+        path = self.location if isinstance(self.location, Path) else hub.download(self.location, progress)
         return open_checkpoint(path, n_head=self.n_head)
 
 
@@ -77,7 +78,7 @@ def load_model(
     device: str | torch.device | None = None,
     precision: Precision = "fp32",
     n_head: int | None = None,
-    progress: hub.Progress | None = None,
+    progress: Progress | None = None,
 ) -> LoadedModel:
     """Load a model that is not shared: a name of `list_models`, a path, or a repository of the hub.
 

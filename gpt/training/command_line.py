@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 128 + (stop.number or signal.SIGTERM)
         if process.is_first:
             text = CardText(options.data, options.hardware, options.dataset, options.license)
-            command = written_command(options, process.world)
+            command = repeat_command(options, process.world_size)
             score = write_card(run.folder, recipe, command, run.training, run.held_back, text)
             print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits a byte on {len(run.held_back)} held-back stories")
     except OSError as error:
@@ -136,9 +136,9 @@ def option_name(field: str) -> str:
     return "--" + field.replace("_", "-")
 
 
-def written_command(options: argparse.Namespace, world: int) -> str:
+def repeat_command(options: argparse.Namespace, world_size: int) -> str:
     """The command that repeats the run: what differs from the defaults, without this machine's folders."""
-    words = ["python"] if world == 1 else ["torchrun", "--nproc-per-node", str(world)]
+    words = ["python"] if world_size == 1 else ["torchrun", "--nproc-per-node", str(world_size)]
     words += ["-m", "gpt.training", options.text.name, "--out", options.out.resolve().name]
     if options.compile:
         words.append("--compile")

@@ -74,7 +74,7 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     return {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
 
 
-def learn_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
+def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
     """A vocabulary trained on stories, read back from its file format."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.tiktoken"
@@ -98,7 +98,7 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
     return documents
 
 
-class Rows:
+class StoryRows:
     """Training rows of block_size + 1 ids, most of which start at the start of a story.
 
     An epoch shuffles the stories, each after its end-of-text token, and concatenates them. A row starts at a story

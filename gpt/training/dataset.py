@@ -20,7 +20,7 @@ class Sample:
     expected: str | None = None
 
     @property
-    def right(self) -> bool | None:
+    def correct(self) -> bool | None:
         """Whether every character is correct."""
         return None if self.expected is None else self.text == self.expected
 

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
-from gpt.training.corpus import Rows, encode_stories, fingerprint, learn_tokenizer, read_stories, split_stories
+from gpt.training.corpus import StoryRows, encode_stories, fingerprint, read_stories, split_stories, train_tokenizer
 from gpt.training.evaluation import sample
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe
@@ -42,8 +42,8 @@ class FolderRun:
         if self.saved is not None and self.saved.get("text", self.fingerprint) != self.fingerprint:
             raise GPTError("training.other_text", text=text, folder=out)
         self.training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
-        self.tokenizer = self.folder.tokenizer() if resume else learn_tokenizer(self.training, recipe.vocab_size)
-        self.rows = Rows(self.training, self.tokenizer, recipe.block_size, recipe.seed)
+        self.tokenizer = self.folder.tokenizer() if resume else train_tokenizer(self.training, recipe.vocab_size)
+        self.rows = StoryRows(self.training, self.tokenizer, recipe.block_size, recipe.seed)
         encode_stories(self.held_back, self.tokenizer, recipe.block_size, "held-back")  # raises if it is too short
 
     def train(
@@ -58,13 +58,13 @@ class FolderRun:
         trainer = Trainer(recipe.new_model(self.tokenizer.n_vocab), recipe, process, compiled=compiled)
         if self.saved is not None:
             trainer.load(self.saved)
-        process.wait()  # until every process has checked the folder
+        process.barrier()  # until every process has checked the folder
         if process.is_first and self.saved is None:
             self.folder.begin(self.tokenizer)
             self.save(trainer)
         batches = self.rows.batches(recipe.batch_size, start=trainer.step)
         with closing(ProgressBar(trainer)) as progress:
-            while trainer.step < recipe.steps and not process.sum(stop())[0]:
+            while trainer.step < recipe.steps and not process.all_reduce(stop())[0]:
                 trainer.update(Batch.of_rows(next(batches)))
                 progress.show()
                 if trainer.step % every == 0 or trainer.step == recipe.steps:
@@ -82,7 +82,7 @@ class FolderRun:
             train_loss=fmean(trainer.losses),
             val_loss=score.loss,
             bits_per_byte=score.bits_per_byte,
-            rate=self.recipe.rate(trainer.step - 1),
+            rate=self.recipe.lr_factor(trainer.step - 1),
             seconds=trainer.seconds,
         )
         is_best = score.loss < trainer.best

@@ -105,9 +105,9 @@ class LiveRun:
         self._evaluations: list[Evaluation] = []
         self._started = self._ended = math.inf
         self._paused_seconds = 0.0
-        self._keeping = threading.Lock()  # guards the attributes below; acquired before `_changed`
+        self._files_lock = threading.Lock()  # guards the attributes below; acquired before `_changed`
         self._archive: TemporaryDirectory[str] | None = None
-        self._registered: str | None = None
+        self._registered_name: str | None = None
 
     def start(self, on_end: Callable[[], None] = lambda: None) -> bool:
         """Start training; on_end is called in the run's thread at its end. False if it has started or ended before."""
@@ -122,11 +122,11 @@ class LiveRun:
 
     def pause(self) -> None:
         """Stop after the current update, until `resume`."""
-        self._switch("training", "paused")
+        self._change_state("training", "paused")
 
     def resume(self) -> None:
         """End a pause."""
-        self._switch("paused", "training")
+        self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
         """Multiply the recipe's learning rates from the next update on. Raises ValueError outside 0 to 100."""
@@ -147,16 +147,16 @@ class LiveRun:
         self.cancel()
         if self._thread is not None:
             self._thread.join()
-        with self._keeping:
+        with self._files_lock:
             with self._changed:
                 self._state, self._model = "cancelled", None
                 self._losses.clear()
                 self._evaluations.clear()
             if self._archive is not None:
                 self._archive.cleanup()
-            if self._registered is not None:
-                remove_model(self._registered)
-            self._archive = self._registered = None
+            if self._registered_name is not None:
+                remove_model(self._registered_name)
+            self._archive = self._registered_name = None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended, at most `timeout` seconds; True if it has."""
@@ -200,29 +200,29 @@ class LiveRun:
 
     def archive(self) -> Path:
         """A zip of the files that `save` writes, made once, until `close`. Raises as `loaded` does."""
-        with self._keeping, TemporaryDirectory() as folder:
+        with self._files_lock, TemporaryDirectory() as folder:
             if self._archive is None:
                 self.save(folder)
                 archive = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
-                with ZipFile(Path(archive.name) / f"{self.dataset.name}.zip", "w", ZIP_DEFLATED) as packed:
+                with ZipFile(Path(archive.name) / f"{self.dataset.name}.zip", "w", ZIP_DEFLATED) as zip_file:
                     for file in sorted(Path(folder).iterdir()):
-                        packed.write(file, file.name)
+                        zip_file.write(file, file.name)
                 self._archive = archive
             return Path(self._archive.name) / f"{self.dataset.name}.zip"
 
     def register(self) -> str:
         """Add the model to the registry, unlisted, until `close`; returns its name. Raises as `loaded` does."""
-        with self._keeping, TemporaryDirectory() as folder:
-            if self._registered is None:
+        with self._files_lock, TemporaryDirectory() as folder:
+            if self._registered_name is None:
                 self.save(folder)
                 name = f"{self.dataset.name}-{secrets.token_hex(4)}"
-                self._registered = add_upload(list(Path(folder).iterdir()), name=name, listed=False)
-            return self._registered
+                self._registered_name = add_upload(list(Path(folder).iterdir()), name=name, listed=False)
+            return self._registered_name
 
     @property
     def registered_name(self) -> str | None:
         """The name that `register` returned; None before, and after `close`."""
-        return self._registered
+        return self._registered_name
 
     def _run(self, model: GPT, on_end: Callable[[], None]) -> None:
         try:
@@ -279,7 +279,7 @@ class LiveRun:
         name = f"{self.dataset.name}, trained here"
         return LoadedModel(name, model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "trained here")
 
-    def _switch(self, before: State, after: State) -> None:
+    def _change_state(self, before: State, after: State) -> None:
         with self._changed:
             if self._state == before:
                 self._state = after

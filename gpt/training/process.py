@@ -19,29 +19,29 @@ from gpt.models.loading import best_device
 
 @dataclass(frozen=True)
 class Process:
-    """One of `world` processes that train together: its device, whether it uses bf16 autocast, and its number."""
+    """One of `world_size` processes that train together: its device, whether it uses bf16 autocast, and its rank."""
 
     device: torch.device
     bf16: bool = False
     rank: int = 0
-    world: int = 1
+    world_size: int = 1
 
     @property
     def is_first(self) -> bool:
         """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
-    def sum(self, *numbers: float) -> list[float]:
-        """Each number summed over all processes; every process has to call this."""
-        if self.world == 1:
+    def all_reduce(self, *numbers: float) -> list[float]:
+        """Sum each number over all processes; every process must call this."""
+        if self.world_size == 1:
             return list(numbers)
         totals = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         dist.all_reduce(totals)
         return list(totals.tolist())
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Wait until every process has called this."""
-        self.sum(0.0)
+        self.all_reduce(0.0)
 
     def autocast(self) -> torch.autocast:
         """The context for matrix products: in bfloat16 if `bf16`."""
@@ -54,7 +54,7 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
 
     Raises ValueError if there are more processes than GPUs.
     """
-    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    rank, world_size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     device = best_device()
     if device.type == "cuda":
         index, n_devices = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
@@ -62,10 +62,10 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
             raise GPTError("training.too_many_processes", n=n_devices)
         device = torch.device("cuda", index)
         torch.cuda.set_device(device)
-    elif world > 1:
+    elif world_size > 1:
         device = torch.device("cpu")  # several processes cannot share Apple's GPU
     bf16 = has_bf16(device) if precision == "auto" else precision == "bf16"
-    if world == 1:
+    if world_size == 1:
         yield Process(device, bf16)
         return
     # A process group that is referenced when Python exits can crash the process. This module keeps a reference if it
@@ -73,7 +73,7 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
-        yield Process(device, bf16, rank, world)
+        yield Process(device, bf16, rank, world_size)
     finally:
         dist.destroy_process_group()
 

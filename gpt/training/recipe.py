@@ -78,7 +78,7 @@ class Recipe:
         """A model of that configuration with the initial weights of the seed."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
-    def rate(self, step: int) -> float:
+    def lr_factor(self, step: int) -> float:
         """Factor on the learning rates of update `step`, from 0: linear warm-up, constant, linear decay to zero."""
         warm = min(1.0, (step + 1) / max(1, self.warmup))
         left = (self.steps - step) / max(1.0, self.steps * (1 - self.decay_from))
@@ -95,15 +95,15 @@ class Recipe:
                 continue
             if each.name != "steps":
                 raise GPTError("training.other_recipe", name=each.name, old=old, new=new)
-            if step > new or any(begun.rate(i) != self.rate(i) for i in range(step)):
+            if step > new or any(begun.lr_factor(i) != self.lr_factor(i) for i in range(step)):
                 raise GPTError("training.steps_fixed", old=old, new=new, step=step)
 
 
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
 
-    Each group keeps its highest rate as "full_lr" for `set_rate`. Muon: Jordan et al. (2024), with the step size of
-    arXiv 2502.16982.
+    "full_lr" of each group is its highest rate, for `set_lr_factor`. Muon: Jordan et al. (2024), with the step size
+    of arXiv 2502.16982.
     """
     matrices = [p for p in model.h.parameters() if p.dim() == 2]
     chosen = set(map(id, matrices)) if recipe.optimizer == "muon" else set()
@@ -123,7 +123,7 @@ def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
     return optimizers
 
 
-def set_rate(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
+def set_lr_factor(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
     """Set every group's learning rate to `factor` times its highest."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:

@@ -87,7 +87,7 @@ class TaskDataset:
 
     def accuracy(self, model: GPT) -> float:
         """Share of the test examples whose whole answer is correct, from 0 to 1."""
-        return exact_answers(model, self.validation)
+        return exact_match(model, self.validation)
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
         """The model's answers to the first test examples."""
@@ -96,7 +96,7 @@ class TaskDataset:
 
 
 @torch.inference_mode()
-def exact_answers(model: GPT, batch: Batch) -> float:
+def exact_match(model: GPT, batch: Batch) -> float:
     """Share of the rows in which every target is the most likely token.
 
     These are the rows that greedy decoding answers correctly.

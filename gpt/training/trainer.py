@@ -17,7 +17,7 @@ from gpt.model import GPT
 from gpt.tokenizer import Vocabulary
 from gpt.training.evaluation import Score, score_stories
 from gpt.training.process import Process
-from gpt.training.recipe import Recipe, make_optimizers, set_rate
+from gpt.training.recipe import Recipe, make_optimizers, set_lr_factor
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Trainer:
 
     def __init__(self, model: GPT, recipe: Recipe, process: Process | None = None, *, compiled: bool = False) -> None:
         self.process = process or Process(torch.device("cpu"))
-        if recipe.batch_size % self.process.world:
-            raise GPTError("training.batch_size", batch_size=recipe.batch_size, n=self.process.world)
+        if recipe.batch_size % self.process.world_size:
+            raise GPTError("training.batch_size", batch_size=recipe.batch_size, n=self.process.world_size)
         self.recipe = recipe
         self.model = model.to(self.process.device).eval()
         self.optimizers = make_optimizers(self.model, recipe)
         self._loss: Any = _LossModule(self.model)
-        if self.process.world > 1:
+        if self.process.world_size > 1:
             self._loss = DistributedDataParallel(self._loss)
         if compiled:
             self._loss = torch.compile(self._loss)
@@ -81,7 +81,7 @@ class Trainer:
     def learning_rate(self, factor: float = 1.0) -> float:
         """The learning rate of the next update, Muon's where it is used, else AdamW's."""
         highest = self.recipe.muon_lr if self.recipe.optimizer == "muon" else self.recipe.adamw_lr
-        return highest * factor * self.recipe.rate(self.step)
+        return highest * factor * self.recipe.lr_factor(self.step)
 
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
         """One update from the batch of all processes; returns their mean loss before it, in nats.
@@ -93,14 +93,14 @@ class Trainer:
         if recipe.dropout:
             self.model.train()
             torch.manual_seed(int(np.random.SeedSequence([recipe.seed, self.step, process.rank]).generate_state(1)[0]))
-        set_rate(self.optimizers, rate_factor * recipe.rate(self.step))
-        mine = slice(process.rank, None, process.world)
+        set_lr_factor(self.optimizers, rate_factor * recipe.lr_factor(self.step))
+        mine = slice(process.rank, None, process.world_size)
         idx, targets = (rows[mine].to(process.device) for rows in (batch.idx, batch.targets))
         with torch.enable_grad(), process.autocast():
             loss = self._loss(idx, targets)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
-        mean = process.sum(loss.item())[0] / process.world
+        mean = process.all_reduce(loss.item())[0] / process.world_size
         self._check_finite(mean, norm.item())
         for optimizer in self.optimizers:
             optimizer.step()
@@ -123,8 +123,8 @@ class Trainer:
         """
         self.model.eval()
         with self.process.autocast():
-            mine = score_stories(self.model, tokenizer, stories[self.process.rank :: self.process.world])
-        nats, n_tokens, n_bytes = self.process.sum(mine.nats, mine.n_tokens, mine.n_bytes)
+            mine = score_stories(self.model, tokenizer, stories[self.process.rank :: self.process.world_size])
+        nats, n_tokens, n_bytes = self.process.all_reduce(mine.nats, mine.n_tokens, mine.n_bytes)
         self._check_finite(nats)
         return Score(nats, int(n_tokens), int(n_bytes))
 

@@ -80,7 +80,7 @@ def test_a_way_through_the_tree_becomes_the_document(compare):
     compare.locator("#compare-prompt textarea").fill("Tom saw a big")
     compare.get_by_role("tab", name="Beam search", exact=True).click()
     compare.locator("#beams-search").click()
-    expect(compare.locator("#beams-tree .gb-best[data-fate=finished]")).to_have_count(1)
+    expect(compare.locator("#beams-tree .gb-best[data-outcome=finished]")).to_have_count(1)
     expect(compare.locator("#beams-table tr")).to_have_count(4)
     first = compare.locator("#beams-tree button.gb-beam").first
     first.focus()

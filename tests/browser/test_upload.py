@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from components.page import build_app, launch_options
 from tests.browser.playground_page import ONE_MORE, forget_status, pick, written
 from tests.conftest import randomized
-from tests.parity.lookalikes import NanoGPT
+from tests.parity.reference_models import NanoGPT
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ class KnowsLastToken(GPT):
         return idx[..., None].float().expand(-1, -1, self.config.n_embd)
 
 
-class Rows(torch.nn.Module):
+class TableHead(torch.nn.Module):
     """A head that looks the logits up in a table, by the first number of the state."""
 
     def __init__(self, rows: Tensor) -> None:
@@ -72,7 +72,7 @@ def fake_model(rows: Tensor) -> LoadedModel:
     """A model that gives position n the logits rows[n]; rows: (block_size, N_VOCAB)."""
     config = GPTConfig(vocab_size=N_VOCAB, block_size=len(rows), n_layer=1, n_head=1, n_embd=4)
     model = CountsPasses(config).eval()
-    model.lm_head = Rows(rows)
+    model.lm_head = TableHead(rows)
     return LoadedModel("fake", model, tiny_tokenizer(), torch.device("cpu"), "fp32")
 
 
@@ -82,7 +82,7 @@ def bigram_model(chances: Mapping[int, Mapping[int, float]], block_size: int = 2
     for token_id, row in chances.items():
         rows[token_id, list(row)] = torch.tensor(list(row.values()))
     model = KnowsLastToken(GPTConfig(vocab_size=N_VOCAB, block_size=block_size, n_layer=1, n_head=1, n_embd=4)).eval()
-    model.lm_head = Rows(rows.log())
+    model.lm_head = TableHead(rows.log())
     return LoadedModel("bigram", model, tiny_tokenizer(), torch.device("cpu"), "fp32")
 
 

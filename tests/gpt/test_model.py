@@ -11,7 +11,7 @@ import torch
 from torch.testing import assert_close
 
 from gpt.config import GPTConfig
-from gpt.model import ACTIVATIONS, GELU, GPT, LayerNorm, rotary_angles, rotate
+from gpt.model import ACTIVATIONS, GELU, GPT, LayerNorm, apply_rotary, rotary_angles
 from gpt.trace import Trace
 
 EXACT = {"atol": 1e-5, "rtol": 0}
@@ -79,9 +79,9 @@ def test_rotary_positions_turn_complex_numbers():
     turn = torch.polar(torch.ones(5, hs // 2), positions[:, None] * speed)  # e^(i position speed)
     turned = torch.complex(x[..., : hs // 2], x[..., hs // 2 :]) * turn
     expected = torch.cat((turned.real, turned.imag), dim=-1)
-    assert_close(rotate(x, *rotary_angles(positions, hs)), expected, **EXACT)
+    assert_close(apply_rotary(x, *rotary_angles(positions, hs)), expected, **EXACT)
     batch = positions.repeat(2, 1)
-    assert_close(rotate(x, *rotary_angles(batch, hs)), expected, **EXACT)
+    assert_close(apply_rotary(x, *rotary_angles(batch, hs)), expected, **EXACT)
 
 
 def test_rotary_scores_depend_on_the_distance_alone():
@@ -89,7 +89,7 @@ def test_rotary_scores_depend_on_the_distance_alone():
 
     def score(at: int, to: int) -> float:
         (cos, sin) = rotary_angles(torch.tensor([at, to]), 8)
-        a, b = rotate(torch.stack((q, k))[None, None], cos, sin)[0, 0]
+        a, b = apply_rotary(torch.stack((q, k))[None, None], cos, sin)[0, 0]
         return (a @ b).item()
 
     assert score(9, 4) == pytest.approx(score(5, 0), abs=1e-4)
@@ -215,11 +215,11 @@ def test_models_built_at_once_have_the_weights_of_models_built_alone():
 
 def test_a_generator_draws_what_torchs_own_would_and_leaves_that_one_alone():
     state = torch.get_rng_state()
-    seeded, other = (initial_weights(torch.Generator().manual_seed(seed)) for seed in (7, 8))
+    first, other = (initial_weights(torch.Generator().manual_seed(seed)) for seed in (7, 8))
     assert torch.equal(state, torch.get_rng_state())
     torch.manual_seed(7)
-    assert torch.equal(seeded, initial_weights(None))
-    assert not torch.equal(seeded, other)
+    assert torch.equal(first, initial_weights(None))
+    assert not torch.equal(first, other)
 
 
 def test_an_untrained_model_finds_every_token_about_equally_likely():

@@ -21,7 +21,7 @@ from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model
 from tests.conftest import randomized
-from tests.parity.lookalikes import BookGPT, MinGPT, NanoGPT
+from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 

@@ -108,7 +108,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code(
                 "gpt.training.trainer",
                 "Trainer.update",
-                ("set_rate", "with torch", "norm =", "for optimizer", "self.step"),
+                ("set_lr_factor", "with torch", "norm =", "for optimizer", "self.step"),
             ),
         ),
         Place("train"),
@@ -118,7 +118,7 @@ LESSONS: tuple[Lesson, ...] = (
         (
             Code("gpt.cache", "KVCache.update", ("self.k[", "self.v[", "return")),
             Code("gpt.model", "CausalSelfAttention.sdpa_attention", ("y = F.scaled",)),
-            Code("gpt.model", "rotate"),
+            Code("gpt.model", "apply_rotary"),
         ),
         Place("playground"),
     ),

@@ -105,7 +105,7 @@ def samples_sentence(evaluation: Evaluation, language: Language) -> str:
     """The sentence over the samples."""
     if evaluation.accuracy is None:
         return t("train.samples.says.text", language, step=evaluation.step)
-    right = sum(bool(sample.right) for sample in evaluation.samples)
+    right = sum(bool(sample.correct) for sample in evaluation.samples)
     return t("train.samples.says", language, step=evaluation.step, right=right, n=len(evaluation.samples))
 
 
@@ -119,7 +119,7 @@ def samples_rows(evaluation: Evaluation, language: Language) -> list[list[str]]:
             visible(sample.prompt),
             visible(sample.text.removesuffix("\n")),
             visible((sample.expected or "").removesuffix("\n")),
-            t("train.samples.right" if sample.right else "train.samples.wrong", language),
+            t("train.samples.right" if sample.correct else "train.samples.wrong", language),
         ]
         for sample in evaluation.samples
     ]

@@ -22,7 +22,7 @@ _TEMPLATE = """<figure class="gb-beams">
 <div class="gb-tip" role="tooltip" hidden></div>
 </figure>"""
 
-Fate = Literal["kept", "pruned", "finished"]
+Outcome = Literal["kept", "pruned", "finished"]
 
 
 def beams(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
@@ -42,11 +42,11 @@ def header(search: str, root: str) -> str:
 
 
 def candidate_line(
-    parent: int | None, text: str, depth: int, log_probability: float, total: float, score: float, fate: Fate
+    parent: int | None, text: str, depth: int, log_probability: float, total: float, score: float, outcome: Outcome
 ) -> str:
     """The line of the next candidate; its number is the count of those before it. Logarithms in nats, depth from 1."""
     numbers = [float(f"{value:.6g}") for value in (log_probability, total, score)]
-    return _line([-1 if parent is None else parent, text, depth, *numbers, fate])
+    return _line([-1 if parent is None else parent, text, depth, *numbers, outcome])
 
 
 def step_line(best: int | None, *, done: bool) -> str:

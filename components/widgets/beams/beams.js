@@ -51,8 +51,8 @@ function mount(root, host) {
   }
 
   /** @param {Candidate} candidate */
-  function add({ parent, text, depth, logProbability, fate, row }) {
-    const box = makeButton("gb-beam", visible(text), { tabindex: "-1", "data-fate": fate });
+  function add({ parent, text, depth, logProbability, outcome, row }) {
+    const box = makeButton("gb-beam", visible(text), { tabindex: "-1", "data-outcome": outcome });
     box.style.setProperty("--p", Math.exp(logProbability).toFixed(4));
     place(box, depth, row);
     const [x0, y0] = [EDGE + (depth - 1) * COLUMN + WIDTH, EDGE + (search.candidates[parent]?.row ?? 0) * ROW + HEIGHT / 2];
@@ -96,8 +96,8 @@ function mount(root, host) {
   }
 
   /** @param {Candidate} candidate */
-  const says = ({ text, depth, fate, total, score }) =>
-    `${visible(text)}, ${t("step")} ${depth}, ${t(fate)}, ${t("total")} ${decimal(total)}, ${t("score")} ${decimal(score)}`;
+  const says = ({ text, depth, outcome, total, score }) =>
+    `${visible(text)}, ${t("step")} ${depth}, ${t(outcome)}, ${t("total")} ${decimal(total)}, ${t("score")} ${decimal(score)}`;
 
   function relabel() {
     setText(empty, t("empty"));
@@ -127,10 +127,10 @@ function mount(root, host) {
   /** @param {number} i */
   function showTip(i) {
     if (i < 0) return tip.hide();
-    const { fate, logProbability, total, score } = search.candidates[i];
+    const { outcome, logProbability, total, score } = search.candidates[i];
     const text = search.path(i).map((each) => search.candidates[each].text).join("");
     tip.show(boxes[i], visible(text), [
-      [t("fate"), t(fate)],
+      [t("outcome"), t(outcome)],
       [t("token"), `${percent(Math.exp(logProbability))} · ${decimal(logProbability)}`],
       [t("total"), decimal(total)],
       [t("score"), decimal(score, 3)],

@@ -1,7 +1,7 @@
 // A beam search as lines of text: its candidates, its best text so far, and which of them may still become a text.
 
 /**
- * @typedef {"kept" | "pruned" | "finished"} Fate
+ * @typedef {"kept" | "pruned" | "finished"} Outcome
  *
  * @typedef {object} Candidate
  * @property {number} parent  the number of the candidate before it; -1: the text that the search goes on from
@@ -10,7 +10,7 @@
  * @property {number} logProbability  nats
  * @property {number} total  of all tokens of the search up to this one
  * @property {number} score
- * @property {Fate} fate
+ * @property {Outcome} outcome
  * @property {number} row  its place among the candidates of its step
  */
 
@@ -27,10 +27,10 @@ export class Search {
       ({ best: this.best, done: this.done } = content);
       return null;
     }
-    const [parent, text, depth, logProbability, total, score, fate] = content;
+    const [parent, text, depth, logProbability, total, score, outcome] = content;
     const row = this.rows[depth] ?? 0;
     this.rows[depth] = row + 1;
-    const candidate = { parent, text, depth, logProbability, total, score, fate, row };
+    const candidate = { parent, text, depth, logProbability, total, score, outcome, row };
     this.candidates.push(candidate);
     return candidate;
   }
@@ -55,9 +55,9 @@ export class Search {
   /** The candidates before a text that goes on, or a whole one. */
   alive() {
     const alive = new Set();
-    this.candidates.forEach(({ fate, depth }, i) => {
-      const goesOn = fate === "kept" && depth === this.depth && !this.done;
-      if (goesOn || fate === "finished") for (const each of this.path(i)) alive.add(each);
+    this.candidates.forEach(({ outcome, depth }, i) => {
+      const goesOn = outcome === "kept" && depth === this.depth && !this.done;
+      if (goesOn || outcome === "finished") for (const each of this.path(i)) alive.add(each);
     });
     return alive;
   }

@@ -87,13 +87,13 @@ def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
     """Write vocab.json and merges.txt. Raises ValueError if a token is not a merge of two others."""
     ranks = tokenizer.encoding._mergeable_ranks
     letter_of = {byte: letter for letter, byte in byte_letters().items()}
-    spelled = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
+    letters_of = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
     merges = []
     for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
         if len(token) > 1:
             a, b = last_merge(token, ranks, rank)
-            merges.append(f"{spelled[a]} {spelled[b]}\n")
-    ids = {spelled[token]: i for token, i in ranks.items()} | special_tokens(tokenizer)
+            merges.append(f"{letters_of[a]} {letters_of[b]}\n")
+    ids = {letters_of[token]: i for token, i in ranks.items()} | special_tokens(tokenizer)
     text = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False)
     (folder / VOCAB_JSON).write_text(text + "\n", encoding="utf-8")
     (folder / MERGES_TXT).write_text("#version: 0.2\n" + "".join(merges), encoding="utf-8")

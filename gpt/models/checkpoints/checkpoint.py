@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.models.checkpoints.layouts import Weights, recognise
+from gpt.models.checkpoints.layouts import Weights, detect_layout
 from gpt.models.checkpoints.untrusted import open_safetensors, open_weights, read_json
 from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
 from gpt.models.memory import format_bytes, free_memory
@@ -112,7 +112,7 @@ def open_files(files: list[Path], n_head: int | None) -> Checkpoint:
         tensors |= open_safetensors(file)
     model_args = extras.get("model_args")
     model_args = model_args if isinstance(model_args, dict) else None
-    found = recognise(tensors, config=config, model_args=model_args, n_head=n_head)
+    found = detect_layout(tensors, config=config, model_args=model_args, n_head=n_head)
     vocabulary = find_vocabulary(vocabulary_folder(folder, extras), found.config.vocab_size)
     return Checkpoint(found.layout, found.config, found.weights, vocabulary)
 

@@ -57,7 +57,7 @@ class HeadsUnknown(GPTError):
 
 
 @dataclass(frozen=True, eq=False)
-class Recognised:
+class DetectedLayout:
     """The weights and the configuration of a checkpoint, in our names."""
 
     layout: str
@@ -65,13 +65,13 @@ class Recognised:
     weights: Weights
 
 
-def recognise(
+def detect_layout(
     tensors: Mapping[str, Tensor],
     *,
     config: Mapping[str, object] | None = None,
     model_args: Mapping[str, object] | None = None,
     n_head: int | None = None,
-) -> Recognised:
+) -> DetectedLayout:
     """Find the layout of these weights and translate it.
 
     config: the config.json beside them; model_args: nanoGPT's, from inside the checkpoint.
@@ -104,7 +104,7 @@ def recognise(
     if found.tie_weights:
         weights.pop("lm_head.weight", None)
     check_weights(found, weights, their_names)
-    return Recognised(layout, found, weights)
+    return DetectedLayout(layout, found, weights)
 
 
 def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -241,13 +241,13 @@ def test_the_lines_of_the_tree_add_up(search):
     rows = [json.loads(line) for line in beam_views.tree_lines(search)]
     nodes = [row for row in rows if isinstance(row, list)]
     assert len(nodes) == len(search.candidates)
-    for number, (parent, _, depth, log_p, total, score, fate) in enumerate(nodes):
+    for number, (parent, _, depth, log_p, total, score, outcome) in enumerate(nodes):
         assert -1 <= parent < number
         before, above = (0.0, 0) if parent < 0 else (nodes[parent][4], nodes[parent][2])
         assert total == pytest.approx(before + log_p, abs=1e-4)
         assert score == pytest.approx(total / depth, rel=1e-5)
         assert depth == above + 1
-        assert fate in beam_views.tree_words("en")
+        assert outcome in beam_views.tree_words("en")
     assert rows[-1] == {"best": search.best.candidate, "done": True}
 
 
@@ -312,6 +312,6 @@ def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):
     beam_search.adopt(session)
     document = session.document
     assert document.ids[-len(ids) :] == list(ids)
-    assert document.origin(len(document.ids) - 1).how == "chosen"
+    assert document.origin(len(document.ids) - 1).kind == "chosen"
     assert session.tab == "playground"
     assert session.can_undo

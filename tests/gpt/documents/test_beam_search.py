@@ -71,18 +71,18 @@ def test_beam_search_finds_a_better_text_than_greedy():
     loaded = bigram_model({98: {5: 0.6, 6: 0.4}, 5: {7: 0.5, 8: 0.5}, 6: {7: 1.0}})
     search = BeamSearch(Generation(loaded, "ab"), 2, 2)
     first, second = search.steps()
-    assert [(c.token_id, c.fate, c.parent) for c in first] == [
+    assert [(c.token_id, c.outcome, c.parent) for c in first] == [
         (5, "kept", None),
         (6, "kept", None),
     ]
-    assert (second[0].token_id, second[0].parent, second[0].fate) == (7, 1, "finished")
+    assert (second[0].token_id, second[0].parent, second[0].outcome) == (7, 1, "finished")
     assert search.best.ids == (6, 7)
     assert math.exp(second[0].total) == pytest.approx(0.4)
     assert search.best.score == pytest.approx(math.log(0.4) / 2)
     assert math.exp(second[1].total) == pytest.approx(0.3)
 
 
-def test_every_candidate_has_its_parent_total_score_and_fate():
+def test_every_candidate_has_its_parent_total_score_and_outcome():
     document = Generation(tiny_model(), "the cat")
     search = BeamSearch(document, 3, 6, length_penalty=0.7)
     steps = list(search.steps())
@@ -91,11 +91,11 @@ def test_every_candidate_has_its_parent_total_score_and_fate():
     for candidate in search.candidates:
         parent = None if candidate.parent is None else search.candidates[candidate.parent]
         assert candidate.depth == (1 if parent is None else parent.depth + 1)
-        assert parent is None or parent.fate == "kept"
+        assert parent is None or parent.outcome == "kept"
         assert candidate.total == pytest.approx((parent.total if parent else 0) + candidate.log_probability, abs=1e-4)
         assert candidate.score == pytest.approx(candidate.total / candidate.depth**0.7)
     for step in steps[:-1]:
-        assert Counter(c.fate for c in step)["kept"] == 3
+        assert Counter(c.outcome for c in step)["kept"] == 3
         totals = [c.total for c in step]
         assert totals == sorted(totals, reverse=True)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gpt import Generation, SamplingParams
-from tests.gpt.documents.fresh import GREEDY, WARM, assert_equals_fresh
+from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
 from tests.gpt.fake_models import forced_model, tiny_model
 
 NODE_BYTES = (3 * 2 * 16 + 16) * 4  # keys, values and queries of two layers and a final-norm state; float32

@@ -16,7 +16,7 @@ from gpt.edits import Patch
 from gpt.models.registry import remove_model
 from tests.conftest import randomized
 from tests.gpt.fake_models import tiny_model
-from tests.parity.lookalikes import NanoGPT
+from tests.parity.reference_models import NanoGPT
 
 NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
 
@@ -98,14 +98,14 @@ def test_the_program_contains_the_edits_of_the_document():
     assert (again.ids, again.edits) == (document.ids, edits)
 
 
-@pytest.mark.parametrize("tried_on", [[], [259, 97, 98, 99]])
-def test_tried_edits_generate_a_second_text(tried_on):
+@pytest.mark.parametrize("trial_ids", [[], [259, 97, 98, 99]])
+def test_trial_edits_generate_a_second_text(trial_ids):
     loaded, document = tiny_model(), written()
     patch = patch_from(loaded.model, loaded.tokenizer.encode("the dog"), "attn_out", 1, 2)
     edits = Edits({(0, 1): 0.0}, patches=(patch,))
-    space = run(python_snippet(document, edits, tried_on), of=None)
+    space = run(python_snippet(document, edits, trial_ids), of=None)
     assert space["document"].ids == document.ids
-    edited = Generation(loaded, tried_on or document.prompt_ids, edits=edits)
+    edited = Generation(loaded, trial_ids or document.prompt_ids, edits=edits)
     list(edited.steps(space["params"], 20))
     assert space["edited"].ids == edited.ids
     assert torch.equal(space["edits"].patches[0].value, patch.value)

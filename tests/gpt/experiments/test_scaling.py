@@ -13,7 +13,7 @@ from gpt.config import GPTConfig
 from gpt.experiments.scaling import load_scaling, main, measure_bundled, measure_scaling, training_flops
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
-from gpt.training.corpus import learn_tokenizer
+from gpt.training.corpus import train_tokenizer
 from gpt.training.evaluation import score_stories
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe
@@ -27,7 +27,7 @@ STORIES = [f"Tom had {n} red balls and a dog. The dog ran far." for n in range(3
 
 
 def test_each_size_is_measured_after_powers_of_two_and_at_the_end() -> None:
-    tokenizer = learn_tokenizer(STORIES, 261)
+    tokenizer = train_tokenizer(STORIES, 261)
     curves = list(measure_scaling(STORIES[3:], STORIES[:3], tokenizer, RECIPE, ALONE, sizes=SIZES))
     assert [curve.name for curve in curves] == list(SIZES)
     for curve, (_, _, n_embd) in zip(curves, SIZES.values(), strict=True):
@@ -40,7 +40,7 @@ def test_each_size_is_measured_after_powers_of_two_and_at_the_end() -> None:
 
 def test_a_stopped_run_resumes_and_ends_in_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpt.experiments.scaling.SAVE_STEPS", 2)
-    tokenizer, saved = learn_tokenizer(STORIES, 261), tmp_path / "saved.pt"
+    tokenizer, saved = train_tokenizer(STORIES, 261), tmp_path / "saved.pt"
     texts = (STORIES[3:], STORIES[:3], tokenizer)
     whole = list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES))
 
@@ -70,7 +70,7 @@ def test_training_takes_three_times_the_operations_of_a_forward_pass() -> None:
 
 
 def test_the_bundled_models_point_is_the_end_of_its_recipe() -> None:
-    tokenizer = learn_tokenizer(STORIES, 261)
+    tokenizer = train_tokenizer(STORIES, 261)
     model = GPT(RECIPE.model_config(tokenizer.n_vocab)).eval()
     loaded = LoadedModel("bundled", model, tokenizer, torch.device("cpu"), "fp32")
     curve = measure_bundled(loaded, STORIES[:3], RECIPE)

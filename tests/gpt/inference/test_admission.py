@@ -8,14 +8,14 @@ from gpt.inference.admission import AdmissionQueue
 
 def test_callers_beyond_the_limit_wait_in_order_and_are_told_how_many_are_ahead():
     queue, leave = AdmissionQueue(2), [Event() for _ in range(5)]
-    told: list[list[int]] = [[] for _ in range(5)]
+    reported: list[list[int]] = [[] for _ in range(5)]
     admitted = [Event() for _ in range(5)]
     waiting = [Event() for _ in range(5)]
 
     def visit(number):
         with queue.enter() as ahead:
             for n in ahead:
-                told[number].append(n)
+                reported[number].append(n)
                 waiting[number].set()
             admitted[number].set()
             assert leave[number].wait(20)
@@ -25,7 +25,7 @@ def test_callers_beyond_the_limit_wait_in_order_and_are_told_how_many_are_ahead(
         for number in range(5):
             visits.append(pool.submit(visit, number))
             assert (admitted if number < 2 else waiting)[number].wait(20)
-        assert [said[-1] if said else 0 for said in told] == [0, 0, 1, 2, 3]
+        assert [said[-1] if said else 0 for said in reported] == [0, 0, 1, 2, 3]
         leave[1].set()
         assert admitted[2].wait(20)
         assert not admitted[3].is_set()
@@ -35,8 +35,8 @@ def test_callers_beyond_the_limit_wait_in_order_and_are_told_how_many_are_ahead(
             event.set()
         for one in visits:
             one.result(20)
-    assert sorted(told[4], reverse=True) == told[4]
-    assert told[4][0] == 3
+    assert sorted(reported[4], reverse=True) == reported[4]
+    assert reported[4][0] == 3
 
 
 def test_a_place_is_given_up_however_the_block_ends():

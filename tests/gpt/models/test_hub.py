@@ -217,7 +217,7 @@ def test_moved_models_are_found_in_the_cache_under_their_long_name(
     served: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = hub.download(REPO)
-    monkeypatch.setitem(hub.MOVED, "gpt2", REPO)
+    monkeypatch.setitem(hub.RENAMED, "gpt2", REPO)
     served.down = True
     assert hub.download("gpt2") == folder
 

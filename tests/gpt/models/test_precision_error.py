@@ -5,7 +5,7 @@ from gpt import add_model, get_model, load_model
 from gpt.models.precision_error import compare, precision_error
 from gpt.models.registry import configure
 from tests.conftest import randomized
-from tests.parity.lookalikes import NanoGPT
+from tests.parity.reference_models import NanoGPT
 
 
 def test_the_same_model_has_no_error_and_bf16_a_small_one():

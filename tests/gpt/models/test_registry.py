@@ -21,7 +21,7 @@ from gpt.models.loading import memory_of
 from gpt.models.registry import Registry, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, load_model
 from gpt.tokenizer import Tokenizer
-from tests.parity.lookalikes import BookGPT
+from tests.parity.reference_models import BookGPT
 
 CONFIG = GPTConfig(vocab_size=50, block_size=8, n_layer=1, n_head=2, n_embd=8)
 CPU = torch.device("cpu")
@@ -124,9 +124,9 @@ def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
     registry.get(names[3])
     assert id(registry.get(names[0]).model) == first[0]
     assert id(registry.get(names[2]).model) == first[2]
-    assert names[1] not in registry._kept
+    assert names[1] not in registry._loaded
     registry.get(names[1])  # comes back
-    assert names[3] not in registry._kept
+    assert names[3] not in registry._loaded
 
 
 def test_model_in_use_is_not_evicted(folders: list[Path]) -> None:
@@ -243,7 +243,7 @@ def test_uploaded_files_become_a_listed_model_and_are_deleted_with_it(
     assert names == ["model.safetensors", "model.safetensors (2)"]
     assert registry.names()[-2:] == names
     assert registry.get(names[0]).tokenizer.encode("the") == byte_tokenizer.encode("the")
-    kept = [registry._sources[name].place for name in names]
+    kept = [registry._sources[name].location for name in names]
     registry.remove(names[0])
     assert registry.names()[-1:] == names[1:]
     assert [folder.exists() for folder in kept] == [False, True]

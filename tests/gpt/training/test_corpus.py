@@ -7,12 +7,12 @@ import pytest
 from tokenizers import ByteLevelBPETokenizer
 
 from gpt.training.corpus import (
-    Rows,
+    StoryRows,
     encode_stories,
     fingerprint,
-    learn_tokenizer,
     read_stories,
     split_stories,
+    train_tokenizer,
     train_vocabulary,
 )
 
@@ -102,7 +102,7 @@ def test_a_vocabulary_spells_every_byte_and_leaves_the_last_id_for_end_of_text()
     vocabulary = train_vocabulary(stories, vocab_size=270)
     assert sorted(vocabulary.values()) == list(range(269))
     assert all(bytes([byte]) in vocabulary for byte in range(256))
-    tokenizer = learn_tokenizer(stories, 270)
+    tokenizer = train_tokenizer(stories, 270)
     assert (tokenizer.n_vocab, tokenizer.eot_id) == (270, 269)
     for text in (stories[0], "Über 🙂 \x00 \n\n  x", "<|endoftext|>"):
         assert tokenizer.decode(tokenizer.encode(text)) == text
@@ -113,7 +113,7 @@ def test_encoding_is_that_of_the_tokenizers_library() -> None:
     stories = ["Once upon a time, Lily's dog didn't bark 3 times.\n\nHe said: \"No!\"  Then  he   ran. Über 🙂"] * 2
     reference = ByteLevelBPETokenizer()
     reference.train_from_iterator(stories, vocab_size=299, min_frequency=0, show_progress=False)
-    tokenizer = learn_tokenizer(stories, 300)
+    tokenizer = train_tokenizer(stories, 300)
     for text in (stories[0], "Lily ran  once, then\n twice... ", "Ünknown wörds 🙃"):
         assert tokenizer.encode(text) == reference.encode(text).ids
 
@@ -130,7 +130,7 @@ def test_too_small_a_vocabulary_is_refused() -> None:
 def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
     stories = [story.split() for story in distinct_stories([3, 9, 1, 30, 5, 7, 7, 2] * 4)]
     story_of = {word: story for story in stories for word in story}
-    for row in Rows([" ".join(story) for story in stories], Numbers(), block_size=12, seed=3).epoch(0):
+    for row in StoryRows([" ".join(story) for story in stories], Numbers(), block_size=12, seed=3).epoch(0):
         assert len(row) == 13
         parts: list[list[str]] = [[]]
         for i in row:
@@ -149,14 +149,14 @@ def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
 
 def test_ten_epochs_leave_no_token_out() -> None:
     lengths = [3, 9, 1, 30, 5, 7, 7, 2, 100] * 4
-    rows = Rows(distinct_stories(lengths), Numbers(), block_size=12, seed=3)
+    rows = StoryRows(distinct_stories(lengths), Numbers(), block_size=12, seed=3)
     seen = {int(i) for number in range(10) for i in rows.epoch(number).ravel()}
     assert seen == set(range(sum(lengths) + 1))
 
 
 def test_most_rows_start_at_a_story_and_a_quarter_leave_its_end_of_text_out() -> None:
     stories = distinct_stories([9] * 2000)
-    epoch = Rows(stories, Numbers(), block_size=12, seed=3).epoch(0)
+    epoch = StoryRows(stories, Numbers(), block_size=12, seed=3).epoch(0)
     first_ids = {int(story.split()[0]) for story in stories}
     assert np.mean(epoch[:, 0] == 0) == pytest.approx(0.65, abs=0.05)
     assert np.mean([int(i) in first_ids for i in epoch[:, 0]]) == pytest.approx(0.25, abs=0.05)
@@ -164,15 +164,15 @@ def test_most_rows_start_at_a_story_and_a_quarter_leave_its_end_of_text_out() ->
 
 def test_an_epoch_is_repeatable_and_each_has_its_own_order() -> None:
     stories = distinct_stories([9] * 50)
-    rows, again = (Rows(stories, Numbers(), block_size=12, seed=3) for _ in range(2))
+    rows, again = (StoryRows(stories, Numbers(), block_size=12, seed=3) for _ in range(2))
     assert np.array_equal(rows.epoch(1), again.epoch(1))
     assert not np.array_equal(rows.epoch(0)[0], rows.epoch(1)[0])
-    assert not np.array_equal(rows.epoch(0)[0], Rows(stories, Numbers(), block_size=12, seed=4).epoch(0)[0])
+    assert not np.array_equal(rows.epoch(0)[0], StoryRows(stories, Numbers(), block_size=12, seed=4).epoch(0)[0])
 
 
 @pytest.mark.parametrize("batch_size", [3, 70])  # 70: more than an epoch has
 def test_batches_from_a_later_one_on_are_the_same_batches(batch_size: int) -> None:
-    rows = Rows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
+    rows = StoryRows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
     from_the_start, later = rows.batches(batch_size), rows.batches(batch_size, start=20)
     for _ in range(20):
         next(from_the_start)
@@ -183,7 +183,7 @@ def test_batches_from_a_later_one_on_are_the_same_batches(batch_size: int) -> No
 
 
 def test_batches_run_through_the_epochs_without_a_gap() -> None:
-    rows = Rows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
+    rows = StoryRows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
     epochs = np.concatenate([rows.epoch(0), rows.epoch(1)])
     batches = rows.batches(4)
     for at in range(0, len(epochs) - 4, 4):
@@ -197,4 +197,4 @@ def test_a_text_shorter_than_a_row_is_refused_with_both_lengths(part: str) -> No
     with pytest.raises(ValueError, match=rf"the {part} text has 9 tokens: .* context of 9"):
         encode_stories(stories, Numbers(), 9, part)
     with pytest.raises(ValueError, match="the training text has 9 tokens"):
-        Rows(stories, Numbers(), block_size=9, seed=0)
+        StoryRows(stories, Numbers(), block_size=9, seed=0)

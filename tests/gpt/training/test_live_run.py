@@ -174,7 +174,7 @@ def test_a_rate_factor_counts_from_the_next_update(gated: tuple[Gate, LiveRun]) 
     run.set_rate_factor(0.5)
     gate.let(2)
     rates = [point.rate for point in run.snapshot.losses]
-    expected = [LONG.muon_lr * LONG.rate(step) for step in range(5)]
+    expected = [LONG.muon_lr * LONG.lr_factor(step) for step in range(5)]
     assert rates[:3] == expected[:3]
     assert rates[4] == expected[4] / 2
     assert run.snapshot.rate_factor == 0.5
@@ -237,7 +237,7 @@ def test_a_text_is_learned_and_continued(units: str) -> None:
     evaluation = finished(TextDataset(text, units=units, block_size=16)).snapshot.evaluations[-1]
     assert evaluation.accuracy is None
     (sample,) = evaluation.samples
-    assert (sample.prompt, sample.right) == ("0", None)
+    assert (sample.prompt, sample.correct) == ("0", None)
     assert sample.text
     assert evaluation.attn_weights.shape == (2, 2, 16, 16)
 

@@ -13,7 +13,7 @@ from gpt.training.process import has_bf16, join_processes
 def test_precision_is_the_given_one_and_auto_what_the_device_has() -> None:
     for precision in ("fp32", "bf16", "auto"):
         with join_processes(precision) as process:
-            assert (process.rank, process.world, process.is_first) == (0, 1, True)
+            assert (process.rank, process.world_size, process.is_first) == (0, 1, True)
             assert process.bf16 == {"fp32": False, "bf16": True, "auto": has_bf16(process.device)}[precision]
 
 

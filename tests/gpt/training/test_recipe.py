@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from gpt.model import GPT
-from gpt.training.recipe import Recipe, make_optimizers, set_rate
+from gpt.training.recipe import Recipe, make_optimizers, set_lr_factor
 
 SMALL = Recipe(n_layer=2, n_head=2, n_embd=16, block_size=16, vocab_size=300, steps=100, warmup=10, decay_from=0.5)
 
 
 def test_the_rate_warms_up_stays_and_falls_to_zero_in_a_line() -> None:
-    assert [SMALL.rate(step) for step in (0, 4, 9, 10, 50)] == pytest.approx([0.1, 0.5, 1.0, 1.0, 1.0])
-    assert [SMALL.rate(step) for step in (51, 60, 75, 99)] == pytest.approx([0.98, 0.8, 0.5, 0.02])
-    assert replace(SMALL, decay_from=1.0).rate(99) == 1.0
-    assert replace(SMALL, warmup=0).rate(0) == 1.0
+    assert [SMALL.lr_factor(step) for step in (0, 4, 9, 10, 50)] == pytest.approx([0.1, 0.5, 1.0, 1.0, 1.0])
+    assert [SMALL.lr_factor(step) for step in (51, 60, 75, 99)] == pytest.approx([0.98, 0.8, 0.5, 0.02])
+    assert replace(SMALL, decay_from=1.0).lr_factor(99) == 1.0
+    assert replace(SMALL, warmup=0).lr_factor(0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_muon_gets_the_matrices_of_the_blocks_and_nothing_else() -> None:
 def test_a_rate_is_a_fraction_of_the_highest_however_often_it_is_set() -> None:
     optimizers = make_optimizers(GPT(SMALL.model_config(300)), SMALL)
     for factor in (0.5, 0.25):
-        set_rate(optimizers, factor)
+        set_lr_factor(optimizers, factor)
         rates = [group["lr"] for each in optimizers for group in each.param_groups]
         assert rates == pytest.approx([factor * 0.004, factor * 0.004, factor * 0.006])
 

@@ -12,7 +12,7 @@ from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.training.dataset import Sample
 from gpt.training.recipe import Recipe
-from gpt.training.tasks import RECIPES, TASKS, Example, Task, TaskDataset, answer, exact_answers
+from gpt.training.tasks import RECIPES, TASKS, Example, Task, TaskDataset, answer, exact_match
 from gpt.training.trainer import Trainer
 
 EVERY_TASK = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
@@ -106,7 +106,7 @@ def learn(dataset: TaskDataset, recipe: Recipe, steps: int) -> LoadedModel:
     return LoadedModel("tiny", trainer.model, dataset.vocabulary, torch.device("cpu"), "fp32")
 
 
-def test_exact_answers_are_those_of_greedy_decoding() -> None:
+def test_exact_match_is_that_those_of_greedy_decoding() -> None:
     """A model that has half learned to sort three letters is right on some examples and wrong on others."""
 
     def draw(rng: np.random.Generator) -> Example:
@@ -118,9 +118,9 @@ def test_exact_answers_are_those_of_greedy_decoding() -> None:
     loaded, examples = learn(dataset, recipe, 12), dataset.test_examples[:60]
     right = [answer(loaded, example.prompt, len(example.answer)) == example.answer for example in examples]
     assert 0 < sum(right) < 60
-    assert exact_answers(loaded.model, dataset.encode(examples)) == sum(right) / 60
+    assert exact_match(loaded.model, dataset.encode(examples)) == sum(right) / 60
     samples = dataset.samples(loaded)
-    assert [sample.right for sample in samples] == right[:4]
+    assert [sample.correct for sample in samples] == right[:4]
     assert [sample.prompt for sample in samples] == [example.prompt for example in examples[:4]]
 
 
@@ -130,13 +130,13 @@ def test_an_answer_counts_only_if_every_token_is_right() -> None:
     predicted = batch.targets.clamp(min=0)
     predicted[1, batch.targets[1].ne(-100).int().argmax()] += 1  # the first token of the second answer
     one_hot = torch.nn.functional.one_hot(predicted, dataset.vocabulary.n_vocab)
-    assert exact_answers(lambda idx: one_hot, batch) == 0.5
+    assert exact_match(lambda idx: one_hot, batch) == 0.5
 
 
 def test_a_sample_without_a_right_answer_is_neither_right_nor_wrong() -> None:
-    assert Sample("a", "b").right is None
-    assert Sample("a", "b", "b").right
-    assert Sample("a", "b", "c").right is False
+    assert Sample("a", "b").correct is None
+    assert Sample("a", "b", "b").correct
+    assert Sample("a", "b", "c").correct is False
 
 
 @EVERY_TASK

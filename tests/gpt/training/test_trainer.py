@@ -44,7 +44,7 @@ def test_updates_are_those_of_plain_torch(factor: float) -> None:
     for step in range(3):
         batch = dataset.batch(step, 8)
         for group in optimizer.param_groups:
-            group["lr"] = recipe.adamw_lr * recipe.rate(step) * factor
+            group["lr"] = recipe.adamw_lr * recipe.lr_factor(step) * factor
         loss = torch.nn.functional.cross_entropy(model(batch.idx).flatten(0, 1), batch.targets.flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -94,7 +94,7 @@ def test_the_seed_determines_the_initial_weights() -> None:
 
 def test_a_batch_that_does_not_divide_by_the_processes_is_refused() -> None:
     with pytest.raises(ValueError, match=r"batch_size \(4\) must be divisible by the number of processes \(3\)"):
-        make_trainer(process=Process(CPU, world=3))
+        make_trainer(process=Process(CPU, world_size=3))
 
 
 def test_an_infinite_loss_is_refused_before_the_weights_change() -> None:

@@ -19,9 +19,11 @@ MAX_ROOT_CHARS = 9  # at the root of the tree
 
 def tree_words(language: Language) -> dict[str, str]:
     """The words in the tree."""
-    named = {key: t(f"beams.{key}", language) for key in ("empty", "keys", "step", "fate", "token", "total", "score")}
-    fates = {key: t(f"beams.fate.{key}", language) for key in ("kept", "pruned", "finished", "best")}
-    return named | fates | {"name": t("beams.tree.name", language)}
+    named = {
+        key: t(f"beams.{key}", language) for key in ("empty", "keys", "step", "outcome", "token", "total", "score")
+    }
+    outcomes = {key: t(f"beams.outcome.{key}", language) for key in ("kept", "pruned", "finished", "best")}
+    return named | outcomes | {"name": t("beams.tree.name", language)}
 
 
 def root_text(search: BeamSearch) -> str:
@@ -42,7 +44,7 @@ def tree_lines(search: BeamSearch) -> Lines:
             each.log_probability,
             each.total,
             each.score,
-            each.fate,
+            each.outcome,
         )
         for each in list(search.candidates)
     )
@@ -55,8 +57,9 @@ def best(search: BeamSearch) -> int | None:
     """The candidate with which the best whole text ends; before there is one, the likeliest that goes on."""
     if search.finished:
         return search.best.candidate
-    newest = [each for each in search.candidates if each.depth == search.candidates[-1].depth and each.fate == "kept"]
-    return newest[0].number if newest else None
+    depth = search.candidates[-1].depth if search.candidates else 0
+    newest = (each.number for each in search.candidates if each.depth == depth and each.outcome == "kept")
+    return next(newest, None)
 
 
 def text(search: BeamSearch, number: int) -> str:
@@ -74,7 +77,7 @@ def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) ->
         model=short_name(search.document.loaded.name, language),
         n=search.candidates[-1].depth if search.candidates else 0,
         candidates=len(search.candidates),
-        dropped=sum(each.fate == "pruned" for each in search.candidates),
+        dropped=sum(each.outcome == "pruned" for each in search.candidates),
     )
     return caption + (t("beams.status.stopped", language) if stopped else "")
 
@@ -114,7 +117,7 @@ def chosen_sentence(state: BeamState, language: Language) -> str:
         language,
         text=text(search, number),
         n=found.depth,
-        fate=t(f"beams.fate.{found.fate}", language),
+        outcome=t(f"beams.outcome.{found.outcome}", language),
         total=decimal(found.total, 2),
     )
 

@@ -152,7 +152,7 @@ def draw(s: Snapshot) -> dict[str, Any]:
     origin, token = document.origin(position), quoted(tokenizer, document.ids[position])
     number = document.draw(position)
     if origin.params is None or number is None:
-        return draw_data(t(f"draw.{origin.how}", language, token=token))
+        return draw_data(t(f"draw.{origin.kind}", language, token=token))
     if position > s.text.n_read:
         return draw_data("")
     stages = distribution(document.logits(position - 1), origin.params, previous_ids=document.ids[:position])

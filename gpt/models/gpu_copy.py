@@ -16,11 +16,11 @@ from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 
 DEVICE = "cuda"
-_twins: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
+_copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
 
 
-def gpu_twin(loaded: LoadedModel) -> LoadedModel:
+def gpu_copy(loaded: LoadedModel) -> LoadedModel:
     """The same model on DEVICE, copied on the first call."""
-    if loaded.model not in _twins:
-        _twins[loaded.model] = deepcopy(loaded.model).to(DEVICE)
-    return replace(loaded, model=_twins[loaded.model], device=torch.device(DEVICE))
+    if loaded.model not in _copies:
+        _copies[loaded.model] = deepcopy(loaded.model).to(DEVICE)
+    return replace(loaded, model=_copies[loaded.model], device=torch.device(DEVICE))
