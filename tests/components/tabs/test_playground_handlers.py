@@ -188,6 +188,40 @@ def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(sessi
     assert session.document.n_prompt <= 128
 
 
+def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Session) -> None:
+    write(session, "")
+    assert "end-of-text" in drawn(session, "notice")["text"]
+    assert session.document.n_prompt == 1
+    run(generation.pick_model(session, "untrained"))
+    run(generation.write(session))
+    assert "never been trained" in drawn(session, "notice")["text"]
+
+
+def test_the_end_of_a_text_leaves_the_next_one_that_has_begun_alone(session: Session) -> None:
+    for _ in range(2):
+        run(generation.begin(session, "The dog", "1"))
+    generation.finish(session)
+    assert session.lock.streaming
+    assert session.finish_reason is None
+
+
+def test_a_setting_moves_bars_and_stages_without_running_the_model(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = drawn(session, "bars")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the model ran")
+
+    monkeypatch.setattr(GPT, "hidden_states", refuse)
+    looking.unfold_pipeline(session)
+    looking.set_value(session, "top_k", 3)
+    assert "4,093 of 4,096 tokens removed" in drawn(session, "bars")["text"]
+    assert "3 of 4,096 tokens can be drawn" in drawn(session, "pipeline-lines")["text"]
+    looking.set_value(session, "top_k", 0)
+    assert drawn(session, "bars") == before
+
+
 @pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
 def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Session, seed: str) -> None:
     first = ids(session)
