@@ -214,11 +214,11 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
         raise AssertionError("the model ran")
 
     monkeypatch.setattr(GPT, "hidden_states", refuse)
-    looking.unfold_pipeline(session)
-    looking.set_value(session, "top_k", 3)
+    selection.unfold_pipeline(session)
+    selection.set_value(session, "top_k", 3)
     assert "4,093 of 4,096 tokens removed" in drawn(session, "bars")["text"]
     assert "3 of 4,096 tokens can be drawn" in drawn(session, "pipeline-lines")["text"]
-    looking.set_value(session, "top_k", 0)
+    selection.set_value(session, "top_k", 0)
     assert drawn(session, "bars") == before
 
 
