@@ -1,4 +1,4 @@
-"""The named endpoints: what a program gets from this app, under the same limits as the page."""
+"""The API endpoints, with the same limits as the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import gradio as gr
 from components.errors import PageError
 from components.events import MAX_CONCURRENT_EVENTS, error
 from components.labels import token_text
-from components.state.settings import number, sampling_params
+from components.state.settings import checked_number, sampling_params
 from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, distribution, generate, get_model, list_models
 from gpt.errors import GPTError
@@ -24,14 +24,14 @@ MAX_CHARACTERS = 100_000
 
 
 def find_model(name: object) -> LoadedModel:
-    """The shared model of that name, listed or somebody's own. Raises ValueError for an unknown one."""
+    """The shared model of that name, including models trained by visitors. Raises ValueError if it is unknown."""
     if not isinstance(name, str):
         raise GPTError("model.unknown", name=name, models=", ".join(list_models()))
     return get_model(name)
 
 
 def checked_text(name: str, value: object) -> str:
-    """The text as given. Raises ValueError for anything that is no text or far too long."""
+    """The checked text. Raises ValueError if it is not a string or too long."""
     if not isinstance(value, str):
         raise PageError("error.not_text", name=name, type=type(value))
     if len(value) > MAX_CHARACTERS:
@@ -40,13 +40,13 @@ def checked_text(name: str, value: object) -> str:
 
 
 class Endpoints:
-    """The four public functions; "" as model means the one that the app was started with."""
+    """The four endpoints; model "" stands for the one the app was started with."""
 
     def __init__(self, default_model: str) -> None:
         self.default_model = default_model
 
     def register(self) -> None:
-        """Give each its name; call inside a Blocks context."""
+        """Register each endpoint under its name; call inside a Blocks context."""
         for function in (self.generate, self.next_token, self.attention, self.tokenize):
             name = function.__name__
             gr.api(
@@ -68,9 +68,9 @@ class Endpoints:
         seed: int = 0,
         model: str = "",
     ) -> Iterator[str]:
-        """Continue a prompt: the new text so far, first "", then once per token. 0 for top_k means off.
+        """Continue a prompt: yields the new text so far, first "", then after each token. 0 for top_k disables it.
 
-        While many write at once, an update brings several tokens.
+        Under load an update may contain several tokens.
         """
         loaded = self._model(model)
         params = sampling_params(
@@ -79,9 +79,9 @@ class Endpoints:
             top_p=top_p,
             min_p=min_p,
             repetition_penalty=repetition_penalty,
-            seed=number("seed", seed, 0),
+            seed=checked_number("seed", seed, 0),
         )
-        count = number("max_new_tokens", max_new_tokens, 1, loaded.model.config.block_size)
+        count = checked_number("max_new_tokens", max_new_tokens, 1, loaded.model.config.block_size)
         steps = generate(loaded, checked_text("prompt", prompt), params, count)
         text = ""
         yield text
@@ -106,10 +106,11 @@ class Endpoints:
         min_p: float = 0.0,
         model: str = "",
     ) -> list[dict]:
-        """The k most probable next tokens after the settings, best first, with the raw softmax beside it."""
+        """The k most probable next tokens after the sampling settings, best first, with the softmax of the raw
+        logits."""
         loaded = self._model(model)
         params = sampling_params(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
-        count = number("k", k, 1, loaded.tokenizer.n_vocab)
+        count = checked_number("k", k, 1, loaded.tokenizer.n_vocab)
         document = self._read(loaded, prompt)
         stages = distribution(document.logits(document.n_read - 1), params)
         final, raw = stages.final.tolist(), stages.raw.tolist()
@@ -125,11 +126,11 @@ class Endpoints:
         ]
 
     def attention(self, prompt: str, layer: int, head: int, model: str = "") -> dict:
-        """Attention weights of one head over the prompt: weights[query][key], each row summing to 1."""
+        """Attention weights of one head over the prompt: weights[query][key], each row sums to 1."""
         loaded = self._model(model)
         config = loaded.model.config
-        layer = number("layer", layer, 0, config.n_layer - 1)
-        head = number("head", head, 0, config.n_head - 1)
+        layer = checked_number("layer", layer, 0, config.n_layer - 1)
+        head = checked_number("head", head, 0, config.n_head - 1)
         document = self._read(loaded, prompt)
         return {
             "tokens": [token_text(loaded.tokenizer, i) for i in document.ids],
@@ -153,7 +154,7 @@ class Endpoints:
 
 
 def _with_sentences(function: F) -> F:
-    """The same endpoint with every ValueError as a sentence that reaches the caller."""
+    """The endpoint with each ValueError as a gr.Error that reaches the caller."""
     if inspect.isgeneratorfunction(function):
 
         @wraps(function)

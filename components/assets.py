@@ -1,8 +1,7 @@
-"""What the page's head brings along: styles, the scripts' modules and plotly.js as plotly.py ships it.
+"""Static assets of the page's head: styles, script modules and plotly.js as shipped with plotly.py.
 
-The app serves them itself. Addresses are relative, so they hold behind a proxy's path too; they carry a version, so a
-browser may keep the files for good; and they name no path of the server. Pass both to launch:
-`launch(head=HEAD, app_kwargs={"routes": ROUTES})`.
+The app serves them itself. Addresses are relative, so they work behind a proxy path, and versioned, so browsers may
+cache them indefinitely. Pass both to launch: `launch(head=HEAD, app_kwargs={"routes": ROUTES})`.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from components.widgets.chart import PAGE_OPTIONS
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
 _FOLDER = Path(__file__).parent
-_STYLES = [*sorted(_FOLDER.glob("widgets/*.css")), *sorted(_FOLDER.glob("widgets/*/*.css"))]  # what several share first
+_STYLES = [*sorted(_FOLDER.glob("widgets/*.css")), *sorted(_FOLDER.glob("widgets/*/*.css"))]  # shared styles first
 _STYLE = f"<style>{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
-_MODULES = {  # by their path, as they import each other
+_MODULES = {  # by the path in import statements
     path.relative_to(_FOLDER).as_posix(): path.read_bytes()
     for path in (_FOLDER / "page.js", _FOLDER / "arrival.js", *sorted(_FOLDER.glob("widgets/**/*.js")))
 }
 _VERSION = hashlib.sha256(b"".join(name.encode() + script for name, script in _MODULES.items())).hexdigest()[:12]
 MODULES_URL = f"glassbox/{_VERSION}/"
-# The page's HTML calls `glassbox` as soon as it is drawn, the modules answer once they have loaded.
+# The page's HTML calls `glassbox` before the modules have loaded: calls wait in a queue.
 _CALLS = f"""window.glassbox = {{
   options: {json.dumps({"chart": PAGE_OPTIONS})},
   waiting: [],
@@ -53,7 +52,7 @@ _SCRIPTS = (
 
 
 HEAD = f"{_STYLE}{_SCRIPTS}"
-ON_OPEN = "() => glassbox.opened()"  # what gradio is to call once it has drawn the page
+ON_OPEN = "() => glassbox.opened()"  # gradio calls it after drawing the page
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""Files that a person saves: served under an address that nobody can guess, as long as a session keeps them."""
+"""Files for download, served under a secret address while a session holds them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _served: WeakValueDictionary[str, Download] = WeakValueDictionary()
 
 @dataclass(frozen=True, eq=False)
 class Download:
-    """A file on disk and its secret address. It is served while this object lives and the file is there."""
+    """A file on disk and its secret address. It is served while this object exists."""
 
     path: Path
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -31,20 +31,20 @@ class Download:
 
     @property
     def url(self) -> str:
-        """Relative to the page's own."""
+        """Relative to the page's address."""
         return f"{_FOLDER}/{self.token}"
 
 
 @dataclass(frozen=True)
 class DownloadState:
-    """kept: what was offered last, which the browser may still be fetching; offered: what it is told of now."""
+    """kept: the last offer, which the browser may still be fetching; offered: the current one."""
 
     kept: Download | None = None
     offered: Download | None = None
 
 
 def offer(session: Session, path: Path) -> Iterator[None]:
-    """Let the browser save a file. Whoever made it deletes it."""
+    """Offer a file for download. The caller deletes it."""
     download = Download(path)
     session.change(DownloadState, kept=download, offered=download)
     yield

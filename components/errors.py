@@ -1,4 +1,4 @@
-"""The sentence of an error in the language of the page."""
+"""Error messages in the language of the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpt.errors import GPTError
 
 
 class PageError(GPTError):
-    """An error of the page itself: its key is a key of the catalogues."""
+    """An error of the page itself; its key is a catalogue key."""
 
     @staticmethod
     def template(key: str) -> str:
@@ -16,7 +16,7 @@ class PageError(GPTError):
 
 
 def localize_error(problem: object, language: Language) -> str:
-    """The sentence of an error in a language, those among its values included; of anything else, its text as it is."""
+    """The message of an error in a language, including errors among its values; str() of anything else."""
     if not isinstance(problem, GPTError):
         return str(problem)
     values = {

@@ -1,7 +1,7 @@
-"""How events are wired: the handler changes the session, and what changed on the page follows from that.
+"""Wiring of events: a handler changes the session, and the page is updated from the session.
 
-A handler is called with the session and the values of its inputs. It returns nothing, or yields whenever something is
-worth showing; it holds no lock of the session then. Its ValueError becomes a message on the page.
+A handler is called with the session and the values of its inputs. It returns nothing, or yields for each update of the
+page; it holds no lock of the session when it yields. Its ValueError becomes a message on the page.
 """
 
 from __future__ import annotations
@@ -22,26 +22,24 @@ from components.render import Control, Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
-MAX_CONCURRENT_EVENTS = (
-    96  # events of all visitors that run at once in each queue; who may write is up to the engine's admission
-)
+MAX_CONCURRENT_EVENTS = 96  # concurrent events in each queue; generation is limited by the engine's admission queue
 Queue = Literal["look", "model", "experiment"]
-# Looking must not wait behind writing. What takes seconds of computing runs one at a time, for all visitors together.
+# Selections do not wait for generation. Experiments take seconds and run one at a time, for all visitors together.
 QUEUES: dict[Queue, dict[str, Any]] = {
     "look": {"concurrency_id": "look", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "model": {"concurrency_id": "model", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": 1},
 }
-# Progress is shown by views: gradio would copy the state of every output at every message.
+# Progress is shown by views: gradio's messages copy the state of every output.
 NO_PROGRESS = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
-RESTORE = '{"n":0,"base":null,"restore":true}'  # the page loads anew, with the text that it kept
+RESTORE = '{"n":0,"base":null,"restore":true}'  # reload the page with its saved session
 
 Handler = Callable[..., Iterator[None] | None]
 
 
 class Events:
-    """Wires the events of one page. client: holds the browser tab's id; frame: takes the frames; tabs: of which a
-    handler opens the one that it puts into `session.tab`."""
+    """Wires the events of one page. client: holds the browser tab's id; frame: receives the frames; tabs: a handler
+    opens a tab by setting `session.tab`."""
 
     def __init__(
         self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML, tabs: gr.Tabs
@@ -63,12 +61,12 @@ class Events:
         js: str | None = None,
         cancels: Sequence[Any] = (),
     ) -> Any:
-        """Call `handler(session, *values of inputs)` at an event, and show what it changed.
+        """Call `handler(session, *values of inputs)` at an event, and send the views that changed.
 
-        trigger: an event of a component, such as `button.click`, what follows another (`event.then`), or a list of
-        events. sets: those of its own inputs that it may change, as a person is editing the others; edited: what else
-        the browser has changed by itself. payload: the handler also gets what a widget sent, a dict of anything. js:
-        run in the browser before, on the inputs, of which it returns a list.
+        trigger: an event of a component, such as `button.click`, a dependency (`event.then`), or a list of events.
+        sets: the inputs that the handler may change; the others keep the person's value. edited: further components
+        that the browser changed by itself. payload: also pass the dict that a widget sent, of unchecked content. js:
+        runs in the browser first; takes the inputs and returns them as a list.
         """
         unset = [*(component for component in inputs if component not in sets), *edited]
         streams = inspect.isgeneratorfunction(getattr(handler, "func", handler))
@@ -117,48 +115,44 @@ class Events:
         return gr.on(list(trigger), **options) if isinstance(trigger, list | tuple) else trigger(**options)
 
     def wire_controls(self) -> None:
-        """Let the page apply what frames say of the controls that were added until now."""
+        """Let the page apply the updates in frames to the controls added so far."""
         for tab in self.renderer.controls:
             if components := self.renderer.components(tab):
                 apply = f"() => glassbox.controls({json.dumps(tab)}, {len(components)})"
                 self.frame.controls(None, None, components, js=apply, api_visibility="private")
 
     def find(self, session_id: object) -> Session | None:
-        """The session of a browser tab; None where the server has let go of it. Raises gr.Error before there is an
-        id."""
+        """The session of a browser tab; None if it has expired. Raises gr.Error before there is an id."""
         if not is_session_id(session_id):
             raise error(" ".join(t("error.not_ready", language) for language in LANGUAGES))
         return self.store.get(str(session_id))
 
 
 def _as_generator(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Iterator[None]:
-    """A handler that yields nothing, as one that does."""
+    """A plain handler as a generator without yields."""
     handler(session, *arguments)
     yield from ()
 
 
 def payload_of(event: gr.EventData) -> dict[str, Any]:
-    """What a widget sent with its event: anything that a browser may send."""
+    """The payload of a widget's event, of unchecked content; {} if it has none."""
     sent = getattr(event, "payload", None)
     return sent if isinstance(sent, dict) else {}
 
 
 def error(problem: object, language: Language = "en") -> gr.Error:
-    """A message for the person: no traceback in the log, nothing in it that runs as HTML."""
+    """An error message for the page, escaped and not logged."""
     title = t("error.title", language)
     return gr.Error(escape(localize_error(problem, language), quote=False), title=title, print_exception=False)
 
 
-def clamped(low: float, high: float) -> str:
-    """The `js` of a slider's event: what was typed beside it, as the slider shows it.
-
-    gradio refuses a number outside the range.
-    """
+def clamp_js(low: float, high: float) -> str:
+    """The `js` of a slider's event: clamps a typed number to the range, since gradio refuses one outside it."""
     least, most = json.dumps(low), json.dumps(high)
     return f"(value) => [Math.min(Math.max(value ?? {least}, {least}), {most})]"
 
 
-def clamped_to(elem_id: str) -> str:
-    """`clamped`, for a slider whose ends the server moves: they are read on the page."""
+def clamp_slider_js(elem_id: str) -> str:
+    """As `clamp_js`, for a slider whose range the server changes: reads the range from the page."""
     ends = f"document.querySelector('#{elem_id} input[type=range]')"
     return f"(value) => {{ const {{ min, max }} = {ends}; return [Math.min(Math.max(value ?? min, min), max)]; }}"

@@ -1,4 +1,4 @@
-"""The frame around the tabs: title, model, language, light or dark."""
+"""The frame around the tabs: title, model, language, theme."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from components.widgets.sentence import sentence
 from gpt import Generation, list_models
 from gpt.models.registry import title
 
-# Gradio marks the dark theme by a class on the body; the choice is kept by the browser.
+# Gradio marks the dark theme by a class of the body. The browser stores the choice.
 _TOGGLE_THEME = """() => {
   const dark = document.body.classList.toggle("dark");
   localStorage.setItem("glassbox-theme", dark ? "dark" : "light");
@@ -27,9 +27,9 @@ _KEEP_LANGUAGE = "(language) => { localStorage.setItem('glassbox-lang', language
 
 @dataclass(frozen=True)
 class Frame:
-    """What every tab shares.
+    """Components shared by all tabs.
 
-    client: the id of the browser tab. saved: what the page kept of its session. updates: takes the frames of
+    client: the id of the browser tab. saved: the session saved by the page. updates: receives the frames of
     `components.render`.
     """
 
@@ -42,7 +42,7 @@ class Frame:
     link: gr.HTML
 
     def controls(self) -> list[Control]:
-        """What the server may change: the language, the models to choose from, and the one that is chosen."""
+        """Controls of the language, and of the choices and the value of the model."""
         return [
             Control(self.switch, lambda s: s.language, lambda s: {"value": s.language}),
             Control(
@@ -55,7 +55,7 @@ class Frame:
 
 
 def build_frame(localizer: Localizer, example: Generation) -> Frame:
-    """One row: the name, the model, and two switches."""
+    """Build the title, the model picker, the language switch, the link menu and the theme button in one row."""
     client = gr.Textbox(visible="hidden", elem_id="client")
     saved = gr.Textbox(visible="hidden", elem_id="saved")
     updates = frame_widget()
@@ -89,13 +89,13 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
 
 
 def short_name(model: str, language: Language) -> str:
-    """A model inside a sentence: the name of the picker without what follows it."""
+    """The name of a model inside a sentence, without its description."""
     known = t(key, language) if has_text(key := f"model.{model}") else _own_name(model, language) or title(model)
     return known.partition(" · ")[0]
 
 
 def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """(what the picker says, name) of every model, the visitor's own last."""
+    """(label, name) of each model, the visitor's own last."""
     listed = [(t(key, language) if has_text(key := f"model.{name}") else title(name), name) for name in list_models()]
     named = [_own_name(name, language) or name for name in own]
     numbered = [
@@ -105,6 +105,6 @@ def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str
 
 
 def _own_name(model: str, language: Language) -> str:
-    """What a model is called that was trained on the page, by its task; "" for any other."""
+    """The name of a model trained on the page, by its task; "" for any other."""
     key = f"train.task.{model.rpartition('-')[0]}"
     return t("train.model.name", language, task=t(key, language)) if has_text(key) else ""

@@ -1,4 +1,4 @@
-"""How tokens and numbers are written where a person reads them."""
+"""Formatting of tokens and numbers for display."""
 
 from __future__ import annotations
 
@@ -6,34 +6,39 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-ACTIVATIONS = {"gelu_tanh": "GELU (tanh)", "gelu": "GELU (erf)", "relu": "ReLU", "silu": "SiLU"}  # in any language
+ACTIVATIONS = {
+    "gelu_tanh": "GELU (tanh)",
+    "gelu": "GELU (erf)",
+    "relu": "ReLU",
+    "silu": "SiLU",
+}  # the same in all languages
 _MARKS = str.maketrans({" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍", "\x00": "␀"})
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Vocabulary(Protocol):
-    """What is asked of a tokenizer here, so that figures can use this module and know nothing of models."""
+    """The part of a tokenizer that is used here; keeps figures independent of models."""
 
     def token_bytes(self, token_id: int) -> bytes: ...
 
 
 def token_text(tokenizer: Vocabulary, token_id: int) -> str:
-    """The characters of one token; bytes that are no whole character stand as \\xNN."""
+    r"""The characters of one token; invalid bytes as \xNN."""
     return tokenizer.token_bytes(token_id).decode("utf-8", "backslashreplace")
 
 
 def visible(text: str) -> str:
-    """The same with spaces, newlines and tabs as marks that can be seen."""
+    """The text with visible marks for spaces, newlines and tabs."""
     return text.translate(_MARKS)
 
 
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:
-    """A token inside a sentence."""
+    """A token in quotation marks for a sentence."""
     return f"“{visible(token_text(tokenizer, token_id))}”"
 
 
 def decimal(value: float, digits: int = 2) -> str:
-    """A number inside a sentence, with a real minus: −0.17; what rounds to zero has none."""
+    """A number with a real minus sign: −0.17; what rounds to zero has none."""
     return f"{round(float(value), digits) or 0.0:.{digits}f}".replace("-", "−")
 
 
@@ -44,22 +49,22 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def decimals(values: Iterable[float], least: int = 2, most: int = 6) -> int:
-    """How many decimals numbers that are shown together need, so that the largest has two digits that say something."""
+    """The number of decimals that gives the largest of several values two significant digits."""
     size = max((abs(float(value)) for value in values), default=0.0)
     return min(most, max(least, 1 - math.floor(math.log10(size)))) if size else least
 
 
 def power(value: float) -> str:
-    """A number far from one, with two digits: −1.5 × 10⁻⁴."""
+    """A number as a power of ten with two digits: −1.5 × 10⁻⁴."""
     digits, exponent = f"{value:.1e}".split("e")
     raised = str(int(exponent)).translate(_RAISED)
     return f"{digits} × 10{raised}".replace("-", "−") if value else "0"
 
 
 def percent(probability: float) -> str:
-    """A probability with as many digits as it takes; the space does not break.
+    """A probability with as many digits as needed and a non-breaking space.
 
-    < 0.01 %, 0.05 %, 3.2 %, 41 %, 99.8 %, > 99.99 %; 0 % and 100 % are only what is so, but for a float's rounding.
+    < 0.01 %, 0.05 %, 3.2 %, 41 %, 99.8 %, > 99.99 %; 0 % and 100 % only for exact values up to float rounding.
     """
     value = 100 * probability
     if 0 < value < 0.01:

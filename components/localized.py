@@ -1,4 +1,4 @@
-"""Everything on the page whose words follow its language and nothing else."""
+"""Components with texts that depend only on the language."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Source = str | Callable[[Language], Any]  # a key of the catalogue, or a functio
 
 
 class Localizer:
-    """Builds components with words in them. controls: give each component its words; view: those of all sentences."""
+    """Builds components with localized texts. controls: set the texts of the components; view: those of all
+    sentences."""
 
     def __init__(self) -> None:
         self.controls: list[Control] = []
@@ -26,13 +27,13 @@ class Localizer:
         self._sentences: dict[str, dict[str, Any]] = {}
 
     def build(self, cls: type[B] | Callable[..., B], texts: dict[str, Source], **arguments: Any) -> B:
-        """cls(**arguments) plus a property per entry of texts."""
+        """cls(**arguments) with a localized property for each entry of `texts`."""
         component = cls(**arguments, **_in_language("en", texts))
         self.controls.append(Control(component, lambda s: s.language, lambda s: _in_language(s.language, texts)))
         return component
 
     def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:
-        """A line of the catalogue. values: what stands in its placeholders."""
+        """A line of the catalogue. values: fill its placeholders."""
         self._sentences[key] = values
         return sentence(kind=kind, elem_id=elem_id, view="words", field=key)
 

@@ -1,4 +1,4 @@
-"""Puts the page together: the frame, the tabs, the API; and how it is launched."""
+"""Builds the page from frame, tabs and API, and its launch options."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ STYLES = (
     "tabs/train/train.css",
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
-CACHED_SECONDS = (600, 3600)  # how often files made for somebody are looked through, and when they go
-MAX_PAGES = 1_000  # that gradio keeps a description of: a megabyte each; sessions have limits of their own
-MAX_WAITING = 256  # visitors in the queue; one more is told that it is full
+CACHED_SECONDS = (600, 3600)  # interval and age of the deletion of temporary files
+MAX_PAGES = 1_000  # pages whose state gradio keeps, about 1 MB each
+MAX_WAITING = 256  # events in the queue; gradio rejects further ones
 
 
 def build_app(
@@ -61,12 +61,13 @@ def build_app(
     uploads: bool = False,
     visitor_memory: int = MAX_VISITOR_BYTES,
 ) -> gr.Blocks:
-    """The whole page, opening with that model, which writes the example on the first screen.
+    """Build the page; the model generates the example of the first screen.
 
-    model: a name of the list, a path, or a repository of the hub; n_head: for a checkpoint that does not say it.
-    uploads: whether visitors may open checkpoints of their own; for a page that is open to one person only.
-    visitor_memory: bytes that the recorded pass of one visitor may take.
-    Raises ValueError, with a sentence for a person, if there is no such model or it cannot be loaded.
+    model: a listed name, a path, or a repository of the hub; n_head: for a checkpoint that does not specify it.
+    uploads: whether visitors may upload checkpoints; only for an app with a single user.
+    visitor_memory: memory limit in bytes of one visitor's recorded forward pass.
+
+    Raises ValueError if the model does not exist or cannot be loaded.
     """
     name = add_model(model, n_head, name=None if uploads else public_name(model))
     localizer, renderer, store = Localizer(), Renderer(), SessionStore()

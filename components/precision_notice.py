@@ -1,4 +1,4 @@
-"""What the precision of the shown model costs, said on the page wherever the numbers are not exact."""
+"""The notice about the error of a model in reduced precision."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from gpt.models.precision_error import PrecisionError, precision_error
 
 @dataclass(frozen=True)
 class PrecisionState:
-    """The model that was measured, and its error compared with float32, or why that is not known."""
+    """The measured model and its error compared with float32, or why it could not be measured."""
 
     loaded: LoadedModel | None = None
     error: PrecisionError | ValueError | None = None
 
 
 def wire_precision(events: Events, model: gr.Dropdown) -> None:
-    """Measure every model that is picked."""
+    """Measure each model that is chosen."""
     events.renderer.add("", [VIEW])
     events.on(model.change, measure, [model], queue="experiment", trigger_mode="always_last")
 
 
 def measure(session: Session, model: object) -> None:
-    """Compare a model of the picker with its float32 copy; what cannot be loaded is said elsewhere."""
+    """Compare the chosen model with its float32 copy. Errors of loading are reported elsewhere."""
     try:
         loaded = get_model(str(model))
     except ValueError:
@@ -42,7 +42,7 @@ def measure(session: Session, model: object) -> None:
 
 
 def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
-    """The error, or why it cannot be measured; None for a model in float32."""
+    """The measured error, or why it cannot be measured; None for a float32 model."""
     if loaded.precision == "fp32":
         return None
     try:
@@ -52,7 +52,7 @@ def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
 
 
 def precision_sentence(precision: str, error: PrecisionError | ValueError | None, language: Language) -> str:
-    """The error in words; empty for a model in float32."""
+    """The error as a sentence; "" for a float32 model."""
     if error is None:
         return ""
     if isinstance(error, ValueError):

@@ -1,9 +1,9 @@
-"""From a session to the browser: every view whose inputs changed is drawn again, and one frame holds them all.
+"""Rendering: views whose inputs changed are drawn, and sent to the browser as one frame.
 
-A View shows something in a browser widget; a Control is a gradio component that the server changes. Both are pure
-functions of a Snapshot, with inputs that say when they must be drawn again. So a tab that is opened, another language,
-a selection made elsewhere, a slider and one more token are the same operation. A frame holds the changes of both: the
-page applies those of components by an event that runs in the browser alone, `Events.wire_controls`.
+A View fills a browser widget; a Control sets properties of a gradio component. Both are pure functions of a Snapshot
+with explicit inputs, so opening a tab, changing the language or a selection, and generating a token are the same
+operation. A frame holds the changes of both; the page applies those of components in an event that runs only in the
+browser, see `Events.wire_controls`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from components.state.snapshot import Snapshot
 
 
 class Lines(list[str]):
-    """A field that grows at its end, such as the tokens of a text: only what is new is sent."""
+    """A field that grows at its end, such as the tokens of a text: only the new lines are sent."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What a widget shows. name: the one that its widget has; inputs: whatever `draw` depends on, compared by ==;
-    draw: the fields of the widget's data, as JSON can hold them. Neither runs the model."""
+    """The data of a widget. name: also the widget's; inputs: everything `draw` depends on, compared by ==; draw: the
+    fields of the widget's data, JSON-compatible. Neither runs the model."""
 
     name: str
     inputs: Callable[[Snapshot], Hashable]
@@ -36,7 +36,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """A gradio component that the server changes. draw: its new properties, with values as the browser has them."""
+    """A gradio component that the server changes. draw: its new properties, with values in the browser's form."""
 
     component: Block
     inputs: Callable[[Snapshot], Hashable]
@@ -45,8 +45,8 @@ class Control:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a tab must compute with the model before its views can be drawn. wanted: names what is missing now, None
-    for nothing; run: computes it and changes the session, yielding whenever something is worth showing."""
+    """A computation with the model that the views of a tab need. wanted: identifies what is missing, None if nothing
+    is; run: computes it and changes the session, yielding for each update."""
 
     wanted: Callable[[Snapshot], Hashable]
     run: Callable[[Session], Iterator[None]]
@@ -54,7 +54,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Sent:
-    """What the browser has of a view: the inputs that it was drawn from, a digest of each field, and growing fields."""
+    """What was sent of a view: its inputs, a digest of each field, and the growing fields."""
 
     inputs: Hashable
     digests: dict[str, int] = field(default_factory=dict)
@@ -62,8 +62,8 @@ class Sent:
 
 
 class Renderer:
-    """The views and controls of the page by the tab that shows them, those of every tab under "", and signals: what a
-    frame tells the page's own script, drawn as views are."""
+    """Views and controls by tab, with "" for those of every tab, and signals: values for the page's script, drawn as
+    views."""
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
@@ -82,25 +82,24 @@ class Renderer:
         *,
         controls: Iterable[Control] = (),
     ) -> None:
-        """Let a tab show these views, of what the analysis finds, and these controls."""
+        """Add views, controls and an analysis to a tab."""
         self.views.setdefault(tab, []).extend(views)
         self.controls.setdefault(tab, []).extend(controls)
         if analysis is not None:
             self.analyses.setdefault(tab, []).append(analysis)
 
     def components(self, tab: str) -> list[Block]:
-        """The different components of the tab's controls; frames name them by their place in this list."""
+        """The components of the tab's controls without duplicates; frames refer to them by index."""
         return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
     def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:
-        """The open tab, and what each of its analyses lacks; None where none lacks anything. The page asks for it with
-        the event `tick` of the frame."""
+        """The open tab, and what each of its analyses is missing; None if nothing is. The page raises `tick` for it."""
         missing = tuple(analysis.wanted(s) for analysis in self.analyses.get(s.tab, ()))
         return s.tab, None if all(each is None for each in missing) else missing
 
     def build(self, session: Session) -> str:
-        """The frame that the page is built with, of the session that every visitor starts with. All controls are built
-        as this session has them: an arriving page does not set them over what a person has typed or clicked already."""
+        """The frame that is part of the page's HTML, from the initial session. Controls are built with this session's
+        values, so a page that has just loaded does not overwrite what a person has typed or clicked."""
         snapshot = session.snapshot()
         controls = [control for tab in self.controls.values() for control in tab]
         session.sent, session.frame_number = {control: Sent(control.inputs(snapshot)) for control in controls}, 0
@@ -109,12 +108,12 @@ class Renderer:
         return frame or ""
 
     def start(self, session: Session) -> None:
-        """The browser has loaded the page anew: it shows what `build` gave it."""
+        """Reset to the state after `build`: the browser has loaded the page anew."""
         session.sent, session.frame_number = dict(self._initial), 1
 
     def frame(self, session: Session, edited: Iterable[Block] = ()) -> str | None:
-        """The views and controls of the open tab that changed since the last frame, as JSON; None where none did. All
-        of them after `session.missed_frame`.
+        """The views and controls of the open tab that changed since the last frame, as JSON; None if none did. After
+        `session.missed_frame`, all of them.
 
         edited: components that the person is editing, which are not set.
         """
@@ -145,7 +144,7 @@ class Renderer:
     def _updates(
         self, tab: str, snapshot: Snapshot, sent: dict[str | Control, Sent], edited: Iterable[Block]
     ) -> dict[int, dict[str, Any]]:
-        """The new properties of the tab's controls, by the place of their components in `components`."""
+        """New properties of the tab's controls, by index of their components in `components`."""
         places = {component: place for place, component in enumerate(self.components(tab))}
         updates: dict[int, dict[str, Any]] = {}
         for control in self.controls.get(tab, ()):
@@ -159,7 +158,7 @@ class Renderer:
 
 
 def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:
-    """The properties with each of their choices as (label, value), as the browser knows them."""
+    """The properties, with choices as (label, value) pairs."""
     if "choices" not in properties:
         return properties
     pairs = [each if isinstance(each, tuple) else (str(each), each) for each in properties["choices"]]
@@ -167,7 +166,7 @@ def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> tuple[dict[str, str], Sent]:
-    """The fields that differ from what was sent, as JSON, and what is sent with them."""
+    """The fields that differ from those sent before, as JSON, and the new record of what was sent."""
     fields, sent = {}, Sent(inputs)
     for name, value in data.items():
         if isinstance(value, Lines):
@@ -185,7 +184,7 @@ def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> 
 
 
 def _signal(view: View, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | None:
-    """The value of a signal as JSON; None where it was sent already."""
+    """The value of a signal as JSON; None if it was sent already."""
     inputs, before = view.inputs(snapshot), sent.get(view.name)
     if before is not None and before.inputs == inputs:
         return None
@@ -194,7 +193,7 @@ def _signal(view: View, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | None
 
 
 def _common(before: Lines | None, after: Lines) -> int:
-    """How many of the first lines are the same."""
+    """The number of equal lines at the beginning."""
     if before is None:
         return 0
     return next(
@@ -203,7 +202,7 @@ def _common(before: Lines | None, after: Lines) -> int:
 
 
 def _json(value: Any) -> str:
-    """Compact JSON, in which `<` starts no tag."""
+    """Compact JSON without `<`, safe inside HTML."""
     return json.dumps(value, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -213,5 +212,5 @@ def _encode(number: int, base: int | None, views: Mapping[str, Mapping[str, str]
 
 
 def _object(fields: Mapping[str, str]) -> str:
-    """A JSON object of values that are JSON already."""
+    """A JSON object from values that are already JSON."""
     return f"{{{','.join(f'{_json(name)}:{text}' for name, text in fields.items())}}}"

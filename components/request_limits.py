@@ -1,4 +1,4 @@
-"""What a request may be before gradio reads it: ASGI middleware for `launch(app_kwargs={"middleware": [...]})`."""
+"""Limits of requests before gradio reads them: ASGI middleware for `launch(app_kwargs={"middleware": [...]})`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MAX_BODY_BYTES = 16_000_000  # of a call; files come by another way, see `launch(max_file_size=...)`
+MAX_BODY_BYTES = 16_000_000  # of a call; files are limited by `launch(max_file_size=...)`
 _CALL = "/gradio_api/call/"
 _CALLS = (_CALL, "/gradio_api/run/", "/gradio_api/queue/join")
 
 
 class RequestLimits:
-    """Refuses a call whose body is too large, and a named one that lacks values, each with a sentence."""
+    """Rejects calls with too large a body, and API calls with missing values, with an error message."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -46,7 +46,7 @@ class RequestLimits:
 
 
 def _lacking(scope: Scope, path: str, body: bytes) -> str:
-    """Why a call by name cannot be made: gradio would say it to nobody. "" where it can."""
+    """Why an API call cannot be made, which gradio would not report; "" if it can."""
     if not path.startswith(_CALL):
         return ""
     name = path.removeprefix(_CALL).strip("/")

@@ -1,4 +1,4 @@
-"""The events of a session as a whole: a page that opens, another language, another tab, a frame that was missed."""
+"""Events of the whole session: page load, language, tab, missed frame."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from components.state.store import is_session_id
 
 
 def saved_inputs(s: Snapshot) -> Any:
-    """What the page keeps changes with these; not while a text is written."""
+    """Inputs of the saved session; constant while a text is generated."""
     return "generating" if s.generating else (s.text, s.typed, s.settings, s.selection, s.tab)
 
 
@@ -42,16 +42,16 @@ def wire_session(
     *,
     open_lesson: Callable[[Session, int], bool],
 ) -> Any:
-    """Wire them; returns the event after which the page shows what its link asks for.
+    """Wire these events; returns the event after which the page shows the content of its link.
 
-    open_session: makes the session that a visitor starts with.
-    open_lesson: opens the lesson of a link by its index from 0; False where there is none.
+    open_session: creates the initial session of a visitor.
+    open_lesson: opens a lesson by its index from 0; False if there is none.
     """
     events.renderer.signals.extend(SIGNALS)
     events.renderer.add("", controls=frame.controls())
 
     def arrive(session_id: str, kept: str, language: str) -> Any:
-        """The page has loaded: its session; a new one, with the text that the page kept, where there is none."""
+        """Find the session of the loaded page, or create it from what the page saved."""
         if not is_session_id(session_id):
             raise error(t("error.not_ready", "en"))
         session = events.store.get(session_id)
@@ -88,19 +88,19 @@ def wire_session(
     return opened
 
 
-_QUERY = "() => [glassbox.query()]"  # of the page's address, once: not when it is loaded anew
-_CLICKED = "() => [String(glassbox.clicked ?? 0)]"  # gradio selects the first tab itself, which is no click
+_QUERY = "() => [glassbox.query()]"  # the query of the address; "" on a reload
+_CLICKED = "() => [String(glassbox.clicked ?? 0)]"  # 0 for the first tab, which gradio selects without a click
 
 
 def choose_language(session: Session, language: object) -> None:
-    """Speak another language; what the browser sends may be anything."""
+    """Set the language. language: from the browser, may be anything."""
     if isinstance(language, str) and language in LANGUAGES:
         session.language = language
 
 
 def open_tab(tab: str, session: Session, clicked: str) -> None:
-    """Show another tab, unless a later click was handled before. clicked: when, in ms of the browser's clock; 0 where
-    nobody clicked."""
+    """Open a tab, unless a later click was handled first. clicked: time of the click in ms of the browser's clock; 0
+    without a click."""
     try:
         at = float(clicked)
     except ValueError:
@@ -110,7 +110,7 @@ def open_tab(tab: str, session: Session, clicked: str) -> None:
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
-    """Compute what the open tab lacks, until it lacks nothing more. One event of a session does it at a time."""
+    """Run the analyses of the open tab until nothing is missing. One event of a session does so at a time."""
     done: tuple[str, tuple[Hashable, ...]] | None = None
     while session.analysing.acquire(blocking=False):
         try:
@@ -122,17 +122,17 @@ def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
                         yield
         finally:
             session.analysing.release()
-        if _missing(renderer, session) in (None, done):  # else another event was turned away in between
+        if _missing(renderer, session) in (None, done):  # otherwise another event was rejected in the meantime
             return
 
 
 def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable, ...]] | None:
-    """The open tab and what each of its analyses lacks; None for nothing."""
+    """The open tab and what each of its analyses is missing; None if nothing is."""
     with session.lock.reading():
         tab, wanted = renderer.wanted(session.snapshot())
     return None if wanted is None else (tab, wanted)
 
 
 def miss_frame(session: Session) -> None:
-    """The browser missed a frame: the next one is whole."""
+    """Let the next frame contain all views: the browser missed one."""
     session.missed_frame = True

@@ -1,4 +1,4 @@
-"""What several tabs show of a text: token strips, the bars of the next token, the attention of a head."""
+"""View data shared by several tabs: token strips, next-token bars, attention heatmap."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gpt import Generation, SamplingParams, Tokenizer, distribution
 from gpt.analysis.text_statistics import TokenStatistics
 from gpt.tokenizer import IncrementalDecoder
 
-AVERAGE = -1  # the choice of a head picker that stands for all heads
+AVERAGE = -1  # the choice of a head picker for the average of all heads
 MAX_BARS = 20
-HEATMAP_WINDOW = 128  # positions that a heatmap shows at once
+HEATMAP_WINDOW = 128  # positions in a heatmap
 STRIP_WORDS = ("name", "token", "id", "probability", "rank", "attention", "marks")
 
 
 def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
-    """The whole text for the token strip: each token with what the model gave it."""
+    """The whole text as lines of a token strip, with the statistics of each token."""
     tokenizer, n_prompt = document.loaded.tokenizer, document.n_prompt
     decoder, lines = IncrementalDecoder(), Lines()
     for position, measured in enumerate((statistics or TokenStatisticsCache()).of(document)):
@@ -44,8 +44,8 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
 def token_lines(
     tokenizer: Tokenizer, ids: Sequence[int], known: Sequence[tuple[float | None, int | None]], n_prompt: int
 ) -> Lines:
-    """The lines of a text: each token by the characters that it completes, with its (probability, rank) where known;
-    the first n_prompt were given, not predicted."""
+    """Lines of a token strip: each token with the characters that it completes, and its (probability, rank) where
+    known. The first n_prompt tokens are shown as prompt."""
     decoder, lines = IncrementalDecoder(), Lines()
     for position, (token_id, statistics) in enumerate(zip(ids, known, strict=True)):
         text = decoder.feed(tokenizer.token_bytes(token_id))
@@ -54,12 +54,12 @@ def token_lines(
 
 
 def prompt_lines(tokenizer: Tokenizer, ids: Sequence[int]) -> Lines:
-    """The tokens of a prompt that is being typed: nothing is known of them."""
+    """Lines of a prompt without statistics."""
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
 
 
 def strip_words(language: Language, empty: str = "") -> dict[str, str]:
-    """The words of a token strip. empty: what stands there before the first token."""
+    """Labels of a token strip. empty: shown before the first token."""
     return {key: t(f"strip.{key}", language) for key in STRIP_WORDS} | {"empty": empty}
 
 
@@ -78,17 +78,17 @@ def _line(
     kind: Kind,
     entropy: float | None = None,
 ) -> str:
-    """A token by the characters that it completes, and by the bytes with which it begins another."""
+    """The line of a token: the characters that it completes, and the bytes of an unfinished one."""
     data = tokenizer.token_bytes(token_id)
     if token_id == tokenizer.eot_id:
         text = token_text(tokenizer, token_id)
-    if "\ufffd" in text:  # what stood before it stays a fragment: this token may be whole all the same
+    if "\ufffd" in text:  # the bytes before it are invalid; this token may still be whole characters
         text = data.decode("utf-8", "ignore") if _whole(data) else ""
     return token_line(token_id, text, probability, rank, kind, unfinished_character(data) if text else data, entropy)
 
 
 def unfinished_character(data: bytes) -> bytes:
-    """The bytes of a character that the end of the data cuts off; b"" where it ends with a whole one."""
+    """The bytes of an incomplete character at the end of the data; b"" if there is none."""
     decoder = getincrementaldecoder("utf-8")("replace")
     decoder.decode(data)
     return decoder.getstate()[0]
@@ -103,8 +103,7 @@ def _whole(data: bytes) -> bool:
 
 
 def attention_shade(text: Text, selection: Selection) -> str:
-    """The tint of the strip: how strongly the selected position attends to each token; "" where the tint means
-    something else."""
+    """Shades of the strip: the attention weights of the selected position; "" if another quantity shades it."""
     if selection.shading != "attention" or text.n_read == 0:
         return ""
     position = text.at(selection)
@@ -113,7 +112,7 @@ def attention_shade(text: Text, selection: Selection) -> str:
 
 
 def next_token_bars(document: Generation, position: int, params: SamplingParams, language: Language) -> dict[str, Any]:
-    """The distribution of what follows a position, from its stored state: no run of the model."""
+    """The distribution after a position from its stored state, without running the model."""
     tokenizer = document.loaded.tokenizer
     stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
     raw, final, kept = stages.raw.cpu().numpy(), stages.final.cpu().numpy(), stages.kept.cpu().numpy()
@@ -146,18 +145,18 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
 
 
 def place_after(document: Generation, position: int) -> dict[str, Any]:
-    """Where something chosen is to stand: behind this token of this document, whatever is selected by then."""
+    """Where to insert a chosen token: after this token of this document, even if the selection changes."""
     return {"document": str(document.key), "behind": document.path[position]}
 
 
 def heatmap_window(text: Text, position: int) -> tuple[int, int]:
-    """The first position of the heatmap and the one after its last: all of a short text, else what is around."""
+    """Start and end of the heatmap's positions: the whole of a short text, else a window around the position."""
     end = min(text.n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
     return max(0, end - HEATMAP_WINDOW), end
 
 
 def attention_heatmap(text: Text, selection: Selection, language: Language) -> dict[str, Any]:
-    """The attention weights of the selected head around the selected position."""
+    """Attention weights of the selected head around the selected position."""
     tokenizer, position = text.tokenizer, text.at(selection)
     start, end = heatmap_window(text, position)
     weights = text.document.attn_weights(selection.layer, selection.head)[:end, :end].float().cpu().numpy()
@@ -188,17 +187,17 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
 
 
 def head_name(head: int | None, language: Language) -> str:
-    """A head inside a sentence; None is the average."""
+    """A head inside a sentence; None stands for the average."""
     return t("attention.average", language) if head is None else t("attention.head.n", language, n=head)
 
 
 def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
-    """(what a head picker says, its value)."""
+    """(label, value) of each head."""
     return [(t("attention.all", language), AVERAGE), *((str(head), head) for head in range(n_head))]
 
 
 def count_sentence(n: int, limit: int, language: Language) -> str:
-    """How long the prompt is; what an empty one means; what is wrong with one too long."""
+    """The number of tokens of the prompt, or why it cannot be used."""
     if n == 0:
         return t("prompt.empty", language)
     if n > limit:

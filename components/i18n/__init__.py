@@ -1,4 +1,4 @@
-"""The words of the page: one JSON catalogue per language, and the function that looks a sentence up."""
+"""The texts of the page: one JSON catalogue per language, and the function `t` that looks up a text."""
 
 from components.i18n.catalogue import LANGUAGES, Language, has_text, t
 

@@ -1,9 +1,9 @@
-"""Loads the catalogues, `<language>.json` beside this file: flat objects of key -> sentence.
+"""Loads the catalogues, `<language>.json` beside this file: flat objects of key -> text.
 
-Another language is another file. Its keys are those of `en.json`; a key that it lacks is shown in English. Placeholders
-are `{name}` of `str.format`. Two keys describe the language itself: `language.name` is its label in the language
-switch, and `language.spacing` is "cjk" where no space stands between words. The English sentences of errors are those
-of `gpt.errors`, under the key `error.` and theirs.
+Another language is another file with the keys of `en.json`; a missing key is shown in English. Placeholders are
+`{name}` of `str.format`. Two keys describe the language itself: `language.name` is its label in the language switch,
+and `language.spacing` is "cjk" if words are not separated by spaces. The English texts of errors are those of
+`gpt.errors`, under the key `error.` and theirs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 
 
 def load_catalogues(folder: Path = FOLDER) -> dict[Language, dict[str, str]]:
-    """Every catalogue of a folder by its language, English first."""
+    """The catalogues of a folder by language, English first."""
     paths = sorted(folder.glob("*.json"), key=lambda path: (path.stem != FALLBACK, path.stem))
     catalogues = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
     catalogues[FALLBACK] |= {f"error.{key}": sentence for key, sentence in MESSAGES.items()}
@@ -33,12 +33,12 @@ LANGUAGES: dict[Language, str] = {language: texts["language.name"] for language,
 
 
 def has_text(key: str) -> bool:
-    """Whether there is a sentence of that key."""
+    """Whether the catalogue has that key."""
     return key in CATALOGUES[FALLBACK]
 
 
 def t(key: str, language: Language, **values: object) -> str:
-    """The sentence of a key in a language, with the values filled in. Raises KeyError for an unknown key."""
+    """The text of a key in a language with its values filled in. Raises KeyError for an unknown key."""
     catalogue = CATALOGUES[language]
     sentence = catalogue.get(key) or CATALOGUES[FALLBACK][key]
     if values and catalogue.get("language.spacing") == "cjk":
@@ -47,8 +47,8 @@ def t(key: str, language: Language, **values: object) -> str:
 
 
 def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
-    """Removes the space between a placeholder and the text around it where its value is Chinese there, except before
-    a "·"."""
+    """Remove the space between a placeholder and the text around it if its value is Chinese there, except before a
+    "·"."""
     for name, value in values.items():
         text = str(value)
         if _is_cjk(text[:1]):

@@ -1,4 +1,4 @@
-"""A document as the values of a link: its prompt, and how each token after it came about; and written again."""
+"""A document as values of a link: its prompt and the origin of each later token; and replaying it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gpt.errors import GPTError
 
 
 def document_values(document: Generation, params: SamplingParams) -> dict[str, Any]:
-    """The current text as values of a link whose settings are `params`, as the sliders stand.
+    """The current text as values of a link with the slider settings `params`.
 
-    The seed is that of `params`, else that of the last draw, so that opening the link and writing on repeats it.
+    The seed is that of `params`, else that of the last draw, so that continuing from the link repeats it.
     """
     positions = range(document.n_prompt, len(document.ids))
     runs = [(origin, [*run]) for origin, run in groupby(positions, key=document.origin)]
@@ -35,9 +35,9 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
 
 
 def replay(document: Generation, runs: Sequence[Run], params: SamplingParams) -> Iterator[Step]:
-    """Put the runs behind a prompt, each in the way it once came about; yields the sampled ones as they come.
+    """Append the runs to a prompt, each in the original way; yields the sampled steps.
 
-    params: the settings of the link. Raises ValueError for ids that do not exist, and where the context is full.
+    params: the settings of the link. Raises ValueError for unknown ids, and when the context is full.
     """
     for run in runs:
         if run.kind == "chosen":
@@ -46,7 +46,7 @@ def replay(document: Generation, runs: Sequence[Run], params: SamplingParams) ->
             document.append_text(run.ids)
         else:
             left = run.count
-            while left > 0:  # a run may go on after an end-of-text token
+            while left > 0:  # a run may continue after an end-of-text token
                 if document.full:
                     raise GPTError("context.full", limit=document.block_size)
                 for step in document.steps(run.params or params, left):
@@ -55,24 +55,24 @@ def replay(document: Generation, runs: Sequence[Run], params: SamplingParams) ->
 
 
 def settings(params: SamplingParams) -> dict[str, Any]:
-    """The settings that are on."""
+    """The enabled settings."""
     return {name: value for name in LIMITS if (value := getattr(params, name)) is not None}
 
 
 def prompt_text(document: Generation) -> str:
-    """The prompt as a text box can hold it; an end-of-text token has none."""
+    """The prompt as text for a text box; without end-of-text tokens."""
     ids = document.ids[: document.n_prompt]
     return document.tokenizer.decode([token_id for token_id in ids if token_id != document.tokenizer.eot_id])
 
 
 def _prompt(document: Generation) -> dict[str, Any]:
-    """The prompt as text where encoding that gives its tokens back, else as ids."""
+    """The prompt as text if encoding it restores its ids, else as ids."""
     ids, tokenizer = document.ids[: document.n_prompt], document.tokenizer
     if ids == [tokenizer.eot_id]:
         return {"prompt": ""}
     try:
         text = tokenizer.decode(ids)
         same = tokenizer.encode(text) == ids
-    except ValueError:  # bytes that are no text, or a character that this vocabulary lacks
+    except ValueError:  # invalid UTF-8, or a character that is not in the vocabulary
         same = False
     return {"prompt": text} if same else {"prompt_ids": tuple(ids)}

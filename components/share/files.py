@@ -1,4 +1,4 @@
-"""What a person can save: the text, the document, one distribution as a table, the program. Made when asked for."""
+"""Files for download, created on request: text, document, next-token distribution as a table, program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class File:
 
 
 def text_file(document: Generation) -> File:
-    """The text alone."""
+    """The text."""
     return File(f"{file_stem(document)}.txt", "text/plain", document.text)
 
 
@@ -36,10 +36,10 @@ def json_file(document: Generation) -> File:
 
 
 def csv_file(document: Generation, position: int, params: SamplingParams) -> File:
-    """What may follow the token at a position: a row for every token of the vocabulary, the most likely first.
+    r"""The next-token distribution at a position: a row for each token of the vocabulary, most probable first.
 
-    Each token is a JSON string, quotes included: spaces and line breaks can be seen, bytes that are no character
-    stand as \\xNN, and no spreadsheet takes one for a formula.
+    Each token is a JSON string with quotes: spaces and line breaks are visible, invalid bytes are \xNN, and no
+    spreadsheet evaluates it as a formula.
     """
     logits = document.logits(position)
     stages = distribution(logits, params, previous_ids=document.ids[: position + 1])
@@ -54,7 +54,7 @@ def csv_file(document: Generation, position: int, params: SamplingParams) -> Fil
 
 
 def file_stem(document: Generation) -> str:
-    """The model and the first words of the text, as a name that every system takes."""
+    """The model and the first words of the text as a portable file name."""
     words = re.findall("[a-z0-9]+", document.text[:200].lower())[:4]
     model = re.findall("[a-z0-9]+", document.loaded.name.lower())[-2:]
     return "-".join(["glassbox", *model, *words])[:60].rstrip("-")

@@ -1,4 +1,4 @@
-"""The two share menus: the page as a link; the text as a file or a program; a file as the text."""
+"""The two share menus: the page as a link; the text as a file or a program, and opening a file."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from gpt.documents.edit_text import format_edits
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
-MAX_PROBLEM_CHARS = 300  # what a file says about itself may be long
+MAX_PROBLEM_CHARS = 300  # texts from a file may be long
 MAX_NAME_CHARS = 80
-_numbers = count(1)  # no two answers are the same: the browser acts on each once
+_numbers = count(1)  # numbers the answers: the browser acts on each once
 
 
 @dataclass(frozen=True)
 class ShareState:
-    """The last answer of each menu, for the browser to act on."""
+    """The last answer of each menu."""
 
     link: dict[str, Any] | None = None
     file: dict[str, Any] | None = None
@@ -53,7 +53,7 @@ def _menu(s: Snapshot, labels: Any, name: str) -> dict[str, Any]:
 
 
 def wire_share(events: Events, link: gr.HTML, menu_files: gr.HTML) -> None:
-    """Every event of both menus."""
+    """Wire the events of both menus."""
     events.renderer.add("", VIEWS[:1])
     events.renderer.add("playground", VIEWS[1:])
     events.on(link.select, answer_link, payload=True)
@@ -61,7 +61,7 @@ def wire_share(events: Events, link: gr.HTML, menu_files: gr.HTML) -> None:
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
-    """The address of what the page shows; where it would be too long, what to do instead."""
+    """Answer with the link of the page, or with an error if it is too long."""
     language = session.language
 
     def answer(content: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
     try:
         with session.lock.reading():
             query = encode(page_values(session))
-    except ValueError as problem:  # a seed that is no number
+    except ValueError as problem:  # an invalid seed
         answer(menu.message(localize_error(problem, language)))
         return
     if len(query) > MAX_LINK:
@@ -83,7 +83,7 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
 
 
 def page_values(session: Session) -> dict[str, Any]:
-    """The text and the view, as values of a link."""
+    """The text and the selection as values of a link."""
     selection, settings, document = session.selection, session.settings, session.document
     params = replace(settings.sampling(), seed=settings.typed_seed())
     values = document_values(document, params)
@@ -104,7 +104,7 @@ def page_values(session: Session) -> dict[str, Any]:
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """A file or a program of the text; or the text of a file, which takes its place."""
+    """Answer with a file or a program of the text, or open the text of a file."""
     language = session.language
     try:
         if sent.get("what") == "open":
@@ -120,7 +120,7 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def _saved(session: Session, what: object) -> dict[str, Any]:
-    """Raises ValueError for a name that no button has."""
+    """Raises ValueError for an unknown button."""
     document, language = session.document, session.language
     if what == "python":
         program = python_snippet(document, session.edits, session.edits_on)
@@ -137,8 +137,8 @@ def _saved(session: Session, what: object) -> dict[str, Any]:
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
-    """The document of a file, for the model that wrote it; where that was edited, the edits go to the Change tab, and
-    the page shows the text as the model itself reads it. Raises ValueError for a bad file."""
+    """Open the document of a file with its model. Edits go to the Change tab, and the text is read by the unedited
+    model. Raises ValueError for an invalid file."""
     language = session.language
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))
     if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:

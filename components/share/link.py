@@ -1,8 +1,7 @@
-"""A link as plain text: what a page shows becomes the query of its address, and the query becomes that again.
+"""Encoding and decoding of links: the query of the page's address.
 
-Every parameter is one entry of PARAMETERS, read and written by a pair of functions. A setting that is off is left
-out. Parameters of others, such as `__theme`, are not looked at. Whether a value fits a model is for whoever opens
-the link to say.
+Each parameter is an entry of PARAMETERS with a read and a write function. Disabled settings are left out. Unknown
+parameters, such as `__theme`, are ignored. Whether a value fits a model is checked where the link is opened.
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from components.errors import PageError
-from components.state.settings import LIMITS, number
+from components.state.settings import LIMITS, checked_number
 from gpt import SamplingParams
 from gpt.documents.token_tree import OriginKind
 
-MAX_LINK = 4000  # characters of a query: what browsers, proxies and messages carry
-_MAX_READ = 4 * MAX_LINK  # a longer one was not made here
+MAX_LINK = 4000  # characters of a query that browsers, proxies and messengers accept
+_MAX_READ = 4 * MAX_LINK  # longer values are rejected
 _MAX_PARAMETERS = 64
 _MAX_COUNT, _MAX_ID, _MAX_SEED = 2**16, 2**31, 10**18
 
 
 @dataclass(frozen=True)
 class Run:
-    """Tokens in a row that came about in the same way.
+    """Consecutive tokens of the same origin.
 
-    ids: those that were typed or chosen by hand. count: how many were sampled. params: what they were sampled with,
-    seed included; None stands for the settings of the link.
+    ids: typed or chosen tokens. count: number of sampled tokens. params: their sampling parameters, seed included; None
+    stands for the settings of the link.
     """
 
     kind: OriginKind
@@ -41,14 +40,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of the query. read: its text to a value, a ValueError for any other text; write: the reverse."""
+    """A parameter of the query. read: parses its text, raises ValueError for an invalid one; write: the inverse."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str] = str
 
 
 def encode(values: Mapping[str, Any]) -> str:
-    """The query of a link, without its "?", in the order of PARAMETERS. Raises KeyError for a name not among them."""
+    """The query of a link, without "?", in the order of PARAMETERS. Raises KeyError for an unknown name."""
     unknown = set(values) - set(PARAMETERS)
     if unknown:
         raise KeyError(f"a link has no {', '.join(sorted(unknown))}")
@@ -57,7 +56,7 @@ def encode(values: Mapping[str, Any]) -> str:
 
 
 def decode(query: str) -> tuple[dict[str, Any], list[str]]:
-    """The values of a query that anybody may have written, and the names of those that cannot be read."""
+    """The values of a query, and the names of invalid ones. The query may be anything."""
     if len(query) > _MAX_READ:
         return {}, ["link"]
     try:
@@ -75,9 +74,9 @@ def decode(query: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _setting(name: str, text: str) -> float | int:
-    """A number within the limits that the page itself has."""
+    """A number within the limits of the page's setting."""
     limit = LIMITS[name]
-    return number(name, _whole(text) if name == "top_k" else _number(text), limit.low, limit.high)
+    return checked_number(name, _whole(text) if name == "top_k" else _number(text), limit.low, limit.high)
 
 
 def _number(text: str) -> float:
@@ -105,7 +104,7 @@ def _name(text: str) -> str:
 
 
 def _ids(text: str) -> tuple[int, ...]:
-    """Token ids with "-" between them."""
+    """Token ids separated by "-"."""
     return tuple(_whole(part, _MAX_ID) for part in text.split("-"))
 
 
@@ -162,21 +161,21 @@ def _write_run(run: Run) -> str:
 
 PARAMETERS: dict[str, Parameter] = {
     "model": Parameter(partial(_words, 400)),
-    # What the Change tab does to the model, as in gpt.documents.edit_text; whoever applies it checks it.
+    # Edits of the model, see gpt.documents.edit_text; checked where they are applied.
     "edits": Parameter(partial(_words, 2000)),
-    "edits_on": Parameter(_ids, _write_ids),  # the prompt that they are tried on; left out: the text itself
+    "edits_on": Parameter(_ids, _write_ids),  # the prompt for the edits; default: the text itself
     "prompt": Parameter(partial(_words, _MAX_READ)),
-    "prompt_ids": Parameter(_ids, _write_ids),  # instead of a prompt that is not the tokens of its own text
+    "prompt_ids": Parameter(_ids, _write_ids),  # instead of a prompt whose text does not encode to the same ids
     **{name: Parameter(partial(_setting, name), repr) for name in LIMITS},
     "seed": Parameter(partial(_whole, most=_MAX_SEED)),
-    "length": Parameter(partial(_whole, least=1)),  # how many tokens the next run may have
-    "text": Parameter(_runs, _write_runs),  # how each token after the prompt came about; left out: a new run
+    "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens of the next run
+    "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; default: a new run
     "tab": Parameter(_name),
-    "lesson": Parameter(partial(_whole, least=1)),  # of the Lessons tab, which it opens
-    "position": Parameter(_whole),  # the selected token; left out: the newest
+    "lesson": Parameter(partial(_whole, least=1)),  # opens the Lessons tab
+    "position": Parameter(_whole),  # of the selected token; default: the last
     "layer": Parameter(_whole),
-    "head": Parameter(_whole),  # left out: the average
-    "shading": Parameter(_name),  # what the tint stands for; left out: probability
+    "head": Parameter(_whole),  # default: the average
+    "shading": Parameter(_name),  # the quantity that shades the strip; default: probability
     "lang": Parameter(lambda text: "zh" if text == "zh" else "en"),
 }
 # A link with no other parameters leaves the text as it is.

@@ -1,9 +1,9 @@
-"""The share menus: quiet buttons whose answers stay in the browser, copied or saved as a file that is made there.
+"""The share menus: their answers stay in the browser, copied or saved as a file that is made there.
 
-A click raises `.select` with an `evt._data` of {"what", "tab"}: the name of the button, and the id of the tab that is
-open. The answer is a value made by `copied`, `saved` or `told`. A button named "open" lets a person pick a file, and
-its event has "name", "size" and "text" as well, "text" empty where the file is larger than `largest` bytes. Nothing
-is left on the server.
+A click raises `.select` with an `evt._data` of {"what", "tab"}: the name of the button and the id of the open tab. The
+answer is a value made by `copied`, `saved` or `message`. A button named "open" lets a person choose a file; its event
+also has "name", "size" and "text", with "text" empty if the file is larger than `largest` bytes. Nothing is stored on
+the server.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from components.i18n import Language, t
 from components.share.files import File
 from components.widgets.widget import widget
 
-LARGEST = 4_000_000  # bytes of a document that is opened
+LARGEST = 4_000_000  # bytes of a document to open
 
 _TEMPLATE = """<div class="gb-share" role="group">
 <div class="gb-share-row"></div>
@@ -29,25 +29,25 @@ _TEMPLATE = """<div class="gb-share" role="group">
 
 
 def link_menu() -> gr.HTML:
-    """The one of the frame: the page as a link."""
+    """The menu of the frame: the page as a link."""
     return menu(elem_id="share-link")
 
 
 def files_menu() -> gr.HTML:
-    """The one under the text: programs and files."""
+    """The menu below the text: programs and files."""
     return menu(elem_id="share-files", largest=LARGEST)
 
 
 def menu(*, elem_id: str, largest: int = 0) -> gr.HTML:
     """The buttons of a menu. Data of its view: labels ("name" for screen readers, "close", and "items", each a dict of
-    "what", "label" and perhaps "title"; one with "items" of its own is folded), and answer: one of `copied`, `saved`
-    and `told`, with a number "n" of its own."""
+    "what", "label" and optionally "title"; an item with "items" of its own is a submenu), and answer: a value of
+    `copied`, `saved` or `message` with a unique number "n"."""
     return widget("menu", elem_id, template=_TEMPLATE, view=elem_id, options={"largest": largest})
 
 
 def copied(content: str, says: str, manual: str, *, query: bool = False) -> dict[str, Any]:
-    """Put this on the clipboard and show it. manual: what is said where the browser allows no copying. query: it
-    becomes the query of the page's own address."""
+    """Copy a text to the clipboard and show it. manual: the message if the browser does not allow copying. query:
+    whether it becomes the query of the page's address."""
     return {"how": "copy", "content": content, "says": says, "manual": manual, "query": query}
 
 
@@ -57,7 +57,7 @@ def saved(file: File, says: str) -> dict[str, Any]:
 
 
 def message(says: str) -> dict[str, Any]:
-    """A sentence, and nothing else."""
+    """Show a message."""
     return {"how": "tell", "says": says}
 
 

@@ -1,4 +1,4 @@
-"""Opening a link: the settings as they were, the same text written again, the same place looked at."""
+"""Opening a link: restores the settings, generates the text again and sets the selection."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from components.state.throughput import Throughput, measured
 from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
 from gpt.documents.edit_text import parse_edits
 
-UPDATE_SECONDS = 0.1  # between two frames while the text is written again
+UPDATE_SECONDS = 0.1  # between two frames while the text is generated
 
 
 @dataclass
 class LinkRequest:
-    """What a link asks for. given: its valid values, taken out of it where they turn out not to fit.
+    """The content of a link. given: its valid values; values that turn out to be unusable are removed.
 
-    refused: the names of those that could not be followed. problem: an error about them, where there is one.
+    refused: names of unusable parameters. problem: an error about them, if there is one.
     """
 
     given: dict[str, Any]
@@ -37,11 +37,11 @@ class LinkRequest:
     problem: Exception | None = None
 
     def refuse(self, *names: str) -> None:
-        """Drop parameters that do not fit, and report them."""
+        """Remove invalid link parameters and report them."""
         self.refused += [name for name in names if self.given.pop(name, None) is not None]
 
     def note(self, session: Session) -> None:
-        """Tell what was refused, and why."""
+        """Show which parameters were refused, and why."""
         language = session.language
         sentences = [t("share.refused", language, names=", ".join(self.refused))] if self.refused else []
         if self.problem is not None:
@@ -53,17 +53,17 @@ class LinkRequest:
 def open_link(
     session: Session, query: str, tabs: Sequence[str], open_lesson: Callable[[Session, int], bool]
 ) -> Iterator[None]:
-    """Follow the query of the page's address; a page without one stays as it is.
+    """Apply the query of the page's address; an empty one changes nothing.
 
-    tabs: ids of those that exist; open_lesson: opens a lesson by its index from 0, False where there is none.
+    tabs: ids of the existing tabs; open_lesson: opens a lesson by its index from 0, False if there is none.
     """
     link = LinkRequest(*decode(query))
     if (language := link.given.get("lang")) in LANGUAGES:
         session.language = language
     if link.given.keys() - VIEW:
-        yield from _write(session, link)
+        yield from _generate(session, link)
     if session.document is not None:
-        _look(session, link, tabs)
+        _select(session, link, tabs)
     if "lesson" in link.given:
         if open_lesson(session, link.given["lesson"] - 1):
             session.tab = "lessons"
@@ -72,8 +72,8 @@ def open_link(
     link.note(session)
 
 
-def _write(session: Session, link: LinkRequest) -> Generator[None, None, None]:
-    """The settings on the screen, and the text from its first token."""
+def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:
+    """Set the settings of the link and generate its text."""
     given = link.given
     params = _settings(given)
     loaded = yield from _model(session, link)
@@ -85,12 +85,12 @@ def _write(session: Session, link: LinkRequest) -> Generator[None, None, None]:
     session.settings = Settings(**sampling_values(params), length=length, seed=typed_seed, pace=session.settings.pace)
     turn = session.lock.begin()
     with session.lock.beginning(turn):
-        if session.can_undo:  # a person has worked on the text that this one takes the place of
+        if session.can_undo:  # the current text was edited: keep it for undo
             session.push_undo()
         session.document, session.prompt, session.typed, session.finish_reason = document, prompt, prompt, None
         session.model, session.loaded = loaded.name, loaded
         session.edits, session.edits_on = Edits(), ()
-        session.selection = session.selection.fitting(loaded.model.config, position=NEWEST)
+        session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)
         session.throughput = Throughput(params.seed)
     session.progress = Message("status.reading")
     yield
@@ -105,7 +105,7 @@ def _write(session: Session, link: LinkRequest) -> Generator[None, None, None]:
                 if time.perf_counter() - shown > UPDATE_SECONDS:
                     shown = time.perf_counter()
                     yield
-    except ValueError as problem:  # ids that do not exist, or more than the context holds
+    except ValueError as problem:  # unknown ids, or a full context
         link.refuse("text")
         link.problem = problem
     finally:
@@ -122,7 +122,7 @@ def _settings(given: dict[str, Any]) -> SamplingParams:
 
 
 def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedModel]:
-    """The model that was asked for, or the one that the page has anyway."""
+    """The requested model, else the current one."""
     name = link.given.get("model", session.model)
     if name in list_models():
         try:
@@ -136,7 +136,7 @@ def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedM
 
 
 def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int]]:
-    """The prompt as the box shows it, and as the document takes it; the example's where it does not fit."""
+    """The prompt for the prompt box, and for the document; the example's if it cannot be used."""
     for name in ("prompt", "prompt_ids"):
         if name in link.given:
             prompt = link.given[name]
@@ -151,7 +151,7 @@ def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int
 
 
 def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ...]]:
-    """What is changed in the model, and the prompt to try it on; nothing where the model has no such parts."""
+    """The edits and the prompt for them; none if the model has no such parts."""
     edits, ids = Edits(), link.given.get("edits_on", ())
     try:
         edits = parse_edits(link.given.get("edits", ""), loaded.model)
@@ -166,8 +166,8 @@ def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ..
         return edits, ()
 
 
-def _look(session: Session, link: LinkRequest, tabs: Sequence[str]) -> None:
-    """Look at the same place, in the same tab."""
+def _select(session: Session, link: LinkRequest, tabs: Sequence[str]) -> None:
+    """Set the selection and open the tab of the link."""
     document, given = session.document, link.given
     config = document.loaded.model.config
     limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}

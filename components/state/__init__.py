@@ -1,1 +1,1 @@
-"""What one visitor has open: the session, its settings and its locks. No gradio."""
+"""The state of one visitor: session, settings and locks. Independent of gradio."""

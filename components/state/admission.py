@@ -1,4 +1,4 @@
-"""The one place where whatever writes with a model waits for its turn."""
+"""Waiting in the admission queue of a model, with a progress message."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from gpt import LoadedModel
 
 @contextmanager
 def admitted(session: Session, loaded: LoadedModel) -> Iterator[Iterator[None]]:
-    """`with admitted(session, loaded) as waiting: yield from waiting; ...`: yields while others are ahead of
-    this visitor, with their number in `session.progress`. The place is given up at the end of the block."""
+    """Context manager for a place in the admission queue; its value iterates while others are ahead.
+
+    `with admitted(session, loaded) as waiting: yield from waiting; ...` keeps the number of those ahead in
+    `session.progress`. The place is released at the end of the block.
+    """
     with loaded.engine.admission.enter() as ahead:
         yield _waiting(session, ahead)
 

@@ -1,4 +1,4 @@
-"""Another document in the place of the one that a visitor has open."""
+"""Replacing the document of a session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from gpt import Generation
 
 
 def adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
-    """Let another document be the visitor's; whatever is being written stops. prompt: what the box is to say."""
+    """Replace the document and archive the previous one; a running stream stops. prompt: the new text of the prompt
+    box."""
     with session.changing():
         session.push_undo()
         _adopt(session, document, prompt, action)
@@ -18,9 +19,10 @@ def adopt(session: Session, document: Generation, prompt: str, action: LastActio
 def return_to(
     session: Session, source: list[ArchivedDocument], other: list[ArchivedDocument], action: LastAction
 ) -> None:
-    """Let the newest of `source` be the document again; what it takes the place of is archived in `other`."""
+    """Restore the newest document of `source` and archive the current one in `other`. Does nothing if `source` is
+    empty."""
     with session.changing():
-        if not source:  # another event was quicker
+        if not source:  # emptied by another event
             return
         back = source.pop()
         document = Generation.from_json(back.file)
@@ -31,17 +33,17 @@ def return_to(
 
 
 def _adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
-    """Another document, for whoever holds the lock."""
+    """Replace the document; the caller holds the lock."""
     document.read()
     session.document, session.prompt, session.typed = document, prompt, prompt
     session.model, session.last_action = document.loaded.name, action
     session.throughput = session.finish_reason = None
-    session.selection = session.selection.fitting(document.loaded.model.config, position=NEWEST)
+    session.selection = session.selection.clamped_to(document.loaded.model.config, position=NEWEST)
     session.notice = remark(session)
 
 
 def remark(session: Session) -> Message | None:
-    """What a person should know of this text, if anything."""
+    """The notice for the current text, if there is one."""
     document = session.document
     if document is None:
         return None

@@ -1,4 +1,4 @@
-"""The text that every visitor meets first, and prompts that a model's vocabulary can spell."""
+"""The initial text of the page, and prompts that a model's vocabulary can encode."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from gpt.documents.token_tree import History
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
 EXAMPLE_LENGTH = 40
 EXAMPLE_SEED = 10
-FALLBACK_TOKENS = 3  # where nothing of a text can be spelled
+FALLBACK_TOKENS = 3  # for a text that cannot be encoded at all
 
 
 def example(loaded: LoadedModel) -> Generation:
-    """A finished text, made once at start-up, so that nobody meets an empty page. Never changed afterwards."""
+    """A finished text, generated once at start-up and never changed."""
     document = Generation(loaded, first_prompt(loaded))
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
     for _ in document.steps(params, EXAMPLE_LENGTH):
         pass
     document.read()
-    document.history = History(document.path[-1])  # no visitor did anything yet
+    document.history = History(document.path[-1])  # an empty history: nothing to undo
     return document
 
 
 def opening(document: Generation) -> Session:
-    """The session that every visitor starts with: the example, seen through a head that shows something."""
+    """The session that visitors start with: the example, with an expressive head selected."""
     layer, head = sharpest_head(document)
     session = Session(document, initial_prompt(document), Selection(layer=layer, head=head))
     session.token_statistics.of(document)
@@ -36,7 +36,8 @@ def opening(document: Generation) -> Session:
 
 
 def sharpest_head(document: Generation) -> tuple[int, int]:
-    """(layer, head): in the middle layer, the head that attends most to one earlier token other than the first."""
+    """(layer, head) in the middle layer with the largest mean of the maximum weight on previous tokens other than the
+    first."""
     config = document.loaded.model.config
     layer = (config.n_layer - 1) // 2
     sharpness = []
@@ -47,12 +48,12 @@ def sharpest_head(document: Generation) -> tuple[int, int]:
 
 
 def initial_prompt(document: Generation) -> str:
-    """The text that the document started from."""
+    """The prompt of the document as text."""
     return document.loaded.tokenizer.decode(document.ids[: document.n_prompt])
 
 
 def encodable_text(loaded: LoadedModel, text: str) -> str:
-    """A text that the model's vocabulary can spell: this one, or those of its words; else a few of its tokens."""
+    """The text if the vocabulary can encode it, else its encodable words, else a few tokens of the vocabulary."""
     tokenizer = loaded.tokenizer
 
     def known(part: str) -> bool:
@@ -68,7 +69,8 @@ def encodable_text(loaded: LoadedModel, text: str) -> str:
 
 
 def first_prompt(loaded: LoadedModel, text: str = EXAMPLE_PROMPT, *, most: int | None = None) -> str:
-    """An example as far as this model can spell it and has room for it, and for no more than `most` tokens."""
+    """The encodable part of an example, cut to half the available context if it is too long. most: a further limit in
+    tokens."""
     prompt, block_size = encodable_text(loaded, text), loaded.model.config.block_size
     room = block_size if most is None else min(block_size, most)
     ids = loaded.tokenizer.encode(prompt)

@@ -1,4 +1,4 @@
-"""Waiting for a model, with a message of how far it is."""
+"""Loading a model with progress messages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gpt.background import Cancelled, Progress, run_with_progress
 
 
 def load_with_progress(session: Session, name: str) -> Generator[None, None, LoadedModel]:
-    """The shared model of that name; yields while it comes, `session.progress` saying how far it is.
+    """Return the shared model of that name; yields while it loads, with the progress in `session.progress`.
 
-    Who stops waiting does not stop the load: somebody else may wait for it too. Raises as `get_model`.
+    The load runs in its own thread; cancelling a waiter does not cancel it. Raises as `get_model`.
     """
 
     def load(progress: Progress) -> LoadedModel:

@@ -1,5 +1,4 @@
-"""What the page keeps of a session, in the browser, and the session that is made of it again: after a restart of the
-server, and after the session was closed."""
+"""The part of a session that the browser keeps, and restoring a session from it after a restart or expiry."""
 
 from __future__ import annotations
 
@@ -16,10 +15,10 @@ MAX_SAVED_CHARS = 2_000_000
 
 
 def saved_session(s: Snapshot) -> dict[str, Any]:
-    """The text with its branches, what is typed, the settings and the selection, as JSON can hold them."""
+    """The document with its branches, the prompt box, the settings and the selection, as JSON-compatible values."""
     try:
         document = None if s.text is None else s.text.document.to_json()
-    except ValueError:  # edits that have no text
+    except ValueError:  # edits without a text form
         document = None
     return {
         "document": document,
@@ -33,9 +32,9 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
 
 
 def restore_session(session: Session, saved: str) -> bool:
-    """Put what the page kept into a new session, and read the text again; False where it cannot be used.
+    """Restore a new session from saved JSON; returns False if the JSON is invalid.
 
-    saved: JSON from a browser, so it may be anything. What is not usable is left as it was.
+    saved: JSON from a browser, may be anything. On failure the session is unchanged.
     """
     try:
         kept = json.loads(saved[:MAX_SAVED_CHARS])
@@ -47,7 +46,7 @@ def restore_session(session: Session, saved: str) -> bool:
         selection = Selection(**kept["selection"])
         if document is not None:
             document.read()
-            selection = selection.fitting(document.loaded.model.config, position=selection.position)
+            selection = selection.clamped_to(document.loaded.model.config, position=selection.position)
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
         return False
     session.document, session.prompt, session.typed = document, prompt, typed

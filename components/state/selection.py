@@ -1,4 +1,4 @@
-"""What a person has selected: one position, layer and head for every tab."""
+"""The selection shared by all tabs: position, layer and head."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Literal
 
 from gpt import Generation, GPTConfig
 
-NEWEST = -1  # a position that follows the text as it grows
+NEWEST = -1  # the position of the last token, as the text grows
 Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A position (NEWEST follows the text), a layer, a head (None: the average of all), and what the tint of the token
-    strip stands for."""
+    """A position (NEWEST: the last token), a layer, a head (None: the average of all), and the quantity that shades the
+    token strip."""
 
     position: int = NEWEST
     layer: int = 0
     head: int | None = None
     shading: Shading = "probability"
 
-    def fitting(self, config: GPTConfig, *, position: int) -> Selection:
-        """The selection at another position of a model that may have fewer layers or heads."""
+    def clamped_to(self, config: GPTConfig, *, position: int) -> Selection:
+        """The selection at another position, with layer and head limited to those of the model."""
         layer = min(self.layer, config.n_layer - 1)
         head = None if self.head is None else min(self.head, config.n_head - 1)
         return replace(self, position=position, layer=layer, head=head)

@@ -1,4 +1,4 @@
-"""What one browser tab has open. Handlers change a Session; views are drawn from a Snapshot of it."""
+"""The state of one browser tab. Handlers change a Session; views are drawn from a Snapshot of it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from gpt import Edits, FinishReason, Generation, SamplingParams
 from gpt.documents.token_tree import History
 
 S = TypeVar("S")
-MAX_ARCHIVED_DOCUMENTS = 8  # texts that another took the place of, for undo
+MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
 
 
 @dataclass(frozen=True)
 class ArchivedDocument:
-    """A text that another one took the place of. prompt: what it started from; file: the document, as JSON."""
+    """A replaced document. prompt: its prompt; file: the document as JSON."""
 
     prompt: str
     file: str
@@ -34,9 +34,10 @@ class ArchivedDocument:
 
 @dataclass(frozen=True)
 class PendingGeneration:
-    """A text that one event has made ready and the next one writes.
+    """A generation prepared by one event and run by the next.
 
-    length: new tokens, at most. pace: tokens a second, 0 for full speed. began: by time.perf_counter().
+    length: maximum number of new tokens. pace: tokens per second, 0 for full speed. began: start time, by
+    time.perf_counter().
     """
 
     document: Generation
@@ -50,17 +51,17 @@ class PendingGeneration:
 class Session:
     """The document, the selection and the settings of one visitor, and the state of each tab.
 
-    prompt: the text that the document started from; typed: what stands in the prompt box.
-    model: the one that is picked; loaded: the one that is there already, another one while that one comes.
-    query: what is searched for in the vocabulary.
-    edits: what the Change tab does to the model, for a text of its own.
-    edits_on: the prompt that they are tried on, where it is not the document's.
-    progress: what is being waited for. notice: what a person should know, or what went wrong.
-    undo_stack, redo_stack: texts that another took the place of, the newest last.
-    resources: what is freed when the session is closed.
+    prompt: the prompt of the document; typed: the text in the prompt box.
+    model: the name of the chosen model; loaded: the model in use, which may be another one while the chosen one loads.
+    query: the search in the vocabulary.
+    edits: the interventions of the Change tab.
+    edits_on: token ids of the prompt for the edits, () for the document's text.
+    progress: a message about the task in progress. notice: a remark about the text, or an error.
+    undo_stack, redo_stack: replaced documents, the newest last.
+    resources: closed with the session.
 
-    The state of a tab is a frozen dataclass of its own, see `state` and `change`. Whoever changes the document holds
-    `lock`; everything else is replaced as a whole and may be read at any time.
+    The state of each tab is a frozen dataclass, see `state` and `change`. The document is changed under `lock`; every
+    other attribute is replaced as a whole and may be read at any time.
     """
 
     def __init__(
@@ -93,26 +94,26 @@ class Session:
         self.undo_stack: list[ArchivedDocument] = []
         self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
-        self.sent: dict[str, Any] = {}  # what the browser was given, see `components.render`
+        self.sent: dict[str, Any] = {}  # what was sent to the browser, see `components.render`
         self.frame_number, self.missed_frame = 0, False
         self.render_lock, self.analysing = threading.Lock(), threading.Lock()
         self._states: dict[type, object] = {}
         self._states_lock = threading.Lock()
 
     def state(self, cls: type[S]) -> S:
-        """The state of one tab or panel, by its dataclass; its defaults at first."""
+        """The state of one tab or panel by its dataclass; initially its defaults."""
         with self._states_lock:
             return self._states.setdefault(cls, cls())  # type: ignore[return-value]
 
     def change(self, cls: type[S], **changes: Any) -> S:
-        """Replace fields of the state of one tab or panel; the new state."""
+        """Replace fields of the state of one tab or panel; returns the new state."""
         with self._states_lock:
             changed = replace(self._states.get(cls) or cls(), **changes)  # type: ignore[type-var]
             self._states[cls] = changed
             return changed  # type: ignore[return-value]
 
     def snapshot(self) -> Snapshot:
-        """The session as it is now; for whoever holds `lock.reading()`."""
+        """An immutable copy of the session; the caller holds `lock.reading()`."""
         document = self.document
         with self._states_lock:
             states = dict(self._states)
@@ -144,7 +145,7 @@ class Session:
         )
 
     def select(self, *, position: object = None, layer: object = None, head: object = None) -> bool:
-        """Select what exists in the text and its model; False, and nothing changed, where one of them does not."""
+        """Set the selection. Returns False and changes nothing if the position, layer or head does not exist."""
         document = self.document
         if document is None:
             return False
@@ -159,60 +160,60 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether something runs that must not be cut off: a text that is written, or work that a tab has begun."""
+        """Whether something is running that must not be interrupted: a stream, or a task of a tab."""
         return self.lock.streaming or any(getattr(state, "busy", False) for state in list(self._states.values()))
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the document and of what the tabs keep, as far as they say it."""
+        """Memory of the document and of the states that report it, in bytes."""
         held = [getattr(state, "n_bytes", 0) for state in list(self._states.values())]
         return sum(held) + (0 if self.document is None else getattr(self.document, "n_bytes", 0))
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is something to take back, in this text or by going back to the one before."""
+        """Whether there is an action to undo, in this document or by restoring an archived one."""
         return bool(self.undo_stack) or (self.document is not None and self.document.can_undo)
 
     @property
     def can_redo(self) -> bool:
-        """Whether something was taken back last."""
+        """Whether there is an action to redo."""
         return bool(self.redo_stack) or (self.document is not None and self.document.can_redo)
 
     def set_throughput(self, throughput: Throughput) -> None:
         self.throughput = throughput
 
     def drop_pending(self) -> None:
-        """Forget the generation that was made ready: it will not be written."""
+        """Discard the pending generation."""
         pending, self.pending = self.pending, None
         if pending is not None:
             self.lock.end(pending.turn)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """For a change of the document by hand, as `DocumentLock.changing`."""
+        """Lock for an edit of the document, as `DocumentLock.changing`; discards the pending generation."""
         self.drop_pending()
         with self.lock.changing():
             yield
 
     def push_undo(self) -> None:
-        """Archive the document before another takes its place."""
+        """Archive the document on the undo stack and clear the redo stack."""
         self.redo_stack.clear()
         if self.document is not None:
             self.undo_stack = [*self.undo_stack, self.archived_document()][-MAX_ARCHIVED_DOCUMENTS:]
 
     def archived_document(self) -> ArchivedDocument:
-        """The document as it is archived."""
+        """The current document in archived form."""
         return ArchivedDocument(self.prompt, self.document.to_json(), self.document.history)
 
     def close(self) -> None:
-        """Stop what is being written and free everything that the session holds."""
+        """Stop the stream and release all resources of the session."""
         self.drop_pending()
         self.lock.take()
         self.resources.close()
         self.document, self.loaded, self._states, self.sent = None, None, {}, {}
 
     def copy(self) -> Session:
-        """What another visitor starts with: the same text and selection, and the states of the tabs."""
+        """A session for another visitor with the same text, selection and states."""
         document = None if self.document is None else self.document.copy()
         if document is not None:
             document.key = self.document.key

@@ -1,4 +1,4 @@
-"""What a person may set: one table of limits for the page and the API."""
+"""Settings and their limits, shared by the page and the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpt.errors import GPTError, Verbatim
 
 @dataclass(frozen=True)
 class Limit:
-    """The range of one setting, both ends included, the step of its slider, and where it starts."""
+    """The range of one setting, both ends included, the step of its slider, and its default."""
 
     low: float
     high: float
@@ -27,21 +27,21 @@ LIMITS = {
     "min_p": Limit(0.0, 1.0, 0.01, 0.0),
     "repetition_penalty": Limit(1.0, 2.0, 0.05, 1.0),
 }
-MAX_LENGTH = 1024  # new tokens, whatever the model
-PACES = (5, 20, 50, 0)  # tokens a second; 0: as fast as the model writes
-WHOLE = ("top_k", "seed", "max_new_tokens", "k", "layer", "head")
+MAX_LENGTH = 1024  # new tokens, for any model
+PACES = (5, 20, 50, 0)  # tokens per second; 0: full speed
+INTEGERS = ("top_k", "seed", "max_new_tokens", "k", "layer", "head")
 
 
-def number(name: str, value: object, low: float, high: float = math.inf) -> float | int:
-    """The value as a number within low..high; a whole one for the names in WHOLE.
+def checked_number(name: str, value: object, low: float, high: float = math.inf) -> float | int:
+    """The value as a number in [low, high]; an int for the names in INTEGERS.
 
-    Raises ValueError with a sentence for anything else: text, a truth value, NaN, out of range.
+    Raises ValueError for anything else: text, bool, NaN, out of range.
     """
-    whole = name in WHOLE
+    whole = name in INTEGERS
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _out_of_range(name, type(value), low, high)
     if value in (math.inf, -math.inf) or not low <= value <= high or (whole and value != int(value)):
-        if isinstance(value, int) and abs(value) >= 10**20:  # Python does not even write a very long one
+        if isinstance(value, int) and abs(value) >= 10**20:  # Python refuses to print very long integers
             raise _out_of_range(name, Verbatim("> 10²⁰" if value > 0 else "< −10²⁰"), low, high)
         raise _out_of_range(name, value, low, high)
     return int(value) if whole else float(value)
@@ -50,28 +50,28 @@ def number(name: str, value: object, low: float, high: float = math.inf) -> floa
 def _out_of_range(name: str, value: object, low: float, high: float) -> GPTError:
     least, most = f"{low:g}", f"{high:g}"
     if math.isfinite(high):
-        if name in WHOLE:
+        if name in INTEGERS:
             return GPTError("argument.whole_number_range", name=name, low=least, high=most, value=value)
         return GPTError("argument.number_range", name=name, low=least, high=most, value=value)
-    if name in WHOLE:
+    if name in INTEGERS:
         return GPTError("argument.whole_number_min", name=name, low=least, value=value)
     return GPTError("argument.number_min", name=name, low=least, value=value)
 
 
-def nearest(name: str, value: object) -> object:
-    """What the slider of a setting stands at for a number that was typed beside it; anything else as it is."""
+def clamped(name: str, value: object) -> object:
+    """A typed number limited to the range of the setting's slider; anything else unchanged."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, float) and not math.isfinite(value):
         return value
     if name in LIMITS:
         value = min(max(value, LIMITS[name].low), LIMITS[name].high)
-    return round(value) if name in WHOLE else value
+    return round(value) if name in INTEGERS else value
 
 
-def new_tokens(value: object) -> int:
-    """How many tokens to write, of what the page's slider says. Raises ValueError with a sentence."""
-    return int(number("max_new_tokens", nearest("max_new_tokens", value), 1))
+def max_new_tokens(value: object) -> int:
+    """The checked number of new tokens. Raises ValueError for an invalid one."""
+    return int(checked_number("max_new_tokens", clamped("max_new_tokens", value), 1))
 
 
 def sampling_params(
@@ -83,7 +83,7 @@ def sampling_params(
     repetition_penalty: object = 1.0,
     seed: object = None,
 ) -> SamplingParams:
-    """Checked settings as the model takes them: 0 or 1 where that means off becomes None."""
+    """Checked sampling parameters; a value that disables a setting becomes None."""
     given = {
         "temperature": temperature,
         "top_k": top_k,
@@ -91,21 +91,21 @@ def sampling_params(
         "min_p": min_p,
         "repetition_penalty": repetition_penalty,
     }
-    checked = {name: number(name, value, LIMITS[name].low, LIMITS[name].high) for name, value in given.items()}
+    checked = {name: checked_number(name, value, LIMITS[name].low, LIMITS[name].high) for name, value in given.items()}
     return SamplingParams(
         temperature=checked["temperature"],
         top_k=checked["top_k"] or None,
         top_p=None if checked["top_p"] == 1 else checked["top_p"],
         min_p=checked["min_p"] or None,
         repetition_penalty=None if checked["repetition_penalty"] == 1 else checked["repetition_penalty"],
-        seed=None if seed is None else number("seed", seed, 0),
+        seed=None if seed is None else checked_number("seed", seed, 0),
     )
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The controls beside the prompt. length: new tokens; seed: as typed, "" for a fresh one each time; pace: tokens a
-    second, 0 for full speed. Whatever `with_value` takes is within its limits."""
+    """The settings beside the prompt. length: maximum number of new tokens; seed: as typed, "" for a random one; pace:
+    tokens per second, 0 for full speed. `with_value` keeps every value within its limits."""
 
     temperature: float = LIMITS["temperature"].default
     top_k: int = 0
@@ -124,9 +124,9 @@ class Settings:
         if name == "pace":
             return replace(self, pace=value if value in PACES else self.pace)
         if name == "length":
-            value = min(new_tokens(value), MAX_LENGTH)
+            value = min(max_new_tokens(value), MAX_LENGTH)
         else:
-            value = number(name, nearest(name, value), LIMITS[name].low, LIMITS[name].high)
+            value = checked_number(name, clamped(name, value), LIMITS[name].low, LIMITS[name].high)
         return replace(self, **{name: value})
 
     def sampling(self) -> SamplingParams:
@@ -134,17 +134,17 @@ class Settings:
         return sampling_params(**{name: getattr(self, name) for name in LIMITS})
 
     def typed_seed(self) -> int | None:
-        """The seed that was typed; None where there is none. Raises ValueError for one that is no whole number."""
+        """The typed seed; None if the box is empty. Raises ValueError if it is not a whole number."""
         if self.seed and not (self.seed.isascii() and self.seed.isdecimal()):
             raise PageError("error.seed")
         return int(self.seed) if self.seed else None
 
     def sampling_with_seed(self) -> SamplingParams:
-        """The settings of a run, with a fresh seed where none was typed. Raises as `typed_seed`."""
+        """The sampling parameters with a random seed if none was typed. Raises as `typed_seed`."""
         return with_seed(replace(self.sampling(), seed=self.typed_seed()))
 
 
 def sampling_values(params: SamplingParams) -> dict[str, float]:
-    """Sampling parameters as the sliders show them: what is off stands at the end of its range that means so."""
+    """Slider values of sampling parameters; a disabled setting is at the end of its range that disables it."""
     off = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
     return {name: off[name] if (value := getattr(params, name)) is None else value for name in LIMITS}

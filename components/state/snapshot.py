@@ -1,4 +1,4 @@
-"""A session as it is at one moment: all that views are drawn from."""
+"""An immutable copy of a session, from which views are drawn."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Message:
-    """A sentence of the page: a key of the catalogue and its values."""
+    """A sentence of the page: a catalogue key and its values."""
 
     key: str
     values: dict[str, Any] = field(default_factory=dict)
 
 
-LastAction = Message  # what a person did to the text since the last run
+LastAction = Message  # the last edit of the text since the last generation
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A session at one moment: all that views are drawn from."""
+    """An immutable copy of a session, from which views are drawn."""
 
     id: str
     language: Language
@@ -59,17 +59,17 @@ class Snapshot:
     _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def state(self, cls: type[S]) -> S:
-        """The state of one tab or panel, by its dataclass."""
+        """The state of one tab or panel by its dataclass."""
         found = self.states.get(cls)
         return cls() if found is None else found  # type: ignore[return-value]
 
     def cached(self, make: Callable[[Snapshot], S]) -> S:
-        """make(self), computed once for all views that are drawn from this snapshot."""
+        """make(self), computed once per snapshot."""
         if make not in self._cache:
             self._cache[make] = make(self)
         return self._cache[make]  # type: ignore[no-any-return]
 
     @property
     def position(self) -> int | None:
-        """The selected position; None where there is no text."""
+        """The selected position; None without a text."""
         return None if self.text is None else self.text.at(self.selection)

@@ -1,4 +1,4 @@
-"""The sessions of everybody: by the random id that a browser tab keeps, within limits of time, number and bytes."""
+"""Sessions by the random id of a browser tab, with limits of idle time, number and memory."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from collections.abc import Callable
 
 from components.state.session import Session
 
-IDLE_SECONDS = 30 * 60.0  # without an event; the page keeps the text and brings it back
+IDLE_SECONDS = 30 * 60.0  # without an event; the browser can restore the text
 MAX_SESSIONS = 2_000
-MAX_BYTES = 2 * 2**30  # of all documents together
-SWEEP_SECONDS = 30.0  # between two sweeps, made by whoever asks for a session
+MAX_BYTES = 2 * 2**30
+SWEEP_SECONDS = 30.0  # between two sweeps, which `get` starts
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 def is_session_id(value: object) -> bool:
-    """Whether a browser may have made this id: 128 random bits in hexadecimal."""
+    """Whether the value is a valid id: 128 bits in hexadecimal."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 class SessionStore:
-    """Sessions in the order of their last use. The oldest idle ones go first when a limit is reached.
+    """Sessions in order of last use; the least recently used idle ones are closed when a limit is reached.
 
-    A session that is busy (a text is being written, a model is being trained) stays until it is not.
+    A busy session (generation or training in progress) is kept until it is idle.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class SessionStore:
         return len(self._sessions)
 
     def get(self, session_id: str) -> Session | None:
-        """The session of an id, marked as used now; None where there is none (any more)."""
+        """The session of an id, marked as used; None if there is none."""
         with self._lock:
             session = self._sessions.get(session_id)
             if session is not None:
@@ -58,7 +58,7 @@ class SessionStore:
         return session
 
     def put(self, session_id: str, session: Session) -> None:
-        """Keep a session under its id, in place of any other; what is over a limit is closed."""
+        """Store a session under an id and close the one that it replaces, and those over a limit."""
         with self._lock:
             replaced = self._sessions.pop(session_id, None)
             session.id = session_id
@@ -69,7 +69,7 @@ class SessionStore:
         self.sweep()
 
     def remove(self, session_id: str) -> None:
-        """Close a session and forget it."""
+        """Close and remove a session."""
         with self._lock:
             session = self._sessions.pop(session_id, None)
             self._used.pop(session_id, None)
@@ -77,7 +77,7 @@ class SessionStore:
             session.close()
 
     def sweep(self) -> None:
-        """Close what nobody used for a while, and the oldest idle ones beyond the limits of number and bytes."""
+        """Close idle sessions, and the least recently used ones over the limits of number and memory."""
         with self._lock:
             self._swept = self._clock()
             closing = self._over_limits()

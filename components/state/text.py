@@ -1,4 +1,4 @@
-"""The document of a session as it is at one moment."""
+"""An immutable view of the document of a session."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from gpt import Generation, GPTConfig, LoadedModel, Tokenizer
 
 @dataclass(frozen=True)
 class Text:
-    """The document of a session at one moment. Texts are equal while they show the same tokens, read as far.
+    """The document of a session at one moment. Texts are equal if they have the same tokens and the same number read.
 
-    A document only grows while it is being read (`DocumentLock.reading`), so whatever is asked of a position below
-    n_read stays as it was.
+    Under `DocumentLock.reading` the document only grows, so values of positions below n_read do not change.
     """
 
     document: Generation = field(compare=False, repr=False)
     ids: tuple[int, ...] = field(compare=False, repr=False)
     n_read: int
-    version: tuple[int, int]  # the document's key, and the node of its tree that the text ends at
+    version: tuple[int, int]  # the document's key, and the last node of its current path
 
     @classmethod
     def of(cls, document: Generation) -> Text:
-        n_read = document.n_read  # first: the ids only grow meanwhile
+        n_read = document.n_read  # read first: the ids may grow meanwhile
         ids = tuple(document.ids)
         return cls(document, ids, min(n_read, len(ids)), (document.key, document.path[len(ids) - 1]))
 
@@ -45,6 +44,6 @@ class Text:
         return last if selection.position == NEWEST else min(selection.position, last)
 
     def framed(self, selection: Selection) -> int:
-        """The position that is framed: unlike `at` also the last token of a full context, which is never read."""
+        """The position to mark: as `at`, but also the last token of a full context, which is never read."""
         last = len(self.ids) - 1
         return last if selection.position == NEWEST else min(selection.position, last)

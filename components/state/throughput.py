@@ -1,4 +1,4 @@
-"""How fast a text is being written."""
+"""Throughput of a running generation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpt import Step
 
 @dataclass(frozen=True)
 class Throughput:
-    """Tokens of one run, the seconds that the model took for them (waiting left out), and those to the first one."""
+    """Number of tokens, model time in seconds without waiting, and time to the first token."""
 
     seed: int
     count: int = 0
@@ -24,9 +24,9 @@ class Throughput:
 
 
 def measured(steps: Iterator[Step], seed: int, began: float, report: Callable[[Throughput], None]) -> Iterator[Step]:
-    """The same steps; `report` gets the throughput so far before each is passed on.
+    """Pass the steps on, calling `report` with the current throughput before each one.
 
-    began: when the person asked, by time.perf_counter().
+    began: start time of the request, by time.perf_counter().
     """
     count, seconds, first = 0, 0.0, 0.0
     while True:

@@ -1,4 +1,4 @@
-"""What the model gave each token of a document before it was there, each measured once."""
+"""A cache of the statistics of each token of a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpt.analysis.text_statistics import TokenStatistics
 
 
 class TokenStatisticsCache:
-    """Statistics by node of one document's tree: a node has the same text before it on every path, so they never
+    """Statistics by node of a document's tree. The text before a node is the same on every path, so they never
     change."""
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class TokenStatisticsCache:
         self._tokens: dict[int, TokenStatistics] = {}
 
     def of(self, document: Generation) -> list[TokenStatistics | None]:
-        """For each token of the current text; None for the first, and for what the model has not read up to."""
+        """Statistics of each token of the current text; None for the first token and for unread ones."""
         if document is not self._document:
             self._document, self._tokens = document, {}
         path = document.path
@@ -28,7 +28,7 @@ class TokenStatisticsCache:
         return [self._tokens.get(node) for node in path]
 
     def add(self, document: Generation, step: Step) -> None:
-        """The token that was just written, without measuring it again."""
+        """Add the statistics of a newly generated token without measuring it again."""
         if document is self._document:
             surprisal = -math.log2(step.probability) if step.probability else math.inf
             self._tokens[document.path[-1]] = TokenStatistics(step.probability, step.rank, step.entropy, surprisal)

@@ -12,7 +12,7 @@ import components
 from components.api import error
 from components.errors import PageError, localize_error
 from components.i18n.catalogue import CATALOGUES, FOLDER
-from components.state.settings import number
+from components.state.settings import checked_number
 from gpt import SamplingParams, get_model
 from gpt.errors import MESSAGES, GPTError
 
@@ -144,7 +144,7 @@ def test_no_sentence_is_raised_outside_of_the_catalogues():
 )
 def test_numbers_out_of_range(value, low, high, name, english, chinese):
     with pytest.raises(ValueError, match=name) as problem:
-        number(name, value, low, high)
+        checked_number(name, value, low, high)
     assert localize_error(problem.value, "en") == english
     assert localize_error(problem.value, "zh") == chinese
 

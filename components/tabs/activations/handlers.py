@@ -12,7 +12,7 @@ from components.labels import ACTIVATIONS
 from components.panels.activation_curves import SPAN
 from components.render import Analysis
 from components.state.session import Session
-from components.state.settings import number
+from components.state.settings import checked_number
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.tabs.activations.components import ActivationsState, Histogram, Swap
@@ -27,7 +27,7 @@ BINS = 60
 
 def set_x(session: Session, x: object) -> None:
     """Evaluate the functions elsewhere."""
-    session.change(ActivationsState, x=float(number("x", x, -SPAN, SPAN)))
+    session.change(ActivationsState, x=float(checked_number("x", x, -SPAN, SPAN)))
 
 
 def choose_layer(session: Session, layer: object) -> None:

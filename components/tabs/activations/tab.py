@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Events, clamped
+from components.events import Events, clamp_js
 from components.labels import ACTIVATIONS
 from components.localized import Localizer
 from components.panels.activation_curves import SPAN
@@ -26,7 +26,7 @@ def build_activations(localizer: Localizer, events: Events, n_layer: int) -> Non
     controls = [Control(ui.layer, _layers, lambda s: {"choices": list(range(_layers(s)[0])), "value": _layers(s)[1]})]
     events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
     latest: Any = {"trigger_mode": "always_last"}
-    events.on(ui.x.input, handlers.set_x, [ui.x], js=clamped(-SPAN, SPAN), **latest)
+    events.on(ui.x.input, handlers.set_x, [ui.x], js=clamp_js(-SPAN, SPAN), **latest)
     events.on(ui.layer.input, handlers.choose_layer, [ui.layer], **latest)
     events.on(ui.activation.input, handlers.choose_activation, [ui.activation], **latest)
 

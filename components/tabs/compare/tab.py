@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Events, clamped
+from components.events import Events, clamp_js
 from components.frame import model_choices
 from components.localized import Localizer
 from components.render import Control
@@ -76,14 +76,14 @@ def _value(side: int, name: str, s: Snapshot) -> Any:
 def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
     on, latest = events.on, {"trigger_mode": "always_last"}
     on(ui.prompt.input, columns.type_prompt, [ui.prompt], **latest)
-    on(ui.length.input, columns.set_length, [ui.length], js=clamped(1, columns.MAX_LENGTH), **latest)
+    on(ui.length.input, columns.set_length, [ui.length], js=clamp_js(1, columns.MAX_LENGTH), **latest)
     for side, column in enumerate(ui.columns):
         for name in ("model", "seed"):
             control = getattr(column, name)
             on(control.input, partial(columns.set_value, side, name), [control], **latest)
         for name in COLUMN_SETTINGS:
             control, limit = getattr(column, name), LIMITS[name]
-            js = clamped(limit.low, limit.high)
+            js = clamp_js(limit.low, limit.high)
             on(control.input, partial(columns.set_value, side, name), [control], js=js, **latest)
         on(column.strip.select, partial(columns.select_token, side), payload=True)
     on(ui.divergence.select, columns.select_bar, payload=True)
@@ -105,7 +105,7 @@ def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
 def _wire_beam_search(ui: CompareComponents, events: Events) -> None:
     on = events.on
     for name, slider in (("width", ui.width), ("penalty", ui.penalty), ("length", ui.max_depth)):
-        js = clamped(*beam_search.RANGES[name])
+        js = clamp_js(*beam_search.RANGES[name])
         on(slider.input, partial(beam_search.set_value, name), [slider], js=js, trigger_mode="always_last")
     runs = [
         on(ui.search.click, beam_search.search, [ui.prompt], queue="model"),

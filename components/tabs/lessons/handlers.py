@@ -58,9 +58,9 @@ def _first_values(picture: Picture | None, loaded: LoadedModel) -> dict[str, Any
 def move(loaded: LoadedModel, name: str, session: Session, value: object) -> None:
     """One of the two sliders, "a" or "b", was moved."""
     picture = PICTURES.get(session.state(LessonsState).lesson)
-    knob = getattr(picture, name, None)
-    if knob is not None:
-        session.change(LessonsState, **{name: knob.clamped(value, loaded.model.config)})
+    spec = getattr(picture, name, None)
+    if spec is not None:
+        session.change(LessonsState, **{name: spec.clamped(value, loaded.model.config)})
 
 
 def choose(session: Session, choice: object) -> None:
@@ -90,7 +90,7 @@ def open_place(set_shape: SetShape, session: Session) -> None:
         selection = replace(session.selection, layer=int(state.a))
         if picture.b is not None:
             selection = replace(selection, head=int(state.b))
-        session.selection = selection.fitting(session.document.loaded.model.config, position=selection.position)
+        session.selection = selection.clamped_to(session.document.loaded.model.config, position=selection.position)
     if place.shape is not None:
         set_shape(session, place.shape, skeleton=place.skeleton)
     session.tab = place.tab

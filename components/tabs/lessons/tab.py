@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
-from components.events import Events, clamped_to
+from components.events import Events, clamp_slider_js
 from components.i18n import Language, t
 from components.localized import Localizer
 from components.panels.feed_forward import build_feed_forward
@@ -66,7 +66,9 @@ def build_lessons(localizer: Localizer, events: Events, loaded: LoadedModel, set
     events.on(ui.head.select, partial(handlers.choose_lesson, loaded), payload=True)
     events.on(ui.body.select, partial(handlers.open_place, set_shape))
     for name, slider in (("a", ui.a), ("b", ui.b)):
-        events.on(slider.input, partial(handlers.move, loaded, name), [slider], js=clamped_to(slider.elem_id), **latest)
+        events.on(
+            slider.input, partial(handlers.move, loaded, name), [slider], js=clamp_slider_js(slider.elem_id), **latest
+        )
     events.on(ui.choice.input, handlers.choose, [ui.choice], **latest)
     events.on(ui.text.input, handlers.type_text, [ui.text], **latest)
 
@@ -98,8 +100,8 @@ def _picture(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
         )
         with gr.Row(elem_classes="gb-panel-controls"):
             for name in ("a", "b"):
-                knobs = [knob for picture in PICTURES.values() if (knob := getattr(picture, name)) is not None]
-                low, high = min(knob.low for knob in knobs), max(knob.top(config) for knob in knobs)
+                specs = [spec for picture in PICTURES.values() if (spec := getattr(picture, name)) is not None]
+                low, high = min(spec.low for spec in specs), max(spec.top(config) for spec in specs)
                 parts[name] = gr.Slider(low, high, label=name, visible=False, elem_id=f"lesson-{name}")
         parts["choice"] = localizer.build(
             gr.Radio,
@@ -151,10 +153,10 @@ def _controls(ui: LessonsComponents, config: GPTConfig) -> list[Control]:
         return {"value": s.state(LessonsState).text, "visible": picture is not None and picture.text is not None}
 
     def slider(name: SliderName, s: Snapshot) -> dict[str, Any]:
-        knob = getattr(_shown(s), name, None)
-        if knob is None:
+        spec = getattr(_shown(s), name, None)
+        if spec is None:
             return {"visible": False}
-        ends = {"minimum": knob.low, "maximum": knob.top(config), "step": knob.step}
+        ends = {"minimum": spec.low, "maximum": spec.top(config), "step": spec.step}
         return {**ends, "value": getattr(s.state(LessonsState), name), "visible": True}
 
     def choice(s: Snapshot) -> dict[str, Any]:
@@ -168,8 +170,8 @@ def _controls(ui: LessonsComponents, config: GPTConfig) -> list[Control]:
         return _lesson(s), s.language
 
     def label(name: SliderName, s: Snapshot) -> dict[str, Any]:
-        knob = getattr(_shown(s), name, None)
-        return {} if knob is None else {"label": t(knob.label, s.language)}
+        spec = getattr(_shown(s), name, None)
+        return {} if spec is None else {"label": t(spec.label, s.language)}
 
     def choices(s: Snapshot) -> dict[str, Any]:
         picture = _shown(s)

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Events, clamped
+from components.events import Events, clamp_js
 from components.frame import Frame
 from components.i18n import t
 from components.localized import Localizer
@@ -123,7 +123,7 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     for name, limit in {**LIMITS, "length": None}.items():
         low, high = (1, MAX_LENGTH) if limit is None else (limit.low, limit.high)
         slider = getattr(ui, name)
-        on(slider.input, partial(_set, name), [slider], js=clamped(low, high), **latest)
+        on(slider.input, partial(_set, name), [slider], js=clamp_js(low, high), **latest)
     for name in ("seed", "pace"):
         on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], **latest)
     on(ui.preset.input, selection.choose_preset, [ui.preset])

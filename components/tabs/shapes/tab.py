@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Events, clamped_to
+from components.events import Events, clamp_slider_js
 from components.i18n import t
 from components.localized import Localizer
 from components.panels.shape_settings import LABELS, RANGES, SWITCHES, values_of
@@ -157,7 +157,7 @@ def _wire(ui: ShapesComponents, events: Events, models: RandomModels) -> None:
     latest: Any = {"trigger_mode": "always_last"}
     events.on(ui.preset.input, handlers.choose_preset, [ui.preset], **latest)
     for name, slider in ui.sliders.items():
-        js = clamped_to(elem_id(name))
+        js = clamp_slider_js(elem_id(name))
         events.on(slider.input, partial(handlers.set_value, name), [slider], js=js, **latest)
     for name, switch in ui.switches.items():
         events.on(switch.input, partial(handlers.set_value, name), [switch], **latest)

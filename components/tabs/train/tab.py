@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Events, clamped
+from components.events import Events, clamp_js
 from components.i18n import t
 from components.localized import Localizer
 from components.render import Control
@@ -109,7 +109,7 @@ def _wire(ui: TrainComponents, events: Events) -> Any:
         on(getattr(ui, name).input, partial(handlers.set_value, name), [getattr(ui, name)], **latest)
     for name, limits in (("steps", choices.STEPS), ("seconds", choices.SECONDS)):
         slider = getattr(ui, name)
-        on(slider.input, partial(handlers.set_value, name), [slider], js=clamped(*limits), **latest)
+        on(slider.input, partial(handlers.set_value, name), [slider], js=clamp_js(*limits), **latest)
     on(ui.text.input, handlers.type_text, [ui.text], **latest)
     on(ui.file.upload, handlers.take_file, [ui.file])
     on(ui.code.click, handlers.take_code)
@@ -120,7 +120,7 @@ def _wire(ui: TrainComponents, events: Events) -> Any:
     on(ui.download.click, handlers.download)
     on(ui.factor.input, handlers.change_rate, [ui.factor], **latest)
     on(ui.timer.tick, handlers.follow, trigger_mode="once")
-    on(ui.scrubber.input, handlers.look_at_step, [ui.scrubber], js=clamped(0, choices.STEPS[1]), **latest)
+    on(ui.scrubber.input, handlers.look_at_step, [ui.scrubber], js=clamp_js(0, choices.STEPS[1]), **latest)
     on(ui.curve.select, handlers.choose_step, payload=True)
     on(ui.heads.select, handlers.choose_head, payload=True)
     return on(ui.open.click, handlers.open_model).success

@@ -11,7 +11,7 @@ from components.state.admission import admitted
 from components.state.adoption import adopt as adopt_document
 from components.state.loading import load_with_progress
 from components.state.session import Session
-from components.state.settings import number
+from components.state.settings import checked_number
 from components.state.snapshot import Message
 from components.tabs.compare.components import MAX_WIDTH, BeamState, CompareState
 from components.tabs.compare.views.beam_search import picked
@@ -26,7 +26,7 @@ RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
 def set_value(name: str, session: Session, value: object) -> None:
     """A slider."""
     low, high = RANGES[name]
-    checked = number("k" if name != "penalty" else name, value, low, high)
+    checked = checked_number("k" if name != "penalty" else name, value, low, high)
     session.change(BeamState, **{name: checked})
 
 

@@ -12,7 +12,7 @@ from components.errors import PageError
 from components.state.admission import admitted
 from components.state.loading import load_with_progress
 from components.state.session import Session
-from components.state.settings import Settings, nearest, new_tokens
+from components.state.settings import Settings, clamped, max_new_tokens
 from components.state.snapshot import Message
 from components.tabs.compare.components import PRESETS, SIDES, ColumnSettings, CompareState
 from components.tabs.compare.pair import Pair
@@ -43,7 +43,7 @@ def type_prompt(session: Session, prompt: str) -> None:
 
 
 def set_length(session: Session, length: object) -> None:
-    session.change(CompareState, length=min(new_tokens(length), MAX_LENGTH))
+    session.change(CompareState, length=min(max_new_tokens(length), MAX_LENGTH))
 
 
 def set_value(side: int, name: str, session: Session, value: object) -> None:
@@ -55,7 +55,7 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
     elif name == "seed":
         value = value.strip() if isinstance(value, str) else ""
     else:
-        value = getattr(Settings().with_value(name, nearest(name, value)), name)
+        value = getattr(Settings().with_value(name, clamped(name, value)), name)
     columns[side] = replace(columns[side], **{name: value})
     session.change(CompareState, columns=(columns[0], columns[1]))
 

@@ -232,7 +232,7 @@ def _start(session: Session, loaded: LoadedModel) -> Generation | None:
     document = Generation(loaded, prompt)
     session.push_undo()
     session.document, session.prompt, session.model = document, prompt, loaded.name
-    session.selection = session.selection.fitting(loaded.model.config, position=NEWEST)
+    session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)
     session.notice = remark(session)
     return document
 

@@ -196,7 +196,7 @@ def head(s: Snapshot) -> dict[str, Any]:
 def fitting(s: Snapshot) -> Selection:
     """The selection, as far as the model of the text that is shown has its layer and head."""
     shown = s.state(WhyState).shown
-    return s.selection if shown is None else s.selection.fitting(shown.traced.model.config, position=0)
+    return s.selection if shown is None else s.selection.clamped_to(shown.traced.model.config, position=0)
 
 
 def with_selection(s: Snapshot) -> tuple[Any, ...]:
