@@ -1,4 +1,4 @@
-"""Models for tests of writing: a tiny random one, and fakes whose next token or logits are known."""
+"""Models for tests of generation: a tiny random one, and fake ones with known logits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tiny_model(block_size: int = 24, n_layer: int = 2, seed: int = 3) -> LoadedM
 
 
 class CountsPasses(GPT):
-    """The final state of a position is its number; `calls` holds how many tokens each pass read."""
+    """The final-norm state of a position is its index; `calls`: the number of tokens of each pass."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
@@ -50,7 +50,7 @@ class CountsPasses(GPT):
 
 
 class KnowsLastToken(GPT):
-    """The final state of a position is the id of its token."""
+    """The final-norm state of a position is the id of its token."""
 
     def hidden_states(self, idx: Tensor, *, cache: Any, **_: object) -> Tensor:
         cache.advance(idx.shape[1])
@@ -58,7 +58,7 @@ class KnowsLastToken(GPT):
 
 
 class TableHead(torch.nn.Module):
-    """A head that looks the logits up in a table, by the first number of the state."""
+    """A head whose logits are rows of a table, indexed by the first element of the state."""
 
     def __init__(self, rows: Tensor) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def fake_model(rows: Tensor) -> LoadedModel:
 
 
 def bigram_model(chances: Mapping[int, Mapping[int, float]], block_size: int = 24) -> LoadedModel:
-    """A model for which chances[a][b] is the probability that b follows a, whatever stands before."""
+    """A model for which chances[a][b] is the probability that b follows a, independent of earlier tokens."""
     rows = torch.zeros(N_VOCAB, N_VOCAB)
     for token_id, row in chances.items():
         rows[token_id, list(row)] = torch.tensor(list(row.values()))
@@ -87,7 +87,7 @@ def bigram_model(chances: Mapping[int, Mapping[int, float]], block_size: int = 2
 
 
 def forced_model(script: Sequence[int], block_size: int = 24) -> LoadedModel:
-    """A model that always goes on from position n with script[n]."""
+    """A model whose most likely token after position n is script[n]."""
     rows = torch.zeros(block_size, N_VOCAB)
     for position, token_id in enumerate(script[:block_size]):
         rows[position, token_id] = 9.0

@@ -1,4 +1,4 @@
-"""Work in a thread of its own: its progress, its result or error, its end, its priority."""
+"""Functions in background threads: progress, result or error, cancellation, priority."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 
 from gpt.background import NICENESS, Cancelled, Progress, lower_priority, run_with_progress
 
-PATIENCE = 60  # seconds until a test gives up
+TIMEOUT = 60  # seconds until a test gives up
 
 
 def pair(done: int, total: int) -> tuple[int, int]:
@@ -22,7 +22,7 @@ def pair(done: int, total: int) -> tuple[int, int]:
 
 
 def finish(generator: Generator[Any, None, Any]) -> tuple[list[Any], Any]:
-    """What a generator yields from here on, and what it returns."""
+    """The remaining items of a generator, and its return value."""
     yielded = []
     while True:
         try:
@@ -39,25 +39,25 @@ def test_short_work_yields_nothing_and_returns_its_result() -> None:
         progress(1, 2)
         return "result"
 
-    assert finish(run_with_progress(work, pair, interval=PATIENCE)) == ([], "result")
+    assert finish(run_with_progress(work, pair, interval=TIMEOUT)) == ([], "result")
     assert threads != [threading.get_ident()]
 
 
-def test_the_latest_progress_is_shown_until_the_result_is_there() -> None:
+def test_the_latest_progress_is_shown_until_the_work_ends() -> None:
     may_report, reported, may_end = (threading.Event() for _ in range(3))
 
     def work(progress: Progress) -> str:
-        assert may_report.wait(PATIENCE)
+        assert may_report.wait(TIMEOUT)
         progress(1, 3)
         progress(2, 3)
         reported.set()
-        assert may_end.wait(PATIENCE)
+        assert may_end.wait(TIMEOUT)
         return "result"
 
     running = run_with_progress(work, pair, interval=0)
     assert next(running) == (0, 0)
     may_report.set()
-    assert reported.wait(PATIENCE)
+    assert reported.wait(TIMEOUT)
     assert [next(running), next(running)] == [(2, 3), (2, 3)]
     may_end.set()
     shown, result = finish(running)
@@ -68,7 +68,7 @@ def test_closing_cancels_the_work_at_its_next_report() -> None:
     closed, seen = threading.Event(), Future[type[BaseException]]()
 
     def work(progress: Progress) -> None:
-        assert closed.wait(PATIENCE)
+        assert closed.wait(TIMEOUT)
         try:
             progress(1, 2)
         except BaseException as error:
@@ -79,10 +79,10 @@ def test_closing_cancels_the_work_at_its_next_report() -> None:
     next(running)
     running.close()
     closed.set()
-    assert seen.result(PATIENCE) is Cancelled
+    assert seen.result(TIMEOUT) is Cancelled
 
 
-def test_a_generator_that_is_never_asked_starts_no_work() -> None:
+def test_a_generator_without_next_starts_no_work() -> None:
     calls: list[Progress] = []
     run_with_progress(calls.append, pair).close()
     assert calls == []
@@ -94,7 +94,7 @@ def test_an_error_of_the_work_is_raised_where_its_result_is_awaited(error: BaseE
         raise error
 
     with pytest.raises(type(error)) as raised:
-        next(run_with_progress(work, pair, interval=PATIENCE))
+        next(run_with_progress(work, pair, interval=TIMEOUT))
     assert raised.value is error
 
 

@@ -1,4 +1,4 @@
-"""The cache changes the cost of a token, never its numbers."""
+"""The key-value cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXACT = {"atol": 1e-5, "rtol": 0}
 
 
 def in_chunks(model, idx, lengths, *, mask=None, traced=False, cache=None):
-    """The logits of a text that is read piece by piece through a cache."""
+    """The logits of a text that is read in chunks with a cache."""
     cache = KVCache(model.config, batch_size=len(idx)) if cache is None else cache
     parts = []
     for length in lengths:
@@ -63,7 +63,7 @@ def test_weights_from_the_cache_are_those_of_the_trace(model):
 
 
 @torch.inference_mode()
-def test_after_cropping_another_text_can_follow(model):
+def test_a_cropped_cache_can_be_continued_with_another_text(model):
     first, second = torch.randint(61, (1, 12)), torch.randint(61, (1, 12))
     second[:, :5] = first[:, :5]
     cache = KVCache(model.config)
@@ -73,18 +73,18 @@ def test_after_cropping_another_text_can_follow(model):
 
 
 @torch.inference_mode()
-def test_a_copied_cache_goes_on_alone(model):
+def test_a_copied_cache_is_independent(model):
     idx = torch.randint(61, (1, 12))
     cache, twin = (KVCache(model.config, keep_queries=True) for _ in range(2))
     in_chunks(model, idx[:, :7], [7], cache=cache)
     twin.copy_(cache)
-    model(idx[:, 7:] * 0, cache=cache)  # what the first goes on to read
+    model(idx[:, 7:] * 0, cache=cache)  # another continuation of the first text
     assert_close(model(idx[:, 7:], cache=twin), model(idx)[:, 7:], **EXACT)
     assert_close(twin.attn_weights(0)[:, :, :7, :7], cache.attn_weights(0)[:, :, :7, :7], atol=0, rtol=0)
 
 
 @torch.inference_mode()
-def test_memory_is_taken_once(model):
+def test_memory_is_allocated_once(model):
     cache = KVCache(model.config)
     before = cache.k.data_ptr(), cache.v.data_ptr(), cache.k.shape
     in_chunks(model, torch.randint(61, (1, 16)), [1] * 16, cache=cache)
@@ -93,7 +93,7 @@ def test_memory_is_taken_once(model):
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell the memory in use")
-def test_memory_is_used_only_as_it_is_written():
+def test_memory_becomes_resident_only_when_written():
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
@@ -131,7 +131,7 @@ def test_a_cache_is_for_one_text_at_least(model, batch_size):
 
 
 @pytest.mark.parametrize("length", [-1, 1])
-def test_only_what_was_read_can_be_kept(model, length):
+def test_cropping_beyond_the_length_is_refused(model, length):
     with pytest.raises(ValueError, match=rf"length must be between 0 and 0, not {length}"):
         KVCache(model.config).crop(length)
 

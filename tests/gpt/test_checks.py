@@ -23,7 +23,7 @@ from gpt.checks import check_choice, check_integer, check_layer, check_number, i
         (None, False, False),
     ],
 )
-def test_kinds_of_numbers(value: object, integer: bool, number: bool) -> None:
+def test_is_integer_and_is_number_of_each_type(value: object, integer: bool, number: bool) -> None:
     assert (is_integer(value), is_number(value)) == (integer, number)
 
 

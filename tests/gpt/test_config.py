@@ -1,4 +1,4 @@
-"""The configuration: GPT-2's own numbers, and what no model can have."""
+"""The configuration: presets and invalid values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_feed_forward_width_is_four_times_the_model_unless_given():
     assert GPTConfig(n_embd=24, n_head=3, n_ff=7).ff_size == 7
 
 
-def test_a_configuration_never_changes():
+def test_a_configuration_is_immutable():
     with pytest.raises(dataclasses.FrozenInstanceError):
         GPTConfig().n_layer = 3
 
@@ -70,6 +70,6 @@ def test_no_size_but_the_feed_forward_width_may_be_none():
         ({"position": "rotary", "n_embd": 15, "n_head": 3}, "a head width of 5 is odd"),
     ],
 )
-def test_what_no_model_can_have_is_refused_with_value_and_limit(wrong, says):
+def test_invalid_configurations_are_refused_with_value_and_limit(wrong, says):
     with pytest.raises(ValueError, match=says):
         GPTConfig(**wrong)

@@ -16,7 +16,7 @@ from gpt.model import GPT
 from gpt.trace import Trace
 
 EXACT = {"atol": 1e-5, "rtol": 0}
-HEAD = slice(8, 16)  # what head 1 of three heads of eight hands to c_proj
+HEAD = slice(8, 16)  # columns of head 1 of three heads of size 8 in the input of c_proj
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def idx() -> torch.Tensor:
 
 
 def changed(model: GPT, change) -> GPT:
-    """A copy whose weights went through `change`."""
+    """A copy with weights changed by `change`."""
     copy = deepcopy(model)
     with torch.no_grad():
         change(copy)
@@ -52,7 +52,7 @@ def test_patching_the_original_values_changes_nothing(model, idx):
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("factor", [0.0, 0.5, -2.0])
 @torch.inference_mode()
-def test_scaling_a_head_equals_scaling_its_slice_of_what_c_proj_reads(model, idx, factor, traced):
+def test_scaling_a_head_equals_scaling_its_slice_of_the_input_of_c_proj(model, idx, factor, traced):
     weights = changed(model, lambda m: m.h[1].attn.c_proj.weight[:, HEAD].mul_(factor))
     edited = model(idx, edits=Edits(head_scale={(1, 1): factor}), trace=Trace() if traced else None)
     assert_close(edited, weights(idx), **EXACT)
@@ -60,7 +60,7 @@ def test_scaling_a_head_equals_scaling_its_slice_of_what_c_proj_reads(model, idx
 
 
 @torch.inference_mode()
-def test_several_heads_can_be_off_at_once(model, idx):
+def test_several_heads_can_be_disabled_in_one_pass(model, idx):
     off = Edits(head_scale={(0, 0): 0.0, (0, 1): 0.0, (0, 2): 0.0, (2, 1): 0.0})
 
     def cut(m: GPT) -> None:
@@ -98,7 +98,7 @@ def test_swapping_the_activation_equals_a_model_made_with_it(model, idx, activat
 
 
 @torch.inference_mode()
-def test_without_positions_one_layer_cannot_tell_the_order_of_earlier_tokens(model, idx):
+def test_without_positions_one_layer_ignores_the_order_of_earlier_tokens(model, idx):
     shallow = GPT(replace(model.config, n_layer=1)).eval()
     shallow.load_state_dict({k: v for k, v in model.state_dict().items() if not k.startswith(("h.1", "h.2"))})
     shuffled = torch.cat((idx[:, :-1].flip(1), idx[:, -1:]), dim=1)
@@ -118,7 +118,7 @@ def test_dropped_learned_positions_equal_an_embedding_of_zeros(idx):
 
 @pytest.mark.parametrize("name", PATCHABLE)
 @torch.inference_mode()
-def test_a_patch_replaces_one_activation_and_changes_only_what_follows(model, idx, name):
+def test_a_patch_replaces_one_activation_and_changes_only_later_activations(model, idx, name):
     value, before, after = torch.randn(24), Trace(), Trace()
     plain = model(idx, trace=before)
     patched = model(idx, edits=Edits(patches=(Patch(name, 1, 5, value),)), trace=after)
@@ -129,7 +129,7 @@ def test_a_patch_replaces_one_activation_and_changes_only_what_follows(model, id
 
 
 @torch.inference_mode()
-def test_the_state_of_another_text_patched_in_gives_its_logits(model, idx):
+def test_patching_the_last_state_of_another_text_gives_its_logits(model, idx):
     other, trace = torch.randint(61, (1, 12)), Trace()
     expected = model(other, trace=trace)
     states = trace.layers[1].resid_pre[0]
@@ -162,7 +162,7 @@ def test_edits_leave_the_model_unchanged(model, idx):
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_gradients_flow_past_an_edit_and_stop_where_it_cuts(model, idx, traced):
+def test_gradients_pass_through_edits_and_are_zero_for_removed_activations(model, idx, traced):
     edits = Edits(head_scale={(2, 1): 0.0}, attn_scale={0: 0.5}, patches=(Patch("resid_mid", 1, 3, torch.zeros(24)),))
     model(idx, edits=edits, trace=Trace() if traced else None).square().sum().backward()
     gradient = model.h[2].attn.c_proj.weight.grad
@@ -172,7 +172,7 @@ def test_gradients_flow_past_an_edit_and_stop_where_it_cuts(model, idx, traced):
 
 
 @torch.inference_mode()
-def test_a_patch_with_a_row_for_each_text_gives_each_its_own(model, idx):
+def test_a_patch_with_a_row_for_each_text_gives_each_text_its_row(model, idx):
     value = torch.randn(2, 24)
     together = model(idx, edits=Edits(patches=(Patch("attn_out", 1, 5, value),)))
     for row in range(2):
@@ -241,6 +241,6 @@ def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
         ({"activation": "swiglu"}, "activation must be one of .*, not 'swiglu'"),
     ],
 )
-def test_keys_and_values_of_another_form_are_refused(edits: dict[str, object], said: str) -> None:
+def test_keys_and_values_of_another_type_are_refused(edits: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Edits(**edits)

@@ -27,7 +27,7 @@ def family() -> set[str]:
 
 
 def constructed() -> Iterator[tuple[str, ast.Call]]:
-    """Every place of gpt that makes an error of the family, and the call."""
+    """Every call in gpt that creates such an error, and its position."""
     names = family()
     for path, tree in TREES.items():
         for node in ast.walk(tree):
@@ -86,7 +86,7 @@ def test_an_error_is_a_value_error_whose_text_is_the_english_sentence() -> None:
 
 
 @pytest.mark.parametrize("value", [object, {"a": 1}, ValueError("no")])
-def test_values_that_are_no_text_and_no_number_are_kept_as_text(value: object) -> None:
+def test_values_that_are_neither_strings_nor_numbers_are_stored_as_strings(value: object) -> None:
     shown = GPTError("edits.layer", value=value).values["value"]
     assert isinstance(shown, str)
     assert repr(shown) == shown == (value.__name__ if isinstance(value, type) else str(value))

@@ -25,7 +25,7 @@ def tiny(**kwargs) -> GPT:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_layer_norm_is_its_formula(bias):
+def test_layer_norm_equals_its_formula(bias):
     norm = LayerNorm(7, bias=bias)
     torch.nn.init.normal_(norm.weight)
     if bias:
@@ -43,13 +43,13 @@ def test_layer_norm_gives_the_numbers_of_a_hand_calculation():
 
 
 @pytest.mark.parametrize("approximate", ["tanh", "none"])
-def test_gelu_is_its_formula(approximate):
+def test_gelu_equals_its_formula(approximate):
     x = torch.linspace(-12, 12, 4001)
     gelu = GELU(approximate)
     assert_close(gelu(x), gelu.formula(x), atol=1e-6, rtol=1e-6)
 
 
-def test_gelu_weighs_by_the_normal_distribution():
+def test_gelu_is_x_times_the_normal_distribution_function():
     x = [-3.0, -1.0, -0.75, 0.0, 0.5, 2.0]
     below = [0.0013498980, 0.1586552539, 0.2266273524, 0.5, 0.6914624613, 0.9772498681]  # a table of Phi
     expected = torch.tensor([a * p for a, p in zip(x, below, strict=True)])
@@ -59,7 +59,7 @@ def test_gelu_weighs_by_the_normal_distribution():
 
 
 @pytest.mark.parametrize("approximate", ["tanh", "none"])
-def test_gelu_has_its_only_flat_point_near_minus_three_quarters(approximate):
+def test_gelu_has_its_only_stationary_point_near_minus_three_quarters(approximate):
     x = torch.linspace(-3, 3, 6001, requires_grad=True)
     GELU(approximate)(x).sum().backward()
     signs = x.grad[:-1] * x.grad[1:]
@@ -72,7 +72,7 @@ def test_an_unknown_gelu_is_refused():
         GELU("erf")
 
 
-def test_rotary_positions_turn_complex_numbers():
+def test_rotary_positions_equal_rotations_of_complex_numbers():
     hs, positions = 10, torch.tensor([0, 1, 2, 7, 40])
     x = torch.randn(2, 3, 5, hs)
     speed = 10000.0 ** (-2 * torch.arange(hs // 2) / hs)
@@ -100,7 +100,7 @@ def test_rotary_scores_depend_on_the_distance_alone():
 
 
 @torch.inference_mode()
-def test_what_comes_later_changes_nothing_before(model):
+def test_later_tokens_do_not_change_earlier_logits(model):
     idx = torch.randint(61, (1, 16))
     changed = idx.clone()
     changed[0, 9] = (idx[0, 9] + 1) % 61
@@ -131,7 +131,7 @@ def test_padded_equals_unpadded(model, side, traced):
 
 
 @torch.inference_mode()
-def test_a_row_that_may_look_nowhere_gets_zeros_in_both_paths(model):
+def test_a_fully_masked_row_gives_zeros_in_eager_and_sdpa_attention(model):
     idx = torch.randint(61, (2, 6))
     mask = torch.tensor([[0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0]])
     trace = Trace()
@@ -183,7 +183,7 @@ def test_a_tied_head_shares_the_memory_of_the_embedding():
     assert untied.lm_head.weight.data_ptr() != untied.wte.weight.data_ptr()
 
 
-def test_weights_start_as_gpt2_does():
+def test_initial_weights_have_the_distribution_of_gpt2():
     model = GPT(GPTConfig(vocab_size=500, block_size=200, n_layer=6, n_head=4, n_embd=128, tie_weights=False))
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
@@ -202,7 +202,7 @@ def initial_weights(generator: torch.Generator | None) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def test_models_built_at_once_have_the_weights_of_models_built_alone():
+def test_models_built_concurrently_have_the_weights_of_models_built_alone():
     alone, start = initial_weights(torch.Generator().manual_seed(1)), Barrier(2)
 
     def build(_) -> torch.Tensor:
@@ -213,7 +213,7 @@ def test_models_built_at_once_have_the_weights_of_models_built_alone():
         assert sum(torch.equal(weights, alone) for weights in threads.map(build, range(60))) == 60
 
 
-def test_a_generator_draws_what_torchs_own_would_and_leaves_that_one_alone():
+def test_a_generator_gives_the_same_weights_as_the_global_one_and_leaves_it_unchanged():
     state = torch.get_rng_state()
     first, other = (initial_weights(torch.Generator().manual_seed(seed)) for seed in (7, 8))
     assert torch.equal(state, torch.get_rng_state())
@@ -222,12 +222,12 @@ def test_a_generator_draws_what_torchs_own_would_and_leaves_that_one_alone():
     assert not torch.equal(first, other)
 
 
-def test_an_untrained_model_finds_every_token_about_equally_likely():
+def test_an_untrained_model_predicts_every_token_with_about_equal_probability():
     idx = torch.randint(61, (4, 16))
     assert tiny().loss(idx, idx.roll(-1, 1)).item() == pytest.approx(math.log(61), abs=0.05)
 
 
-def test_loss_is_the_mean_surprise_over_the_targets_that_count(model):
+def test_loss_is_the_mean_cross_entropy_over_targets_that_are_not_ignored(model):
     idx, targets = torch.randint(61, (2, 8)), torch.randint(61, (2, 8))
     targets[0, :5] = -100
     p = model(idx).detach().softmax(dim=-1)
@@ -243,7 +243,7 @@ def test_gradients_reach_every_parameter(model):
         assert 0 < parameter.grad.abs().max() < math.inf, name
 
 
-def test_dropout_acts_in_training_mode_only():
+def test_dropout_applies_in_training_mode_only():
     model, idx = tiny(dropout=0.5), torch.randint(61, (1, 16))
     torch.manual_seed(1)
     twin = tiny(dropout=0.0)

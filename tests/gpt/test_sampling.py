@@ -207,6 +207,6 @@ def test_an_earlier_id_outside_the_vocabulary_is_refused(wrong):
         distribution(torch.zeros(5), SamplingParams(repetition_penalty=1.1), previous_ids=[2, wrong])
 
 
-def test_a_penalty_beyond_floats_is_refused():
+def test_a_penalty_that_overflows_float32_is_refused():
     with pytest.raises(ValueError, match="repetition_penalty 1e-50 takes these logits beyond"):
         distribution(torch.ones(5), SamplingParams(repetition_penalty=1e-50), previous_ids=[0])

@@ -23,7 +23,7 @@ TEXTS = {
 
 @pytest.fixture(params=["gpt2", "byte_tokenizer"])
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
-    """GPT-2's vocabulary and one of our own making."""
+    """GPT-2's vocabulary and the bundled one."""
     return request.getfixturevalue(request.param)
 
 
@@ -63,13 +63,13 @@ def test_decoding_gives_the_text_back(tokenizer, text):
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "\n", "啊", "👋", "ab1 ?", "\x00"])
-def test_ten_thousand_characters_round_trip(tokenizer, unit):
+def test_random_texts_of_ten_thousand_characters_round_trip(tokenizer, unit):
     text = (unit * 10_000)[:10_000]
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 @pytest.mark.parametrize("text", ["<|endoftext|>", "a<|endoftext|>b", "<|fim_prefix|>"])
-def test_a_typed_control_token_is_plain_text(tokenizer, text):
+def test_a_control_token_in_a_text_is_encoded_as_characters(tokenizer, text):
     ids = tokenizer.encode(text)
     assert tokenizer.eot_id not in ids
     assert tokenizer.decode(ids) == text
@@ -108,14 +108,14 @@ def test_an_id_outside_the_vocabulary_is_refused(tokenizer, offset):
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_streamed_characters_are_whole_and_join_to_the_text(tokenizer, text):
+def test_streamed_characters_are_complete_and_join_to_the_text(tokenizer, text):
     decoder = IncrementalDecoder()
     pieces = [decoder.feed(tokenizer.token_bytes(token_id)) for token_id in tokenizer.encode(text)]
     assert "".join(pieces) == text
     assert decoder.feed(b"", final=True) == ""
 
 
-def test_a_character_appears_with_its_last_byte():
+def test_a_character_is_returned_with_its_last_byte():
     decoder = IncrementalDecoder()
     assert [decoder.feed(bytes([byte])) for byte in "é👋".encode()] == ["", "é", "", "", "", "👋"]
 

@@ -38,7 +38,7 @@ def test_traced_equals_plain(model):
 def test_attention_in_chunks_equals_attention_at_once(model, monkeypatch):
     idx = torch.randint(61, (B, S))
     mask = torch.ones(B, S, dtype=torch.long)
-    mask[1, :5] = 0  # padding; a token of it may look nowhere
+    mask[1, :5] = 0  # padding, which attends to nothing
     for padding in (None, mask):
         found = {}
         for size in (99, 3):
@@ -127,7 +127,7 @@ def test_each_activation_follows_from_the_one_before(traced):
         assert_close(layer.mlp_out, block.mlp.c_proj(layer.mlp_post), atol=1e-5, rtol=0)
 
 
-def test_a_trace_keeps_no_graph_and_costs_no_gradient(model):
+def test_traced_tensors_are_detached_and_gradients_equal_those_without_a_trace(model):
     idx, trace = torch.randint(61, (2, 9)), Trace()
     model(idx, trace=trace).logsumexp(dim=-1).sum().backward()
     traced = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}

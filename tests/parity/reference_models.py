@@ -1,4 +1,4 @@
-"""Small GPTs built and named as others build and name them, to make checkpoints from."""
+"""Small GPTs with the modules and names of other projects, as sources of checkpoints."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class BookBlock(nn.Module):
 
 
 class BookGPT(nn.Module):
-    """The GPTModel of "from scratch" books: three matrices for query, key and value, a head of its own."""
+    """The GPTModel of "from scratch" books: three matrices for query, key and value, an untied head."""
 
     def __init__(self, qkv_bias: bool = False) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class NanoBlock(nn.Module):
 
 
 class NanoGPT(nn.Module):
-    """nanoGPT's model: exact GELU, biases or none, the head tied. minGPT's is the same but for what MinGPT changes."""
+    """nanoGPT's model: exact GELU, optional biases, a tied head."""
 
     def __init__(
         self, bias: bool = True, tied: bool = True, buffer: bool = False, activation: nn.Module | None = None
@@ -145,7 +145,7 @@ class NanoGPT(nn.Module):
 
 
 class MinGPT(NanoGPT):
-    """minGPT's model: tanh GELU, a head of its own, the causal mask as a buffer named bias."""
+    """minGPT's model: tanh GELU, an untied head, the causal mask as a buffer named bias."""
 
     def __init__(self) -> None:
         super().__init__(tied=False, buffer=True, activation=BookGELU())

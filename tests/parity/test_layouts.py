@@ -1,4 +1,4 @@
-"""Checkpoints of other projects are recognised, and compute what their authors' code computes."""
+"""Checkpoints of other projects: detection, and logits equal to those of their code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IDX = torch.arange(32).view(2, 16) * 7 % 61
 
 
 def save_nano(model: NanoGPT, folder: Path, prefix: str = "") -> Path:
-    """A checkpoint as nanoGPT's train.py writes it."""
+    """A checkpoint in the format of nanoGPT's train.py."""
     optimizer = torch.optim.AdamW(model.parameters())
     model(IDX).sum().backward()
     optimizer.step()
@@ -57,7 +57,7 @@ def test_nanogpt_checkpoint_gives_its_logits(tmp_path: Path, bias: bool, buffer:
     assert (config.bias, config.activation, config.tie_weights) == (bias, "gelu", True)
 
 
-def test_bare_nanogpt_state_dict_asks_for_its_heads(tmp_path: Path) -> None:
+def test_nanogpt_state_dict_without_args_needs_n_head(tmp_path: Path) -> None:
     model = randomized(NanoGPT())
     torch.save(model.state_dict(), tmp_path / "weights.pt")
     with pytest.raises(HeadsUnknown, match="n_head") as error:
@@ -119,7 +119,7 @@ def test_hugging_face_folder_gives_transformers_logits(tmp_path: Path, options: 
         assert_same_logits(tmp_path / "headless", lambda idx: model(idx).logits, HUGGING_FACE)
 
 
-def test_hugging_face_folder_in_several_files_is_read_whole(tmp_path: Path) -> None:
+def test_hugging_face_folder_in_several_files_is_read_completely(tmp_path: Path) -> None:
     model = hugging_face()
     model.save_pretrained(tmp_path, max_shard_size="20KB")
     shards = sorted(tmp_path.glob("model-*.safetensors"))
@@ -140,7 +140,7 @@ def test_pytorch_model_bin_is_read_with_its_mask_buffers(tmp_path: Path) -> None
     assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE)
 
 
-def test_hugging_face_weights_without_config_ask_for_heads(tmp_path: Path) -> None:
+def test_hugging_face_weights_without_config_need_n_head(tmp_path: Path) -> None:
     model = hugging_face()
     model.save_pretrained(tmp_path)
     (tmp_path / "config.json").unlink()
@@ -185,7 +185,7 @@ def test_model_args_that_are_unknown_or_contradict_the_weights_are_refused(
         load_model(save_nano(model, tmp_path))
 
 
-def test_misfits_are_listed_by_their_own_names(tmp_path: Path) -> None:
+def test_mismatched_weights_are_listed_by_the_names_of_their_layout(tmp_path: Path) -> None:
     state = randomized(BookGPT()).state_dict()
     del state["trf_blocks.1.norm1.scale"]
     state["trf_blocks.0.extra.weight"] = torch.zeros(2)
@@ -263,7 +263,7 @@ def test_converted_checkpoint_gives_the_logits_of_the_original(tmp_path: Path, k
             torch.testing.assert_close(theirs(IDX).logits, expected, atol=1e-5, rtol=0)
 
 
-def test_hugging_face_folder_written_back_holds_equal_weights(tmp_path: Path) -> None:
+def test_hugging_face_folder_written_again_has_equal_weights(tmp_path: Path) -> None:
     hugging_face().save_pretrained(tmp_path / "in")
     convert(tmp_path / "in", tmp_path / "ours")
     convert(tmp_path / "ours", tmp_path / "back", to="hf")
@@ -281,7 +281,7 @@ def test_rotary_positions_are_not_written_as_gpt2(tmp_path: Path) -> None:
     assert_same_logits(tmp_path, model, "Glassbox GPT")
 
 
-def test_convert_command_prints_the_layout_and_asks_for_heads(
+def test_convert_command_prints_the_layout_and_needs_n_head(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.save(randomized(BookGPT()).state_dict(), tmp_path / "model.pth")

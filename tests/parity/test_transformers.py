@@ -1,4 +1,4 @@
-"""Our model and our sampling against transformers, on tiny random models: nothing is downloaded."""
+"""Our model and sampling against transformers, on tiny random models."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_loss_and_its_gradient_are_those_of_transformers(twins):
     idx = torch.randint(101, (2, 12))
     labels = idx.clone()
     labels[0, 3:7] = -100
-    expected = reference(idx, labels=labels).loss  # transformers shifts by itself
+    expected = reference(idx, labels=labels).loss  # transformers shifts the labels
     loss = ours.loss(idx[:, :-1], labels[:, 1:])
     assert_close(loss, expected, atol=1e-5, rtol=0)
     expected.backward()

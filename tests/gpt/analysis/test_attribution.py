@@ -44,7 +44,7 @@ def test_parts_sum_to_the_logit_exactly_in_double_precision(model, position, aga
     ids=str,
 )
 @torch.inference_mode()
-def test_parts_sum_to_the_logit_within_a_ten_thousandth_of_the_largest(shape):
+def test_parts_sum_to_the_logit_within_a_ten_thousandth_of_the_largest_part(shape):
     config = GPTConfig(**{"vocab_size": 97, "block_size": 16, "n_layer": 6, "n_head": 4, "n_embd": 48} | shape)
     model = randomized(GPT(config)).eval()
     for token in (0, 50, 96):
@@ -56,7 +56,7 @@ def test_parts_sum_to_the_logit_within_a_ten_thousandth_of_the_largest(shape):
 
 
 @torch.inference_mode()
-def test_a_contribution_is_what_the_logit_loses_without_it_under_a_constant_scale(model):
+def test_a_contribution_is_the_decrease_of_the_logit_without_it_at_a_constant_scale(model):
     model.double()
     trace = trace_text(model, IDS)
     parts = direct_logit_attribution(model, trace, 6, 33)
@@ -100,7 +100,7 @@ def test_only_the_copying_head_contributes_to_the_answer():
         Edits(head_scale={(1, 0): 0.0, (2, 2): -1.5}),
         Edits(attn_scale={0: 0.5, 1: 0.0}, mlp_scale={1: 0.0}, head_scale={(0, 1): 3.0}),
         Edits(activation="relu", drop_positions=True),
-        Edits(patches=(Patch("resid_mid", 1, 2, torch.ones(24)),)),  # another position than the one looked at
+        Edits(patches=(Patch("resid_mid", 1, 2, torch.ones(24)),)),  # another position than the attributed one
     ],
 )
 @torch.inference_mode()

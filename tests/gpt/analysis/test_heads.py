@@ -1,4 +1,4 @@
-"""Views of attention weights, and the roles of heads of a model whose weights were set for them."""
+"""Views of attention weights, and the roles of heads in a model with weights set by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ids() -> list[int]:
 
 
 def trace_of(*layers: torch.Tensor) -> Trace:
-    """A trace that holds nothing but weights, each (nh, T, T)."""
+    """A trace of attention weights only, each (nh, T, T)."""
     states = torch.zeros(1, layers[0].shape[-1], 1)
     return Trace(layers=[LayerTrace(attn_weights=weights[None]) for weights in layers], final_norm=states)
 
@@ -64,7 +64,7 @@ def test_value_weighted_is_the_norm_of_what_c_proj_receives_from_one_token(model
         assert_close(lengths[head, query, key], sent.norm(), atol=1e-5, rtol=0)
 
 
-def test_a_value_of_zero_has_no_value_weighted_attention():
+def test_value_weighted_is_zero_for_a_value_of_zero():
     model = copying_model()
     trace = trace_text(model, [1, 2, 3, 1])
     assert (trace.layers[0].attn_weights[0, 1, :, 0] == 1).all()  # head 1 attends to the first token only
@@ -99,7 +99,7 @@ def test_scores_of_a_uniform_head_are_its_fractions_of_targets():
     assert_close(roles.previous_token[0, 0], rows.mean())
     assert_close(roles.first_token[0, 0], rows.mean())
     assert_close(roles.same_token[0, 0], torch.tensor([1 / 3, 2 / 4, 1 / 6]).mean())  # tokens 2, 3 and 5
-    # token 2 may look at 1; token 3 at 1 (3 would be itself); token 5 at 2
+    # targets: token 1 for query 2, token 1 for query 3, token 2 for query 5
     assert_close(roles.induction[0, 0], torch.tensor([1 / 3, 1 / 4, 1 / 6]).mean())
 
 

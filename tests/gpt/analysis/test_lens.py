@@ -45,7 +45,7 @@ def test_every_point_is_transformers_state_through_its_final_norm_and_head(twins
     states = reference(torch.tensor([ids]), output_hidden_states=True).hidden_states
     lens, norm = logit_lens(ours, trace_text(ours, ids), chosen=5), reference.transformer.ln_f
     for layer in range(3):
-        end = states[layer + 1][0] if layer == 2 else norm(states[layer + 1][0])  # the last one is normed already
+        end = states[layer + 1][0] if layer == 2 else norm(states[layer + 1][0])  # has ln_f already
         for stage, state in enumerate((norm(middle[layer]), end)):
             p = reference.lm_head(state).softmax(dim=-1)
             assert torch.equal(lens.token[layer, stage], p.argmax(dim=-1))
@@ -60,7 +60,7 @@ def test_every_point_is_transformers_state_through_its_final_norm_and_head(twins
 def test_the_answer_of_a_copying_model_appears_in_the_layer_that_copies_it():
     model = copying_model()
     lens = logit_lens(model, trace_text(model, [1, 2, 3, 1]), positions=[3], chosen=2)
-    assert_close(lens.probability[0], torch.full((2, 1), 1 / 8))  # nothing is known yet: a fair choice of eight
+    assert_close(lens.probability[0], torch.full((2, 1), 1 / 8))  # uniform over eight tokens before the copying layer
     assert_close(lens.entropy[0], torch.full((2, 1), 3.0))
     assert (lens.token[1] == 2).all()
     assert (lens.chosen_rank[1] == 1).all()

@@ -1,4 +1,4 @@
-"""Activation patching of a copying model whose circuits are known, and laws of any model."""
+"""Activation patching of a copying model with known circuits, and of random models."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ CLEAN, CORRUPTED = [3, 1, 4, 1, 5, 9, 2, 6], [3, 1, 8, 1, 5, 9, 2, 6]  # they di
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("resid_pre", [[1, 0, 0, 0], [0, 1, 0, 0]]),  # "a" is in its own place, then it has moved on to "b"
-        ("attn_out", [[0, 1, 0, 0], [0, 0, 0, 1]]),  # "b" learns that "a" was before it; then the last token finds "b"
+        ("resid_pre", [[1, 0, 0, 0], [0, 1, 0, 0]]),  # at the position of "a", then at that of "b"
+        ("attn_out", [[0, 1, 0, 0], [0, 0, 0, 1]]),  # previous-token head at "b", then induction head at the last token
         ("resid_mid", [[0, 1, 0, 0], [0, 0, 0, 1]]),
         ("mlp_out", [[0, 0, 0, 0], [0, 0, 0, 0]]),  # this model has no feed-forward part
     ],
 )
-def test_a_copying_model_recovers_where_the_answer_is_carried(name, answer):
+def test_patching_a_copying_model_recovers_the_answer_along_its_circuit(name, answer):
     a, b, c, x = 1, 2, 3, 4
     sweep = patch_sweep(copying_model(), [a, b, c, a], [x, b, c, a], b, c, name=name)
     assert sweep.clean > 5
-    assert sweep.corrupted == pytest.approx(0, abs=1e-4)  # without "a b" before, "b" and "c" are alike
+    assert sweep.corrupted == pytest.approx(0, abs=1e-4)  # without "a b", the logits of "b" and "c" are equal
     assert_close(sweep.recovered, torch.tensor(answer, dtype=torch.float32), atol=1e-4, rtol=0)
 
 
@@ -53,12 +53,12 @@ def test_a_sweep_is_one_pass_with_one_patch_for_each_cell(model, name, monkeypat
 
 
 @torch.inference_mode()
-def test_input_at_the_difference_and_output_at_the_end_recover_everything(model):
+def test_the_first_input_at_the_difference_and_the_last_output_at_the_end_recover_everything(model):
     model.double()
     going_in, coming_out = (patch_sweep(model, CLEAN, CORRUPTED, 7, 9, name=n) for n in ("resid_pre", "resid_post"))
     only_there = torch.zeros(8, dtype=torch.float64)
     only_there[2] = 1
     assert_close(going_in.recovered[0], only_there, atol=1e-9, rtol=0)
     assert_close(coming_out.recovered[-1], only_there.roll(5), atol=1e-9, rtol=0)  # the last position
-    assert_close(going_in.recovered[:, :2], torch.zeros(3, 2, dtype=torch.float64), atol=1e-9, rtol=0)  # too early
+    assert_close(going_in.recovered[:, :2], torch.zeros(3, 2, dtype=torch.float64), atol=1e-9, rtol=0)
     assert_close(coming_out.recovered[:-1], going_in.recovered[1:], atol=1e-9, rtol=0)

@@ -50,7 +50,7 @@ def test_kl_bits_from_equals_kl_bits_in_chunks(model, monkeypatch):
 
 
 @torch.inference_mode()
-def test_kl_bits_against_a_uniform_distribution_of_eight_is_three_less_the_entropy():
+def test_kl_bits_against_a_uniform_distribution_over_eight_is_three_minus_the_entropy():
     model = copying_model(torch.float64)
     ids, uniform = [1, 2, 3, 1], Edits(attn_scale={1: 0.0})  # without copying, all eight tokens are equally likely
     states, uniform_states = (trace_text(model, ids, edits=e).final_norm[0, -1:] for e in (None, uniform))

@@ -24,7 +24,7 @@ def test_norms_are_those_of_transformers_hidden_states(twins):
         expected = torch.linalg.vector_norm(states[layer][0], dim=-1)
         assert_close(stream.resid_pre[layer], expected, atol=1e-5, rtol=0)
         added = torch.linalg.vector_norm((states[layer + 1] - states[layer])[0], dim=-1)
-        if layer < 2:  # the last state is normed
+        if layer < 2:  # transformers applies ln_f to the last state
             assert_close(stream.added[layer], added, atol=1e-5, rtol=0)
     assert torch.equal(stream.resid_post[:-1], stream.resid_pre[1:])
 
@@ -42,8 +42,8 @@ def test_shares_sum_to_one_and_are_zero_for_a_skipped_part(model):
 
 def test_shares_of_orthogonal_parts_are_those_of_their_squared_norms():
     stream = stream_norms(trace_text(copying_model(), [1, 2, 3, 1]))
-    assert_close(stream.resid_pre[0], torch.full((4,), 2**0.5))  # one for the token, one for its place
-    written = stream.attn_out[0].square()  # the token before, in a place of its own
+    assert_close(stream.resid_pre[0], torch.full((4,), 2**0.5))  # 1 for the token and 1 for its position
+    written = stream.attn_out[0].square()  # the code of the previous token
     assert (written > 1).all()
     assert_close(stream.resid_mid[0].square(), 2 + written)
     assert_close(stream.kept_share[0], 2 / (2 + written))
@@ -62,7 +62,7 @@ def test_all_neurons_and_the_bias_sum_to_the_attribution_of_their_layer(model):
         gained = (model.ln_f.weight * model.lm_head.weight[33]).detach()
         bias = model.h[layer].mlp.c_proj.bias @ (gained - gained.mean()) / parts.scale
         assert (of_token.sum() + bias).item() == pytest.approx(parts.mlp[layer].item(), abs=1e-9)
-        assert_close(neurons.up.flip(1), neurons.down)  # the whole vocabulary, from either end
+        assert_close(neurons.up.flip(1), neurons.down)  # the whole vocabulary in both orders
 
 
 @torch.inference_mode()

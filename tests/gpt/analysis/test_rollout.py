@@ -17,7 +17,7 @@ T = 12
 
 
 @torch.inference_mode()
-def test_rollout_is_the_papers_formula_on_transformers_attentions_whatever_the_chunk(twins, monkeypatch):
+def test_rollout_is_the_papers_formula_on_transformers_attentions_for_any_chunk(twins, monkeypatch):
     monkeypatch.setattr(module, "QUERY_CHUNK", 5)
     shape = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}
     reference, ours = (model.double() for model in twins(**shape))
@@ -31,7 +31,7 @@ def test_rollout_is_the_papers_formula_on_transformers_attentions_whatever_the_c
     assert_close(rollout(trace).sum(dim=-1), torch.ones(T, dtype=torch.float64))
 
 
-def test_rollout_of_two_previous_token_layers_reaches_back_two_tokens():
+def test_rollout_of_two_previous_token_layers_is_on_the_token_two_before():
     before = torch.eye(4).roll(-1, dims=1).tril()
     before[0, 0] = 1
     layers = [LayerTrace(attn_weights=before[None, None])] * 2

@@ -25,9 +25,9 @@ def test_input_x_gradient_is_that_of_transformers(twins):
     assert_close(input_x_gradient(ours, IDS, 7), expected.detach(), atol=1e-12, rtol=0)
 
 
-def test_input_x_gradient_is_the_finite_difference_as_an_embedding_grows(model):
+def test_input_x_gradient_is_the_finite_difference_of_scaling_an_embedding(model):
     model.double()
-    with torch.inference_mode():  # gradients are computed all the same
+    with torch.inference_mode():  # gradients are computed nevertheless
         found = input_x_gradient(model, IDS, 7)
     start = trace_text(model, IDS)
 
@@ -48,7 +48,7 @@ def test_input_x_gradient_leaves_no_gradient_on_the_parameters(model):
 
 
 @torch.inference_mode()
-def test_leaving_a_token_out_equals_transformers_on_the_shorter_text(twins, monkeypatch):
+def test_leave_one_out_equals_transformers_on_the_shorter_text(twins, monkeypatch):
     reference, ours = (model.double() for model in twins(**SHAPE))
     monkeypatch.setattr(saliency, "MAX_BATCH_TOKENS", 3 * 8)
     batches = list(leave_one_out(ours, IDS, 7, range(8)))
@@ -66,10 +66,10 @@ def test_leaving_a_token_out_equals_transformers_on_the_shorter_text(twins, monk
     assert found.tolist() == pytest.approx(both, abs=1e-12)
 
 
-def test_a_copying_model_depends_on_the_tokens_it_copies_by():
+def test_the_prediction_of_a_copying_model_depends_on_the_copied_tokens():
     a, b, c = 1, 2, 3
     (found,) = leave_one_out(copying_model(), [a, b, c, a], b, range(4))
     first, answer, unneeded, _ = found.tolist()
-    assert first > 0.5  # "b c a" has no "a" to find "b" by
-    assert answer > 5  # "a c a" says "c"
-    assert unneeded == pytest.approx(0, abs=1e-4)  # "a b a" still says "b"
+    assert first > 0.5  # without the first "a" no induction
+    assert answer > 5  # "a c a" predicts "c"
+    assert unneeded == pytest.approx(0, abs=1e-4)  # "a b a" still predicts "b"

@@ -42,7 +42,7 @@ def test_each_stage_of_a_small_distribution_is_as_calculated_by_hand():
     assert final.perplexity_after == pytest.approx(2**top_p.entropy_after)
 
 
-def test_greedy_removes_everything_but_the_best():
+def test_greedy_keeps_only_the_most_likely_token():
     final = sampling_stages(logits_of(0.2, 0.7, 0.1), SamplingParams(temperature=0))[-1]
     assert (final.n_kept, final.n_removed, final.removed_mass) == (1, 2, pytest.approx(0.3))
     assert (final.entropy_after, final.perplexity_after) == (0, 1)
@@ -106,7 +106,7 @@ def test_cumulative_draw_and_inverse_cdf_agree_on_the_token(params):
         assert (np.diff(final.numpy()[found.ids]) <= 0).all()
 
 
-def test_a_search_finds_text_in_either_case_the_exact_token_first_then_the_likeliest():
+def test_a_search_ignores_case_and_orders_exact_matches_first_then_by_probability():
     logits = torch.zeros(260)
     logits[[ord("t"), 256, 257]] = torch.tensor([1.0, 2.0, 3.0])
     found = search_vocabulary(tiny_tokenizer(), logits, "T")

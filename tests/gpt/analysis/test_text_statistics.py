@@ -53,7 +53,7 @@ def test_the_mean_surprisal_is_the_cross_entropy_in_bits():
     assert document.statistics().perplexity == pytest.approx(math.exp(nats), rel=1e-4)
 
 
-def test_nothing_read_or_nothing_after_has_no_statistics():
+def test_no_ids_give_empty_statistics():
     document = Generation(tiny_model(), "the cat")
     assert document.statistics() == TextStatistics(())
     document.read()

@@ -1,4 +1,4 @@
-"""What holds for all analyses: continued passes, dtypes, one unpacking of the head, and refused arguments."""
+"""Laws of all analyses: continued passes, dtypes, one unpacking of the head, and refused arguments."""
 
 from __future__ import annotations
 

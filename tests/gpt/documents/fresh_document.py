@@ -1,4 +1,4 @@
-"""Comparison of a document with one that is read from the start, and settings of its steps."""
+"""Comparison of a document with a new one, and sampling settings."""
 
 from __future__ import annotations
 

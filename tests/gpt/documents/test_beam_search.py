@@ -16,7 +16,7 @@ from tests.gpt.fake_models import bigram_model, tiny_model
 
 
 class Ids(PlainIds):
-    """Plain ids, 0 ends the text."""
+    """Plain ids with 0 as end-of-text."""
 
     eot_id = 0
 
@@ -123,7 +123,7 @@ def test_a_search_leaves_the_document_unchanged_and_stops_at_the_end_of_the_cont
         BeamSearch(document, 2, 5)
 
 
-def test_a_vocabulary_smaller_than_the_width():
+def test_a_width_above_the_vocabulary_size_is_allowed():
     loaded = twins(3)[1]
     search = BeamSearch(Generation(loaded, [3]), 9, 3)
     search.run()

@@ -54,7 +54,7 @@ def test_two_documents_of_one_model_take_their_steps_concurrently(monkeypatch):
     assert asking == {get_ident()}
 
 
-def test_none_stands_for_the_document_that_ends_first_and_steps_raise_and_close():
+def test_steps_are_none_after_the_shorter_document_and_errors_and_close_are_passed_on():
     model = forced_model([97, 97, 259] + [97] * 21)
     for long in (Generation(model, "abcd"), Generation(forced_model([97] * 24), "ab")):  # of this model, of another
         both = list(paired_steps(Generation(model, "ab"), long, GREEDY, GREEDY, 4))
@@ -84,7 +84,7 @@ def test_equal_models_and_settings_have_divergence_zero_whatever_the_seed():
     assert all(d.raw == d.final == 0 for d in found)
 
 
-def test_divergence_of_two_models_is_the_sum_by_hand():
+def test_divergence_of_two_models_is_as_calculated_by_hand():
     left, right = pair(tiny_model(), tiny_model(n_layer=1, seed=8))
     found = divergences(left, right, SamplingParams(), SamplingParams())
     assert [d.position for d in found] == [0, 1, 2, 3, 4]

@@ -185,7 +185,7 @@ def test_a_tree_refuses_cycles_a_second_root_and_too_many_tokens():
         tree.add(3, TYPED, 0)
 
 
-def test_exactly_sampled_tokens_have_settings_with_a_seed():
+def test_sampled_tokens_and_no_others_have_settings_with_a_seed():
     for how, params in (("sampled", None), ("sampled", SamplingParams()), ("typed", WARM), ("guessed", None)):
         with pytest.raises(ValueError, match="sampled"):
             Origin(how, params)

@@ -32,7 +32,7 @@ all_edits = st.builds(
 
 
 @given(all_edits)
-def test_text_and_python_give_the_same_edits_back(edits):
+def test_text_and_python_of_edits_round_trip(edits):
     text = format_edits(edits)
     assert parse_edits(text) == edits
     assert parse_edits(",".join(reversed(text.split(",")))) == edits
@@ -50,7 +50,7 @@ def test_edits_of_an_accepted_text_can_be_formatted_again(text):
     assert parse_edits(format_edits(edits)) == edits
 
 
-def test_format_of_some_edits():
+def test_format_edits_of_each_kind():
     edits = Edits({(3, 2): 0.0}, {1: 0.0}, {0: 0.5}, activation="relu", drop_positions=True)
     assert format_edits(edits) == "h3.2=0,a1=0,f0=0.5,act=relu,nopos"
     assert format_edits(Edits()) == ""
@@ -83,7 +83,7 @@ def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
             assert not is_patch_of_model(tiny_model(seed=9).model, ours)
     if patches:
         with pytest.raises(ValueError, match="is not an edit"):
-            parse_edits(text)  # nobody to compute it
+            parse_edits(text)  # without a model
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_greedy_steps_are_the_argmax_of_a_full_pass_over_all_that_came_before(lo
         ids.append(step.token_id)
 
 
-def test_one_forward_pass_per_token_and_none_wasted():
+def test_each_token_takes_one_forward_pass():
     loaded = forced_model([97] * 24)
     assert len(list(generate(loaded, "abc", GREEDY, 5))) == 5
     assert loaded.model.calls == [3, 1, 1, 1, 1]
@@ -67,7 +67,7 @@ def test_a_prompt_of_p_tokens_yields_up_to_block_size_minus_p_plus_one_steps(n_p
     assert steps[-1].position == 8
 
 
-def test_a_character_of_several_tokens_appears_with_its_last_token():
+def test_a_character_of_several_tokens_is_in_the_text_of_its_last_token():
     euro = "€".encode()
     loaded = forced_model([0, euro[0], euro[1], euro[2], 97] + [97] * 20)
     assert [step.text for step in generate(loaded, "ab", GREEDY, 4)] == ["", "", "€", "a"]
@@ -121,7 +121,7 @@ def test_a_prompt_that_cannot_be_read_is_refused_at_once(loaded, prompt, said):
 
 
 @pytest.mark.parametrize("ids", [torch.tensor([97, 98]), np.array([97, 98]), (97, 98)], ids=str)
-def test_ids_of_any_kind_become_whole_numbers_that_can_be_saved(loaded, ids):
+def test_ids_of_any_integer_type_become_python_integers(loaded, ids):
     document = Generation(loaded, ids)
     assert document.ids == [97, 98]
     assert Generation.from_json(document.to_json(), loaded).ids == [97, 98]

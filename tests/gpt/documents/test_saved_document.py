@@ -49,7 +49,7 @@ def test_the_round_trip_gives_the_same_tree_text_and_logits(document):
     assert not other.can_undo
 
 
-def test_a_file_opened_in_the_middle_of_its_prompt_stays_there(document):
+def test_a_file_saved_in_the_middle_of_its_prompt_is_opened_there(document):
     other = document.copy()
     other.go_back(1)
     again = Generation.from_json(other.to_json(), document.loaded)
@@ -136,7 +136,7 @@ def test_a_text_longer_than_the_context_is_refused(document):
         SavedDocument.from_json(" " * (2**24 + 1))
 
 
-def test_edits_survive_the_round_trip(document):
+def test_the_round_trip_gives_the_same_edits(document):
     loaded = document.loaded
     patch = patch_from(loaded.model, loaded.tokenizer.encode("a dog"), "resid_pre", 1, 2)
     edits = Edits({(0, 1): 0.3}, {1: 0.0}, {0: -1.5}, "relu", True, (patch,))

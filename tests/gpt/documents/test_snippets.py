@@ -22,9 +22,9 @@ NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
 
 
 def run(snippet, of="document"):
-    """What the program made, in this process, with the tiny model in place of a named one."""
+    """Run a program in this process with the tiny model instead of a named one; returns its variables."""
     names = {name: getattr(gpt, name) for name in gpt.__all__}
-    program = snippet.split("\n", 1)[1]  # the import names what is in `gpt` alone: see below
+    program = snippet.split("\n", 1)[1]  # without the import
     names |= {"get_model": lambda name: tiny_model(), "load_model": lambda name: tiny_model(), "print": lambda _: None}
     exec(program, names)
     return names if of is None else names[of]
@@ -41,7 +41,7 @@ def written():
     return document
 
 
-def test_the_program_in_a_process_of_its_own_prints_the_text_of_the_bundled_model():
+def test_the_program_in_a_new_process_prints_the_text_of_the_bundled_model():
     document = Generation(get_model("untrained"), "Once upon a time")
     list(document.steps(SamplingParams(temperature=1.2, top_k=50, seed=7), 3))
     document.append(300)
@@ -70,7 +70,7 @@ def test_the_program_contains_the_current_branch_only():
 
 
 @pytest.mark.parametrize("prompt", [NASTY, "", [256, 97, 258], [259, 97], [0xF0, 0x9F], "the"])
-def test_any_prompt_survives_as_a_python_literal(prompt):
+def test_any_prompt_is_reproduced_by_its_python_literal(prompt):
     document = Generation(tiny_model(block_size=96), prompt)
     if prompt:
         document.append_text(prompt)

@@ -48,6 +48,6 @@ def test_norms_of_a_running_model_are_those_of_its_trace(model: GPT) -> None:
     assert norms[3] == pytest.approx(trace.layers[2].resid_post[0].norm(dim=1).mean().item())
 
 
-def test_one_seed_is_one_model() -> None:
+def test_the_seed_determines_the_model() -> None:
     assert torch.equal(initial_prediction(SMALL, seed=1).logits, initial_prediction(SMALL, seed=1).logits)
     assert initial_prediction(SMALL, seed=1).loss != initial_prediction(SMALL, seed=2).loss

@@ -1,4 +1,4 @@
-"""The masks of attention, and what goes wrong without them."""
+"""The effect of the masks of attention."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def test_with_the_causal_mask_a_token_changes_nothing_before_it(model: GPT) -> N
     leak = future_leak(model, TEXT, 4, 11)
     assert leak.with_mask[:4].max() < 1e-6
     assert leak.with_mask[4:].min() > 1e-3
-    assert leak.without_mask.min() > 1e-3  # everything moves
+    assert leak.without_mask.min() > 1e-3  # every prediction changes
 
 
-def test_without_the_mask_only_the_last_prediction_of_one_layer_stays() -> None:
+def test_without_the_mask_only_the_last_prediction_of_one_layer_is_unchanged() -> None:
     """With one layer the last position attends to the same values in either case."""
     torch.manual_seed(3)
     model = GPT(GPTConfig(vocab_size=61, block_size=16, n_layer=1, n_head=3, n_embd=24)).eval()

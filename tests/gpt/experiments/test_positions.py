@@ -22,7 +22,7 @@ def test_learned_positions_fail_beyond_the_trained_length_and_rotary_ones_less()
         extrapolation(position, trained_length=16, tested_length=32, steps=100) for position in ("learned", "rotary")
     )
     assert len(learned.by_position) == 32
-    assert learned.inside < 1.0 < learned.beyond  # ln(8) = 2.08 knows nothing, 0.47 knows the rule
+    assert learned.inside < 1.0 < learned.beyond  # uniform: ln(8) = 2.08; floor: 0.47
     assert rotary.inside < 1.0
     assert rotary.beyond < learned.beyond - 0.5
 
@@ -34,7 +34,7 @@ def test_losses_before_the_end_do_not_change_those_at_the_end() -> None:
     assert last == extrapolation("rotary", **options)
 
 
-def test_one_seed_is_one_extrapolation() -> None:
+def test_the_seed_determines_the_extrapolation() -> None:
     one, same, other = (extrapolation("rotary", tested_length=40, steps=2, seed=seed) for seed in (1, 1, 2))
     assert one == same != other
 

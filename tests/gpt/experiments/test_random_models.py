@@ -70,7 +70,7 @@ def test_memory_is_that_of_the_tensors_a_document_keeps(byte_tokenizer: Tokenize
         assert memory_bytes(TINY) == sum(weight.nbytes for weight in loaded.model.parameters()) + document.n_bytes
 
 
-def test_the_same_seed_gives_the_same_weights_and_leaves_torch_s_numbers_alone(byte_tokenizer: Tokenizer) -> None:
+def test_the_same_seed_gives_the_same_weights_and_the_global_generator_is_unchanged(byte_tokenizer: Tokenizer) -> None:
     state = torch.random.get_rng_state()
     weights = []
     for seed in (0, 0, 1):

@@ -1,4 +1,4 @@
-"""The scaling picture: what the command writes, and that its numbers are those of the models."""
+"""The results that the scaling command writes."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def test_a_stopped_run_resumes_and_ends_in_the_same_results(tmp_path: Path, monk
 def test_training_takes_three_times_the_operations_of_a_forward_pass() -> None:
     config = GPTConfig(vocab_size=50, block_size=4, n_layer=2, n_head=1, n_embd=8)
     weights = 2 * (4 * 64 + 8 * 64) + 8 * 50
-    looking = 2 * 8 * 2 * (1 + 2 + 3 + 4) / 4  # two products in two layers, over a mean of 2.5 tokens
-    assert training_flops(config) == pytest.approx(3 * 2 * (weights + looking))
+    attention = 2 * 8 * 2 * (1 + 2 + 3 + 4) / 4  # two products in two layers, over a mean of 2.5 tokens
+    assert training_flops(config) == pytest.approx(3 * 2 * (weights + attention))
 
 
 def test_the_bundled_models_point_is_the_end_of_its_recipe() -> None:
@@ -94,7 +94,7 @@ def test_the_command_writes_what_is_read_back(
     assert main([str(tmp_path / "stories.txt"), "--out", str(out), "--steps", "3"]) == 0
     found = load_scaling(out)
     assert found.command == "python -m gpt.experiments.scaling stories.txt --steps 3"
-    assert list(out.parent.iterdir()) == [out]  # nothing to go on from is left
+    assert list(out.parent.iterdir()) == [out]  # the saved state is deleted
     (curve,) = found.curves
     assert [point.tokens for point in curve.points] == [64, 128, 192]
     assert f"{curve.points[-1].bits_per_byte:.4f} bits a byte" in capsys.readouterr().out

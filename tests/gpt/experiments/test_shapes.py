@@ -77,7 +77,7 @@ def test_operations_are_those_that_torch_counts_for_one_token_with_a_cache(confi
         if position:
             model(torch.zeros(1, position, dtype=torch.long), cache=cache)
         with FlopCounterMode(display=False) as counter:
-            model(torch.zeros(1, 1, dtype=torch.long), cache=cache, trace=Trace())  # in the open: torch counts products
+            model(torch.zeros(1, 1, dtype=torch.long), cache=cache, trace=Trace())  # torch counts eager attention
     assert flops_per_token(config, position).total == counter.get_total_flops()
 
 

@@ -1,4 +1,4 @@
-"""What the cache and the kernel save: counts against torch's own counter, and the same numbers in every way."""
+"""The cost of a token with and without cache and in both kernels, against torch's counter."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_cache_and_kernel_do_not_change_the_logits(model: GPT) -> None:
         assert cache.length == len(IDS) - 1
 
 
-def test_measured_rows_come_for_each_length_in_all_four_ways(model: GPT) -> None:
+def test_each_length_is_measured_with_and_without_cache_in_both_kernels(model: GPT) -> None:
     rows = list(measure_speed(model, IDS, [16, 1, 9], repeats=2))
     ways = [(cached, kernel) for cached in (True, False) for kernel in ("sdpa", "eager")]
     assert [(r.cost.length, r.cost.cached, r.cost.kernel) for r in rows] == [

@@ -59,7 +59,7 @@ def test_lengths_of_the_curriculums_sentence(gpt2: Tokenizer) -> None:
     assert cost.tokens_per_character == 4 / 22
 
 
-def test_languages_far_from_english_need_more_tokens(gpt2: Tokenizer) -> None:
+def test_other_languages_than_english_need_more_tokens(gpt2: Tokenizer) -> None:
     costs = language_costs(gpt2)
     assert costs.keys() == SAMPLES.keys()
     assert min(costs, key=lambda language: costs[language].tokens_per_character) == "en"

@@ -6,7 +6,7 @@ import pytest
 from gpt.inference.admission import AdmissionQueue
 
 
-def test_callers_beyond_the_limit_wait_in_order_and_are_told_how_many_are_ahead():
+def test_callers_beyond_the_limit_wait_in_order_and_get_the_number_ahead():
     queue, leave = AdmissionQueue(2), [Event() for _ in range(5)]
     reported: list[list[int]] = [[] for _ in range(5)]
     admitted = [Event() for _ in range(5)]
@@ -39,7 +39,7 @@ def test_callers_beyond_the_limit_wait_in_order_and_are_told_how_many_are_ahead(
     assert reported[4][0] == 3
 
 
-def test_a_place_is_given_up_however_the_block_ends():
+def test_leaving_the_block_in_any_way_leaves_the_queue():
     queue = AdmissionQueue(1)
     with pytest.raises(KeyError), queue.enter():
         raise KeyError

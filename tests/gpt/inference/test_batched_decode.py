@@ -87,7 +87,7 @@ def test_a_text_that_does_not_fit_is_refused_and_no_cache_changes(model):
 @pytest.mark.parametrize("packing", ["fp32", "bf16"])
 @torch.inference_mode()
 def test_steps_of_a_text_among_others_equal_those_alone(packing):
-    """On matrices of the size for which a single row takes another kernel, and of the size for which it does not."""
+    """With matrices below and above SMALL_WEIGHT."""
     config = GPTConfig(vocab_size=900, block_size=40, n_layer=1, n_head=8, n_embd=1024)
     model = GPT(config, generator=torch.Generator().manual_seed(0)).eval()
     pack(model, packing)

@@ -22,7 +22,7 @@ def loaded() -> LoadedModel:
 
 @pytest.fixture
 def passes(monkeypatch) -> list[list[int]]:
-    """How many tokens of each text every forward pass read."""
+    """The number of tokens of each text in every forward pass."""
     made: list[list[int]] = []
     batched = engine_module.batched_hidden_states
 
@@ -35,7 +35,7 @@ def passes(monkeypatch) -> list[list[int]]:
 
 
 def tiny_model_in(packing: str) -> LoadedModel:
-    """A model of its own, in a packing or as it is."""
+    """A new tiny model, packed or not."""
     loaded = tiny_model(block_size=96)
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
         pytest.skip("this CPU has no int8 kernels")
@@ -60,7 +60,7 @@ def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, 
 
 
 @pytest.mark.parametrize("packing", ["none", "fp32", "int8"])
-def test_a_text_written_among_others_has_the_tokens_of_one_written_alone(packing):
+def test_a_text_generated_in_a_batch_has_the_tokens_of_one_generated_alone(packing):
     loaded = tiny_model_in(packing)
 
     def write(order):
@@ -73,7 +73,7 @@ def test_a_text_written_among_others_has_the_tokens_of_one_written_alone(packing
 
 
 @pytest.mark.parametrize("packing", ["none", "fp32", "bf16", "int8"])
-def test_logits_among_others_equal_those_alone_within_the_rounding_of_the_precision(packing):
+def test_logits_in_a_batch_equal_those_alone_within_the_rounding_of_the_precision(packing):
     loaded = tiny_model_in(packing)
     engine = Engine(loaded.model)
     texts = [list(range(seed, seed + size)) for seed, size in enumerate((5, 1, 31, 17, 60, 2))]
@@ -97,7 +97,7 @@ def test_the_distribution_has_the_log_sum_and_the_entropy_of_its_logits(loaded):
     assert distribution.entropy == pytest.approx(-(p * p.log2()).sum().item(), rel=1e-5)
 
 
-def test_a_lone_prompt_is_read_in_one_pass_and_several_in_chunks(loaded, passes, monkeypatch):
+def test_a_single_prompt_is_read_in_one_pass_and_several_in_chunks(loaded, passes, monkeypatch):
     engine = Engine(loaded.model)
     batched, hold, entered = engine_module.batched_hidden_states, threading.Event(), threading.Event()
 
@@ -126,7 +126,7 @@ def test_a_pass_reads_steps_and_prompts_together_up_to_its_limit(loaded):
     assert sum(sizes[:5]) <= BATCH_TOKENS < sum(sizes[:6]) + 1
 
 
-def test_a_request_that_fails_among_others_fails_alone(loaded):
+def test_a_request_that_fails_in_a_batch_fails_alone(loaded):
     engine = Engine(loaded.model)
     expected = engine.read([1, 2, 3], KVCache(loaded.model.config))[0]
     small, good = KVCache(loaded.model.config, max_length=2), KVCache(loaded.model.config)
@@ -139,7 +139,7 @@ def test_a_request_that_fails_among_others_fails_alone(loaded):
 
 
 @pytest.mark.parametrize("n_texts", [2, 8])
-def test_texts_that_are_written_at_the_same_time_share_their_passes(loaded, passes, n_texts):
+def test_texts_generated_at_the_same_time_share_their_passes(loaded, passes, n_texts):
     engine = Engine(loaded.model)
     caches = [KVCache(loaded.model.config) for _ in range(n_texts)]
     start = threading.Barrier(n_texts)
@@ -251,7 +251,7 @@ def test_a_pass_that_fails_after_it_has_stored_positions_is_repeated_for_each_te
         assert torch.allclose(one.result[1].logits, right, **CLOSE)
 
 
-def test_threads_that_ask_at_the_same_time_get_one_engine():
+def test_concurrent_first_accesses_get_the_same_engine():
     loaded = tiny_model()
     start = threading.Barrier(8)
 

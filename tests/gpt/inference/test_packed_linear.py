@@ -24,7 +24,7 @@ needs_int8 = pytest.mark.skipif(
     not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines), reason="this CPU has no int8 kernels"
 )
 PACKINGS = ["fp32", "bf16", pytest.param("int8", marks=needs_int8)]
-STEP = {"fp32": 1e-7, "bf16": 2**-8, "int8": 1 / 127 if has_vnni() else 1 / 63}  # of the largest number
+STEP = {"fp32": 1e-7, "bf16": 2**-8, "int8": 1 / 127 if has_vnni() else 1 / 63}  # relative rounding error
 
 
 @pytest.fixture(params=SHAPES, ids=str)
@@ -39,7 +39,7 @@ def tiny(**options) -> GPT:
     return GPT(GPTConfig(**(config | options))).eval()
 
 
-def test_both_kinds_of_product_are_tested():
+def test_packed_layers_are_tested_on_both_sides_of_small_weight():
     assert any(rows * columns > SMALL_WEIGHT for rows, columns in SHAPES)
 
 
@@ -54,7 +54,7 @@ def test_a_packed_product_is_the_product_within_its_precision(linear, packing, b
     b = None if linear.bias is None else linear.bias.double()
     exact = nn.functional.linear(x.double(), linear.weight.double(), b)
     y = pack_linear(linear, packing)(x)
-    bound = x.abs().double() @ linear.weight.abs().double().T + exact.abs()  # what rounding each factor can do
+    bound = x.abs().double() @ linear.weight.abs().double().T + exact.abs()  # of the rounding of each factor
     assert y.dtype is torch.float32
     assert ((y - exact).abs() <= 3 * STEP[packing] * bound.amax(dim=1, keepdim=True) + 1e-6).all()
 
@@ -68,7 +68,7 @@ def test_a_float32_product_is_that_of_linear_within_1e_5(linear, rows):
 
 @pytest.mark.parametrize("packing", PACKINGS)
 @torch.inference_mode()
-def test_a_row_has_the_same_product_alone_and_among_others(linear, packing):
+def test_a_row_has_the_same_product_alone_and_in_a_batch(linear, packing):
     packed = pack_linear(linear, packing)
     x = torch.randn(9, linear.in_features) * torch.logspace(-2, 0, 9)[:, None]
     alone = torch.cat([packed(row[None]) for row in x])
@@ -138,7 +138,7 @@ def test_the_rows_of_a_tied_head_are_the_weight_of_its_product(packing):
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_a_packed_layer_survives_pickling(linear, packing):
+def test_a_packed_layer_can_be_pickled(linear, packing):
     packed = pack_linear(linear, packing)
     twin = pickle.loads(pickle.dumps(packed))
     x = torch.randn(3, linear.in_features)
@@ -198,8 +198,8 @@ def test_a_matrix_is_freed_as_it_is_packed(packing, monkeypatch):
         seen.append(weakref.ref(linear.weight.untyped_storage()))
         return pack_linear(linear, *options)
 
-    monkeypatch.setattr(packed_linear, "SMALL_WEIGHT", 0)  # else small ones are kept
+    monkeypatch.setattr(packed_linear, "SMALL_WEIGHT", 0)  # else small weights are kept unpacked as well
     monkeypatch.setattr(packed_linear, "pack_linear", watched)
     pack(model, packing)
     assert len(left) == 13
-    assert max(left) <= 1  # the one before
+    assert max(left) <= 1  # the previous layer

@@ -11,7 +11,7 @@ needs_openmp = pytest.mark.skipif(not _openmp().lib_controllers, reason="this bu
 
 
 @needs_openmp
-def test_small_work_has_one_thread_and_everything_else_what_it_had():
+def test_small_work_runs_on_one_thread_and_the_setting_is_restored():
     before = torch.get_num_threads()
     seen = []
     with threads_for(SMALL_WORK - 1):
@@ -44,7 +44,7 @@ def test_a_thread_that_is_new_to_torch_is_limited_as_well():
 
 @needs_openmp
 @pytest.mark.skipif(not TASKS.exists(), reason="this system does not list threads")
-def test_openmp_threads_end_with_the_work_they_helped_with():
+def test_openmp_threads_end_after_large_work():
     seen: list[int] = []
 
     def work():

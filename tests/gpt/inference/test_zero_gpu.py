@@ -1,4 +1,4 @@
-"""ZeroGPU: a stand-in `spaces` module that pickles what crosses its border, as a process border does."""
+"""ZeroGPU, with a fake `spaces` module that pickles arguments and results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpt.models.loading import LoadedModel, best_device
 
 
 def gpu(task: Callable[..., Any]) -> Callable[..., Any]:
-    """spaces.GPU, as far as values can tell."""
+    """A fake spaces.GPU."""
 
     def call(*args: object, **kwargs: object) -> object:
         args, kwargs = pickle.loads(pickle.dumps((args, kwargs)))
@@ -54,7 +54,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return request.param
 
 
-def test_function_runs_the_shared_model_and_answers_in_numpy(place: str) -> None:
+def test_on_gpu_function_runs_the_shared_model_and_returns_numpy(place: str) -> None:
     shared = get_model()
     expected = shared.model(torch.tensor([[1, 2, 3]], device=shared.device))
 
@@ -72,7 +72,7 @@ def test_function_runs_the_shared_model_and_answers_in_numpy(place: str) -> None
     assert answer["more"][1] == ("text", 3)
 
 
-def test_generator_yields_as_it_goes_and_stops_when_closed(place: str) -> None:
+def test_on_gpu_generator_yields_each_item_at_once_and_stops_when_closed(place: str) -> None:
     made: list[int] = []
 
     @zero.on_gpu

@@ -2,10 +2,10 @@
 
 from gpt.inference.engine import Engine
 
-SECONDS = 30  # until something that must happen counts as forgotten
+SECONDS = 30  # timeout
 
 
 def wait_for_requests(engine: Engine, count: int) -> None:
-    """Wait until so many callers are in `Engine.read`."""
+    """Wait until `count` callers are in `Engine.read`."""
     with engine._changed:
         assert engine._changed.wait_for(lambda: len(engine._requests) == count, SECONDS)

@@ -1,4 +1,4 @@
-"""Our own format, and what a checkpoint says about itself."""
+"""Our own checkpoint format."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_checkpoint_counts_the_memory_of_its_weights(tmp_path: Path, byte_tokeni
     assert (opened.n_bytes(), opened.n_bytes(torch.bfloat16)) == (4 * numbers, 2 * numbers)
 
 
-def test_files_of_a_saved_model_can_be_read_by_all_and_hold_the_vocabulary(
+def test_files_of_a_saved_model_are_readable_by_all_and_include_the_vocabulary(
     tmp_path: Path, byte_tokenizer: Tokenizer
 ) -> None:
     save_model(tmp_path, tiny(), byte_tokenizer)

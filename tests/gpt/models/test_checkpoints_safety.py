@@ -26,7 +26,7 @@ def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
     return tmp_path / "ours"
 
 
-def test_every_flipped_bit_of_our_format_is_noticed(tmp_path: Path, folder: Path) -> None:
+def test_every_flipped_bit_of_our_format_is_detected(tmp_path: Path, folder: Path) -> None:
     for name in ("config.json", "vocab.tiktoken", "model.safetensors"):
         whole = (folder / name).read_bytes()
         step = max(1, len(whole) // 150)
@@ -72,7 +72,7 @@ def test_large_but_finite_weights_are_kept(tmp_path: Path, byte_tokenizer: Token
     assert open_checkpoint(tmp_path / "large").build().wte.weight[0, 0] == 3e38
 
 
-def test_integers_are_not_taken_for_weights(tmp_path: Path) -> None:
+def test_integer_weights_are_refused(tmp_path: Path) -> None:
     state = {f"transformer.{name}": value for name, value in GPT(CONFIG).state_dict().items()}
     torch.save(state | {"transformer.ln_f.weight": torch.ones(8, dtype=torch.int32)}, tmp_path / "weights.pt")
     with pytest.raises(ValueError, match=r"not floating point: ln_f\.weight"):
@@ -139,7 +139,7 @@ def test_missing_and_ambiguous_weights_are_named(tmp_path: Path) -> None:
         load_model(tmp_path / "notes.txt")
 
 
-def test_running_model_does_not_depend_on_its_file(tmp_path: Path, folder: Path) -> None:
+def test_loaded_model_does_not_depend_on_its_file(tmp_path: Path, folder: Path) -> None:
     registry = Registry(memory=10**9, device=torch.device("cpu"))
     torch.save({f"transformer.{name}": value for name, value in GPT(CONFIG).state_dict().items()}, tmp_path / "nano.pt")
     idx = torch.arange(8)[None]

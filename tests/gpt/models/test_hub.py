@@ -1,4 +1,4 @@
-"""Downloads, from a small server that speaks as much of the hub's language as its client needs."""
+"""Downloads from a small server with the part of the hub's API that its client needs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, byte_tokenizer: Tokenizer) -> Iterator[Hub]:
-    """A hub with one small model, a client that believes in it, and an empty cache."""
+    """A hub with one small model, a client configured for it, and an empty cache."""
     folder = tmp_path / "repository"
     config = GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=16, n_layer=2, n_head=2, n_embd=64)
     save_hugging_face(folder, GPT(config), byte_tokenizer)
@@ -157,7 +157,7 @@ def test_progress_rises_to_the_size_of_the_weights(served: Hub) -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_cut_download_is_not_used_and_goes_on_where_it_stopped(served: Hub, tmp_path: Path) -> None:
+def test_interrupted_download_is_not_used_and_is_resumed(served: Hub, tmp_path: Path) -> None:
     served.cut = 50_000
     with pytest.raises(ValueError, match=r"could not be fetched.*continues where it stopped"):
         load_model(REPO)
@@ -180,7 +180,7 @@ def test_download_continues_after_each_broken_connection(served: Hub) -> None:
     assert (folder / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
 
 
-def test_download_starts_again_where_the_server_sends_no_parts(served: Hub) -> None:
+def test_download_restarts_if_the_server_does_not_support_ranges(served: Hub) -> None:
     served.cut = 50_000
     with pytest.raises(ValueError, match="could not be fetched"):
         hub.download(REPO)
@@ -188,7 +188,7 @@ def test_download_starts_again_where_the_server_sends_no_parts(served: Hub) -> N
     assert (hub.download(REPO) / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
 
 
-def test_part_of_something_else_is_thrown_away(served: Hub, tmp_path: Path) -> None:
+def test_partial_file_with_another_checksum_is_deleted(served: Hub, tmp_path: Path) -> None:
     blob = hashlib.sha256(served.files[hub.WEIGHTS]).hexdigest()
     part = tmp_path / "cache" / "models--someone--tiny" / "blobs" / f"{blob}.incomplete"
     part.parent.mkdir(parents=True)
@@ -199,13 +199,13 @@ def test_part_of_something_else_is_thrown_away(served: Hub, tmp_path: Path) -> N
     assert (hub.download(REPO) / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
 
 
-def test_what_is_in_the_cache_needs_no_network(served: Hub) -> None:
+def test_cached_models_need_no_network(served: Hub) -> None:
     folder = hub.download(REPO)
     served.down = True
     assert hub.download(REPO) == folder
 
 
-def test_offline_is_a_sentence_that_says_what_to_do(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_raises_an_error_that_says_what_to_do(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for name in (REPO, "gpt2"):
         with pytest.raises(ValueError, match=f"{name} could not be fetched.*connect to the internet"):
@@ -222,7 +222,7 @@ def test_moved_models_are_found_in_the_cache_under_their_long_name(
     assert hub.download("gpt2") == folder
 
 
-def test_unknown_repository_and_missing_weights_are_said(served: Hub) -> None:
+def test_unknown_repository_and_missing_weights_are_refused(served: Hub) -> None:
     with pytest.raises(ValueError, match="no public model 'nobody/nothing'"):
         load_model("nobody/nothing")
     del served.files[hub.WEIGHTS]
@@ -230,7 +230,7 @@ def test_unknown_repository_and_missing_weights_are_said(served: Hub) -> None:
         load_model(REPO)
 
 
-def test_model_from_the_hub_speaks_its_own_vocabulary(served: Hub, byte_tokenizer: Tokenizer) -> None:
+def test_model_from_the_hub_has_its_own_vocabulary(served: Hub, byte_tokenizer: Tokenizer) -> None:
     loaded = load_model(REPO)
     text = "Hello, wörld!  \n 123"
     assert loaded.layout == "Hugging Face GPT-2"
@@ -238,7 +238,7 @@ def test_model_from_the_hub_speaks_its_own_vocabulary(served: Hub, byte_tokenize
     assert loaded.tokenizer.eot_id == byte_tokenizer.eot_id
 
 
-def test_visitors_share_one_download_and_each_sees_its_progress(served: Hub) -> None:
+def test_concurrent_callers_share_one_download_and_each_gets_its_progress(served: Hub) -> None:
     registry = Registry(memory=10**9, device=torch.device("cpu"))
     name = registry.add(REPO)
     start, results, reports = threading.Barrier(4), [], [[] for _ in range(4)]

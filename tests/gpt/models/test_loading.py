@@ -1,4 +1,4 @@
-"""Models in memory: precision, packing, and what is refused before memory is taken."""
+"""Models in memory: precision, packing, memory limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
 ) -> None:
     model = tiny(n_layer=4)
     save_model(tmp_path, model, PlainIds(N_VOCAB), dtype=torch.float32)
-    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 0)  # small weights are kept as they are too
+    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 0)  # else small weights are kept unpacked as well
     read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
     left, weight_of = [], Checkpoint._weight
 

@@ -26,14 +26,14 @@ def reduced():
     configure()
 
 
-def test_a_model_that_cannot_spell_the_text_and_does_not_say_its_heads_is_measured_too(tmp_path, reduced):
+def test_precision_error_of_a_model_without_text_vocabulary_and_stated_heads(tmp_path, reduced):
     torch.save(randomized(NanoGPT()).state_dict(), tmp_path / "weights.pt")
     loaded = get_model(add_model(tmp_path / "weights.pt", n_head=3))
     assert 0 < precision_error(loaded).logit < 1
     assert precision_error(loaded) is precision_error(loaded)
 
 
-def test_a_model_whose_exact_copy_does_not_fit_is_refused(reduced, monkeypatch):
+def test_a_model_whose_float32_copy_does_not_fit_is_refused(reduced, monkeypatch):
     loaded = get_model("stories")
     monkeypatch.setattr("gpt.models.checkpoints.checkpoint.free_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"needs .* of memory, 1000 B are free"):

@@ -1,4 +1,4 @@
-"""The shared models: loaded once, kept while there is memory, evicted when nobody uses them."""
+"""The shared models: loaded once, and evicted when not in use."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def registry_for(folders: list[Path], n_models: float) -> tuple[Registry, list[s
     return registry, [registry.add(folder) for folder in folders]
 
 
-def test_everyone_who_asks_at_once_waits_for_one_load(folders: list[Path], gate: Gate) -> None:
+def test_concurrent_requests_wait_for_one_load(folders: list[Path], gate: Gate) -> None:
     registry, names = registry_for(folders, 4)
     with ThreadPoolExecutor(8) as threads:
         asked = [threads.submit(registry.get, names[0]) for _ in range(8)]
@@ -83,7 +83,7 @@ def test_one_model_does_not_wait_for_another(folders: list[Path], gate: Gate) ->
         gate.may_load.set()
 
 
-def test_failure_reaches_everyone_who_waits_and_the_next_request_loads_again(
+def test_failure_is_raised_in_all_waiting_callers_and_the_next_request_loads_again(
     folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry, names = registry_for(folders, 4)
@@ -125,7 +125,7 @@ def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
     assert id(registry.get(names[0]).model) == first[0]
     assert id(registry.get(names[2]).model) == first[2]
     assert names[1] not in registry._loaded
-    registry.get(names[1])  # comes back
+    registry.get(names[1])  # loads b again
     assert names[3] not in registry._loaded
 
 

@@ -1,4 +1,4 @@
-"""Files of strangers: nothing runs, and no memory or time is taken beyond what the file holds."""
+"""Untrusted files: no code runs, and memory and time are limited."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
 
 
 class Touch:
-    """When it is unpickled, it makes a file."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -37,7 +37,7 @@ class Touch:
 
 @pytest.fixture
 def torch_file(tmp_path: Path) -> Path:
-    """A small checkpoint as nanoGPT writes it."""
+    """A small checkpoint in nanoGPT's format."""
     state = {f"transformer.{name}": value for name, value in GPT(CONFIG).state_dict().items()}
     torch.save({"model": state, "model_args": {"n_head": 2}}, tmp_path / "ckpt.pt")
     load_model(tmp_path / "ckpt.pt")
@@ -67,7 +67,7 @@ def test_tuples_within_tuples_do_not_overflow_the_stack(tmp_path: Path) -> None:
         load_model(tmp_path / "nested.pt")
 
 
-def test_tuples_that_repeat_each_other_take_no_time(tmp_path: Path) -> None:
+def test_nested_tuples_of_exponential_size_are_refused(tmp_path: Path) -> None:
     doubled = b"".join(b"q%ch%c\x86" % (i, i) for i in range(100))  # (t, t) of (t, t) ...: 2^100 hashes
     (tmp_path / "meta.pkl").write_bytes(b"\x80\x02})" + doubled + b"K\x01s.")
     with pytest.raises(ValueError, match=r"meta\.pkl has more than 0 tuples"):
@@ -103,7 +103,7 @@ def test_zip_bomb_is_refused(tmp_path: Path, torch_file: Path) -> None:
         load_model(tmp_path / "bomb.pt")
 
 
-def test_zip_directory_that_lies_is_refused(tmp_path: Path, torch_file: Path) -> None:
+def test_zip_directory_with_wrong_entries_is_refused(tmp_path: Path, torch_file: Path) -> None:
     data = bytearray(torch_file.read_bytes())
     at = data.rindex(b"PK\x01\x02")  # the last entry of the directory, which now claims 2 GiB
     data[at + 20 : at + 28] = struct.pack("<II", 2**31, 2**31)
@@ -142,7 +142,7 @@ def test_safetensors_header_longer_than_the_file_is_refused(tmp_path: Path, leng
     ],
     ids=["beyond-the-end", "more-than-its-bytes", "gap", "unknown-type"],
 )
-def test_safetensors_header_that_lies_is_refused(tmp_path: Path, entry: dict[str, object]) -> None:
+def test_safetensors_header_with_wrong_entries_is_refused(tmp_path: Path, entry: dict[str, object]) -> None:
     header = json.dumps({"wte.weight": entry}).encode()
     (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(24))
     with pytest.raises(ValueError, match="damaged or cut short"):

@@ -34,7 +34,7 @@ def trained(vocab_size: int = 300, special_tokens: tuple[str, ...] = ()) -> Byte
     return theirs
 
 
-def test_characters_are_tokens() -> None:
+def test_each_character_is_a_token() -> None:
     vocabulary = Characters(["a", "é", "你", "\n"])
     assert vocabulary.encode("你a\né") == [2, 0, 3, 1]
     assert vocabulary.decode([2, 0, 3, 1]) == "你a\né"
@@ -119,7 +119,7 @@ def test_gpt2s_pair_of_files_encodes_like_tiktokens_gpt2(tmp_path: Path, gpt2: T
     assert len(merges) == 50001
 
 
-def test_written_vocabulary_encodes_alike_in_transformers(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+def test_written_vocabulary_encodes_in_transformers_as_before(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
     save_hugging_face(tmp_path, tiny(), byte_tokenizer)
     theirs = GPT2Tokenizer.from_pretrained(tmp_path)
     assert [theirs(text)["input_ids"] for text in TEXTS] == [byte_tokenizer.encode(text) for text in TEXTS]
@@ -165,7 +165,7 @@ def test_tokenizer_json_of_another_kind_is_refused(
         find_vocabulary(tmp_path, 300)
 
 
-def test_a_vocabulary_without_some_bytes_says_which(tmp_path: Path) -> None:
+def test_a_vocabulary_without_some_bytes_is_refused_with_a_missing_byte(tmp_path: Path) -> None:
     theirs = TheirTokenizer(models.BPE())
     theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     theirs.train_from_iterator(["the tree thought"], trainers.BpeTrainer(vocab_size=40, show_progress=False))

@@ -1,4 +1,4 @@
-"""What the tests of training share."""
+"""Fixtures of the tests of training."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a tiny run from beginning to end; only to look at."""
+    """The folder of a finished tiny run; must not be changed."""
     folder = tmp_path_factory.mktemp("whole")
     write_stories(folder / "stories.txt")
     out = folder / "runs" / "tiny-stories"
@@ -41,7 +41,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def at_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None]], None]:
-    """at_step(n, action): do it once, right after the n-th update."""
+    """at_step(n, action): call action once, right after the n-th update."""
 
     def plan(step: int, action: Callable[[], None]) -> None:
         update = Trainer.update

@@ -32,7 +32,7 @@ def distinct_stories(lengths: list[int]) -> list[str]:
     return [" ".join(str(i) for i in range(end - n + 1, end + 1)) for n, end in zip(lengths, ends, strict=True)]
 
 
-def test_stories_end_at_end_of_text_and_lose_only_outer_space(tmp_path: Path) -> None:
+def test_stories_are_split_at_end_of_text_and_stripped(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text(
         "One.\n\nStill one.\n<|endoftext|>\n\n  Zwei: äöü 🙂 \n<|endoftext|>\n \n<|endoftext|>\n", encoding="utf-8"
@@ -79,12 +79,12 @@ def test_the_seed_determines_the_split() -> None:
     assert set(split_stories(stories, 0.2, seed=1)[1]) != set(split_stories(stories, 0.2, seed=2)[1])
 
 
-def test_of_a_single_text_the_end_is_held_back() -> None:
+def test_the_end_of_a_single_story_is_held_back() -> None:
     assert split_stories(["abcdefghij"], 0.2, seed=1) == (["abcdefgh"], ["ij"])
     assert split_stories(["abcdefghij"], 0.0, seed=1) == (["abcdefghi"], ["j"])
 
 
-def test_a_fingerprint_knows_content_and_order() -> None:
+def test_a_fingerprint_depends_on_content_and_order() -> None:
     prints = [fingerprint(stories) for stories in (["a", "b"], ["b", "a"], ["a", "c"], ["ab"])]
     assert len(set(prints)) == 4
     assert fingerprint(["a", "b"]) == prints[0]
@@ -97,7 +97,7 @@ def test_merges_are_those_computed_by_hand() -> None:
     assert {token: rank for token, rank in vocabulary.items() if rank >= 256} == {b"ab": 256, b" ab": 257, b"abab": 258}
 
 
-def test_a_vocabulary_spells_every_byte_and_leaves_the_last_id_for_end_of_text() -> None:
+def test_a_vocabulary_has_every_byte_and_reserves_the_last_id_for_end_of_text() -> None:
     stories = ["The cat sat on the mat. It's 12 o'clock, the cat sat."] * 3
     vocabulary = train_vocabulary(stories, vocab_size=270)
     assert sorted(vocabulary.values()) == list(range(269))
@@ -147,14 +147,14 @@ def test_a_row_consists_of_whole_stories_except_at_its_ends() -> None:
         assert all(part == story_of[part[0]][: len(part)] for part in others[-1:] if part)
 
 
-def test_ten_epochs_leave_no_token_out() -> None:
+def test_ten_epochs_contain_every_token() -> None:
     lengths = [3, 9, 1, 30, 5, 7, 7, 2, 100] * 4
     rows = StoryRows(distinct_stories(lengths), Numbers(), block_size=12, seed=3)
     seen = {int(i) for number in range(10) for i in rows.epoch(number).ravel()}
     assert seen == set(range(sum(lengths) + 1))
 
 
-def test_most_rows_start_at_a_story_and_a_quarter_leave_its_end_of_text_out() -> None:
+def test_most_rows_start_at_a_story_and_a_quarter_omit_its_end_of_text() -> None:
     stories = distinct_stories([9] * 2000)
     epoch = StoryRows(stories, Numbers(), block_size=12, seed=3).epoch(0)
     first_ids = {int(story.split()[0]) for story in stories}
@@ -171,7 +171,7 @@ def test_an_epoch_is_repeatable_and_each_has_its_own_order() -> None:
 
 
 @pytest.mark.parametrize("batch_size", [3, 70])  # 70: more than an epoch has
-def test_batches_from_a_later_one_on_are_the_same_batches(batch_size: int) -> None:
+def test_batches_from_a_start_equal_those_of_a_full_iteration(batch_size: int) -> None:
     rows = StoryRows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
     from_the_start, later = rows.batches(batch_size), rows.batches(batch_size, start=20)
     for _ in range(20):
@@ -182,7 +182,7 @@ def test_batches_from_a_later_one_on_are_the_same_batches(batch_size: int) -> No
         assert np.array_equal(batch, next(from_the_start))
 
 
-def test_batches_run_through_the_epochs_without_a_gap() -> None:
+def test_batches_continue_across_epochs() -> None:
     rows = StoryRows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
     epochs = np.concatenate([rows.epoch(0), rows.epoch(1)])
     batches = rows.batches(4)

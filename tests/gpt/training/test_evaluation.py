@@ -14,7 +14,7 @@ from gpt.training.evaluation import Score, sample, score_stories, windows
 
 @pytest.fixture
 def tiny(byte_tokenizer: Tokenizer) -> GPT:
-    """A random model whose weights are large enough that each position counts."""
+    """A random model with weights large enough for predictions to depend on each position."""
     model = GPT(GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=12, n_layer=2, n_head=2, n_embd=16))
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
@@ -23,7 +23,7 @@ def tiny(byte_tokenizer: Tokenizer) -> GPT:
 
 @pytest.mark.parametrize("block_size", [1, 2, 3, 5, 8, 16])
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6, 8, 9, 16, 17, 18, 25, 100])
-def test_windows_count_every_token_after_the_first_once_with_at_least_half_a_context(
+def test_every_token_after_the_first_is_a_target_once_with_at_least_half_a_context_before_it(
     block_size: int, length: int
 ) -> None:
     counted = []
@@ -97,14 +97,14 @@ def test_a_vocabulary_without_end_of_text_is_refused(tiny: GPT, byte_tokenizer: 
         score_stories(tiny, byte_tokenizer, ["a"])
 
 
-def test_a_sample_starts_with_the_prompt_and_its_seed_decides_the_rest(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+def test_a_sample_starts_with_the_prompt_and_is_determined_by_its_seed(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
     loaded = LoadedModel("tiny", tiny, byte_tokenizer, torch.device("cpu"), "fp32")
     texts = [sample(loaded, "Once", seed=seed, max_new_tokens=8) for seed in (0, 0, 1)]
     assert all(text.startswith("Once") for text in texts)
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_a_sample_leaves_half_the_context_to_write_in(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+def test_a_prompt_is_cut_to_half_the_context(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
     loaded = LoadedModel("tiny", tiny, byte_tokenizer, torch.device("cpu"), "fp32")
     text = sample(loaded, "A prompt of more than a context", seed=0, max_new_tokens=1)
     assert text.startswith("A prom")

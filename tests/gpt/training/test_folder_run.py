@@ -18,7 +18,7 @@ from tests.gpt.training.tiny_run import TINY, assert_same_weights, weights
 
 
 class Killed(BaseException):
-    """Ends a run as a power cut would: nothing gets a chance to save."""
+    """Ends a run without saving, as a kill signal does."""
 
 
 def kill() -> None:
@@ -94,8 +94,8 @@ def test_the_best_weights_are_those_of_the_lowest_held_back_loss(
     assert not torch.equal(best.wte.weight, kept[12])
 
 
-# A thread of the group that outlives it can take the process down as Python ends: rarely, so it is looked for here.
-TRAIN_AND_LOOK = """
+# A remaining thread of the process group can crash Python at its exit; that is rare, so the threads are listed here.
+TRAIN_AND_LIST_THREADS = """
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -116,7 +116,7 @@ def test_two_processes_end_in_the_weights_of_one(tmp_path: Path, stories_file: P
     assert train(tmp_path / "one", *options) == 0
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     script = tmp_path / "train_and_look.py"
-    script.write_text(TRAIN_AND_LOOK)
+    script.write_text(TRAIN_AND_LIST_THREADS)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
     environment["PYTHONPATH"] = str(Path(__file__).parents[3])
     command = [*launch, str(script), str(stories_file), "--out", str(tmp_path / "two"), *TINY, *options]

@@ -1,4 +1,4 @@
-"""A live run: what it records, how it is steered, what it leaves, and that nothing of it is left when it is closed."""
+"""Live runs: their records, controls, results, and what `close` frees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpt.training.trainer import Batch
 
 TINY = Recipe(n_layer=2, n_head=2, n_embd=16, steps=12, batch_size=8, warmup=2)
 LONG = Recipe(n_layer=1, n_head=2, n_embd=8, steps=5000, batch_size=1, warmup=2)
-PATIENCE = 120  # seconds until a test gives up
+TIMEOUT = 120  # seconds until a test gives up
 
 
 class Gate(TaskDataset):
@@ -37,15 +37,15 @@ class Gate(TaskDataset):
 
     def batch(self, step: int, size: int) -> Batch:
         self.requested.release()
-        assert self.permitted.acquire(timeout=PATIENCE)
+        assert self.permitted.acquire(timeout=TIMEOUT)
         return super().batch(step, size)
 
     def reach(self) -> None:
         """Wait until a batch is requested."""
-        assert self.requested.acquire(timeout=PATIENCE)
+        assert self.requested.acquire(timeout=TIMEOUT)
 
     def let(self, count: int) -> None:
-        """Permit so many batches, and wait until the one after them is requested."""
+        """Permit `count` batches, and wait until the next one is requested."""
         for _ in range(count):
             self.permitted.release()
             self.reach()
@@ -65,7 +65,7 @@ def few_examples() -> Iterator[None]:
 
 @pytest.fixture
 def gated() -> Iterator[tuple[Gate, LiveRun]]:
-    """A run that makes one update whenever the test permits it, at its first batch."""
+    """A run that waits at its first batch for the test to permit it."""
     gate = Gate()
     run = LiveRun(gate, LONG)
     run.start()
@@ -78,13 +78,13 @@ def gated() -> Iterator[tuple[Gate, LiveRun]]:
 def finished(dataset: Dataset | None = None, recipe: Recipe = TINY) -> LiveRun:
     run = LiveRun(dataset or TaskDataset(TASKS["add"]), recipe)
     run.start()
-    assert run.wait(PATIENCE)
+    assert run.wait(TIMEOUT)
     return run
 
 
 @pytest.fixture(scope="module")
 def done() -> Iterator[LiveRun]:
-    """A finished run; only to look at."""
+    """A finished run; must not be changed."""
     run = finished()
     yield run
     run.close()
@@ -115,7 +115,7 @@ def test_evaluations_come_before_the_first_step_at_even_distances_and_at_the_end
     assert [evaluation.step for evaluation in snapshot.evaluations] == [*range(0, steps, 2), steps]
 
 
-def test_an_evaluation_holds_the_attention_of_the_same_example_as_it_changes(done: LiveRun) -> None:
+def test_every_evaluation_has_the_attention_weights_of_the_same_example(done: LiveRun) -> None:
     T = len(done.dataset.example)
     for evaluation in done.snapshot.evaluations:
         assert evaluation.attn_weights.shape == (2, 2, T, T)
@@ -127,7 +127,7 @@ def test_an_evaluation_holds_the_attention_of_the_same_example_as_it_changes(don
     assert not np.array_equal(first.attn_weights, last.attn_weights)
 
 
-def test_the_seed_determines_everything_whatever_else_draws_random_numbers() -> None:
+def test_the_seed_determines_a_run_independently_of_the_global_generator() -> None:
     runs = [LiveRun(TaskDataset(TASKS["add"], seed), replace(TINY, seed=seed)) for seed in (1, 1, 2)]
     for run in runs:
         run.start()
@@ -155,20 +155,20 @@ def test_a_pause_lasts_until_the_time_limit_at_most(gated: tuple[Gate, LiveRun])
     run.pause()
     run.time_limit_seconds = run.snapshot.seconds + 0.2
     gate.open()
-    assert run.wait(PATIENCE)
+    assert run.wait(TIMEOUT)
     assert (run.state, run.snapshot.step) == ("finished", 3)  # the current update was completed
     assert 0 < run.snapshot.paused_seconds <= run.snapshot.seconds
 
 
-def test_a_run_at_its_time_limit_keeps_what_it_has_learned() -> None:
+def test_a_run_at_its_time_limit_finishes_with_its_current_weights() -> None:
     run = LiveRun(TaskDataset(TASKS["add"]), LONG, time_limit_seconds=0.0)
     run.start()
-    assert run.wait(PATIENCE)
+    assert run.wait(TIMEOUT)
     assert (run.state, run.snapshot.step, run.snapshot.steps) == ("finished", 0, 5000)
     assert run.loaded.model.config.n_embd == 8
 
 
-def test_a_rate_factor_counts_from_the_next_update(gated: tuple[Gate, LiveRun]) -> None:
+def test_a_rate_factor_applies_from_the_next_update(gated: tuple[Gate, LiveRun]) -> None:
     gate, run = gated
     gate.let(3)
     run.set_rate_factor(0.5)
@@ -199,7 +199,7 @@ def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
     run.resume()
     assert not run.start()
     gate.open()
-    run._thread.join(PATIENCE)
+    run._thread.join(TIMEOUT)
     assert (run.state, run.snapshot.step) == ("cancelled", 2)
     assert not gate.requested.acquire(blocking=False)
 
@@ -215,7 +215,7 @@ def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
             raise RuntimeError("broken")
 
     run = finished(Broken(TASKS["add"]))
-    run._thread.join(PATIENCE)  # its traceback belongs to this test
+    run._thread.join(TIMEOUT)  # its traceback is printed during this test
     assert run.state == "crashed"
 
 
@@ -259,7 +259,7 @@ def test_the_archive_holds_the_model_that_was_trained(tmp_path: Path, units: str
     run.close()
 
 
-def test_a_registered_model_answers_like_the_trained_one_and_is_not_listed() -> None:
+def test_a_registered_model_equals_the_trained_one_and_is_not_listed() -> None:
     before, run = list_models(), finished()
     name = run.register()
     assert name == run.register() == run.registered_name

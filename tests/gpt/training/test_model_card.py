@@ -21,7 +21,7 @@ from gpt.training.trainer import Trainer
 from tests.gpt.training.tiny_run import CARD, assert_one_sentence, contents
 
 
-def test_the_card_says_what_the_saved_weights_reach_and_how_to_make_them(whole_run: Path) -> None:
+def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: Path) -> None:
     card = (whole_run / "best" / "README.md").read_text(encoding="utf-8")
     _, front, body = card.split("---\n", 2)
     front = yaml.safe_load(front)

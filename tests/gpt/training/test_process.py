@@ -1,4 +1,4 @@
-"""The process that trains: its precision, and what its device can do."""
+"""The training process: precision and device capabilities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from gpt.training.process import has_bf16, join_processes
 
 
-def test_precision_is_the_given_one_and_auto_what_the_device_has() -> None:
+def test_a_given_precision_is_used_and_auto_is_bf16_where_the_device_has_it() -> None:
     for precision in ("fp32", "bf16", "auto"):
         with join_processes(precision) as process:
             assert (process.rank, process.world_size, process.is_first) == (0, 1, True)
@@ -19,7 +19,7 @@ def test_precision_is_the_given_one_and_auto_what_the_device_has() -> None:
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="compares with what torch knows of x86")
 @pytest.mark.skipif(platform.system() != "Linux", reason="only Linux says what its processor can do")
-def test_bf16_is_found_where_torch_finds_it() -> None:
+def test_has_bf16_agrees_with_torch() -> None:
     if not hasattr(torch.cpu, "get_capabilities"):
         pytest.skip("this torch does not say what the processor can do")
     torchs = torch.cpu.get_capabilities()

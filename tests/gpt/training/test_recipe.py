@@ -10,7 +10,7 @@ from gpt.training.recipe import Recipe, make_optimizers, set_lr_factor
 SMALL = Recipe(n_layer=2, n_head=2, n_embd=16, block_size=16, vocab_size=300, steps=100, warmup=10, decay_from=0.5)
 
 
-def test_the_rate_warms_up_stays_and_falls_to_zero_in_a_line() -> None:
+def test_lr_factor_is_a_linear_warm_up_then_constant_then_a_linear_decay_to_zero() -> None:
     assert [SMALL.lr_factor(step) for step in (0, 4, 9, 10, 50)] == pytest.approx([0.1, 0.5, 1.0, 1.0, 1.0])
     assert [SMALL.lr_factor(step) for step in (51, 60, 75, 99)] == pytest.approx([0.98, 0.8, 0.5, 0.02])
     assert replace(SMALL, decay_from=1.0).lr_factor(99) == 1.0
@@ -55,7 +55,7 @@ def test_muon_gets_the_matrices_of_the_blocks_and_nothing_else() -> None:
     assert names == {f"h.{layer}.{part}.weight" for layer in range(2) for part in parts}
 
 
-def test_a_rate_is_a_fraction_of_the_highest_however_often_it_is_set() -> None:
+def test_set_lr_factor_is_relative_to_the_highest_rate_when_called_again() -> None:
     optimizers = make_optimizers(GPT(SMALL.model_config(300)), SMALL)
     for factor in (0.5, 0.25):
         set_lr_factor(optimizers, factor)
@@ -70,7 +70,7 @@ def test_a_run_resumes_with_its_own_recipe_only(name: str, value: float) -> None
         replace(SMALL, **{name: value}).check_continues(SMALL, step=5)
 
 
-def test_the_number_of_steps_may_change_until_the_rates_begin_to_fall() -> None:
+def test_the_number_of_steps_may_change_before_the_decay_begins() -> None:
     longer, shorter = replace(SMALL, steps=200), replace(SMALL, steps=60)
     longer.check_continues(SMALL, step=51)  # the update after this one is the first with a lower rate
     shorter.check_continues(SMALL, step=31)

@@ -11,7 +11,7 @@ from gpt.training.command_line import main
 from tests.gpt.training.tiny_run import assert_one_sentence, contents
 
 
-def test_a_save_that_fails_leaves_the_one_before(
+def test_a_failed_save_leaves_the_previous_one(
     tmp_path: Path,
     train: Callable[..., int],
     at_step: Callable[..., None],
@@ -108,7 +108,7 @@ def test_a_learning_rate_that_diverges_ends_in_a_sentence(
     assert torch.load(tmp_path / "out" / "last.pt", weights_only=True)["step"] == 0
 
 
-def test_a_loss_that_becomes_nan_leaves_the_last_good_checkpoint(
+def test_a_loss_that_becomes_nan_leaves_the_last_finite_checkpoint(
     tmp_path: Path,
     train: Callable[..., int],
     at_step: Callable[..., None],
@@ -137,7 +137,7 @@ def test_a_package_that_training_needs_is_named_where_it_is_missing(
     assert_one_sentence(capsys, "training needs the package tokenizers: pip install tokenizers")
 
 
-def test_wrong_arguments_are_argparses_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_exit_with_the_code_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["stories.txt"], ["stories.txt", "--out", "x", "--every", "0"], ["--steps", "many"]):
         with pytest.raises(SystemExit) as error:
             main(arguments)

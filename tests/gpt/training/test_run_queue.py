@@ -1,4 +1,4 @@
-"""The queue of live runs: so many at a time, the others in their order."""
+"""The queue of live runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_paused_run_keeps_its_place(runs: list[LiveRun]) -> None:
 
 
 @pytest.mark.parametrize("leave", [LiveRun.cancel, LiveRun.close])
-def test_a_waiting_run_that_is_cancelled_lets_the_others_move_up(runs: list[LiveRun], leave) -> None:
+def test_cancelling_a_waiting_run_advances_those_behind_it(runs: list[LiveRun], leave) -> None:
     queue = RunQueue(max_running=1)
     for run in runs[:3]:
         queue.submit(run)
@@ -59,7 +59,7 @@ def test_a_waiting_run_that_is_cancelled_lets_the_others_move_up(runs: list[Live
     assert runs[2].state == "training"
 
 
-def test_a_full_queue_refuses_until_a_run_leaves_it(runs: list[LiveRun]) -> None:
+def test_a_full_queue_refuses_runs_until_one_leaves_it(runs: list[LiveRun]) -> None:
     queue = RunQueue(max_running=1, max_waiting=2)
     for run in runs[:3]:
         queue.submit(run)

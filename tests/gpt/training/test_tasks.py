@@ -1,4 +1,4 @@
-"""The examples of the tasks: right, never both trained on and tested, and with targets in the answer alone."""
+"""The examples of the tasks, their split, and their targets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw_examples(task: Task, count: int, *, test: bool, seed: int = 0) -> list[
 
 
 def solve(name: str, prompt: str) -> str:
-    """The answer, computed in the plainest way."""
+    """The answer, computed independently."""
     if name == "sort":
         return "".join(sorted(prompt.removesuffix(">")))
     if name == "reverse":
@@ -35,7 +35,7 @@ def solve(name: str, prompt: str) -> str:
 
 
 @EVERY_TASK
-def test_every_answer_is_right_and_ends_its_line(task: Task) -> None:
+def test_every_answer_is_correct_and_ends_with_a_line_feed(task: Task) -> None:
     for example in draw_examples(task, 300, test=False) + draw_examples(task, 50, test=True):
         assert example.answer == solve(task.name, example.prompt) + "\n"
         assert len(example.prompt + example.answer) <= task.width
@@ -56,7 +56,7 @@ def test_a_tenth_is_kept_for_testing(task: Task) -> None:
     assert np.mean([task.draw(rng).is_test for _ in range(3000)]) == pytest.approx(0.1, abs=0.03)
 
 
-def test_a_sum_is_tested_if_the_sum_with_its_numbers_exchanged_is() -> None:
+def test_sums_with_exchanged_operands_are_in_the_same_split() -> None:
     rng = np.random.default_rng(0)
     is_test = {example.prompt: example.is_test for example in (TASKS["add"].draw(rng) for _ in range(6000))}
     exchanged = {prompt: "+".join(reversed(prompt[:-1].split("+"))) + "=" for prompt in is_test}
@@ -77,7 +77,7 @@ def test_the_copied_letter_occurs_once_and_the_gap_varies() -> None:
 
 
 @EVERY_TASK
-def test_a_batch_spells_the_examples_and_only_answers_are_targets(task: Task) -> None:
+def test_a_batch_encodes_the_examples_and_only_answers_are_targets(task: Task) -> None:
     dataset = TaskDataset(task)
     batch = dataset.batch(3, 16)
     assert batch.idx.shape == batch.targets.shape == (16, dataset.block_size)
@@ -99,7 +99,7 @@ def test_batches_repeat_with_the_seed_and_differ_between_steps() -> None:
 
 
 def learn(dataset: TaskDataset, recipe: Recipe, steps: int) -> LoadedModel:
-    """A model that has made so many updates of 32 examples."""
+    """A model after `steps` updates of 32 examples."""
     trainer = Trainer(recipe.new_model(dataset.vocabulary.n_vocab), recipe)
     for step in range(steps):
         trainer.update(dataset.batch(step, 32))
@@ -107,7 +107,7 @@ def learn(dataset: TaskDataset, recipe: Recipe, steps: int) -> LoadedModel:
 
 
 def test_exact_match_is_that_those_of_greedy_decoding() -> None:
-    """A model that has half learned to sort three letters is right on some examples and wrong on others."""
+    """A model that is still learning to sort three letters is correct on some of the examples."""
 
     def draw(rng: np.random.Generator) -> Example:
         letters = "".join("abcd"[i] for i in rng.integers(4, size=3))
@@ -124,7 +124,7 @@ def test_exact_match_is_that_those_of_greedy_decoding() -> None:
     assert [sample.prompt for sample in samples] == [example.prompt for example in examples[:4]]
 
 
-def test_an_answer_counts_only_if_every_token_is_right() -> None:
+def test_an_answer_is_correct_only_if_every_token_is() -> None:
     dataset = TaskDataset(TASKS["add"])
     batch = dataset.encode([Example("11+11=", "22\n", "11+11"), Example("22+22=", "44\n", "22+22")])
     predicted = batch.targets.clamp(min=0)
@@ -133,7 +133,7 @@ def test_an_answer_counts_only_if_every_token_is_right() -> None:
     assert exact_match(lambda idx: one_hot, batch) == 0.5
 
 
-def test_a_sample_without_a_right_answer_is_neither_right_nor_wrong() -> None:
+def test_a_sample_without_an_expected_answer_is_neither_correct_nor_wrong() -> None:
     assert Sample("a", "b").correct is None
     assert Sample("a", "b", "b").correct
     assert Sample("a", "b", "c").correct is False
@@ -150,7 +150,7 @@ def test_every_dataset_fits_its_model(task: Task) -> None:
     assert RECIPES[task.name].dropout == 0
 
 
-def test_a_tiny_model_learns_a_task_and_is_right_on_examples_it_was_not_trained_on() -> None:
+def test_a_tiny_model_learns_a_task_and_generalises_to_test_examples() -> None:
     """Reversing four letters of six takes a fraction of the updates that the tasks of the page take."""
 
     def draw(rng: np.random.Generator) -> Example:

@@ -1,4 +1,4 @@
-"""Somebody's own text: what is refused and why, and what a batch of it is."""
+"""A text as a dataset: refused texts, and its batches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_upload_is_read_without_its_byte_order_mark() -> None:
         (TEXT, "words", "units must be one of characters, bytes, not 'words'"),
     ],
 )
-def test_texts_that_cannot_be_learned_are_refused(text: str, units: str, said: str) -> None:
+def test_invalid_texts_are_refused(text: str, units: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         TextDataset(text, units=units)
 

@@ -1,4 +1,4 @@
-"""The update step: that of plain torch, repeatable, resumable, the same whoever shares the process."""
+"""The update step: equal to plain torch, repeatable, resumable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("factor", [1.0, 0.7])
 def test_updates_are_those_of_plain_torch(factor: float) -> None:
-    dataset = TaskDataset(TASKS["add"])  # with targets that do not count
+    dataset = TaskDataset(TASKS["add"])  # with ignored targets
     recipe = replace(RECIPE, block_size=9, dropout=0, optimizer="adamw", adamw_weight_decay=0.1, clip=0.5, warmup=2)
     model, same = (recipe.new_model(dataset.vocabulary.n_vocab) for _ in range(2))
     trainer = Trainer(same, recipe)
@@ -60,7 +60,7 @@ def test_training_on_the_same_rows_lowers_their_loss(position: str) -> None:
     trainer = Trainer(RECIPE.new_model(261, position), RECIPE)
     before = trainer.loss(BATCH)
     losses = [trainer.update(BATCH) for _ in range(10)]
-    assert before == pytest.approx(np.log(261), abs=0.1)  # small random weights know nothing
+    assert before == pytest.approx(np.log(261), abs=0.1)  # the loss of the uniform distribution
     assert losses[-1] < losses[0] - 0.5
     assert trainer.loss(BATCH) < losses[0] - 0.5
     assert (trainer.step, trainer.n_tokens, trainer.losses) == (10, 10 * 4 * 16, losses)
@@ -112,7 +112,7 @@ def test_an_infinite_loss_is_refused_before_the_weights_change() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 70_000.0])  # half precision ends at 65,504
-def test_weights_that_half_precision_cannot_hold_are_not_kept(value: float) -> None:
+def test_weights_beyond_half_precision_are_refused_by_state(value: float) -> None:
     trainer = make_trainer()
     trainer.state()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""A training that takes a second, and what its tests look at."""
+"""A training run of one second, and checks of its results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def assert_one_sentence(capsys: pytest.CaptureFixture[str], part: str) -> None:
-    """The standard error stream holds one line, ours, and no traceback."""
+    """The standard error stream is one line of gpt.training, without a traceback."""
     error = capsys.readouterr().err
     assert error.startswith("gpt.training: ")
     assert error.count("\n") == 1
