@@ -18,10 +18,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import CDPSession, Page, sync_playwright
 
-from components import text_views as views
 from components.page import build_app, launch_options
+from components.state.token_statistics import TokenStatisticsCache
 
 SETTLES = 4_000  # ms
 WATCH = """() => {
@@ -34,12 +34,19 @@ WATCH = """() => {
 }"""
 
 
-def measure(page: Page, made: list[float]) -> tuple[float, float, float]:
-    """(tokens a second on the screen, lag of the last chip, lag of the last bars, in ms) of one text.
+def busy_ms(browser: CDPSession) -> float:
+    """How long the page's main thread has worked."""
+    metrics = browser.send("Performance.getMetrics")["metrics"]
+    return 1000 * next(each["value"] for each in metrics if each["name"] == "TaskDuration")
+
+
+def measure(page: Page, browser: CDPSession, made: list[float]) -> tuple[float, float, float, float]:
+    """(tokens a second on the screen, lag of the last chip, lag of the last bars, work of the page a token) of a text; in ms.
 
     The rate is that from the first new chip on the screen to the last.
     """
     made.clear()
+    before = busy_ms(browser)
     page.evaluate(WATCH)
     page.locator("#generate").click()
     page.wait_for_function("document.querySelector('#stop').disabled === false")
@@ -48,7 +55,8 @@ def measure(page: Page, made: list[float]) -> tuple[float, float, float]:
     total = chips[-1][1]
     first, there = next((when, count) for when, count in chips if total - len(made) < count)
     last = next(when for when, count in chips if count == total)
-    return (total - there) / ((last - first) / 1000), last - 1000 * made[-1], bars - 1000 * made[-1]
+    work = (busy_ms(browser) - before) / len(made)
+    return (total - there) / ((last - first) / 1000), last - 1000 * made[-1], bars - 1000 * made[-1], work
 
 
 def main() -> None:
@@ -60,13 +68,13 @@ def main() -> None:
     parser.add_argument("--language", choices=["en", "zh"], default="en")
     args = parser.parse_args()
     made: list[float] = []
-    plain = views.strip_step
+    plain = TokenStatisticsCache.add
 
-    def noted(*arguments: object) -> str:
+    def noted(*arguments: object) -> None:
         made.append(time.time())
-        return plain(*arguments)
+        plain(*arguments)
 
-    views.strip_step = noted
+    TokenStatisticsCache.add = noted
     _, url, _ = build_app().launch(prevent_thread_lock=True, quiet=True, **launch_options())
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -84,11 +92,14 @@ def main() -> None:
         for name, value in (("length", args.tokens), ("temperature", 1)):
             page.locator(f"#{name} input[type=number]").fill(str(value))
             page.locator(f"#{name} input[type=number]").press("Tab")
-        rows = [measure(page, made) for _ in range(args.rounds + 1)][1:]
+        client = page.context.new_cdp_session(page)
+        client.send("Performance.enable")
+        rows = [measure(page, client, made) for _ in range(args.rounds + 1)][1:]
         browser.close()
-    rate, chip, bars = (statistics.median(column) for column in zip(*rows, strict=True))
+    rate, chip, bars, work = (statistics.median(column) for column in zip(*rows, strict=True))
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     print(f"{rate:.1f} tokens/s on the screen; last chip {chip:.0f} ms, last bars {bars:.0f} ms after their token")
+    print(f"the page works {work:.0f} ms for each token")
 
 
 if __name__ == "__main__":

@@ -76,9 +76,9 @@ def main() -> None:
     computing: list[float] = []
     plain = Renderer.frame
 
-    def timed(renderer: Renderer, session: Session) -> str | None:
+    def timed(renderer: Renderer, session: Session, *edited: object) -> str | None:
         began = time.perf_counter()
-        frame = plain(renderer, session)
+        frame = plain(renderer, session, *edited)
         computing.append(1000 * (time.perf_counter() - began))
         return frame
 
