@@ -41,7 +41,7 @@ def busy_ms(browser: CDPSession) -> float:
 
 
 def measure(page: Page, browser: CDPSession, made: list[float]) -> tuple[float, float, float, float]:
-    """(tokens a second on the screen, lag of the last chip, lag of the last bars, work of the page a token) of a text; in ms.
+    """Of one text: tokens a second on the screen; in ms the lag of the last chip and bars, and the page's work a token.
 
     The rate is that from the first new chip on the screen to the last.
     """

@@ -38,6 +38,7 @@ _CALLS = f"""window.glassbox = {{
   options: {json.dumps({"chart": PAGE_OPTIONS})},
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
+  receive(...call) {{ this.waiting.push(() => window.glassbox.receive(...call)); }},
   opened() {{ this.waiting.push(() => window.glassbox.opened()); }},
   session() {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.session()))); }},
   arrive(values) {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.arrive(values)))); }},

@@ -62,12 +62,3 @@ export function setCount(parent, count, create) {
 
 /** Whether a key comes with one that means another thing. @param {KeyboardEvent | MouseEvent} event */
 export const modified = (event) => event.ctrlKey || event.metaKey || event.altKey;
-
-/** JSON, or null for any other string. @param {any} value */
-export function parsed(value) {
-  try {
-    return JSON.parse(value);
-  } catch {
-    return null;
-  }
-}

@@ -11,7 +11,7 @@ def frame_widget() -> gr.HTML:
     return gr.HTML(
         "",
         html_template="<div></div>",
-        js_on_load='glassbox.mount(element, trigger, watch, props, {"widget": "frame", "raises": "controls"})',
+        js_on_load='glassbox.receive(trigger, watch, props, "controls")',
         apply_default_css=False,
         visible="hidden",
         elem_id="frame",

@@ -22,21 +22,18 @@ import { fill } from "./text.js";
  * @property {boolean} [always]  draws in a closed tab too
  *
  * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
- * @typedef {(props: Record<string, any>) => Data} FromProps  the data of a widget without a view, from gradio's properties
  *
  * @typedef {object} Call  what Python says of a widget
  * @property {string} widget  the name of its module: "tokens", or "lesson/head" for one of a folder's several
- * @property {string | null} view  null: its data are gradio's properties
+ * @property {string} view  the name of its view
  * @property {string} id
  * @property {Record<string, any>} options
- * @property {string[]} props  the names of the properties that the server may change
  *
  * @typedef {object} Mounted
  * @property {Element} element
  * @property {Element} place  what the widget stands in: shown even where the widget hides itself
  * @property {Widget} widget
- * @property {string | null} view
- * @property {() => Data} read
+ * @property {string} view
  * @property {number} width  of the last drawing, in px
  * @property {(() => void)[]} listening  what ends its listening to frames
  *
@@ -46,7 +43,7 @@ import { fill } from "./text.js";
 
 const LONGEST_REST = 100; // ms
 
-/** @type {Map<string, { mount: Mount, fromProps: FromProps }>} */
+/** @type {Map<string, Mount>} */
 const definitions = new Map();
 /** @type {Set<Mounted>} */
 const mounted = new Set();
@@ -62,14 +59,14 @@ let scheduled = false;
 let restsUntil = 0; // after a frame the page rests as long as drawing it took: time for events and for the text
 
 export const store = new Store();
-store.onChange = (views) => refresh([...mounted].filter(({ view }) => view !== null && views.has(view)));
+store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(view)));
 
 /**
  * Says how a widget is mounted. Its module calls this once.
- * @param {string} name @param {Mount} mount @param {FromProps} [fromProps]
+ * @param {string} name @param {Mount} mount
  */
-export function defineWidget(name, mount, fromProps = (props) => ({ ...props })) {
-  definitions.set(name, { mount, fromProps });
+export function defineWidget(name, mount) {
+  definitions.set(name, mount);
 }
 
 /** @param {string} name */
@@ -82,20 +79,11 @@ async function definition(name) {
 
 /**
  * Called by a gr.HTML's `js_on_load`.
- * @param {HTMLElement} element @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props @param {Call} call
+ * @param {HTMLElement} element @param {Trigger} trigger @param {Call} call
  */
-export async function mount(element, trigger, watch, props, call) {
-  if (call.widget === "frame") return receive(trigger, watch, props);
-  const { mount: make, fromProps } = await definition(call.widget);
+export async function mount(element, trigger, call) {
+  const make = await definition(call.widget);
   for (const each of [...mounted]) if (!each.element.isConnected) unmount(each);
-  /** @type {Data} */ let data = {};
-  let changed = true;
-  const read = () => {
-    if (call.view !== null) data = store.view(call.view);
-    else if (changed) data = fromProps(props);
-    changed = false;
-    return data;
-  };
   const host = {
     id: call.id,
     options: { ...window.glassbox.options[call.widget], ...call.options },
@@ -103,32 +91,26 @@ export async function mount(element, trigger, watch, props, call) {
       return element.closest(".dark") !== null;
     },
     /** @param {object} payload */
-    send: (payload, event = "select") => trigger(event, call.view === null ? { ...payload, payload } : { payload }),
+    send: (payload, event = "select") => trigger(event, { payload }),
     redraw: () => refresh([self]),
     /** @param {string} name @param {(value: any) => void} listener */
     on: (name, listener) => void self.listening.push(store.on(name, listener)),
     /** @param {string} key @param {Record<string, any>} [values] */
     t: (key, values) => {
-      const text = data.labels?.[key] ?? host.options.labels?.[key] ?? "";
+      const text = store.view(call.view).labels?.[key] ?? host.options.labels?.[key] ?? "";
       return values ? fill(text, values) : text;
     },
   };
   const root = /** @type {HTMLElement} */ (element.firstElementChild);
   const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside of gradio's block
   /** @type {Mounted} */
-  const self = { element, place, widget: { draw() {} }, view: call.view, read, width: -1, listening: [] };
+  const self = { element, place, widget: { draw() {} }, view: call.view, width: -1, listening: [] };
   self.widget = make(root, host);
   mounted.add(self);
   for (const node of [element, place]) {
     if (!observed.has(node)) observed.set(node, new Set());
     observed.get(node)?.add(self);
     sizes.observe(node);
-  }
-  if (call.view === null && call.props.length) {
-    watch(call.props, () => {
-      changed = true;
-      refresh([self]);
-    });
   }
   refresh([self]);
 }
@@ -146,7 +128,7 @@ function unmount(self) {
 }
 
 /** The hidden gr.HTML whose value is a frame. @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props */
-function receive(trigger, watch, props) {
+export function receive(trigger, watch, props) {
   const take = () => props.value && store.apply(JSON.parse(props.value));
   store.onGap = () => trigger("retry", {});
   store.on("controls", (changes) => {
@@ -195,7 +177,7 @@ function drawStale() {
     stale.delete(each);
     each.width = each.element.clientWidth;
     try {
-      each.widget.draw(each.read());
+      each.widget.draw(store.view(each.view));
     } catch (error) {
       console.error(error); // the others are drawn all the same
     }
@@ -238,6 +220,6 @@ export function start(opened, calls = {}) {
   sizes = new ResizeObserver(onSizes);
   watchPage();
   const { waiting, options } = window.glassbox;
-  window.glassbox = { ...calls, mount, opened, options, waiting: [] };
+  window.glassbox = { ...calls, mount, receive, opened, options, waiting: [] };
   for (const call of waiting) call();
 }

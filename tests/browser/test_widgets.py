@@ -25,8 +25,8 @@ from components.figures.palette import PALETTE
 from components.theme import THEME
 from components.widgets.chart import chart, chart_data
 from components.widgets.encoding import to_json
+from components.widgets.frame import frame_widget
 from components.widgets.tokens import TOKEN_LABELS, shade_value, token_line, tokens
-from components.widgets.widget import widget
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "${alert(1)}", "{{x}}", "<b>bold</b>", "</div>", "&amp;"]
 TEXT = ["Once", " upon", " a", " time", ",", "\n", "\n", *HOSTILE, " the", " end", "."]
@@ -73,7 +73,8 @@ def received(event: gr.EventData) -> str:
 def demo() -> gr.Blocks:
     """Both widgets, and a button for each frame."""
     with gr.Blocks() as blocks:
-        hidden = widget("frame", "frame", template="<div></div>", value=frame(), options={"raises": ["retry"]})
+        hidden = frame_widget()
+        hidden.value = frame()
         event = gr.Textbox(label="event", elem_id="event")
         for shown in (tokens(elem_id="strip", view="strip"), chart(elem_id="chart", clickable=True, view="chart")):
             shown.select(received, None, event, show_progress="hidden")

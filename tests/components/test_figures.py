@@ -12,7 +12,8 @@ import pytest
 
 from components.figures import charts as figures
 from components.panels import curve_figures
-from components.widgets.chart import chart_value
+from components.widgets.chart import chart_data
+from components.widgets.encoding import to_json
 
 HOSTILE = ["<b>bold</b>", "&amp;", "1", "", " \n\t"]
 
@@ -71,7 +72,7 @@ def test_while_a_text_streams_the_legend_does_not_jump() -> None:
 def test_twenty_bars_are_less_than_four_kilobytes() -> None:
     probabilities = np.random.default_rng(0).dirichlet(np.ones(20))
     figure = figures.next_token_bars([" something"] * 20, probabilities, probabilities**2, chosen=3)
-    assert len(chart_value(figure, "A sentence of some length.")) < 4096
+    assert len(to_json(chart_data(figure, "A sentence of some length."))) < 4096
 
 
 def test_bars_need_as_many_numbers_as_labels() -> None:
@@ -116,7 +117,7 @@ def test_a_heatmap_knows_every_token_for_hovering_and_labels_the_selected_one() 
 
 def test_a_heatmap_of_64_tokens_is_less_than_32_kilobytes() -> None:
     figure = figures.attention_heatmap(causal(64), [" token"] * 64, [" token"] * 64, selected=63)
-    assert len(chart_value(figure, "A sentence.")) < 32 * 1024
+    assert len(to_json(chart_data(figure, "A sentence."))) < 32 * 1024
 
 
 def test_a_heatmap_needs_a_label_for_each_row_and_column() -> None:

@@ -40,6 +40,9 @@ def test_chinese_is_written_in_chinese():
 def test_every_text_is_used_somewhere():
     prefixes = {*re.findall(r"""f["']([\w.]+\.)\{""", SOURCES), *re.findall(r"""["']([\w.]+\.)["']""", SOURCES)}
     families = tuple(prefixes - {"error."})
+    suffixes = set(re.findall(r"""f["']\{\w+\}(\.[\w.]+)["']""", SOURCES))
+    names = set(re.findall(r"""["'](\w+)["']""", SOURCES))
+    families += tuple(name + suffix for name in names for suffix in suffixes)
     for key in json.loads((FOLDER / "en.json").read_text(encoding="utf-8")):
         label = key.removesuffix(".info")
         assert f'"{key}"' in SOURCES or key.startswith(families) or (label != key and f'"{label}"' in SOURCES), key

@@ -8,7 +8,8 @@ import pytest
 from components.figures.palette import DARK_PARTNERS
 from components.tabs.why import figures as why_figures
 from components.tabs.why import part_figures as why_part_figures
-from components.widgets.chart import chart_value
+from components.widgets.chart import chart_data
+from components.widgets.encoding import to_json
 
 HOSTILE = ["<b>bold</b>", "&amp;", "1"]
 TABLE = [HOSTILE, HOSTILE]
@@ -145,4 +146,4 @@ def test_a_lens_of_48_layers_is_less_than_160_kilobytes():
     figure = why_figures.lens_heatmap(
         np.zeros((48, 16)), table, table[0], table[0], tips=[["what is said of a cell " * 3] * 16] * 48, column=0, row=0
     )
-    assert len(chart_value(figure, "A sentence.")) < 160 * 1024
+    assert len(to_json(chart_data(figure, "A sentence."))) < 160 * 1024

@@ -47,7 +47,7 @@ Object.assign(globalThis, {
   glassbox: { waiting: [], options: { probe: { kind: "shared" } } },
 });
 
-const { defineWidget, mount, start, store } = await import("../../components/widgets/runtime.js");
+const { controls, defineWidget, mount, receive, start, store } = await import("../../components/widgets/runtime.js");
 start(() => {});
 
 const drawn = [];
@@ -56,7 +56,6 @@ defineWidget("probe", (root, host) => ({
   draw: (data) => drawn.push([host.id, { ...data }]),
   destroy: () => destroyed.push(host.id),
 }));
-defineWidget("parsed", (root, host) => ({ draw: (data) => drawn.push([host.id, data]) }), ({ value }) => ({ text: value }));
 defineWidget("broken", () => ({ draw: () => { throw new Error("broken"); } }));
 const hosts = {};
 defineWidget("asks", (root, host) => ((hosts[host.id] = host), { draw() {} }));
@@ -65,13 +64,11 @@ let number = 0;
 const send = (views) => store.apply({ n: (number += 1), base: number === 1 ? null : number - 1, views });
 
 /** Mounts a widget; what it says to the server is put into `events`. */
-async function add(widget, id, { view = null, props = {}, options = {}, events = [], within = null } = {}) {
+async function add(widget, id, { view = id, options = {}, events = [], within = null } = {}) {
   const element = new FakeElement();
   element.parentElement = within;
-  let changed = () => {};
-  const watch = (_, callback) => (changed = callback);
-  await mount(element, (type, payload) => events.push([type, payload]), watch, props, { widget, id, view, options, props: Object.keys(props) });
-  return { element, changed: () => changed() };
+  await mount(element, (type, payload) => events.push([type, payload]), { widget, id, view, options });
+  return { element };
 }
 
 /** Lets the next animation frame come; how many were asked for. */
@@ -168,17 +165,6 @@ test("another theme or language draws all again, another class does not", async 
   assert.equal(drawn.filter(([id]) => id === "theme").length, 1);
 });
 
-test("a widget without a view shows gradio's properties, the newest ones", async () => {
-  const props = { value: "first" };
-  const { changed } = await add("parsed", "props", { props });
-  props.value = "second";
-  changed();
-  props.value = "third";
-  changed();
-  frame();
-  assert.deepEqual(drawn, [["props", { text: "third" }]]);
-});
-
 test("an error in one widget does not keep the others from being drawn", async (context) => {
   const said = context.mock.method(console, "error", () => {});
   await add("broken", "broken");
@@ -198,16 +184,12 @@ test("a widget that was taken off the page is destroyed and no longer observed",
   assert.ok(!drawn.some(([id]) => id === "gone"));
 });
 
-test("what a widget sends is the payload of an event, and without a view its fields too", async () => {
+test("what a widget sends is the payload of an event", async () => {
   const events = [];
-  await add("asks", "viewed", { view: "viewed", events });
-  await add("asks", "plain", { events });
-  hosts.viewed.send({ index: 3 });
-  hosts.plain.send({ index: 3 }, "input");
-  assert.deepEqual(events, [
-    ["select", { payload: { index: 3 } }],
-    ["input", { index: 3, payload: { index: 3 } }],
-  ]);
+  await add("asks", "asked", { events });
+  hosts.asked.send({ index: 3 });
+  hosts.asked.send({ index: 4 }, "input");
+  assert.deepEqual(events, [["select", { payload: { index: 3 } }], ["input", { payload: { index: 4 } }]]);
 });
 
 test("texts come from the data, else from the options, and have their values", async () => {
@@ -238,7 +220,7 @@ test("frames come in by the hidden component, and a gap goes out by it", async (
   const events = [];
   const props = { value: "" };
   let changed;
-  await mount(new FakeElement(), (...event) => events.push(event), (_, callback) => (changed = callback), props, { widget: "frame" });
+  receive((...event) => events.push(event), (_, callback) => (changed = callback), props);
   props.value = JSON.stringify({ n: 1000, base: null, views: { framed: { x: 1 } } });
   changed();
   assert.deepEqual(store.view("framed"), { x: 1 });
@@ -247,4 +229,23 @@ test("frames come in by the hidden component, and a gap goes out by it", async (
   changed();
   context.mock.timers.tick(300);
   assert.deepEqual(events, [["retry", {}]]);
+});
+
+test("what frames change in gradio's components is set once, in the order of the components", () => {
+  const events = [];
+  const props = { value: "" };
+  let changed;
+  receive((...event) => events.push(event), (_, callback) => (changed = callback), props);
+  for (const updates of [{ 0: { label: "a" }, 2: { value: 1 } }, { 2: { value: 2, visible: true } }]) {
+    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: {}, controls: { why: updates } });
+    changed();
+  }
+  assert.ok(events.some(([type]) => type === "controls"));
+  assert.equal(controls("inside", 2), undefined);
+  assert.deepEqual(controls("why", 3), [
+    { __type__: "update", label: "a" },
+    { __type__: "update" },
+    { __type__: "update", value: 2, visible: true },
+  ]);
+  assert.equal(controls("why", 3), undefined);
 });

@@ -1,7 +1,7 @@
 """The tree of a beam search, as it grows: a column per step, its candidates from the likeliest down.
 
 Its lines only grow, so that only the difference travels: a line per candidate, and after each step a line that names
-the best text so far. A value begins with a header line; another one replaces the tree.
+the best text so far.
 """
 
 from __future__ import annotations
@@ -25,20 +25,14 @@ _TEMPLATE = """<figure class="gb-beams">
 Outcome = Literal["kept", "pruned", "finished"]
 
 
-def beams(value: str = "", *, elem_id: str, labels: dict[str, str] | None = None, view: str | None = None) -> gr.HTML:
+def beams(*, elem_id: str, view: str) -> gr.HTML:
     """The tree; a click, Enter or Space on a candidate raises `.select` with a payload of {"candidate": number}.
 
-    labels: name, empty, keys, step, kept, pruned, finished, best, token, total, score: the words in the tree.
-
-    Data of a view: search (another one replaces the tree), root (the end of the text that it goes on from), lines (of
-    `candidate_line` and `step_line`), labels.
+    Data of its view: search (another one replaces the tree), root (the end of the text that it goes on from), lines
+    (of `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished, best, token, total,
+    score.
     """
-    return widget("beams", elem_id, template=_TEMPLATE, view=view, value=value, labels=labels or {})
-
-
-def header(search: str, root: str) -> str:
-    """The line that starts the tree of a `search`; root: the end of the text that it goes on from."""
-    return _line({"search": search, "root": root})
+    return widget("beams", elem_id, template=_TEMPLATE, view=view)
 
 
 def candidate_line(

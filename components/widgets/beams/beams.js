@@ -166,10 +166,4 @@ function mount(root, host) {
   return { draw };
 }
 
-/** The value's first line names the search. @param {Record<string, any>} props @returns {Beams} */
-function fromProps({ value, labels }) {
-  const [header = "{}", ...lines] = (value || "").split("\n").filter(Boolean);
-  return { ...JSON.parse(header), lines, labels };
-}
-
-defineWidget("beams", mount, fromProps);
+defineWidget("beams", mount);

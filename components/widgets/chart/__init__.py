@@ -13,7 +13,7 @@ from plotly.graph_objects import Figure
 
 from components.figures.palette import DARK_PARTNERS
 from components.i18n import LANGUAGES, t
-from components.widgets.encoding import to_base64, to_json
+from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-chart">
@@ -40,15 +40,15 @@ class Rows(NamedTuple):
     common: dict[str, object]
 
 
-def chart(value: str = "", *, elem_id: str, clickable: bool = False, view: str | None = None) -> gr.HTML:
-    """A chart whose value is a `chart_value` string; any other string shows an empty place.
+def chart(*, elem_id: str, clickable: bool = False, view: str) -> gr.HTML:
+    """A chart; without data an empty place.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
     makes the pointer say so. Where its bars are `Rows`, a click or Enter on one raises it with what that row sends.
 
-    Data of a view: figure (None: the sentences alone), text, note, rows; `chart_data` makes them.
+    Data of its view: figure (None: the sentences alone), text, note, rows; `chart_data` makes them.
     """
-    return widget("chart", elem_id, template=_TEMPLATE, view=view, value=value, options={"clickable": clickable})
+    return widget("chart", elem_id, template=_TEMPLATE, view=view, options={"clickable": clickable})
 
 
 def chart_data(
@@ -58,17 +58,10 @@ def chart_data(
     where there is nothing to draw.
 
     Arrays travel as base64 of their own type, so float32 and uint8 arrays make small data; what is not a Figure yet
-    goes unchecked. `encoding.to_json` makes it a string.
+    goes unchecked.
     """
     drawn = figure.to_plotly_json() if isinstance(figure, Figure) else _typed(figure)
     return {"figure": drawn, "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
-
-
-def chart_value(
-    figure: Figure | dict[str, object] | None, text: str, note: str = "", *, rows: Rows | None = None
-) -> str:
-    """The string of a `chart_data`. Raises TypeError for what JSON cannot hold."""
-    return to_json(chart_data(figure, text, note, rows=rows))
 
 
 def _typed(node: object) -> object:

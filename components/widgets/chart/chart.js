@@ -10,7 +10,7 @@
  * save: by language, the words of the buttons that save the picture.
  */
 
-import { find, parsed, setText } from "../dom.js";
+import { find, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { createRows } from "./rows.js";
 import { dressed } from "./dress.js";
@@ -84,11 +84,4 @@ function mount(root, host) {
   return { draw, destroy: () => drawn && window.Plotly.purge(plot) };
 }
 
-/** @param {Record<string, any>} props */
-function fromProps({ value }) {
-  const content = parsed(value);
-  const shown = content && (content.figure === null || (Array.isArray(content.figure?.data) && content.figure.layout));
-  return shown ? content : {};
-}
-
-defineWidget("chart", mount, fromProps);
+defineWidget("chart", mount);

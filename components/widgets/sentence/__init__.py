@@ -19,20 +19,10 @@ _TEMPLATES = {
 }
 
 
-def sentence(
-    value: str = "", *, kind: Kind = "lead", elem_id: str | None = None, view: str | None = None, field: str = "text"
-) -> gr.HTML:
+def sentence(*, kind: Kind = "lead", elem_id: str | None = None, view: str, field: str = "text") -> gr.HTML:
     """One line; an empty one takes no room. A "notice" is read aloud when it changes.
 
     Data of a view: text, or what `field` names; hidden (hides the line though it has words).
     """
     classes = ("gb-sentence", f"gb-{kind}")
-    return widget(
-        "sentence",
-        elem_id,
-        template=_TEMPLATES[kind],
-        view=view,
-        value=value,
-        options={"field": field},
-        classes=classes,
-    )
+    return widget("sentence", elem_id, template=_TEMPLATES[kind], view=view, options={"field": field}, classes=classes)

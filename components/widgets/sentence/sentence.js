@@ -16,5 +16,4 @@ defineWidget(
       root.hidden = hidden || !text;
     },
   }),
-  (props) => ({ text: props.value ?? "" }),
 );

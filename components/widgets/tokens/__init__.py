@@ -1,14 +1,11 @@
 """The token strip: a text as the model sees it, each token a chip that can be looked at and selected.
 
-The value is a string that only grows while a text streams, so that only the difference travels: a header line,
-then one line per token. `header` starts a text, `token_line` adds a token; a value with another header replaces
-the text.
+Its lines, one per token, only grow while a text streams, so that only the difference travels.
 """
 
 from __future__ import annotations
 
-import secrets
-from typing import Any, Literal
+from typing import Literal
 
 import gradio as gr
 import numpy as np
@@ -52,49 +49,32 @@ Kind = Literal["p", "g", "h"]
 
 
 def tokens(
-    value: str = "",
     *,
     elem_id: str,
+    view: str,
     labels: dict[str, str] | None = None,
-    marks: bool = False,
     ids: bool = False,
     selectable: bool = True,
-    shade: str = "",
-    selected: int = -1,
-    parted: int = -1,
-    by: str = "probability",
-    view: str | None = None,
 ) -> gr.HTML:
-    """A token strip. `ids=True, selectable=False` is the small one under a prompt box.
+    """A token strip. `ids=True, selectable=False` is the small one under a prompt box. A click, Enter or Space on a
+    chip raises `.select` with a payload of {"index": position}.
 
-    What the server may set later, with `gr.update(...)`: `selected` (a `selection`), `shade` (a `shade_value`),
-    `labels` (all of TOKEN_LABELS' keys; with "surprisal" and "bits" among them the shade stands for -log2 of each
-    probability), `marks`, `parted` (the position, as a string, from which on the text is another than the one beside
-    it; "-1": nowhere), `by` (what the tint stands for while there is no shade: "probability", "rank", "entropy" or
-    "surprisal"). With "curve" among the labels entropy and surprisal can be seen as lines along the text; that takes
-    "entropy", "surprise", "unit", "here" and "totals" as well. A click, Enter or Space on a chip raises `.select` with
-    a payload of {"index": position}.
-
-    Data of a view: doc, lines (of `token_line`), selected (a position; -1: the newest), shade, by, parted (a
-    position), marks, labels.
+    Data of its view:
+        doc: names the text; another one selects the newest token again.
+        lines: of `token_line`.
+        selected: a position; -1: the newest, followed as the text grows.
+        shade: a `shade_value`.
+        by: what the tint stands for while there is no shade: "probability", "rank", "entropy" or "surprisal".
+        parted: the position from which on the text is another than the one beside it; -1: nowhere.
+        marks: whether spaces are shown.
+        labels: all of TOKEN_LABELS' keys. With "surprisal" and "bits" among them the shade stands for -log2 of each
+            probability. With "curve" entropy and surprisal can be seen as lines along the text; that takes "entropy",
+            "surprise", "unit", "here" and "totals" as well.
     """
-    words = TOKEN_LABELS | (labels or {})
-    properties: dict[str, Any] = {
-        "marks": marks,
-        "selected": str(selected),
-        "shade": shade,
-        "parted": str(parted),
-        "by": by,
-    }
     options = {"ids": ids, "selectable": selectable}
     return widget(
-        "tokens", elem_id, template=_TEMPLATE, view=view, value=value, options=options, labels=words, **properties
+        "tokens", elem_id, template=_TEMPLATE, view=view, options=options, labels=TOKEN_LABELS | (labels or {})
     )
-
-
-def header(doc: str) -> str:
-    """The line that starts the text `doc`; another `doc` selects the newest token again."""
-    return _line({"doc": doc})
 
 
 def token_line(
@@ -117,15 +97,6 @@ def token_line(
     if data or entropy is not None:
         line.append(visible(data.decode("utf-8", "backslashreplace")))
     return _line(line if entropy is None else [*line, float(f"{entropy:.6g}")])
-
-
-def selection(index: int) -> str:
-    """A value for `selected`: a position, or -1 for the newest token, followed as the text grows.
-
-    Never the same twice: the browser would take no notice of a second one that equals the first, although the
-    person may have selected another token between them.
-    """
-    return f"{int(index)}:{secrets.token_hex(4)}"
 
 
 def shade_value(weights: np.ndarray) -> str:

@@ -4,7 +4,6 @@
  * @property {string} [doc]  names the text; another one selects the newest token again
  * @property {string[]} [lines]  the tokens, each a line of `token_line`
  * @property {number} [selected]  a position; -1: the newest token, followed as the text grows
- * @property {string} [selection]  names the selection: another one is obeyed though `selected` is the same
  * @property {string} [shade]  a `shade_value`, drawn instead of the tint; "": none
  * @property {string} [by]  what the tint stands for: "probability", "rank", "entropy" or "surprisal"
  * @property {number} [parted]  from where on the text differs from the one beside it; -1: nowhere
@@ -167,7 +166,7 @@ function mount(root, host) {
     readBy(scaleName(data.by));
     readShade(data.shade ?? "");
     drawShade();
-    const asked = data.selection ?? data.selected ?? -1;
+    const asked = data.selected ?? -1;
     if (asked !== obeyed) chosen = data.selected ?? -1;
     frameChosen();
     if (asked !== obeyed && chosen >= 0 && framed) reveal(framed);
@@ -248,11 +247,4 @@ function mount(root, host) {
   return { draw, always };
 }
 
-/** The value's first line names the text, the others are its tokens. @param {Record<string, any>} props @returns {Tokens} */
-function fromProps({ value, selected, parted, shade, by, marks, labels }) {
-  const [doc, ...lines] = (value || "").split("\n").filter(Boolean);
-  const position = Number.parseInt(selected ?? "-1", 10);
-  return { doc, lines, selected: Number.isNaN(position) ? -1 : position, selection: selected, parted: Number(parted ?? -1), shade, by, marks, labels };
-}
-
-defineWidget("tokens", mount, fromProps);
+defineWidget("tokens", mount);
