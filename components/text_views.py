@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from components.figures import charts
-from components.figures.next_tokens import next_tokens
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
+from components.next_tokens import next_tokens
 from components.render import Lines
 from components.state.selection import Selection
 from components.state.text import Text

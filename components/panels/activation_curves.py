@@ -9,7 +9,7 @@ import torch
 
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal
-from components.panels.curve_figures import activation_curves
+from components.panels.figures.curves import activation_curves
 from components.widgets.chart import chart_data
 from gpt.experiments.activations import activation_curve, lowest_point
 

@@ -16,6 +16,7 @@ from components.figures.part_bars import part_bars
 from components.i18n import t
 from components.labels import ACTIVATIONS, decimal, percent, quoted
 from components.localized import Localizer
+from components.panels.figures.charts import grid
 from components.panels.panel import (
     MAX_POSITION,
     IsOpen,
@@ -32,7 +33,6 @@ from components.panels.panel import (
     waiting_sentence,
     wire_selection,
 )
-from components.panels.panel_figures import grid
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text

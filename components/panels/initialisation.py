@@ -13,7 +13,8 @@ from components.events import Events
 from components.i18n import t
 from components.labels import percent
 from components.localized import Localizer
-from components.panels import curve_figures
+from components.panels.figures import curves as curve_figures
+from components.panels.figures.charts import lines
 from components.panels.panel import (
     IsOpen,
     Result,
@@ -27,7 +28,6 @@ from components.panels.panel import (
     wire_values,
     within,
 )
-from components.panels.panel_figures import lines
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text

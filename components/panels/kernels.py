@@ -14,8 +14,8 @@ from components.errors import PageError
 from components.events import Events
 from components.i18n import t
 from components.localized import Localizer
+from components.panels.figures.charts import lines
 from components.panels.panel import IsOpen, add_panel, no_text, panel_heading, problem_sentence
-from components.panels.panel_figures import lines
 from components.panels.run import Run, run_buttons, wire_run
 from components.render import View
 from components.state.snapshot import Snapshot

@@ -13,6 +13,7 @@ from components.events import Events
 from components.i18n import Language, t
 from components.labels import decimal, quoted
 from components.localized import Localizer
+from components.panels.figures.charts import row_bars
 from components.panels.panel import (
     MAX_POSITION,
     IsOpen,
@@ -32,7 +33,6 @@ from components.panels.panel import (
     wire_values,
     within,
 )
-from components.panels.panel_figures import row_bars
 from components.render import Control, View
 from components.state.snapshot import Snapshot
 from components.state.text import Text

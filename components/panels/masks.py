@@ -15,6 +15,7 @@ from components.events import Events
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.localized import Localizer
+from components.panels.figures.charts import lines
 from components.panels.panel import (
     IsOpen,
     Result,
@@ -30,7 +31,6 @@ from components.panels.panel import (
     wire_values,
     within,
 )
-from components.panels.panel_figures import lines
 from components.panels.run import Run, run_buttons, time_limited, wire_run
 from components.render import Control, View
 from components.state.selection import NEWEST

@@ -15,9 +15,9 @@ from components.events import Events
 from components.i18n import t
 from components.labels import percent
 from components.localized import Localizer
+from components.panels.figures.charts import lines
+from components.panels.figures.positions import Hands, circles
 from components.panels.panel import IsOpen, add_panel, panel_heading, problem_sentence, wire_values, within
-from components.panels.panel_figures import lines
-from components.panels.position_figures import Hands, circles
 from components.panels.run import Run, run_buttons, time_limited, wire_run
 from components.render import View
 from components.state.snapshot import Snapshot

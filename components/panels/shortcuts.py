@@ -13,8 +13,8 @@ from components.events import Events
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
 from components.localized import Localizer
+from components.panels.figures.charts import pair_bars
 from components.panels.panel import IsOpen, add_panel, one_of, panel_heading, problem_sentence, wire_values, within
-from components.panels.panel_figures import pair_bars
 from components.render import View
 from components.state.session import Session
 from components.state.snapshot import Snapshot

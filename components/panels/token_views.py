@@ -7,7 +7,7 @@ from typing import Any
 
 from components.i18n import Language, t
 from components.labels import visible
-from components.panels.token_figures import Cell, merge_ladder
+from components.panels.figures.tokens import Cell, merge_ladder
 from components.widgets.chart import chart_data
 from gpt import Tokenizer
 from gpt.experiments.tokens import MergeStep, text_cost

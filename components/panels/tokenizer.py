@@ -14,6 +14,7 @@ from components.events import Events
 from components.i18n import t
 from components.localized import Localizer
 from components.panels import token_views
+from components.panels.figures.charts import pair_bars
 from components.panels.panel import (
     IsOpen,
     Result,
@@ -23,7 +24,6 @@ from components.panels.panel import (
     problem_sentence,
     waiting_sentence,
 )
-from components.panels.panel_figures import pair_bars
 from components.render import Lines, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from components.figures import charts as figures
-from components.panels import curve_figures
+from components.panels.figures import curves as curve_figures
 from components.widgets.chart import chart_data
 from components.widgets.encoding import to_json
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from components.figures.next_tokens import best, next_tokens
+from components.next_tokens import best, next_tokens
 from gpt import Generation, get_model
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from components.figures.palette import DARK_PARTNERS
-from components.tabs.why import figures as why_figures
-from components.tabs.why import part_figures as why_part_figures
+from components.tabs.why.figures import lens as why_figures
+from components.tabs.why.figures import parts as why_part_figures
 from components.widgets.chart import chart_data
 from components.widgets.encoding import to_json
 

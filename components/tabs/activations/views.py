@@ -9,10 +9,10 @@ import torch
 from components.figures import charts
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
-from components.panels import curve_figures
 from components.panels.activation_curves import POINTS, SPAN, curves_chart
+from components.panels.figures import curves as curve_figures
+from components.panels.figures.charts import lines
 from components.panels.panel import best_of_both
-from components.panels.panel_figures import lines
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.activations.components import ActivationsState, Histogram, Swap

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from plotly.graph_objects import Figure
 
-from components.panels.panel_figures import lines, pair_bars
+from components.panels.figures.charts import lines, pair_bars
 
 
 @pytest.mark.parametrize("log", [True, False])

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from components.errors import localize_error
-from components.figures.next_tokens import next_tokens
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
+from components.next_tokens import next_tokens
 from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.compare import figures

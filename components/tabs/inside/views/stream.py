@@ -8,7 +8,7 @@ import numpy as np
 
 from components.i18n import t
 from components.labels import decimal, quoted, token_text, visible
-from components.panels.panel_figures import lines, pair_bars
+from components.panels.figures.charts import lines, pair_bars
 from components.state.snapshot import Snapshot
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.figures import share_bars

@@ -17,7 +17,7 @@ from components.labels import decimal, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.playground.components import PlaygroundState, Unit
-from components.tabs.playground.pipeline_figures import stage_lines
+from components.tabs.playground.figures import stage_lines
 from components.widgets.chart import chart_data
 from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages

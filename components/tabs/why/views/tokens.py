@@ -10,8 +10,8 @@ from components.i18n import Language, t
 from components.labels import decimals, percent, quoted, signed, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.why import figures
 from components.tabs.why.components import WhyState, why_inputs
+from components.tabs.why.figures import lens as figures
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText, longest_gradient
 from components.text_views import strip_words, token_lines
 from components.widgets.chart import chart_data

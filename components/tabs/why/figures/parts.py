@@ -10,7 +10,7 @@ from plotly.graph_objects import Figure
 from components.figures.palette import DIVERGING, HEAD_HUES, colorscale
 from components.figures.style import GRID, LIGHT, QUIET, escape
 from components.labels import signed
-from components.tabs.why.figures import (
+from components.tabs.why.figures.lens import (
     IN_CELL,
     SHADES,
     frame,

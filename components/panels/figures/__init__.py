@@ -1,0 +1,1 @@
+"""Figures of the panels: numbers in, a plotly figure out."""

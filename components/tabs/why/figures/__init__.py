@@ -1,0 +1,1 @@
+"""Figures of the tab: numbers in, a plotly figure out."""
