@@ -70,6 +70,7 @@ def demo() -> gr.Blocks:
             with gr.Tab("second"):
                 chart(elem_id="later", view="bars")
         sends: dict[str, Callable[..., Any]] = {
+            "ready": lambda: frame(1, {"says": {"text": "Ready."}}),
             "stream": stream,
             "choose": lambda: whole(COUNT + 1, selected=3),
             "gap": lambda: frame(COUNT + 9, {"says": {"text": "Too early."}}),
@@ -88,9 +89,12 @@ def url(serve: Callable[..., str]) -> str:
 
 @pytest.fixture
 def shown(stay: Callable[..., Page], url: str) -> Page:
-    """One page for all: the first frame of the stream is whole."""
+    """One page for all, with nothing of the test before."""
     page = stay(lambda page: page.goto(url))
     page.get_by_role("tab", name="first", exact=True).click()
+    page.click("#ready")
+    expect(page.locator("#says p")).to_have_text("Ready.")
+    expect(page.locator("#strip .gb-chip")).to_have_count(0)
     return page
 
 
@@ -106,7 +110,7 @@ def test_at_every_moment_all_widgets_show_the_same_frame(shown: Page) -> None:
         const text = (selector) => document.querySelector(selector).textContent;
         const look = () => {
             const count = document.querySelectorAll("#strip .gb-chip").length;
-            window.seen.push([count ? `Token ${count - 1}.` : "", text("#says p"), text("#bars .gb-says")]);
+            window.seen.push([count ? `Token ${count - 1}.` : "", text("#says p").replace("Ready.", ""), text("#bars .gb-says")]);
             requestAnimationFrame(look);
         };
         look();
