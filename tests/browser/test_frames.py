@@ -110,7 +110,8 @@ def test_at_every_moment_all_widgets_show_the_same_frame(shown: Page) -> None:
         const text = (selector) => document.querySelector(selector).textContent;
         const look = () => {
             const count = document.querySelectorAll("#strip .gb-chip").length;
-            window.seen.push([count ? `Token ${count - 1}.` : "", text("#says p").replace("Ready.", ""), text("#bars .gb-says")]);
+            const says = text("#says p").replace("Ready.", "");
+            window.seen.push([count ? `Token ${count - 1}.` : "", says, text("#bars .gb-says")]);
             requestAnimationFrame(look);
         };
         look();
