@@ -1,9 +1,9 @@
-"""How far the page lags behind the model while strip, bars and heatmap are live.
+"""Lag of the page behind the model while token strip, bar chart and heatmap are updated.
 
     python benchmarks/browser.py [--pace 50] [--tokens 150] [--rounds 5] [--opened] [--language zh]
 
-Starts the app in this process and a headless Chromium beside it. For each token the server notes when it was made,
-and the page when its chip, and the newest bars, were on the screen.
+Starts the app in this process and a headless Chromium beside it. The server records the time of each token,
+the page when its chip and the newest bars were on the screen.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 1100})
         page.goto(f"{url}?lang={args.language}")
         page.locator("#bars .main-svg").first.wait_for()
-        page.wait_for_timeout(SETTLES)  # other words come when the page is there
+        page.wait_for_timeout(SETTLES)  # until the page has loaded its texts
         if args.opened:
             for tab in [*page.locator("#tabs > .tab-wrapper [role=tab]").all()[1:], page.get_by_role("tab").first]:
                 tab.click()

@@ -1,13 +1,13 @@
-"""Tokens a second of GPT-2 124M with random weights, greedy, against the engines that people use.
+"""Tokens per second of GPT-2 124M with random weights, greedy, against other inference engines.
 
     python benchmarks/decode.py [--rounds 5] [--engines ours-fp32 ours-int8 transformers-fp32 ...]
 
-Each measurement is a process of its own; the engines take turns; medians are printed, and the load of the machine. An
-engine whose package is not installed is left out and named: `pip install -r benchmarks/requirements.txt` brings them.
+Each measurement runs in a new process, the engines alternate; medians and the load of the machine are printed. Engines
+whose package is missing are skipped and named: `pip install -r benchmarks/requirements.txt` installs them.
 
 rate: 128 tokens one by one after a prompt of 32. far: the 64 tokens before position 900, against the first 64 of those.
 together: 16 such texts at once, all their tokens. first: seconds from the prompt to its first token. memory: resident
-bytes beyond the imports when the model is loaded and has written, against its weights and the cache of one text.
+bytes beyond the imports after loading and generating, against the bytes of the weights and the cache of one text.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-PROMPT, NEW, FAR, PART, TOGETHER, VOCABULARY = 32, 128, 900, 64, 16, 50_257
+PROMPT_TOKENS, NEW_TOKENS, FAR_POSITION, FAR_TOKENS, BATCH_SIZE, VOCAB_SIZE = 32, 128, 900, 64, 16, 50_257
 PARAMETERS = 124_439_808
-CACHE = 2 * 12 * 1024 * 768 * 4  # bytes of keys and values of one text, in float32
-BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
+CACHE_BYTES = 2 * 12 * 1024 * 768 * 4  # bytes of keys and values of one text, in float32
+WEIGHT_BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """write(prompt, count): when each token came. together(prompts, count): writes them all."""
+    """generate(prompt, count): time of each token. generate_batch(prompts, count): generates all at once."""
 
-    write: Callable[[list[int], int], list[float]]
-    together: Callable[[list[list[int]], int], object]
+    generate: Callable[[list[int], int], list[float]]
+    generate_batch: Callable[[list[list[int]], int], object]
 
 
-def prompt(length: int = PROMPT, seed: int = 0) -> list[int]:
+def prompt(length: int = PROMPT_TOKENS, seed: int = 0) -> list[int]:
     """Ids without a pattern, the same in every process."""
     return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 50_000 for i in range(length)]
 
@@ -53,14 +53,14 @@ def ours(folder: Path, precision: str, device: str) -> Engine:
     loaded = load_model(folder / "hf", device=device, precision=precision)
     greedy = SamplingParams(temperature=0)
 
-    def write(ids: list[int], count: int) -> list[float]:
+    def generate_one(ids: list[int], count: int) -> list[float]:
         return [time.perf_counter() for _ in generate(loaded, ids, greedy, count)]
 
-    def together(prompts: list[list[int]], count: int) -> None:
+    def generate_batch(prompts: list[list[int]], count: int) -> None:
         with ThreadPoolExecutor(len(prompts)) as pool:
-            list(pool.map(lambda ids: write(ids, count), prompts))
+            list(pool.map(lambda ids: generate_one(ids, count), prompts))
 
-    return Engine(write, together)
+    return Engine(generate_one, generate_batch)
 
 
 def transformers(folder: Path, precision: str, device: str) -> Engine:
@@ -72,7 +72,7 @@ def transformers(folder: Path, precision: str, device: str) -> Engine:
     options: dict[str, Any] = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
 
     class Clock:
-        """A streamer that notes when each token came; the first call brings the prompt."""
+        """A streamer that records the time of each token; the first call is for the prompt."""
 
         def __init__(self) -> None:
             self.times: list[float] = []
@@ -83,15 +83,15 @@ def transformers(folder: Path, precision: str, device: str) -> Engine:
         def end(self) -> None:
             self.times = self.times[1:]
 
-    def write(ids: list[int], count: int) -> list[float]:
+    def generate_one(ids: list[int], count: int) -> list[float]:
         clock = Clock()
         model.generate(torch.tensor([ids], device=device), max_new_tokens=count, streamer=clock, **options)
         return clock.times
 
-    def together(prompts: list[list[int]], count: int) -> object:
+    def generate_batch(prompts: list[list[int]], count: int) -> object:
         return model.generate(torch.tensor(prompts, device=device), max_new_tokens=count, **options).tolist()
 
-    return Engine(write, together)
+    return Engine(generate_one, generate_batch)
 
 
 def ctranslate2(folder: Path, precision: str, device: str) -> Engine:
@@ -107,12 +107,12 @@ def ctranslate2(folder: Path, precision: str, device: str) -> Engine:
         exactly = {"max_length": count, "min_length": count, "include_prompt_in_result": False}
         generator.generate_batch(words, beam_size=1, **exactly, **options)
 
-    def write(ids: list[int], count: int) -> list[float]:
+    def generate_one(ids: list[int], count: int) -> list[float]:
         times.clear()
         run([ids], count, callback=lambda step: bool(times.append(time.perf_counter())))
         return list(times)
 
-    return Engine(write, run)
+    return Engine(generate_one, run)
 
 
 def onnxruntime(folder: Path, precision: str, device: str) -> Engine:
@@ -121,7 +121,7 @@ def onnxruntime(folder: Path, precision: str, device: str) -> Engine:
 
     session = ort.InferenceSession(folder / f"onnx-{precision}.onnx", providers=["CPUExecutionProvider"])
 
-    def write(ids: list[int], count: int) -> list[float]:
+    def generate_one(ids: list[int], count: int) -> list[float]:
         times, unread = [], ids
         k = v = np.zeros((12, 12, 0, 64), dtype=np.float32)
         for _ in range(count):
@@ -130,11 +130,11 @@ def onnxruntime(folder: Path, precision: str, device: str) -> Engine:
             times.append(time.perf_counter())
         return times
 
-    def together(prompts: list[list[int]], count: int) -> None:
-        with ThreadPoolExecutor(len(prompts)) as pool:  # its graphs take one text at a time
-            list(pool.map(lambda ids: write(ids, count), prompts))
+    def generate_batch(prompts: list[list[int]], count: int) -> None:
+        with ThreadPoolExecutor(len(prompts)) as pool:  # its graphs have batch size 1
+            list(pool.map(lambda ids: generate_one(ids, count), prompts))
 
-    return Engine(write, together)
+    return Engine(generate_one, generate_batch)
 
 
 LIBRARIES = {"ours": ours, "transformers": transformers, "ctranslate2": ctranslate2, "onnxruntime": onnxruntime}
@@ -152,26 +152,26 @@ def measure(name: str, folder: Path, device: str) -> dict[str, float]:
     library, precision = name.split("-")
     if library != "ours":
         __import__(library)
-    import torch  # noqa: F401  every process imports it: it counts for nobody
+    import torch  # noqa: F401  imported in every process, excluded from its memory
 
     import gpt  # noqa: F401
 
     before = resident()
     engine = LIBRARIES[library](folder, precision, device)
-    engine.write(prompt(), 4)
+    engine.generate(prompt(), 4)
     memory = resident() - before
     began = time.perf_counter()
-    near = engine.write(prompt(), NEW)
-    far = engine.write(prompt(FAR - PART), PART)
+    near = engine.generate(prompt(), NEW_TOKENS)
+    far = engine.generate(prompt(FAR_POSITION - FAR_TOKENS), FAR_TOKENS)
     start = time.perf_counter()
-    engine.together([prompt(seed=seed) for seed in range(TOGETHER)], NEW)
+    engine.generate_batch([prompt(seed=seed) for seed in range(BATCH_SIZE)], NEW_TOKENS)
     total = time.perf_counter() - start
     return {
         "rate": rate(near),
-        "far": rate(far) / rate(near[:PART]),
-        "together": TOGETHER * NEW / total,
+        "far": rate(far) / rate(near[:FAR_TOKENS]),
+        "together": BATCH_SIZE * NEW_TOKENS / total,
         "first": near[0] - began,
-        "memory": memory / (PARAMETERS * BYTES[precision] + CACHE),
+        "memory": memory / (PARAMETERS * WEIGHT_BYTES[precision] + CACHE_BYTES),
     }
 
 
@@ -194,7 +194,7 @@ def prepare(folder: Path, engines: list[str]) -> None:
 
     torch.manual_seed(0)
     model = GPT(PRESETS["gpt2"])
-    save_hugging_face(folder / "hf", model, gpt2_or_ids(VOCABULARY))
+    save_hugging_face(folder / "hf", model, gpt2_or_ids(VOCAB_SIZE))
     for name in engines:
         library, precision = name.split("-")
         if library == "ctranslate2":
@@ -229,7 +229,7 @@ def main() -> None:
         engines = [name for name in engines if name in ON_GPU]
     if missing:
         print(f"not installed, left out: {', '.join(sorted(missing))}")
-    load = os.getloadavg()[0]  # later it is that of the engines, one of which runs sixteen threads
+    load = os.getloadavg()[0]  # before any engine runs
     results: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), engines)

@@ -1,8 +1,8 @@
-"""Tokens a second of the bundled model through generate(), against transformers on the same weights.
+"""Tokens per second of `generate` with the bundled model, against transformers with the same weights.
 
     python benchmarks/generate.py [--rounds 5] [--tokens 128]
 
-Greedy, one visitor, batch 1. Each measurement is a process of its own; both take turns; medians are printed.
+Greedy, batch size 1. Each measurement runs in a new process, both alternate; medians are printed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROMPT = "Once upon a time, there was a little girl named Lily. She"
 
 
 def ours(tokens: int, folder: str) -> float:
-    """Tokens a second of gpt.generate."""
+    """Tokens per second of gpt.generate."""
     from gpt import SamplingParams, generate, get_model
 
     loaded = get_model()
@@ -33,7 +33,7 @@ def ours(tokens: int, folder: str) -> float:
 
 
 def transformers(tokens: int, folder: str) -> float:
-    """Tokens a second of transformers' generate with its cache."""
+    """Tokens per second of transformers' generate with its cache."""
     import torch
     from transformers import GPT2LMHeadModel
 

@@ -1,9 +1,9 @@
-"""How long a tiny GPT takes to learn each task of the Train tab, beside whatever else the machine does.
+"""Training time of a tiny GPT on each task of the Train tab.
 
     python benchmarks/live.py [TASK ...] [--steps N] [--seed N]
 
-As on the page: in the background, on one core, until 99 % of the examples it has never seen are right. Prints, for
-each task, the first step that is so, the accuracy at the end, seconds by the clock and seconds of processor time.
+Runs as on the page, in the background on one core. Prints for each task the first evaluated step with an accuracy of
+99 % on test examples, the final accuracy, wall-clock seconds and seconds of processor time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
 
 def first_good(snapshot: RunSnapshot, clock: float, processor: float) -> tuple[int, float, float] | None:
     """(step, seconds, seconds of the processor) as soon as the goal is reached."""
-    good = [look.step for look in snapshot.evaluations if look.accuracy is not None and look.accuracy >= GOAL]
+    good = [
+        evaluation.step
+        for evaluation in snapshot.evaluations
+        if evaluation.accuracy is not None and evaluation.accuracy >= GOAL
+    ]
     return (good[0], time.monotonic() - clock, time.process_time() - processor) if good else None
 
 

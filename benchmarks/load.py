@@ -1,10 +1,10 @@
-"""A class opens the page at once: 1, 8, 32, 64 visitors stream from the running app through gradio_client.
+"""Load test: 1, 8, 32, 64 concurrent visitors stream from the running app through gradio_client.
 
     python benchmarks/load.py [--visitors 1 8 32 64] [--rounds 3] [--tokens 100] [--model NAME] [--precision fp32]
 
-The app runs in a process of its own, the visitors in a few others: one alone could not read as fast as the app writes.
-All start together, each with a seed of his own. Printed for each number of visitors, as medians over the rounds:
-tokens a second of all together and as a multiple of one visitor's, how many came with one update, the slowest visitor
+The app runs in one process, the visitors in several others, because one could not read as fast as the app writes.
+All start at the same time, each with another seed. Printed for each number of visitors, as medians over the rounds:
+tokens per second in total and as a multiple of one visitor's, how many came with one update, the slowest visitor
 against the median one, when the first token came (median and 95th percentile), streams that were lost, and the app's
 memory after the first round and after the last. A stream that ends with another text than `generate` alone writes from
 the same seed counts as lost.
@@ -33,7 +33,7 @@ PROMPT = "Once upon a time there was a"
 
 @dataclass(frozen=True)
 class Expected:
-    """What one seed writes."""
+    """The text of one seed."""
 
     text: str
     tokens: int
@@ -50,7 +50,7 @@ class Visit:
 
 
 def expect(model: str, precision: str, tokens: int, visitors: int) -> list[Expected]:
-    """What each visitor must get."""
+    """The text that each visitor must receive."""
     sys.path.insert(0, str(ROOT))
     from gpt import SamplingParams, generate, load_model
 
@@ -82,7 +82,7 @@ def visit(client: Client, tokens: int, seed: int, expected: Expected, start: Bar
 
 
 class Visitors:
-    """Spread over processes; each keeps its connection to the app from one visit to the next."""
+    """Visitors in several processes; each keeps its connection to the app between visits."""
 
     def __init__(self, url: str, count: int, tokens: int, expected: list[Expected]) -> None:
         self.tokens, self.expected = tokens, expected
@@ -90,8 +90,8 @@ class Visitors:
         for first, process in enumerate(self.processes):
             process.submit(connect, url, len(range(first, count, len(self.processes)))).result()
 
-    def crowd(self, count: int) -> list[Visit | None]:
-        """One visit of each of the first `count`, all at once."""
+    def visit(self, count: int) -> list[Visit | None]:
+        """Concurrent visits of the first `count` visitors."""
         parts = []
         for first, process in enumerate(self.processes[:count]):
             seeds = list(range(first, count, len(self.processes)))
@@ -107,13 +107,13 @@ _clients: list[Client] = []  # of this process
 
 
 def connect(url: str, count: int) -> None:
-    """Open the page for `count` visitors of this process; reading certificates for each request would be their work."""
+    """Open the page for `count` visitors of this process; without TLS verification, which takes time."""
     options = {"verbose": False, "ssl_verify": False, "httpx_kwargs": {"timeout": 60}}
     _clients.extend(Client(url, **options) for _ in range(count))
 
 
 def part(tokens: int, seeds: list[int], expected: list[Expected]) -> list[Visit | None]:
-    """One visit of each visitor of this process, all at once."""
+    """Concurrent visits of the visitors of this process."""
     start = Barrier(len(seeds))
     with ThreadPoolExecutor(len(seeds)) as pool:
         clients = _clients[: len(seeds)]
@@ -144,7 +144,7 @@ def main() -> None:
                 raise SystemExit("the app did not start")
         url = f"http://127.0.0.1:{port}/"
         everybody = Visitors(url, len(expected), args.tokens, expected)
-        everybody.crowd(min(2, len(expected)))
+        everybody.visit(min(2, len(expected)))
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
         head = "visitors  tokens/s together  an update  slowest/median  first token (median, 95 %)"
         print(f"{head}  lost  memory, first to last round")
@@ -152,7 +152,7 @@ def main() -> None:
         for visitors in args.visitors:
             rounds, memory = [], []
             for _ in range(args.rounds):
-                rounds.append(everybody.crowd(visitors))
+                rounds.append(everybody.visit(visitors))
                 memory.append(resident(app.pid) / 2**20)
             lost = sum(one is None for visits in rounds for one in visits)
             kept = [[one for one in visits if one is not None] for visits in rounds]

@@ -1,8 +1,7 @@
-"""How long from a checkpoint on disk to its first token: python -m benchmarks.load_model [CHECKPOINT ...]
+"""Time from a checkpoint on disk to its first token: python -m benchmarks.load_model [CHECKPOINT ...]
 
-Without arguments: GPT-2 small with random weights, written to a temporary folder in each layout. Every load
-happens in a fresh process; what importing takes is told apart. The files are in the disk cache, as they are
-after a download.
+Without arguments: GPT-2 small with random weights, written to a temporary folder in each layout. Every load runs
+in a new process; the time of the imports is printed separately. The files are in the page cache, as after a download.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ print(imported - start, ready - imported, time.perf_counter() - ready)
 
 
 def measure(checkpoint: Path, rounds: int) -> list[float]:
-    """Seconds to import, to load, to the first token: the best of some fresh processes, other work only adds."""
+    """Seconds to import, to load, to the first token: the minimum over several new processes."""
     rows = []
     for _ in range(rounds):
         command = [sys.executable, "-c", CHILD, str(checkpoint), PROMPT]

@@ -1,4 +1,4 @@
-"""GPT-2 as an ONNX graph of one step with its past, for onnxruntime: what people export, plainly."""
+"""GPT-2 as an ONNX graph of one step with past keys and values, for onnxruntime."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Step(nn.Module):
 
     def forward(self, ids: Tensor, past_k: Tensor, past_v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         config, past, count = self.model.config, past_k.shape[2], ids.shape[1]
-        places = torch.arange(past + count)
-        x = self.model.wte(ids[0]) + self.model.wpe(places[past:])
-        ahead = places[None] > places[past:, None]  # (T, S + T)
+        positions = torch.arange(past + count)
+        x = self.model.wte(ids[0]) + self.model.wpe(positions[past:])
+        ahead = positions[None] > positions[past:, None]  # (T, S + T)
         keys, values = [], []
         for layer, block in enumerate(self.model.h):
             qkv = block.attn.c_attn(_norm(block.ln_1, x)).view(count, 3, config.n_head, config.head_size)

@@ -1,7 +1,7 @@
-"""How far our numbers are from those of the originals, as a table for the README: python -m benchmarks.parity
+"""Differences from reference implementations, as a table for the README: python -m benchmarks.parity
 
-Random weights, so nothing is downloaded; every parameter is large enough to matter. The second column says who
-computes the other side; the last is the largest absolute difference of any number.
+The weights are random, nothing is downloaded. The second column is the reference implementation, the last the largest
+absolute difference.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: what, against whom, on which model, and how far apart."""
+    """One comparison: quantity, reference, model, largest absolute difference."""
 
     what: str
     against: str
@@ -39,15 +39,15 @@ class Row:
     difference: float
 
 
-def farthest(a: Tensor, b: Tensor) -> float:
+def max_diff(a: Tensor, b: Tensor) -> float:
     return (a.double() - b.double()).abs().max().item()
 
 
 def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iterator[Row]:
-    """Read the checkpoint that transformers wrote, and compare everything both can say about some tokens."""
+    """Read a checkpoint written by transformers, and compare all results on some tokens."""
     config = GPT2Config(**shape, attn_implementation="eager", bos_token_id=0, eos_token_id=0)
     reference = GPT2LMHeadModel(config).eval()
-    for key, parameter in reference.named_parameters():  # biases and norms too, which start as 0 and 1
+    for key, parameter in reference.named_parameters():  # biases and norms too, which are initialised to 0 and 1
         torch.nn.init.normal_(parameter, float("ln_" in key and key.endswith("weight")), 0.05)
     reference.save_pretrained(folder)
     model = open_checkpoint(folder).build()
@@ -55,14 +55,14 @@ def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iter
     theirs = reference(idx, labels=idx, output_attentions=True)
     trace = Trace()
     logits = model(idx)
-    yield Row("logits", "transformers", name, farthest(logits, theirs.logits))
+    yield Row("logits", "transformers", name, max_diff(logits, theirs.logits))
     model(idx, trace=trace)
-    weights = [farthest(a.attn_weights, b) for a, b in zip(trace.layers, theirs.attentions, strict=True)]
+    weights = [max_diff(a.attn_weights, b) for a, b in zip(trace.layers, theirs.attentions, strict=True)]
     yield Row("attention weights", "transformers", name, max(weights))
-    yield Row("loss, in nats", "transformers", name, farthest(model.loss(idx[:, :-1], idx[:, 1:]), theirs.loss))
+    yield Row("loss, in nats", "transformers", name, max_diff(model.loss(idx[:, :-1], idx[:, 1:]), theirs.loss))
     cache = KVCache(model.config)
     steps = [model(idx[:, i : i + 1], cache=cache) for i in range(idx.shape[1])]
-    yield Row("logits, token by token with a cache", "all at once", name, farthest(torch.cat(steps, dim=1), logits))
+    yield Row("logits, token by token with a cache", "all at once", name, max_diff(torch.cat(steps, dim=1), logits))
     convert(folder, folder / "ours")
     convert(folder / "ours", folder / "theirs", to="hf")
     back = GPT2LMHeadModel.from_pretrained(folder / "theirs").eval()
@@ -70,18 +70,23 @@ def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iter
         "logits after converting to our format and back",
         "transformers",
         name,
-        farthest(back(idx).logits, theirs.logits),
+        max_diff(back(idx).logits, theirs.logits),
     )
 
 
 def against_reference_models(folder: Path) -> Iterator[Row]:
-    """Read state dicts of modules that follow the naming of others, and compare logits with those modules'."""
+    """Read state dicts of the reference models, and compare the logits."""
     for name, original in {"nanoGPT": NanoGPT(), "minGPT": MinGPT(), "the book's GPTModel": BookGPT()}.items():
         randomized(original)
         torch.save(original.state_dict(), folder / "model.pt")
         model = open_checkpoint(folder / "model.pt", n_head=3).build()
         idx = torch.randint(61, (4, 16))
-        yield Row("logits", f"a module like {name}", "2 layers, 3 heads, width 24", farthest(model(idx), original(idx)))
+        yield Row(
+            "logits",
+            f"a module like {name}",
+            "2 layers, 3 heads, width 24",
+            max_diff(model(idx), original(idx)),
+        )
 
 
 @torch.inference_mode()

@@ -1,8 +1,8 @@
-"""From `python app.py` to a page that answers, against importing torch and gradio alone.
+"""Time from `python app.py` to the first page, against importing torch and gradio.
 
     python benchmarks/startup.py [--rounds 5]
 
-Each start is a process of its own; both kinds take turns; medians and their ratio are printed.
+Each start is a new process, both kinds alternate; medians and their ratio are printed.
 """
 
 from __future__ import annotations

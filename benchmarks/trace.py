@@ -1,10 +1,10 @@
-"""What it costs to trace every head and every other activation, against the plain pass; and what it costs transformers.
+"""Time of a traced forward pass relative to a plain one, ours and transformers'.
 
     python benchmarks/trace.py [--rounds 5] [--tokens 256 1024] [--threads N]
 
-The shape of GPT-2 small with random weights, float32, one text. Ours and theirs each run in a process of their own, as
-new memory costs more in a process that holds much; there the plain pass and the traced one take turns. Ratios of the
-medians are printed, of wall-clock time and of processor time, which other work on the machine disturbs less.
+The shape of GPT-2 small with random weights, float32, one text. Each library runs in its own
+process, in which plain and traced passes alternate. Ratios of the medians are printed, of wall-clock time and of
+processor time, which depends less on other work on the machine.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def transformers(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
 
 @torch.inference_mode()
 def seconds(run: Callable[[torch.Tensor], object], idx: torch.Tensor) -> tuple[float, float]:
-    """How long one pass takes: by the clock, and of the processors."""
+    """Wall-clock and processor time of one pass."""
     began, used = time.perf_counter(), time.process_time()
     run(idx)
     return time.perf_counter() - began, time.process_time() - used

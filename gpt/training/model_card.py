@@ -165,6 +165,6 @@ def _limits(loaded: LoadedModel) -> str:
 
 - It writes the kind of text it was trained on and knows nothing else: no facts, no instructions, no conversation.
 - It forgets what is more than {loaded.model.config.block_size} tokens back, and contradicts itself in longer texts.
-- It repeats what its data holds, stereotypes and unkind turns included; nothing was filtered and nothing aligned.
+- It reproduces its data, stereotypes included; nothing was filtered and nothing aligned.
 - A toy to learn from: its text should not be taken for information or advice.
 """

@@ -1,9 +1,9 @@
-"""How long it takes from a click on another head, layer or token until its picture is on the screen.
+"""Time from a click on another head, layer or token until its picture is on the screen.
 
-    python benchmarks/look.py [--rounds 9] [--model NAME]
+    python benchmarks/selection.py [--rounds 9] [--model NAME]
 
-Starts the app in this process and a headless Chromium beside it; the clock is the page's own, from the click to the
-second frame after the picture's sentence has changed. Beside it the time that the server draws.
+Starts the app in this process and a headless Chromium beside it; the page measures from the click
+to the second frame after the picture's sentence has changed. The drawing time of the server is printed as well.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ FLOW, STAGES, NEURONS = (f"{name} figcaption .gb-says" for name in ("#flow", "#s
 
 
 def clicks() -> Iterator[tuple[str, str, list[str], str]]:
-    """(part of the tab, what is clicked, its two places in turn, the sentence that changes)."""
+    """(part of the tab, what is clicked, two selectors to alternate, selector of the sentence that changes)."""
 
     def head(widget: str, number: int) -> str:
         return f"{widget} .gb-picks-heads button:nth-of-type({number})"
 
-    def layer(widget: str, way: str) -> str:
-        return f"{widget} .gb-picks-layer button:{way}-of-type"
+    def layer(widget: str, end: str) -> str:
+        return f"{widget} .gb-picks-layer button:{end}-of-type"
 
     yield "The machine", "another head", [head("#flow", 2), head("#flow", 4)], FLOW
     yield "The machine", "another layer", [layer("#flow", "last"), layer("#flow", "first")], FLOW
@@ -56,15 +56,15 @@ def clicks() -> Iterator[tuple[str, str, list[str], str]]:
     yield "One head", "another layer", [layer("#stages", "last"), layer("#stages", "first")], STAGES
     chips = [f"#stream-tokens [role=option]:nth-of-type({number})" for number in (5, 9)]
     yield "Stream and neurons", "another token", chips, NEURONS
-    yield "Stream and neurons", "another layer", [layer("#stream-layer", way) for way in ("last", "first")], NEURONS
+    yield "Stream and neurons", "another layer", [layer("#stream-layer", end) for end in ("last", "first")], NEURONS
 
 
-def measure(page: Page, places: list[str], watched: str, rounds: int) -> list[float]:
+def measure(page: Page, selectors: list[str], watched: str, rounds: int) -> list[float]:
     """Milliseconds from each click to its picture; the first two warm up."""
     found = []
     for number in range(rounds + 2):
-        found.append(page.evaluate(CLICK, [places[number % 2], watched]))
-        page.wait_for_timeout(300)  # the other tabs agree in the meantime
+        found.append(page.evaluate(CLICK, [selectors[number % 2], watched]))
+        page.wait_for_timeout(300)  # until the other views are drawn
     return found[2:]
 
 
@@ -91,12 +91,12 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 1100})
         page.goto(f"{url}?lang=en&tab=inside")
         page.locator("#flow .gb-picks-heads button").first.wait_for(timeout=120_000)
-        for part, what, places, watched in clicks():
+        for part, what, selectors, watched in clicks():
             page.get_by_role("tab", name=part, exact=True).click()
-            page.locator(places[0]).wait_for(timeout=120_000)
+            page.locator(selectors[0]).wait_for(timeout=120_000)
             page.wait_for_timeout(1500)
             computing.clear()
-            took = measure(page, places, watched, args.rounds)
+            took = measure(page, selectors, watched, args.rounds)
             server = statistics.median(computing)
             print(f"{part}, {what}: {statistics.median(took):.0f} ms, of them {server:.0f} ms drawing", flush=True)
         browser.close()
