@@ -1,4 +1,4 @@
-"""The bars of what may come next, as every tab draws them."""
+"""Next-token bars, shared by all tabs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from gpt import Generation
 
 
 class NextTokens(NamedTuple):
-    """ids: the tokens of the bars, the best first. chosen: the one that was taken, if one was. content: of a Figure."""
+    """ids: the tokens of the bars, best first. chosen: the token that follows in the text, if any. content: of a
+    Figure."""
 
     ids: np.ndarray
     chosen: int | None
@@ -23,7 +24,7 @@ class NextTokens(NamedTuple):
 def next_tokens(
     document: Generation, position: int, raw: np.ndarray, final: np.ndarray, most: int, language: Language
 ) -> NextTokens:
-    """The `most` best tokens after a position, and the one that was taken there.
+    """The `most` best tokens after a position, and the one that follows in the text.
 
     raw, final: (vocab_size,) probabilities, before and after the sampling settings.
     """

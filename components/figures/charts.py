@@ -1,7 +1,7 @@
-"""numpy in, plotly Figure out. Small layouts of the light theme's colours; the browser swaps them on the dark one.
+"""Charts: numpy in, plotly Figure out. Layouts in light colours; the browser replaces them on the dark theme.
 
-Labels are tokens, that is, data: plotly reads `<b>` and turns "1", "2" into numbers, so `& < >` are escaped and
-the axes of tokens have integer positions with the labels as tick texts. Every word is a parameter.
+Labels are tokens, that is, data: plotly interprets `<b>` and turns "1", "2" into numbers, so `& < >` are escaped and
+token axes have integer positions with the labels as tick texts. Every text is a parameter.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SMALL = 10  # pixels, of the labels below a heatmap
 _GAP = 4  # pixels, between labels and cells
 _OUTSIDE = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "middle", "showarrow": False}
 _ROW = 22  # pixels of one bar
-_LETTER = 0.027  # of the bars' width that a letter after a bar takes on a telephone
-_NAMES = 100  # pixels for the names of bars, always: they may change at every token, the axis should not move
-_CELL = 17  # pixels of one row of a heatmap that is large enough for them
+_LETTER = 0.027  # share of the bars' width that a letter takes on a phone
+_NAMES = 100  # pixels for the names of bars; constant, so that the axis does not move with each token
+_CELL = 17  # pixels of one row of a large heatmap
 
 
 def token_label(text: str, longest: int = 14) -> str:
-    """A token as plotly shows it: whitespace as marks, `& < >` escaped, cut with … after `longest` characters."""
+    """A token for plotly: visible whitespace, `& < >` escaped, cut with … after `longest` characters."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return escape(visible(cut))
 
@@ -42,11 +42,11 @@ def next_token_bars(
     after_name: str = "after sampling settings",
     chosen_name: str = "chosen",
 ) -> Figure:
-    """Horizontal bars of the next token's probability, the first label on top.
+    """Horizontal bars of next-token probabilities, the first label on top.
 
-    `before` and `after` are probabilities in 0..1, shape (len(labels),): the raw softmax, broad and pale, and what
-    is drawn from, slim and strong. `chosen` is the row of the token that was taken, or None, and then the legend does
-    not name it. Raises ValueError where the lengths differ.
+    before, after: probabilities, (len(labels),): the raw softmax, wide and light, and the sampling distribution, narrow
+    and dark. chosen: the row of the token that was sampled, or None, which removes its legend entry. Raises ValueError
+    if the lengths differ.
     """
     names = {"before_name": before_name, "after_name": after_name, "chosen_name": chosen_name}
     figure = Figure(next_token_bars_content(labels, before, after, chosen=chosen, **names))
@@ -64,7 +64,7 @@ def next_token_bars_content(
     after_name: str,
     chosen_name: str,
 ) -> dict[str, Any]:
-    """What `next_token_bars` is made of; checking a Figure and copying it out again takes longer than a token may."""
+    """The content of `next_token_bars`; creating and serialising a Figure takes longer than a token may."""
     before, after = np.asarray(before, dtype=np.float32), np.asarray(after, dtype=np.float32)
     if not len(labels) == len(before) == len(after):
         raise ValueError(f"{len(labels)} labels need as many bars, not {len(before)} and {len(after)}")
@@ -77,7 +77,7 @@ def next_token_bars_content(
         colours[chosen] = LIGHT["accent"]
     rows = list(range(len(labels)))
     tips = np.maximum(before, after)
-    room = 1 - _LETTER * np.array([len(change) for change in caption])  # of the width, beside what is written
+    room = 1 - _LETTER * np.array([len(change) for change in caption])  # share of the width left beside the label
     bars = {"type": "bar", "orientation": "h", "y": rows, "hovertemplate": "%{x:.3%}"}
     marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
     arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["accent"]}
@@ -122,16 +122,15 @@ def attention_heatmap(
     *,
     selected: int | None = None,
     first: int = 0,
-    query_title: str = "looking token",
+    query_title: str = "query token",
     key_title: str = "token looked at",
     weight_title: str = "weight",
 ) -> Figure:
-    """Who looked at whom: rows look, columns are looked at; row 0 is on top, what lies ahead is blank.
+    """Attention weights: rows are queries, columns are keys; row 0 is on top, masked cells are blank.
 
-    `weights` in 0..1 has the shape (T, S), T queries that are the last of the S keys; `selected` is the row to
-    frame, `first` the position of the first key in the whole text. The first rows have few tokens to look at and so
-    large weights: the colours span 0 to the largest weight after the first quarter, and the scale says so. Raises
-    ValueError where labels and weights differ in number.
+    weights: (T, S) in 0..1, with T queries that are the last of the S keys; selected: the row to frame; first: position
+    of the first key in the text. The first rows have few keys and so large weights: the colours span 0 to the largest
+    weight after the first quarter, and the scale shows that. Raises ValueError if labels and weights differ in number.
     """
     titles = {"query_title": query_title, "key_title": key_title, "weight_title": weight_title}
     return Figure(
@@ -150,7 +149,7 @@ def attention_heatmap_content(
     key_title: str,
     weight_title: str,
 ) -> dict[str, Any]:
-    """What `attention_heatmap` is made of, unchecked, for a picture that follows a stream."""
+    """The content of `attention_heatmap`, unchecked, for a chart that is updated with each token."""
     n_query, n_key = np.shape(weights)
     if (len(query_labels), len(key_labels)) != (n_query, n_key):
         raise ValueError(
@@ -164,11 +163,11 @@ def attention_heatmap_content(
         "x": [f"{label}  {first + i}" for i, label in enumerate(keys)],
         "y": [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)],
     }
-    # x and y hold every label, for the hover text; x2 and y2 lie over them and show as many as can be read.
+    # x and y have every label, for the hover text; x2 and y2 overlay them with as many as are readable.
     columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": -90, "ticklabelstandoff": _GAP}
     columns |= {"tickfont": LABEL | {"size": _SMALL}}
     rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
-    # Room for the labels by their length, and titles that are no part of the axes: plotly would measure every label.
+    # Margins by the length of the labels, and titles as annotations: otherwise plotly measures every label.
     left, below = _room(query_labels, LABEL["size"]), _room(key_labels, _SMALL)
     titles = [
         {"text": escape(query_title), "x": 0, "y": 0.5, "xshift": 9 - left, "textangle": -90},
@@ -208,14 +207,14 @@ def attention_heatmap_content(
 
 
 def _change(before: float, after: float) -> str:
-    """ "41 % → 58 %", or one number where both read the same."""
+    """ "41 % → 58 %", or one number if both are equal when rounded."""
     old, new = percent(float(before)), percent(float(after))
     return new if old == new else f"{old} → {new}"
 
 
 def _tokens_axis(labels: Sequence[str], most: int | None = None, keep: int | None = None) -> dict[str, Any]:
-    """An axis of integer positions whose tick texts are the labels: all, or every n-th, at most `most`, `keep` among
-    them."""
+    """An axis of integer positions with the labels as tick texts: all, or every n-th, at most `most`, including
+    `keep`."""
     step = 1 if most is None else max(1, -(-len(labels) // most))
     places = list(range((keep or 0) % step, len(labels), step))
     ticks = {"tickvals": places, "ticktext": [labels[i] for i in places]}
@@ -223,14 +222,14 @@ def _tokens_axis(labels: Sequence[str], most: int | None = None, keep: int | Non
 
 
 def _room(labels: Sequence[str], size: int, longest: int = 14) -> int:
-    """Pixels between the edge and an axis: its title, and the longest label in monospaced letters of that size."""
+    """Pixels between the edge and an axis: its title, and the longest label in a monospaced font of that size."""
     letters = (visible(label)[:longest] for label in labels)
     widest = max((sum(1.0 if east_asian_width(c) in "WF" else 0.61 for c in text) for text in letters), default=0)
     return 26 + _GAP + round(size * widest)
 
 
 def _colorbar(title: str, largest: float, *, clipped: bool) -> dict[str, Any]:
-    """A small scale in the corner that a causal picture leaves blank."""
+    """A small scale in the corner above the diagonal, which is blank in causal attention."""
     place = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "len": 0.36, "thickness": 8}
     ends = {"tickvals": [0, largest], "ticktext": ["0", f"{'≥ ' if clipped else ''}{largest:.2g}"]}
     ends |= ALL_LABELS

@@ -1,18 +1,18 @@
-"""Colours, each as a pair, on the light theme and on the dark one; and the typeface of tokens.
+"""Colours as pairs of a light and a dark theme; and the typeface of tokens.
 
-The sequential map (weights, probabilities) and the diverging one (differences around zero) are lines through
-OKLab with equal steps, so that equal differences look equal; their lightness alone tells the order, which holds
-for every kind of colour blindness. Figures are built with the light colours; the browser swaps each for its
-partner on the dark theme (`DARK_PARTNERS`), so every light colour here has exactly one dark one.
+The sequential map (weights, probabilities) and the diverging one (differences around zero) are lines through OKLab with
+equal steps, so that equal differences look equal; their lightness alone gives the order, which holds for every kind of
+colour blindness. Figures use the light colours; the browser replaces each by its partner on the dark theme
+(`DARK_PARTNERS`), so every light colour has exactly one dark one.
 
-Source of the space: Ottosson, "A perceptual color space for image processing" (2020).
+Source of the colour space: Ottosson, "A perceptual color space for image processing" (2020).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# The typeface of tokens and numbers: whatever the system has, with figures of equal width.
+# The typeface of tokens and numbers: a monospaced system font.
 MONO = (
     'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", '
     '"Noto Sans CJK SC", monospace'
@@ -28,13 +28,13 @@ class Pair(NamedTuple):
 
 PALETTE: dict[str, Pair] = {
     "surface": Pair("#f4f6f8", "#12151b"),  # the page
-    "card": Pair("#ffffff", "#1b1f27"),  # what lies on it
+    "card": Pair("#ffffff", "#1b1f27"),  # cards on the page
     "raised": Pair("#fcfdfe", "#252a34"),  # tooltips, inputs
     "text": Pair("#1a2130", "#e8ebf1"),
     "muted": Pair("#596273", "#9ca6b7"),
     "line": Pair("#e2e6ec", "#313845"),  # grids and hairlines
-    "accent": Pair("#c2410c", "#ffa352"),  # the selection, and nothing else
-    "primary": Pair("#2b6cb3", "#58cbe0"),  # the one button that acts
+    "accent": Pair("#c2410c", "#ffa352"),  # only for the selection
+    "primary": Pair("#2b6cb3", "#58cbe0"),  # the primary button
     "on_primary": Pair("#fefefe", "#0e1218"),
     "before": Pair("#b4d3e6", "#37577e"),  # bars: the model's own probabilities
     "after": Pair("#2c70b5", "#4dc6da"),  # bars: after temperature and filters
@@ -65,7 +65,7 @@ DIVERGING: tuple[Pair, ...] = (
     Pair("#23418f", "#92ddfb"),
 )
 
-HEAD_HUES: dict[str, Pair] = {  # what a head does, by gpt.analysis' names for it
+HEAD_HUES: dict[str, Pair] = {  # by role of a head, as in gpt.analysis
     "previous_token": Pair("#037ac0", "#65b2f1"),
     "same_token": Pair("#17895b", "#5ed99e"),
     "first_token": Pair("#a87f09", "#f1c955"),
@@ -87,7 +87,7 @@ def colorscale(colours: tuple[Pair, ...]) -> list[list[float | str]]:
 
 
 def css_variables() -> str:
-    """`--gb-<name>` for every colour, `--gb-seq-0..8`, `--gb-div-0..8`, `--gb-head-<role>`, on both themes."""
+    """`--gb-<name>` for each colour, `--gb-seq-0..8`, `--gb-div-0..8`, `--gb-head-<role>`, for both themes."""
     named = {name.replace("_", "-"): pair for name, pair in PALETTE.items()}
     named |= {f"seq-{i}": pair for i, pair in enumerate(SEQUENTIAL)}
     named |= {f"div-{i}": pair for i, pair in enumerate(DIVERGING)}

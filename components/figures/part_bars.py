@@ -13,7 +13,7 @@ from components.figures.style import LIGHT
 _ROW = 38  # pixels of one bar with its name above
 _BAR = 0.4  # of a row
 _QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "showticklabels": False, "fixedrange": True}
-_MAX_LINES = 64  # blocks; the lines of more could not be told apart
+_MAX_LINES = 64  # maximum number of blocks with separate lines
 
 
 def part_bars(
@@ -26,9 +26,8 @@ def part_bars(
 ) -> Figure:
     """Horizontal bars, the first on top: name and label above each.
 
-    counts, shape (N,): what is there. ghosts, shape (N,): what is not there but would be, or is shared; outlined.
-    blocks, shape (N,): into how many equal pieces a bar is cut, one per block of the model; 1 is whole.
-    Raises ValueError where the lengths differ.
+    counts, (N,): the filled bars. ghosts, (N,): outlined bars for absent or shared parts. blocks, (N,): the number of
+    equal segments of a bar, one per block of the model. Raises ValueError if the lengths differ.
     """
     return Figure(part_bars_content(names, counts, labels, ghosts=ghosts, blocks=blocks))
 
@@ -41,7 +40,7 @@ def part_bars_content(
     ghosts: np.ndarray | None,
     blocks: np.ndarray | None,
 ) -> dict[str, Any]:
-    """What `part_bars` is made of, unchecked, for a picture that stands there from the start."""
+    """The content of `part_bars`, unchecked, for a chart of the initial page."""
     counts = np.asarray(counts, dtype=np.float64)
     ghosts = np.zeros_like(counts) if ghosts is None else np.asarray(ghosts, dtype=np.float64)
     blocks = np.ones_like(counts, dtype=int) if blocks is None else np.asarray(blocks, dtype=int)
@@ -76,7 +75,7 @@ def part_bars_content(
 
 
 def _cuts(counts: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lines across the bars, between one block and the next, as one path with gaps."""
+    """Lines between the segments of the bars as one path with gaps."""
     x: list[float] = []
     y: list[float] = []
     for row, (count, n) in enumerate(zip(counts, blocks, strict=True)):

@@ -1,6 +1,6 @@
-"""What all figures have in common: the light theme's colours, quiet axes, a legend above, and text without markup.
+"""Common style of all figures: light colours, axes, legend, escaped text.
 
-The browser swaps the colours on the dark theme. Figures know neither gradio nor torch nor models.
+The browser replaces the colours on the dark theme. Figures import neither gradio nor torch nor models.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ LIGHT = {name: pair.light for name, pair in PALETTE.items()}
 LABEL = {"family": MONO, "size": 12, "color": LIGHT["text"]}
 SMALL = {"family": MONO, "size": 11}
 QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
-# Else plotly measures every label, half of a chart's time, and leaves out those that reach over the edge.
+# Otherwise plotly measures every label, half of a chart's time, and omits those that reach beyond the edge.
 ALL_LABELS = {"ticklabeloverflow": "allow"}
 GRID = {"gridcolor": LIGHT["line"], "zeroline": False, "fixedrange": True}
 GRID_ZERO = GRID | {"zeroline": True, "zerolinecolor": LIGHT["muted"], "zerolinewidth": 1}
@@ -19,5 +19,5 @@ LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick
 
 
 def escape(text: str) -> str:
-    """Text of which plotly takes nothing for markup."""
+    """Text without markup for plotly."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

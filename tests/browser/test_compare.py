@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from components.tabs.compare.handlers import beam_search as searching
-from components.tabs.compare.handlers import columns as writing
+from components.tabs.compare.handlers import columns
 from tests.browser.playground_page import open_playground
 
 CHIPS = ".gb-strip [role=option]"
@@ -16,8 +16,8 @@ CHIPS = ".gb-strip [role=option]"
 @pytest.fixture(scope="module", autouse=True)
 def hurry():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "TOKENS_PER_SECOND", 1e9)
-        patch.setattr(writing, "UPDATE_SECONDS", 0.3)
+        patch.setattr(columns, "TOKENS_PER_SECOND", 1e9)
+        patch.setattr(columns, "UPDATE_SECONDS", 0.3)
         patch.setattr(searching, "STEP_SECONDS", 0)
         yield
 
@@ -59,7 +59,7 @@ def test_a_preset_writes_what_is_typed_and_writing_can_be_stopped_and_refused_in
     expect(compare.locator("#compare-right-status")).to_contain_text(re.compile(r"Untrained · \d+ tokens · seed 1"))
     expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text("<img src=x onerror=alert(1)> <b>Tom</b>")
     expect(compare.locator("#compare-generate")).to_be_enabled()
-    monkeypatch.setattr(writing, "TOKENS_PER_SECOND", 5)
+    monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 5)
     length = compare.locator("#compare-length input[type=number]")
     length.fill("200")
     prompt.fill("The dog")

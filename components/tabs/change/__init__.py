@@ -1,1 +1,1 @@
-"""Change it: a part of the model switched off, scaled or replaced for one call, and what becomes of the text."""
+"""The Change tab: edits of the model and their effect on the text."""

@@ -27,19 +27,19 @@ TaskName = Literal["costs_task", "writing_task", "sweep_task"]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Work that is running. progress: shown meanwhile; stop: set to end it."""
+    """A running task. progress: its message; stop: set to stop it."""
 
     progress: Message | None = None
     stop: Event = field(default_factory=Event)
 
     def at(self, progress: Message | None) -> Task:
-        """The same task, further on."""
+        """The same task with another progress message."""
         return replace(self, progress=progress)
 
 
 @dataclass(frozen=True)
 class WrittenText:
-    """A text that was written in the tab, prompt included. lines: of its token strip."""
+    """A generated text, prompt included. lines: of its token strip."""
 
     key: str = ""
     ids: tuple[int, ...] = ()
@@ -48,10 +48,10 @@ class WrittenText:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPair:
-    """The texts of the unedited and of the edited model, written from one prompt with one seed.
+    """The texts of the unedited and of the edited model for one prompt and seed.
 
-    version: of the Playground's text at that time. read: the unedited model's text with its states, None while the
-    texts are being written.
+    version: of the Playground's text at that time. read: the unedited model's text with its states, None during
+    generation.
     """
 
     version: tuple[int, int]
@@ -69,7 +69,7 @@ class WrittenPair:
 
 @dataclass(frozen=True, eq=False)
 class DroppedEdits:
-    """Edits that the model of the text cannot take. config: of the model that they were made for."""
+    """Edits that the model of the text does not support. config: of the model they were made for."""
 
     edits: Edits
     config: GPTConfig
@@ -77,7 +77,7 @@ class DroppedEdits:
 
 @dataclass(frozen=True)
 class PromptPair:
-    """Two prompts of the same number of tokens, and the two tokens whose logits are compared."""
+    """Two prompts with the same number of tokens, and the two tokens whose logits are compared."""
 
     clean: tuple[int, ...]
     corrupted: tuple[int, ...]
@@ -87,7 +87,8 @@ class PromptPair:
 
 @dataclass(frozen=True, eq=False)
 class Sweeps:
-    """What was measured on a pair of prompts. choices: likely answers, (label, id); by_name: by patched activation."""
+    """Results of activation patching for a pair of prompts. choices: likely answers, (label, id); by_name: by patched
+    activation."""
 
     loaded: LoadedModel
     pair: PromptPair
@@ -97,11 +98,11 @@ class Sweeps:
 
 @dataclass(frozen=True)
 class ChangeState:
-    """effect: of the session's edits on a text, see `text_source`. position: in a text that is not the Playground's.
+    """effect: of the session's edits on a text, see `text_source`. position: in a text other than the Playground's.
 
-    tried_on: a prompt of `Session.edits_on`, and the version of the Playground's text that it was given with; it is
-    used as long as that text stays the same. experiment: the one chosen last, until the edits change again.
-    n_switched: clicks on the switches that were answered.
+    tried_on: a prompt of `Session.edits_on`, and the version of the Playground's text for which it is valid.
+    experiment: the last chosen one, until the edits change.
+    n_switched: number of handled clicks on the switches.
     clean, corrupted, answer, other, patched: the controls of activation patching; cell: (layer, position) of its map.
     """
 
@@ -136,7 +137,7 @@ class ChangeState:
 
     @property
     def text(self) -> ReadText | None:
-        """The text that the edits were measured on."""
+        """The text of the measurement."""
         return None if self.effect is None else self.effect.text
 
 
@@ -148,7 +149,7 @@ def selected_position(s: Snapshot, text: ReadText) -> int:
 
 
 def written_pair(s: Snapshot) -> WrittenPair | None:
-    """Both texts, as long as they are being written or the Playground's text is the one that they were written for."""
+    """Both texts while they are generated, or if they belong to the Playground's current text."""
     state = s.state(ChangeState)
     if s.text is None or state.written is None:
         return None
@@ -156,7 +157,7 @@ def written_pair(s: Snapshot) -> WrittenPair | None:
 
 
 def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
-    """The prompt that the edits are tried on; () where that is the Playground's text."""
+    """Ids of the prompt for the edits; () for the Playground's text."""
     tried_on = s.state(ChangeState).tried_on
     stale = tried_on is not None and s.edits_on is tried_on[0] and (s.text is None or s.text.version != tried_on[1])
     return () if stale else s.edits_on

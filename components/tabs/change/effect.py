@@ -1,4 +1,4 @@
-"""The effect of edits on a text: both models read the same tokens, and their predictions are compared at each."""
+"""The effect of edits on a text: both models read the same tokens and their predictions are compared."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gpt.analysis.text_statistics import TextStatistics, text_statistics
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.background import Progress
 
-MAX_COST_TOKENS = 96  # of a text, from its beginning: there is one pass for each head
+MAX_COST_TOKENS = 96  # from the beginning of the text; one forward pass for each head
 
 
 @dataclass(frozen=True, eq=False)
 class ReadText:
-    """A text with the states of the unedited model; later changes of a document do not change it.
+    """A text with the states of the unedited model, independent of later changes of the document.
 
     source: identifies the text. ids: all of it; the model has read the first n_read. states: (n_read, C), after the
-    last norm. own: whether it is another text than the Playground's.
+    final norm. own: whether it differs from the Playground's text.
     """
 
     source: Hashable
@@ -45,7 +45,7 @@ class ReadText:
 
     @property
     def following(self) -> tuple[int, ...]:
-        """The ids that the model has a prediction for."""
+        """The ids with a prediction."""
         return self.ids[1 : self.n_read + 1]
 
     @cached_property
@@ -55,7 +55,7 @@ class ReadText:
 
 
 def read_document(document: Generation, source: Hashable, *, own: bool = False) -> ReadText:
-    """A copy of what was read of a document; the text of an edited model is read again by the unedited one."""
+    """A copy of the read part of a document; the text of an edited model is read again by the unedited one."""
     states, ids = document.states().clone(), tuple(document.ids)
     if document.edits not in (None, Edits()):
         states = read(document.loaded, ids[: len(states)])
@@ -69,18 +69,17 @@ def read_prompt(loaded: LoadedModel, ids: Sequence[int], source: Hashable) -> Re
 
 @torch.inference_mode()
 def read(loaded: LoadedModel, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
-    """(T, C): the final-norm states of one pass."""
+    """Final-norm states of one forward pass, (T, C)."""
     idx = torch.tensor([list(ids)], device=loaded.model.device)
     return loaded.model.hidden_states(idx, edits=edits)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """What the edits change where both models read the same text.
+    """The effect of the edits on the predictions for one text.
 
-    states: (n_read, C), of the edited model. bits: (n_read,), Kullback-Leibler divergence of its predictions from
-    those of the unedited model. before, after: mean surprisal of the text in bits under either model; NaN for one
-    token.
+    states: (n_read, C), of the edited model. bits: (n_read,), Kullback-Leibler divergence of its predictions from those
+    of the unedited model. before, after: mean surprisal of the text in bits under either model; NaN for one token.
     """
 
     text: ReadText
@@ -95,7 +94,7 @@ class Effect:
         return self.text.states.nbytes + (0 if self.states is self.text.states else self.states.nbytes)
 
     def probabilities(self, position: int) -> tuple[Tensor, Tensor]:
-        """(vocab_size,) each: the predictions of the unedited and of the edited model at a position."""
+        """Predictions of the unedited and of the edited model at a position, (vocab_size,) each."""
         head = self.text.loaded.model.lm_head
         with torch.inference_mode():
             original, edited = (
@@ -105,7 +104,7 @@ class Effect:
 
 
 def measure(text: ReadText, edits: Edits) -> Effect:
-    """One pass of the edited model over the text. Raises ValueError for edits that the model cannot take."""
+    """Run one forward pass of the edited model over the text. Raises ValueError for unsupported edits."""
     model, before = text.loaded.model, text.statistics.mean_surprisal
     if edits == Edits():
         return Effect(text, edits, text.states, np.zeros(text.n_read, dtype=np.float32), before, before)
@@ -116,7 +115,7 @@ def measure(text: ReadText, edits: Edits) -> Effect:
 
 @dataclass(frozen=True, eq=False)
 class HeadCosts:
-    """bits: (n_layer, n_head), the mean divergence that switching off each head alone causes on n_tokens of a text."""
+    """bits: (n_layer, n_head), the mean divergence caused by switching off each head alone, on n_tokens of a text."""
 
     text: ReadText
     bits: np.ndarray
@@ -137,7 +136,7 @@ def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
 
 
 def fitting_edits(edits: Edits, loaded: LoadedModel) -> tuple[Edits, Edits]:
-    """The edits that a model can take, and the others. A patch fits only the model that its values are from."""
+    """The edits that a model supports, and the others. A patch is valid only for the model of its values."""
     kept = edits.fitting(loaded.model.config)
     kept = replace(kept, patches=tuple(patch for patch in kept.patches if is_patch_of_model(loaded.model, patch)))
     return kept, Edits(

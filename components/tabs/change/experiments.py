@@ -1,4 +1,4 @@
-"""Edits to try on any model, and the description of edits in words."""
+"""Example edits for any model, and descriptions of edits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ EXPERIMENTS: dict[str, Callable[[GPTConfig], Edits]] = {
     "other_gelu": lambda config: Edits(activation="gelu_tanh" if config.activation == "gelu" else "gelu"),
 }
 SEPARATOR: dict[Language, str] = {"en": "; ", "zh": "；"}
-MAX_DESCRIBED = 6  # edits that a summary names; the others are counted
+MAX_DESCRIBED = 6  # edits named in a summary; the others are counted
 
 
 def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
-    """A phrase for each edit, such as "layer 3 head 2 off"; those of the whole model first. Equal edits of all heads of
-    a layer, or of all layers, are one phrase."""
+    """A phrase for each edit, such as "layer 3 head 2 off"; model-wide edits first. Equal edits of all heads of a
+    layer, or of all layers, are combined."""
     heads, attention, feed = dict(edits.head_scale), dict(edits.attn_scale), dict(edits.mlp_scale)
     found = []
 
@@ -59,7 +59,7 @@ def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[
 
 
 def summary(edits: Edits, config: GPTConfig, language: Language) -> str:
-    """All edits as one phrase, "" for none."""
+    """All edits as one phrase; "" for none."""
     found = describe_edits(edits, config, language)
     more = [t("change.more", language, n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
     return SEPARATOR[language].join([*found[:MAX_DESCRIBED], *more])

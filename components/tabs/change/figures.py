@@ -14,7 +14,7 @@ from components.figures.style import ALL_LABELS, LABEL, LIGHT, QUIET, SMALL, esc
 from components.labels import decimal
 
 _MAX_TICKS = 26  # token labels on an axis
-_ROW_PX = 26  # of a map
+_ROW_PX = 26  # of a heatmap
 _MAX_ROWS_PX = 460  # all rows together
 
 
@@ -23,8 +23,8 @@ def divergence_bars(
 ) -> Figure:
     """A bar for each token: the divergence of two predictions of the next token.
 
-    bits: (N,), at least 0; labels: the N tokens. selected: the index to mark. first: the position of the first token in
-    the whole text. Raises ValueError where the lengths differ.
+    bits: (N,), at least 0; labels: the N tokens. selected: the index to mark. first: position of the first token in the
+    text. Raises ValueError if the lengths differ.
     """
     bits = np.asarray(bits, dtype=np.float32)
     if len(bits) != len(labels):
@@ -70,9 +70,9 @@ def recovery_heatmap(
 ) -> Figure:
     """Heatmap of activation patching, layers x positions.
 
-    recovered: (n_layer, T), 0 as corrupted, 1 as clean; below 0 and above 1 are possible, and the colour scale is
-    symmetric around 0. clean, corrupted: (T,), the tokens of both prompts; where they differ the label has both. cell:
-    (layer, position) to frame. Raises ValueError where the lengths differ.
+    recovered: (n_layer, T), 0 as corrupted, 1 as clean; values below 0 and above 1 are possible, and the colour scale
+    is symmetric around 0. clean, corrupted: (T,), tokens of both prompts; where they differ the label has both. cell:
+    (layer, position) to frame. Raises ValueError if the lengths differ.
     """
     recovered = np.asarray(recovered, dtype=np.float32)
     n_layer, n = recovered.shape
@@ -84,7 +84,7 @@ def recovery_heatmap(
     ]
     edge = max(1.0, float(np.abs(recovered).max(initial=0)))
     rows = {"range": [n_layer - 0.5, -0.5], "tickvals": list(range(0, n_layer, max(1, -(-n_layer // 16))))}
-    written = [[decimal(100 * value, 0) for value in row] for row in recovered]  # in percent, as the scale says
+    written = [[decimal(100 * value, 0) for value in row] for row in recovered]  # in percent
     numbers = {"text": written, "texttemplate": "%{text}", "textfont": SMALL | {"color": LIGHT["text"]}}
     numbered = n <= 14 and n_layer <= 16
     return Figure(
@@ -138,7 +138,7 @@ def _frame(row: int, column: int) -> dict[str, Any]:
 
 
 def _tokens_axis(names: Sequence[str], keep: int | None) -> dict[str, Any]:
-    """Integer positions with the tokens as vertical tick labels: every n-th of many, `keep` among them."""
+    """Integer positions with the tokens as vertical tick labels: every n-th of many, including `keep`."""
     step = max(1, -(-len(names) // _MAX_TICKS))
     places = list(range((keep or 0) % step, len(names), step))
     labels = {"tickvals": places, "ticktext": [names[i] for i in places], "tickfont": LABEL | {"size": 11}}

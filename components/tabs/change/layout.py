@@ -1,4 +1,4 @@
-"""Where the components of the Change tab stand."""
+"""Layout of the Change tab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of the Change tab as a Python program that needs only this package."""
+"""The comparison of the Change tab as a Python program."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
 from gpt.tokenizer import Vocabulary
 
-DEFAULT_LENGTH = 40  # new tokens, before anything was written in the tab
+DEFAULT_LENGTH = 40  # new tokens, before the first generation
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
 def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int) -> str:
-    """It writes the text with the unedited and with the edited model, and prints how far their predictions of the
-    first text are apart. On the same kind of machine the texts are those on the page."""
+    """A program that generates the text with the unedited and with the edited model, and prints the divergence of their
+    predictions. On the same type of machine it reproduces the texts of the page."""
     load, loading = loading_line(loaded)
     imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []
     patched = [f"# patched from the text {loaded.tokenizer.decode(list(patch.ids or ()))!r}" for patch in edits.patches]
@@ -46,10 +46,10 @@ def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: 
 
 
 def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...]) -> str:
-    """A string literal where encoding it gives these ids, else a list."""
+    """A string literal if encoding it gives these ids, else a list."""
     try:
         text = tokenizer.decode(list(ids))
         same = bool(ids) and tokenizer.encode(text) == list(ids)
-    except ValueError:  # bytes that are no text, or a character that this vocabulary lacks
+    except ValueError:  # invalid UTF-8, or a character outside the vocabulary
         same = False
     return repr(text) if same else repr(list(ids))

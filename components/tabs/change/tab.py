@@ -1,4 +1,4 @@
-"""The Change tab: parts of the model switched off, scaled or replaced, and what that does to the text."""
+"""The Change tab: builds and wires it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME = "change"
 
 
 def build_change(localizer: Localizer, events: Events) -> ChangeComponents:
-    """Lay the tab out and wire it."""
+    """Build and wire the tab."""
     parts: dict[str, Any] = layout.editing_card(localizer) | layout.texts_card(localizer)
     parts |= layout.effect_cards(localizer) | layout.patching_card(localizer)
     ui = ChangeComponents(**{field.name: parts[field.name] for field in fields(ChangeComponents)})
@@ -35,10 +35,10 @@ def build_change(localizer: Localizer, events: Events) -> ChangeComponents:
 
 
 def _controls(ui: ChangeComponents) -> list[Control]:
-    """What the server changes besides the pictures."""
+    """Components that the server changes."""
 
     def has(component: gr.Button, task: str, name: str, *, when: bool = True) -> Control:
-        """The property `name` of a button is `when` while the task runs."""
+        """A control that sets the property `name` of a button to `when` while the task runs."""
 
         def value(s: Snapshot) -> bool:
             return (getattr(s.state(ChangeState), task) is not None) == when
@@ -88,8 +88,8 @@ def _wire(ui: ChangeComponents, events: Events) -> None:
     on(ui.original.select, editing.select_token, payload=True)
     on(ui.divergence.select, editing.select_bar, payload=True)
 
-    on(ui.both.click, generation.write_both, trigger_mode="once", **run)
-    on(ui.stop.click, generation.stop_writing)
+    on(ui.both.click, generation.generate_both, trigger_mode="once", **run)
+    on(ui.stop.click, generation.stop)
 
     boxes = [ui.clean, ui.corrupted]
     for name, box in zip(("clean", "corrupted"), boxes, strict=True):

@@ -1,1 +1,1 @@
-"""Compare: one prompt, two ways on from it side by side, or all that a beam search weighs."""
+"""The Compare tab: two continuations of one prompt side by side, and beam search."""

@@ -1,4 +1,4 @@
-"""What the Compare tab consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Compare tab, and its state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_WIDTH = 8  # beams
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """One column. model: "" for the page's."""
+    """Settings of one column. model: "" for the page's."""
 
     model: str = ""
     temperature: float = LIMITS["temperature"].default
@@ -39,10 +39,10 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 
 @dataclass(frozen=True, eq=False)
 class CompareState:
-    """prompt: of both parts; taken: the Playground's prompt that was put there. columns: their settings.
+    """prompt: of both parts; taken: the Playground's prompt that it was copied from. columns: their settings.
 
-    pair: what they wrote, which grows; pair_version changes with every token of it.
-    measured: positions compared so far, and in all, while that goes on. notice: what went wrong.
+    pair: the generated texts, which grow; pair_version changes with each token.
+    measured: positions compared so far, and in total, during the measurement. notice: an error.
     """
 
     prompt: str = ""
@@ -51,14 +51,14 @@ class CompareState:
     length: int = 40
     pair: Pair | None = None
     pair_version: int = 0
-    writing: bool = False
+    generating: bool = False
     measured: tuple[int, int] | None = None
     notice: Message | Exception | None = None
     progress: Message | None = None
 
     @property
     def busy(self) -> bool:
-        return self.writing
+        return self.generating
 
     @property
     def n_bytes(self) -> int:
@@ -67,8 +67,8 @@ class CompareState:
 
 @dataclass(frozen=True, eq=False)
 class BeamState:
-    """The beam search: its settings, the search, which grows, and the candidate that was clicked, None for the best.
-    version changes with every step of it; run: counts searches, so that a newer one ends an older one."""
+    """The beam search: its settings, the search, which grows, and the selected candidate, None for the best. version
+    changes with each step; run: numbers the searches, so that a new one ends the previous one."""
 
     width: int = 3
     penalty: float = 1.0

@@ -26,10 +26,10 @@ def divergence_bars(
     final_name: str = "after the settings",
     bits_title: str = "bits",
 ) -> Figure:
-    """A broad pale and a slim strong bar for each position: raw and final divergence, (N,), in bits, 0 or more.
+    """A wide light and a narrow dark bar for each position: raw and final divergence, (N,), in bits.
 
-    tokens: the N tokens that the predictions follow. An infinite `final` reaches the top and has the sign for it.
-    selected: the position to mark. Raises ValueError where the lengths differ.
+    tokens: the N tokens before the predictions. An infinite `final` reaches the top and has an infinity sign. selected:
+    the position to mark. Raises ValueError if the lengths differ.
     """
     raw, final = np.asarray(raw, dtype=np.float32), np.asarray(final, dtype=np.float32)
     if not len(raw) == len(final) == len(tokens):

@@ -1,4 +1,4 @@
-"""Where the components of the Compare tab stand."""
+"""Layout of the Compare tab."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def prompt(localizer: Localizer) -> gr.Textbox:
 
 
 def columns(localizer: Localizer, model: str) -> dict[str, Any]:
-    """Two columns side by side. model: the one that both begin with."""
+    """Two columns side by side. model: the initial model of both."""
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("compare.preset", kind="caption")
         with gr.Row(elem_classes="gb-examples"):
@@ -130,7 +130,7 @@ def _strip(localizer: Localizer, side: str) -> gr.HTML:
 
 
 def _name(localizer: Localizer, side: str, part: str) -> None:
-    """Which side it is, for a screen on which one stands below the other."""
+    """The name of a side, for narrow screens where the columns are stacked."""
     localizer.sentence(f"compare.{side}", kind="caption", elem_id=f"compare-{side}-{part}-name")
 
 
@@ -139,7 +139,7 @@ def _button(localizer: Localizer, name: str, **options: Any) -> gr.Button:
 
 
 def beam_search(localizer: Localizer) -> dict[str, Any]:
-    """The tree of a beam search, and the texts that it found."""
+    """The tree of a beam search and the finished texts."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("beams.question", kind="question")

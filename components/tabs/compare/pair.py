@@ -1,4 +1,4 @@
-"""Two documents that go on from one prompt, and what is selected in them."""
+"""Two documents that continue one prompt, and the selection in them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from gpt import FinishReason, Generation, LoadedModel, SamplingParams, Stages, Step, distribution
 from gpt.documents.comparison import Comparison, paired_steps
 
-CHUNK = 16  # positions that are compared before the page hears of it
+CHUNK = 16  # positions compared between two updates
 
 
 class Pair:
-    """What one visitor compares; it grows while both write.
+    """Two continuations of one prompt; they grow during generation.
 
-    comparison: where they part and how far apart they are. positions: what is selected in each column; None is the
-    last position before they part, or the last of all.
+    comparison: where they diverge and by how much. positions: the selected position of each column; None for the last
+    position before they diverge, or the last of all.
     """
 
     def __init__(
@@ -27,17 +27,17 @@ class Pair:
         self.positions: list[int | None] = [None, None]
 
     def read(self) -> None:
-        """Let both models read what is there."""
+        """Let both models read their text."""
         for document in self.documents:
             document.read()
 
     def measure(self) -> Iterator[int]:
-        """Compare the predictions at every position that both have read; yields how many are done, now and then."""
+        """Compare the predictions at each position that both have read; yields the number of compared positions."""
         while self.comparison.measure(CHUNK):
             yield len(self.comparison.divergences)
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
-        """Both write, one token of each at a time, until they end or are stopped."""
+        """Generate both texts, one token of each at a time, until they end or are stopped."""
         for steps in paired_steps(*self.documents, *self.params, max_new_tokens):
             for side, step in enumerate(steps):
                 if step is not None and step.finish_reason is not None:
@@ -48,22 +48,22 @@ class Pair:
                 return
 
     def stop(self) -> None:
-        """Let neither column write on."""
+        """Stop both columns."""
         self.finish_reasons = [reason or "stopped" for reason in self.finish_reasons]
 
     @property
     def ended(self) -> bool:
-        """Whether both columns are as long as they will be."""
+        """Whether both columns are complete."""
         return None not in self.finish_reasons
 
     @property
     def position(self) -> int | None:
-        """The selected position where both columns have the same one."""
+        """The selected position if both columns have the same one."""
         left, right = self.at(0), self.at(1)
         return left if self.comparison.comparable and left == right else None
 
     def at(self, side: int) -> int:
-        """The position that is selected in a column."""
+        """The selected position of a column."""
         last = self.documents[side].n_read - 1
         chosen = self.positions[side]
         if chosen is None:
@@ -72,9 +72,9 @@ class Pair:
         return min(chosen, last)
 
     def select(self, position: object, side: int | None = None) -> bool:
-        """Select a position, of one column alone where the tokens of both have nothing in common.
+        """Select a position; in one column only if the tokens of both have nothing in common.
 
-        It comes from the browser, so it may be anything; False for what does not exist.
+        position: from the browser, may be anything; returns False if it does not exist.
         """
         sides = (0, 1) if self.comparison.comparable or side is None else (side,)
         longest = max(self.documents[each].n_read for each in sides)
@@ -85,7 +85,7 @@ class Pair:
         return True
 
     def stages(self, side: int, position: int) -> Stages:
-        """The distribution after a position of a column, through its settings."""
+        """The distribution after a position of a column with its settings."""
         document = self.documents[side]
         previous_ids = document.ids[: position + 1]
         return distribution(document.logits(position), self.params[side], previous_ids=previous_ids)

@@ -1,4 +1,4 @@
-"""The Compare tab: one prompt, two columns in step; or a beam search, seen."""
+"""The Compare tab: builds and wires it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NAME = "compare"
 
 
 def build_compare(localizer: Localizer, events: Events, tab: gr.Tab, model: str) -> None:
-    """Lay the tab out and wire it; each part makes its first example when it is first opened. model: the one that both
-    columns begin with."""
+    """Build and wire the tab; each part runs an example when it is first opened. model: the initial model of both
+    columns."""
     prompt = layout.prompt(localizer)
     with gr.Tabs(elem_id="compare-parts"):
         with localizer.build(gr.Tab, {"label": "compare.sides"}, id="compare-sides"):
@@ -39,15 +39,15 @@ def build_compare(localizer: Localizer, events: Events, tab: gr.Tab, model: str)
 
 
 def _controls(ui: CompareComponents) -> list[Control]:
-    """What the server may change besides the pictures."""
+    """Components that the server changes."""
 
     def able(button: gr.Button, test: Any) -> Control:
         return Control(button, test, lambda s: {"interactive": test(s)})
 
     controls = [
         Control(ui.prompt, lambda s: s.state(CompareState).prompt, lambda s: {"value": s.state(CompareState).prompt}),
-        able(ui.generate, lambda s: not s.state(CompareState).writing),
-        able(ui.stop, lambda s: s.state(CompareState).writing),
+        able(ui.generate, lambda s: not s.state(CompareState).generating),
+        able(ui.stop, lambda s: s.state(CompareState).generating),
         able(ui.search, lambda s: not s.state(BeamState).searching),
         able(ui.stop_search, lambda s: s.state(BeamState).searching),
         able(ui.adopt, lambda s: not s.state(BeamState).searching and picked(s.state(BeamState)) is not None),
@@ -90,12 +90,12 @@ def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
 
     typed = [ui.prompt, *(column.seed for column in ui.columns)]
     asked = [ui.generate.click, *(column.seed.submit for column in ui.columns)]
-    runs = [on(asked, columns.write_typed, typed, queue="model")]
+    runs = [on(asked, columns.generate_typed, typed, queue="model")]
     opened = on(tab.select, columns.open_tab)
     runs.append(on(opened.success, columns.first_run, queue="model"))
     for name, button in ui.presets.items():
         filled = on(button.click, partial(columns.choose_preset, name))
-        runs.append(on(filled.then, columns.write, queue="model"))
+        runs.append(on(filled.then, columns.generate, queue="model"))
     for run in runs:
         for ended in (run.then, run.failure):
             on(ended, columns.finish)

@@ -1,1 +1,1 @@
-"""The Playground tab: type a prompt, watch the model write, see what it expected and where it looked."""
+"""The Playground tab: a prompt, the generated text, next-token probabilities and attention."""

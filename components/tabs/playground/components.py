@@ -1,4 +1,4 @@
-"""What the Playground consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Playground, and its state."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PRESETS: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class PlaygroundState:
-    """too_long: tokens of a prompt that does not fit, 0 for none. unit: of the pipeline card; followed: the token that
-    is followed through its stages, None for the one that came next; found: what a search for one found."""
+    """too_long: number of tokens of a prompt that is too long, else 0. unit: of the pipeline card; followed: the token
+    followed through the stages, None for the one that came next; found: results of its search."""
 
     too_long: int = 0
     pipeline_open: bool = False
@@ -80,5 +80,5 @@ class PlaygroundComponents:
 
 
 def tail_length(block_size: int) -> int:
-    """Tokens that are left of a prompt that was too long."""
+    """Number of tokens that a too long prompt is cut to."""
     return max(1, block_size // 2)

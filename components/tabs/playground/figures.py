@@ -1,4 +1,4 @@
-"""The picture of the way from logits to the draw: one line per token, from stage to stage, numpy in, plotly out."""
+"""The figure of the sampling pipeline: one line per token across the stages; numpy in, plotly out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.figures.palette import MONO
 from components.figures.style import LIGHT
 
 _HEIGHT, _TOP, _BOTTOM = 320, 8, 44
-_LINE = 14  # pixels from one name to the next
+_LINE = 14  # pixels between two names
 
 
 def stage_lines(
@@ -27,11 +27,11 @@ def stage_lines(
     title: str,
     percent: bool = False,
 ) -> Figure:
-    """One line per token across the stages; it stops with a cross at the stage that removed it.
+    """One line per token across the stages; it ends with a cross at the stage that removed the token.
 
-    values: (tokens, stages), NaN where removed; the first stage is before all others. ends: what stands at the
-    right end of those that are left, "" for the others. followed: the row in the colour of the selection. A point's
-    customdata is its token's id. Raises ValueError where the numbers of rows or columns differ.
+    values: (tokens, stages), NaN where removed; the first stage is the raw input. ends: labels at the right end of the
+    remaining lines, "" for the others. followed: the highlighted row. customdata of a point is its token id. Raises
+    ValueError if the numbers of rows or columns differ.
     """
     values = np.asarray(values, np.float64)
     if values.shape != (len(labels), len(stages)) or not len(labels) == len(token_ids) == len(ends):
@@ -84,7 +84,7 @@ def stage_lines(
 
 
 def _range(values: np.ndarray, percent: bool) -> tuple[float, float]:
-    """From the least to the most, with a little room; probabilities start at 0."""
+    """The range of the values with a margin; probabilities start at 0."""
     known = values[np.isfinite(values)]
     low, high = (0.0, float(known.max())) if percent else (float(known.min()), float(known.max()))
     room = 0.05 * ((high - low) or 1.0)
@@ -95,7 +95,7 @@ def _line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> dict[s
     alive = np.flatnonzero(np.isfinite(values))
     heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
     symbols = ["circle"] * len(heights)
-    if 0 < len(heights) < len(values):  # as high as it was, where it was removed
+    if 0 < len(heights) < len(values):  # at its last height
         heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
     colour = LIGHT["accent"] if own else LIGHT["after"]
     return {
@@ -123,7 +123,7 @@ def _note(text: str, own: bool) -> dict[str, Any]:
 def _beside(
     heights: np.ndarray, notes: Sequence[dict[str, Any]], gap: float, low: float, high: float, *, x: int, anchor: str
 ) -> list[dict[str, Any]]:
-    """Names beside the ends of lines, each as near its own as the others allow."""
+    """Names beside the ends of lines, each as close to its own as possible without overlap."""
     rows = [row for row in np.argsort(-heights, kind="stable") if np.isfinite(heights[row])]
     places = spread(heights[rows], gap, low + gap / 2, high)
     fixed = {"xref": "paper", "x": x, "xanchor": anchor, "yanchor": "middle", "showarrow": False}
@@ -132,8 +132,7 @@ def _beside(
 
 
 def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[float]:
-    """Descending heights moved apart until neighbours are `gap` from each other, within low..high as far as there is
-    room."""
+    """Descending heights moved apart to a distance of at least `gap`, within low..high if there is room."""
     places = []
     for height in heights:
         places.append(min(float(height), places[-1] - gap if places else high))

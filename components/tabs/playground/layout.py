@@ -1,4 +1,4 @@
-"""Where the components of the Playground stand."""
+"""Layout of the Playground."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from components.widgets.tree import tree
 
 
 def prompt(localizer: Localizer, typed: str) -> dict[str, Any]:
-    """What a person types, and the buttons."""
+    """The prompt box and its buttons."""
     with gr.Column(elem_classes="gb-card gb-prompt"):
         prompt = localizer.build(
             gr.Textbox,
@@ -62,7 +62,7 @@ def prompt(localizer: Localizer, typed: str) -> dict[str, Any]:
 
 
 def settings(localizer: Localizer) -> dict[str, Any]:
-    """How tokens are drawn, and how many."""
+    """The sampling settings and the length."""
     parts: dict[str, Any] = {}
     with localizer.build(gr.Accordion, {"label": "settings"}, open=True, elem_classes="gb-card gb-settings"):
         parts["preset"] = _presets(localizer)
@@ -108,7 +108,7 @@ def _pace_choices(language: Language) -> list[tuple[str, int]]:
 
 
 def text(localizer: Localizer) -> dict[str, Any]:
-    """The text itself, what is said of it, and what can be done to it."""
+    """The token strip, its status and the edit controls."""
     with gr.Column(elem_classes="gb-card gb-text"):
         sentence(kind="status", elem_id="status", view="status")
         sentence(kind="notice", elem_id="notice", view="notice")
@@ -148,7 +148,7 @@ def _small_button(localizer: Localizer, name: str) -> gr.Button:
 
 
 def bars(localizer: Localizer) -> dict[str, Any]:
-    """What comes next, and whatever else a person wants there."""
+    """The next-token bars, and the box for another token."""
     localizer.sentence("bars.question", kind="question")
     localizer.sentence("bars.choose", kind="caption")
     picture = chart(elem_id="bars", view="bars")
@@ -162,7 +162,7 @@ def bars(localizer: Localizer) -> dict[str, Any]:
 
 
 def attention(localizer: Localizer, session: Session) -> dict[str, Any]:
-    """Where it attended. The pickers take any value: that of a model that was here before may still be on its way."""
+    """The attention heatmap. The pickers accept any value, since an event may still carry one of a previous model."""
     config, selection = session.document.loaded.model.config, session.selection
     with gr.Row(elem_classes="gb-card-head"):
         localizer.sentence("attention.question", kind="question")
@@ -189,7 +189,7 @@ def attention(localizer: Localizer, session: Session) -> dict[str, Any]:
 
 
 def pipeline(localizer: Localizer) -> dict[str, Any]:
-    """From logits to the draw, stage by stage; folded away, and computed once it is opened."""
+    """The sampling pipeline, stage by stage; collapsed, and computed while it is open."""
 
     def units(language: Language) -> list[tuple[str, str]]:
         return [(t(f"pipeline.{unit}", language), unit) for unit in get_args(Unit)]
@@ -223,7 +223,7 @@ def pipeline(localizer: Localizer) -> dict[str, Any]:
 
 
 def _presets(localizer: Localizer) -> gr.Radio:
-    """Four settings of all sliders."""
+    """Presets of all sampling settings."""
 
     def choices(language: Language) -> list[tuple[str, str]]:
         return [(t(f"preset.{name}", language), name) for name in PRESETS]

@@ -1,4 +1,4 @@
-"""The Playground: type a prompt, watch the model write, see what it expected and where it attended."""
+"""The Playground tab: builds and wires it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAME = "playground"
 def build_playground(
     localizer: Localizer, events: Events, frame: Frame, session: Session, *, uploads: bool = False
 ) -> PlaygroundComponents:
-    """Lay the tab out and wire it. session: the one that every visitor starts with. uploads: with the panel for own
+    """Build and wire the tab. session: the initial session. uploads: whether to add the panel for uploaded
     checkpoints."""
     parts: dict[str, Any] = {}
     with gr.Row(elem_classes="gb-playground"):
@@ -56,7 +56,7 @@ def build_playground(
 
 
 def _controls(ui: PlaygroundComponents) -> list[Control]:
-    """What the server may change besides the pictures."""
+    """Components that the server changes."""
 
     def able(button: gr.Button, test: Any) -> Control:
         return Control(button, test, lambda s: {"interactive": test(s)})
@@ -116,7 +116,7 @@ def _head_value(s: Snapshot) -> int:
 
 
 def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
-    """Every event but those of writing; returns those after which a text is ready to be written."""
+    """Wire all events except generation; returns those that prepare one."""
     on = events.on
     on(ui.prompt.input, selection.type_prompt, [ui.prompt], trigger_mode="always_last")
     latest = {"trigger_mode": "always_last"}
@@ -149,19 +149,19 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
 
     typed = [ui.prompt, ui.seed]
     on(ui.step.click, generation.step, typed, **run)
-    begun = [on([ui.generate.click, ui.prompt.submit], generation.begin, typed, **run)]
+    begun = [on([ui.generate.click, ui.prompt.submit], generation.prepare, typed, **run)]
     for button, key in zip(ui.examples, EXAMPLES, strict=True):
         filled = on(button.click, partial(_fill, key))
-        begun.append(on(filled.then, generation.begin_typed, **run))
+        begun.append(on(filled.then, generation.prepare_typed, **run))
     shortened = on(ui.use_tail.click, generation.use_tail)
-    begun.append(on(shortened.then, generation.begin_typed, **run))
+    begun.append(on(shortened.then, generation.prepare_typed, **run))
     begun.append(on(frame.model.input, generation.pick_model, [frame.model], **run))
-    begun.append(on(ui.go_on.click, generation.go_on, **run))
+    begun.append(on(ui.go_on.click, generation.prepare_continuation, **run))
     return begun
 
 
 def _wire_writing(ui: PlaygroundComponents, events: Events, begun: list[Any]) -> None:
-    """Each event of `begun` is followed by the writing, whatever stops it ends both."""
+    """Let generation follow each event of `begun`; the stop events end both."""
     written = [follow(events, event) for event in begun]
     stopped = [*begun, *written]
     events.on(ui.stop.click, generation.stop, cancels=stopped)
@@ -171,9 +171,9 @@ def _wire_writing(ui: PlaygroundComponents, events: Events, begun: list[Any]) ->
 
 
 def follow(events: Events, begun: Any) -> Any:
-    """Let the text be written once the event `begun` has made it ready; the event that writes it."""
-    # A new text may be ready before the last one has seen that its turn is over: that event must not be dropped.
-    written = events.on(begun.success, generation.write, queue="model")
+    """Let generation follow the event `begun`; returns its event."""
+    # A new text may be ready before the previous stream has noticed that it lost its turn: do not drop the event.
+    written = events.on(begun.success, generation.generate, queue="model")
     for ended in (begun.failure, written.then, written.failure):
         events.on(ended, generation.finish)
     return written
@@ -184,4 +184,4 @@ def _set(name: str, session: Session, value: object) -> None:
 
 
 def _fill(key: str, session: Session) -> None:
-    generation.fill(session, EXAMPLES[key])
+    generation.fill_prompt(session, EXAMPLES[key])

@@ -1,4 +1,4 @@
-"""Opening a checkpoint of one's own: files in, one more model in the list. Only where the app runs for its owner."""
+"""Opening an uploaded checkpoint and adding it to the models. Only for an app with a single user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from components.localized import Localizer
 from components.render import Control, View
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.playground.handlers.generation import begin_typed
+from components.tabs.playground.handlers.generation import prepare_typed
 from components.widgets.sentence import sentence
 from gpt import LoadedModel, add_upload, get_model
 from gpt.models.checkpoints.layouts import HeadsUnknown
@@ -26,7 +26,7 @@ VOCABULARIES = {Characters: "upload.characters", PlainIds: "upload.ids"}
 
 @dataclass(frozen=True)
 class UploadState:
-    """heads: the numbers of heads that the files allow, where they do not say it. opened: the model, once it is."""
+    """heads: possible numbers of heads if the files do not specify it. opened: the loaded model."""
 
     heads: tuple[int, ...] = ()
     message: Message | Exception | None = None
@@ -43,7 +43,7 @@ class Upload:
 
 
 def build_upload(localizer: Localizer) -> Upload:
-    """A folded panel under the frame."""
+    """Build the collapsed panel."""
     with localizer.build(gr.Accordion, {"label": "upload"}, open=False, elem_classes="gb-card", elem_id="upload"):
         localizer.sentence("upload.says", kind="caption")
         with gr.Row():
@@ -65,15 +65,16 @@ def build_upload(localizer: Localizer) -> Upload:
 
 
 def wire_upload(ui: Upload, events: Events) -> Any:
-    """The event that opens the files and makes a text ready with their model."""
+    """Wire the panel; returns the event that opens the files and prepares a text with their model."""
     heads = Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker)
     events.renderer.add("playground", VIEWS, controls=[heads])
     opened = events.on(ui.open.click, open_upload, [ui.files, ui.n_head], sets=[ui.n_head], queue="model")
-    return events.on(opened.success, begin_typed, queue="model")
+    return events.on(opened.success, prepare_typed, queue="model")
 
 
 def open_upload(session: Session, files: list[str] | None, n_head: int | None) -> Iterator[None]:
-    """Add the model in the files to the list and choose it; ask for its heads where the files do not say them."""
+    """Add the model in the files to the list and choose it; ask for the number of heads if the files do not specify
+    it."""
     if not files:
         raise PageError("upload.none")
     try:
@@ -91,7 +92,7 @@ def open_upload(session: Session, files: list[str] | None, n_head: int | None) -
 
 
 def message(s: Snapshot) -> dict[str, Any]:
-    """What was recognised, what must be known, or what went wrong."""
+    """The recognised layout, the missing information, or the error."""
     state = s.state(UploadState)
     if isinstance(state.message, Message):
         return {"text": t(state.message.key, s.language, **state.message.values)}
@@ -109,7 +110,7 @@ VIEWS = (View("upload-message", lambda s: (s.state(UploadState), s.language), me
 
 
 def opened_sentence(loaded: LoadedModel, language: Language) -> str:
-    """What was recognised: the layout and the shape."""
+    """The recognised layout and configuration."""
     config = loaded.model.config
     return t(
         "upload.opened",

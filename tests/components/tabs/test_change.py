@@ -216,7 +216,7 @@ def test_switches_replace_all_factors_and_leave_the_other_edits(session):
 def test_a_selection_is_that_of_every_tab_where_the_text_is_the_playgrounds(session):
     editing.select_token(session, {"index": 2})
     assert session.selection.position == drawn(session, "original")["selected"] == 2
-    finish(generation.write_both(session))
+    finish(generation.generate_both(session))
     analysed(session)
     editing.select_bar(session, {"x": 3})
     assert (session.selection.position, drawn(session, "original")["selected"]) == (2, 3)
@@ -265,7 +265,7 @@ def test_edits_of_a_link_are_taken_over_and_those_made_here_go_into_one(session)
 def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
     session.settings = replace(session.settings, seed="3", length=6, temperature=2.0, pace=0)
     session.edits = Edits(attn_scale={0: 0.0, 1: 0.0})
-    steps = generation.write_both(session)
+    steps = generation.generate_both(session)
     next(steps)
     assert session.busy
     finish(steps)
@@ -291,10 +291,10 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
 
 def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_another_text(session):
     session.settings = replace(session.settings, length=12, pace=5)
-    steps = generation.write_both(session)
+    steps = generation.generate_both(session)
     for _ in range(3):
         next(steps)
-    generation.stop_writing(session)
+    generation.stop(session)
     finish(steps)
     assert len(session.state(ChangeState).written.original.ids) == session.document.n_prompt + 1
     assert said(analysed(session), "own")
@@ -309,7 +309,7 @@ def test_both_texts_wait_for_one_place_and_give_it_back(session):
     with contextlib.ExitStack() as others:
         for _ in range(admission.limit):
             others.enter_context(admission.enter())
-        steps = generation.write_both(session)
+        steps = generation.generate_both(session)
         next(steps)
         next(steps)
         assert "before you" in said(session, "status")
@@ -364,7 +364,7 @@ def test_the_program_writes_both_texts_and_measures_the_same(session, patched):
         edits = replace(edits, patches=(patch_from(loaded.model, clean, "resid_pre", 1, 4),))
     session.edits = edits
     session.settings = replace(session.settings, seed="3", length=5, pace=0)
-    finish(generation.write_both(session))
+    finish(generation.generate_both(session))
     state = analysed(session).state(ChangeState)
     space, printed = run_program(code(session.snapshot()), loaded)
     pair = state.written

@@ -138,7 +138,7 @@ def drawn(session):
 
 
 def test_both_strips_grow_in_step_and_only_at_their_end(session):
-    shown = [drawn(session) for _ in columns.write(session)]
+    shown = [drawn(session) for _ in columns.generate(session)]
     columns.finish(session)
     shown = [each for each in [*shown, drawn(session)] if each["compare-left-strip"]["lines"]]
     for side in ("left", "right"):
@@ -162,13 +162,13 @@ def test_what_cannot_be_done_is_one_sentence_and_the_last_result_stays(session, 
     before = Pair((get_model(), get_model()), PROMPT, (COLD, HOT))
     session.change(CompareState, pair=before)
     session.model = model
-    for _ in columns.write_typed(session, prompt, "1", seed):
+    for _ in columns.generate_typed(session, prompt, "1", seed):
         pass
     notice = drawn(session)["compare-notice"]["text"]
     assert says in notice
     assert "\n" not in notice
     assert session.state(CompareState).pair is before
-    assert not session.state(CompareState).writing
+    assert not session.state(CompareState).generating
 
 
 @pytest.mark.parametrize("value", ["many", None, math.nan, [1]])
@@ -183,29 +183,29 @@ def test_a_setting_that_is_no_number_is_refused(session, value):
 
 def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):
     session.change(CompareState, length=100)
-    run = columns.write(session)
+    run = columns.generate(session)
     for _ in range(8):
         next(run)
     columns.stop(session)
     assert len(list(run)) <= 1
     columns.finish(session)
     assert "stopped" in drawn(session)["compare-right-status"]["text"]
-    old = columns.write(session)
+    old = columns.generate(session)
     for _ in range(5):
         next(old)
     superseded = session.state(CompareState).pair
     session.change(CompareState, length=3)
-    list(columns.write(session))
+    list(columns.generate(session))
     list(old)
     assert superseded.ended
     assert session.state(CompareState).pair is not superseded
 
 
 def test_a_run_or_a_search_that_is_closed_before_its_first_step_has_ended(session):
-    for run in (columns.write(session), beam_search.search(session, PROMPT)):
+    for run in (columns.generate(session), beam_search.search(session, PROMPT)):
         next(run)
         run.close()
-    assert not session.state(CompareState).writing
+    assert not session.state(CompareState).generating
     assert not session.state(BeamState).searching
 
 

@@ -55,8 +55,8 @@ def run(steps: Iterator[None]) -> int:
 
 
 def write(session: Session, prompt: str) -> list[int]:
-    run(generation.begin(session, prompt, session.settings.seed))
-    run(generation.write(session))
+    run(generation.prepare(session, prompt, session.settings.seed))
+    run(generation.generate(session))
     generation.finish(session)
     return ids(session)
 
@@ -146,12 +146,12 @@ def test_what_was_made_ready_and_stopped_is_not_written(
     session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
 ) -> None:
     monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
-    run(generation.begin(session, "The dog", "1"))
+    run(generation.prepare(session, "The dog", "1"))
     assert session.lock.streaming
     change(session)
     assert not session.lock.streaming
     before = None if session.document is None else ids(session)
-    assert run(generation.write(session)) == 0  # the event may be on its way
+    assert run(generation.generate(session)) == 0  # the event may be on its way
     assert session.pending is None
     assert before == (None if session.document is None else ids(session))
 
@@ -159,8 +159,8 @@ def test_what_was_made_ready_and_stopped_is_not_written(
 def test_going_on_from_an_earlier_token_begins_a_branch_and_keeps_the_rest(session: Session) -> None:
     first = ids(session)
     session.select(position=20)
-    run(generation.go_on(session))
-    run(generation.write(session))
+    run(generation.prepare_continuation(session))
+    run(generation.generate(session))
     assert ids(session)[:21] == first[:21]
     assert len(ids(session)) == 24
     assert len(drawn(session, "tree")["lanes"]) == 2
@@ -179,12 +179,12 @@ def test_a_step_adds_one_token_and_begins_anew_where_the_prompt_has_changed(sess
 
 def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(session: Session) -> None:
     first = ids(session)
-    run(generation.begin(session, "The dog ran. " * 100, "1"))
+    run(generation.prepare(session, "The dog ran. " * 100, "1"))
     assert "more than the 256" in drawn(session, "notice")["text"]
     assert ids(session) == first
     assert session.state(PlaygroundState).too_long > 256
     generation.use_tail(session)
-    run(generation.begin_typed(session))
+    run(generation.prepare_typed(session))
     assert session.document.n_prompt <= 128
 
 
@@ -193,13 +193,13 @@ def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Sessio
     assert "end-of-text" in drawn(session, "notice")["text"]
     assert session.document.n_prompt == 1
     run(generation.pick_model(session, "untrained"))
-    run(generation.write(session))
+    run(generation.generate(session))
     assert "never been trained" in drawn(session, "notice")["text"]
 
 
 def test_the_end_of_a_text_leaves_the_next_one_that_has_begun_alone(session: Session) -> None:
     for _ in range(2):
-        run(generation.begin(session, "The dog", "1"))
+        run(generation.prepare(session, "The dog", "1"))
     generation.finish(session)
     assert session.lock.streaming
     assert session.finish_reason is None
@@ -225,7 +225,7 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
 @pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
 def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Session, seed: str) -> None:
     first = ids(session)
-    run(generation.begin(session, "The dog", seed))
+    run(generation.prepare(session, "The dog", seed))
     assert "seed" in drawn(session, "notice")["text"].lower()
     assert ids(session) == first
     assert not session.lock.streaming
@@ -234,7 +234,7 @@ def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Ses
 def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(generation.begin(session, "The dog", "1"))
+    run(generation.prepare(session, "The dog", "1"))
 
     def overflow(*_: object) -> Iterator[None]:
         raise_overflow()
@@ -242,7 +242,7 @@ def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
 
     monkeypatch.setattr(session.document, "steps", overflow)
     with pytest.raises(ValueError, match="finite") as problem:
-        run(generation.write(session))
+        run(generation.generate(session))
     assert "有限" in localize_error(problem.value, "zh")
     assert not session.lock.streaming
 
@@ -295,7 +295,7 @@ def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() ->
     text = next(iter(EXAMPLES.values()))
     for loaded, whole in ((own, False), (get_model(), True)):
         session = Session(Generation(loaded, "ab"), "ab")
-        generation.fill(session, text)
+        generation.fill_prompt(session, text)
         assert loaded.tokenizer.encode(session.typed)
         assert (session.typed == text) == whole
 
@@ -369,7 +369,7 @@ def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: Non
 def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
     selection.set_value(session, "length", 4)
     selection.set_value(session, "pace", pace)
-    run(generation.begin(session, PROMPT, "3"))
-    assert run(generation.write(session)) == 3  # the prompt, the first token, and the end
+    run(generation.prepare(session, PROMPT, "3"))
+    assert run(generation.generate(session)) == 3  # the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4
     assert session.finish_reason == "max_new_tokens"

@@ -1,1 +1,1 @@
-"""The handlers of the Change tab."""
+"""The event handlers of the Change tab."""

@@ -1,4 +1,4 @@
-"""Editing the model, and selecting a token of the text."""
+"""Edits of the model, and selection of a token."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gpt.documents.edit_text import parse_edits
 
 
 def edit(session: Session, edits: Edits, **changes: Any) -> None:
-    """Other edits; what was said about the last ones goes."""
+    """Replace the edits and clear the messages about the previous ones."""
     session.edits = edits
     session.change(ChangeState, **{"experiment": "", "notice": None, "dropped": None, **changes})
 
 
 def set_switches(session: Session, sent: dict[str, Any]) -> None:
-    """All factors anew, after a click on the switches."""
+    """Replace all factors after a click on the switches."""
     document, edits, count = session.document, sent.get("edits"), sent.get("n")
     if document is None:
         return
@@ -44,7 +44,7 @@ def set_switches(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_activation(session: Session, name: object) -> None:
-    """Another activation in every layer; the model's own is no edit."""
+    """Replace the activation function in all layers; the model's own removes the edit."""
     chosen: Activation | None = next((known for known in get_args(Activation) if known == name), None)
     if session.document is not None and chosen is not None:
         own = chosen == session.document.loaded.model.config.activation
@@ -52,18 +52,18 @@ def choose_activation(session: Session, name: object) -> None:
 
 
 def drop_positions(session: Session, dropped: object) -> None:
-    """With positions or without."""
+    """Switch the position embeddings off or on."""
     edit(session, replace(session.edits, drop_positions=dropped is True))
 
 
 def try_experiment(name: str, session: Session) -> None:
-    """One of the experiments in place of all edits."""
+    """Replace all edits by those of an experiment."""
     if session.document is not None:
         edit(session, EXPERIMENTS[name](session.document.loaded.model.config), experiment=name)
 
 
 def switch_off_costliest(session: Session) -> Iterator[None]:
-    """Switch off the head whose removal changes most on this text, after measuring all of them."""
+    """Measure all heads on this text and switch off the one with the largest effect."""
     text = yield from up_to_date(session)
     if text is None:
         raise PageError("error.no_text")
@@ -85,18 +85,18 @@ def stop_costs(session: Session) -> None:
 
 
 def reset(session: Session) -> None:
-    """The model without edits, and the text of the Playground."""
+    """Remove all edits and return to the text of the Playground."""
     session.edits_on = ()
     edit(session, Edits(), written=None)
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """The token that was clicked; where the text is the Playground's, in every tab."""
+    """Select the clicked token; in every tab if the text is the Playground's."""
     _select(session, sent.get("index"))
 
 
 def select_bar(session: Session, sent: dict[str, Any]) -> None:
-    """The token whose bar was clicked; of a long text only a part is drawn."""
+    """Select the token of the clicked bar; of a long text only a window is shown."""
     state, x = session.state(ChangeState), sent.get("x")
     if state.text is not None and type(x) is int:
         with session.lock.reading():

@@ -1,4 +1,4 @@
-"""Writing with the unedited and the edited model, token by token."""
+"""Generation with the unedited and the edited model, token by token."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from gpt.documents.comparison import paired_steps
 UPDATE_SECONDS = 0.02  # between two frames at full speed
 
 
-def write_both(session: Session) -> Iterator[None]:
-    """Write both texts from the prompt, with one seed and the settings of the Playground.
+def generate_both(session: Session) -> Iterator[None]:
+    """Generate both texts from the prompt, with one seed and the settings of the Playground.
 
-    The two share one place in the admission queue.
+    They share one place in the admission queue.
     """
     with session.lock.reading():
         s = session.snapshot()
@@ -43,19 +43,19 @@ def write_both(session: Session) -> Iterator[None]:
                 yield
                 if task.stop.is_set():
                     return
-            writers = _Writer(Generation(loaded, prompt)), _Writer(Generation(loaded, prompt, edits=pair.edits))
-            yield from _write(session, task, pair, writers, settings.pace)
+            writers = _Generator(Generation(loaded, prompt)), _Generator(Generation(loaded, prompt, edits=pair.edits))
+            yield from _generate(session, task, pair, writers, settings.pace)
     finally:
         end_task(session, "writing_task", task)
 
 
-def stop_writing(session: Session) -> None:
-    """Let both texts end after the token that is being written."""
+def stop(session: Session) -> None:
+    """Stop both texts after the current token."""
     stop_task(session, "writing_task")
 
 
 @dataclass(frozen=True)
-class _Writer:
+class _Generator:
     document: Generation
     statistics: TokenStatisticsCache = field(default_factory=TokenStatisticsCache)
 
@@ -65,8 +65,8 @@ class _Writer:
         return WrittenText(str(self.document.key), tuple(self.document.ids), lines)
 
 
-def _write(
-    session: Session, task: Task, pair: WrittenPair, writers: tuple[_Writer, _Writer], pace: float
+def _generate(
+    session: Session, task: Task, pair: WrittenPair, writers: tuple[_Generator, _Generator], pace: float
 ) -> Iterator[None]:
     documents = writers[0].document, writers[1].document
     for document in documents:

@@ -1,4 +1,4 @@
-"""Measuring the effect of the edits, while the tab is open."""
+"""Measurement of the effect of the edits while the tab is open."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 def text_source(s: Snapshot) -> Hashable:
-    """Identifies the text that the edits are measured on; None where there is none.
+    """Identifies the text to measure the edits on; None if there is none.
 
-    It is the unedited model's text of both that were written, else the prompt of `Session.edits_on`, else the text of
-    the Playground.
+    The unedited model's text of the generated pair, else the prompt of `Session.edits_on`, else the text of the
+    Playground.
     """
     if s.text is None or s.text.n_read == 0:
         return None
@@ -42,7 +42,7 @@ def text_source(s: Snapshot) -> Hashable:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """The text and the edits that are not measured yet; nothing while a text is being written."""
+    """The text and the edits to measure; None during generation and if they are measured."""
     state, source = s.state(ChangeState), text_source(s)
     if source is None or s.generating or state.writing_task is not None:
         return None
@@ -53,7 +53,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 
 def run(session: Session) -> Iterator[None]:
-    """Measure the effect of the session's edits; those that the model cannot take are dropped."""
+    """Measure the effect of the session's edits; unsupported edits are dropped."""
     text = _read(session)
     if text is None:
         return
@@ -69,7 +69,7 @@ def run(session: Session) -> Iterator[None]:
 
 
 def _read(session: Session) -> ReadText | None:
-    """The text to measure on, read by the unedited model where that was not done yet."""
+    """The text to measure on, read by the unedited model if necessary."""
     with session.lock.reading():
         s = session.snapshot()
         source, state = text_source(s), s.state(ChangeState)
@@ -89,10 +89,10 @@ def _read(session: Session) -> ReadText | None:
 def _read_prompt(
     session: Session, loaded: LoadedModel, prompt: tuple[int, ...], source: Hashable, version: tuple[int, int]
 ) -> ReadText | None:
-    """The prompt of a link. Where a patch is from another text, both become the prompts of activation patching."""
+    """The prompt of a link. If a patch belongs to another text, both become the prompts of activation patching."""
     try:
         text = read_prompt(loaded, encode_prompt(loaded, list(prompt)), source)
-    except ValueError:  # of another vocabulary
+    except ValueError:  # ids of another vocabulary
         session.edits_on = ()
         return _read(session)
     tried = session.state(ChangeState).tried_on
@@ -108,7 +108,7 @@ ANALYSIS = Analysis(wanted, run)
 
 
 def up_to_date(session: Session) -> Generator[None, None, ReadText | None]:
-    """The text that the tab is about, measured first where that was not done yet."""
+    """The text of the tab, measured first if necessary."""
     with session.lock.reading():
         missing = wanted(session.snapshot())
     if missing is not None:
@@ -117,7 +117,7 @@ def up_to_date(session: Session) -> Generator[None, None, ReadText | None]:
 
 
 def start_task(session: Session, name: TaskName) -> Task:
-    """A new task of that name; one that is running stops."""
+    """Start a task of that name; a running one stops."""
     stop_task(session, name)
     task = Task()
     session.change(ChangeState, **{name: task})
@@ -132,14 +132,15 @@ def stop_task(session: Session, name: TaskName) -> None:
 
 
 def end_task(session: Session, name: TaskName, task: Task) -> None:
-    """The task has ended; another one of its name may have begun."""
+    """Remove a task that ended, unless another one of its name has started."""
     current: Task | None = getattr(session.state(ChangeState), name)
     if current is not None and current.stop is task.stop:
         session.change(ChangeState, **{name: None})
 
 
 def run_task(session: Session, name: TaskName, key: str, work: Callable[[Progress], T]) -> Generator[None, None, T]:
-    """What `work` returns. key: of the message that shows its progress. Raises Cancelled once the task is stopped."""
+    """Run `work` in a thread and return its result. key: of the progress message. Raises Cancelled if the task is
+    stopped."""
     task = start_task(session, name)
 
     def show(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Activation patching: two prompts, a pair of answers, and where the answer to one of them is carried."""
+"""Activation patching: two prompts, two answers, and the activations that restore the answer."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from gpt import LoadedModel
 from gpt.analysis.patching import patch_from, patch_sweep
 from gpt.background import Cancelled
 
-MAX_PROMPT_TOKENS = 64  # there are as many passes for each layer
-N_CHOICES = 8  # likely next tokens of either prompt
+MAX_PROMPT_TOKENS = 64  # forward passes for each layer
+N_CHOICES = 8  # likely next tokens of each prompt
 
 
 def set_control(name: str, session: Session, value: object) -> None:
-    """What a person typed or chose: clean, corrupted, answer, other or patched."""
+    """Set a control: clean, corrupted, answer, other or patched."""
     if name in ("clean", "corrupted"):
         value = str(value or "")[:MAX_CHARACTERS]
     if name == "patched" and value not in PATCHED:
@@ -42,27 +42,27 @@ def set_control(name: str, session: Session, value: object) -> None:
 
 
 def measure(session: Session, clean: object, corrupted: object) -> Iterator[None]:
-    """Measure the prompts that stand in the boxes."""
+    """Measure the prompts in the boxes."""
     set_control("clean", session, clean)
     set_control("corrupted", session, corrupted)
     yield from sweep(session)
 
 
 def choose(name: str, session: Session, value: object, clean: object, corrupted: object) -> Iterator[None]:
-    """Another answer or another activation, measured at once."""
+    """Choose another answer or another activation, and measure."""
     set_control(name, session, value)
     yield from measure(session, clean, corrupted)
 
 
 def take_example(name: str, session: Session) -> Iterator[None]:
-    """One of the examples, measured at once."""
+    """Use one of the examples, and measure."""
     clean, corrupted = PROMPT_PAIRS[name]
     session.change(ChangeState, clean=clean, corrupted=corrupted)
     yield from sweep(session)
 
 
 def sweep(session: Session) -> Iterator[None]:
-    """Patch every layer and position, unless that was done for these prompts and answers."""
+    """Patch each layer and position, unless these prompts and answers are measured."""
     try:
         if session.document is None:
             raise PageError("error.no_text")
@@ -108,7 +108,7 @@ def stop_sweep(session: Session) -> None:
 
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
-    """The cell of the map that was clicked."""
+    """Select the clicked cell of the map."""
     with session.lock.reading():
         s = session.snapshot()
     position, layer, sweeps = sent.get("x"), sent.get("y"), sweeps_of(s)
@@ -121,7 +121,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def keep(session: Session) -> None:
-    """Make the patch of the chosen cell one of the edits, tried on prompt B."""
+    """Add the patch of the selected cell to the edits, with prompt B as their prompt."""
     with session.lock.reading():
         s = session.snapshot()
     state, sweeps = s.state(ChangeState), sweeps_of(s)
@@ -134,8 +134,8 @@ def keep(session: Session) -> None:
 
 
 def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> Sweeps:
-    """Both prompts and answers, and the answers to choose from. The answers that were chosen count where the prompts
-    are those of `before`. Raises ValueError for prompts or answers that cannot be compared."""
+    """Both prompts and answers, and the answers to choose from. Chosen answers are kept if the prompts are those of
+    `before`. Raises ValueError for prompts or answers that cannot be compared."""
     clean, corrupted = (tuple(loaded.tokenizer.encode(text)) for text in (state.clean, state.corrupted))
     limit = min(MAX_PROMPT_TOKENS, loaded.model.config.block_size)
     if not clean or not corrupted:
@@ -160,7 +160,7 @@ def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> 
 
 
 def _token(loaded: LoadedModel, chosen: object, default: int) -> int:
-    """An id of the list, or a token that was typed, with or without its space."""
+    """An id of the list, or a typed token, with or without a leading space."""
     if chosen is None or chosen == "":
         return default
     if type(chosen) is int and 0 <= chosen < loaded.model.config.vocab_size:

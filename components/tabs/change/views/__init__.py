@@ -1,4 +1,4 @@
-"""What the Change tab shows of a session."""
+"""The views of the Change tab."""
 
 from components.tabs.change.views import effect, patching, texts
 

@@ -1,4 +1,4 @@
-"""The edits, and what they do to the predictions."""
+"""Views of the edits and their effect on the predictions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gpt import Edits
 from gpt.documents.edit_text import format_edits
 
 MAX_BARS = 12
-WINDOW = 128  # positions that the chart shows at once
+WINDOW = 128  # positions in the chart
 
 
 def lead(s: Snapshot) -> dict[str, Any]:
-    """What is changed now, in words."""
+    """A summary of the current edits."""
     if s.text is None:
         return {"text": t("error.no_text", s.language)}
     caption = summary(s.edits, s.text.config, s.language)
@@ -34,7 +34,7 @@ def lead(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """Why switches were refused, or which edits the model could not take."""
+    """Why switches were rejected, or which edits the model does not support."""
     state = s.state(ChangeState)
     if state.notice is not None:
         return {"text": localize_error(state.notice, s.language)}
@@ -45,7 +45,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """What is being waited for, or what the chosen experiment is about."""
+    """The progress, or the description of the chosen experiment."""
     state = s.state(ChangeState)
     progress = s.progress if state.writing_task is not None else None
     if state.costs_task is not None:
@@ -58,7 +58,7 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 
 def switches(s: Snapshot) -> dict[str, Any]:
-    """A switch for each head and branch, as the edits have them."""
+    """A switch for each head and branch, in the state of the edits."""
     labels = {key: t(f"change.switches.{key}", s.language) for key in LABELS}
     if s.text is None:
         return switches_data(0, 0, labels=labels)
@@ -86,7 +86,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
 
 
 def next_token_change(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
-    """The sentence names the token whose probability changed most."""
+    """The next-token bars; the caption names the token whose probability changed most."""
     tokenizer, ids = effect.text.loaded.tokenizer, effect.text.ids
     before, after = (p.numpy() for p in effect.probabilities(position))
     order = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS]
@@ -125,7 +125,7 @@ def next_token_change(effect: Effect, position: int, language: Language, note: s
 
 
 def divergence(s: Snapshot) -> dict[str, Any]:
-    """How far the predictions of both models are apart at each position."""
+    """The divergence of the predictions at each position."""
     state = s.state(ChangeState)
     if state.effect is None or s.text is None:
         return chart_data(None, "")
@@ -133,7 +133,7 @@ def divergence(s: Snapshot) -> dict[str, Any]:
 
 
 def divergence_chart(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
-    """Of a long text the part around the selected position."""
+    """A window around the selected position of a long text."""
     tokenizer, n = effect.text.loaded.tokenizer, effect.text.n_read
     if not summary(effect.edits, effect.text.config, language):
         return chart_data(None, t("change.divergence.nothing", language))
@@ -164,18 +164,18 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
 
 
 def window(n: int, position: int) -> tuple[int, int]:
-    """The first position of the chart and the one after its last."""
+    """Start and end of the positions in the chart."""
     end = min(n, max(position + WINDOW // 2, WINDOW))
     return max(0, end - WINDOW), end
 
 
 def _note(state: ChangeState, language: Language) -> str:
-    """What is drawn belongs to the text before, while both texts are being written."""
+    """A note that the chart shows the previous text, while both texts are generated."""
     return t("change.before", language) if state.writing_task is not None else ""
 
 
 def _bits(value: float) -> str:
-    """With as many digits as it takes; what is not zero is not written as zero."""
+    """A number of bits with as many digits as needed; a nonzero value is never shown as zero."""
     value = float(value)
     if 0 < value < 0.001:
         return "< 0.001"

@@ -1,4 +1,4 @@
-"""Activation patching: the map, its cells, the answers to choose from."""
+"""Views of activation patching: the map, the selected cell, the answers to choose from."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gpt.tokenizer import Vocabulary
 
 
 def sweeps_of(s: Snapshot) -> Sweeps | None:
-    """What was measured, where it is of the model of the text."""
+    """The results, if they belong to the model of the text."""
     sweeps = s.state(ChangeState).sweeps
     return sweeps if sweeps is not None and s.text is not None and sweeps.loaded is s.text.loaded else None
 
 
 def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
-    """What the map shows; None while it was not measured, and for prompts or answers that cannot be compared."""
+    """The result in the map; None if it is not measured or cannot be."""
     state, sweeps = s.state(ChangeState), sweeps_of(s)
     if state.trouble is not None or sweeps is None or state.patched not in sweeps.by_name:
         return None
@@ -34,14 +34,14 @@ def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
 
 
 def answer_choices(tokenizer: Vocabulary, ids: Iterable[int], p: Tensor, q: Tensor) -> tuple[tuple[str, int], ...]:
-    """(token and its probability after A and after B, id)."""
+    """(label, id): each token with its probability after A and after B."""
     return tuple(
         (f"{visible(token_text(tokenizer, i))}  A {percent(float(p[i]))} · B {percent(float(q[i]))}", i) for i in ids
     )
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """How far the measuring is."""
+    """The progress of the measurement."""
     task = s.state(ChangeState).sweep_task
     progress = None if task is None else task.progress
     return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
@@ -54,7 +54,7 @@ def trouble(s: Snapshot) -> dict[str, Any]:
 
 
 def recovery_map(s: Snapshot) -> dict[str, Any]:
-    """How much of the answer returns, by layer and position."""
+    """The recovered share of the answer by layer and position."""
     shown = shown_sweep(s)
     if shown is None:
         return chart_data(None, "")
@@ -86,7 +86,7 @@ def recovery_map(s: Snapshot) -> dict[str, Any]:
 
 
 def cell(s: Snapshot) -> dict[str, Any]:
-    """The numbers of the chosen cell."""
+    """The numbers of the selected cell."""
     shown, state = shown_sweep(s), s.state(ChangeState)
     if shown is None or state.cell is None:
         return {"text": ""}
@@ -108,7 +108,7 @@ def cell(s: Snapshot) -> dict[str, Any]:
 
 
 def answer_picker(name: str, s: Snapshot) -> dict[str, Any]:
-    """The choices and the value of a picker, "answer" or "other"."""
+    """Choices and value of a picker, "answer" or "other"."""
     sweeps = sweeps_of(s)
     return {"choices": [] if sweeps is None else list(sweeps.choices), "value": getattr(s.state(ChangeState), name)}
 

@@ -1,4 +1,4 @@
-"""Both texts side by side, and the comparison as a program."""
+"""Views of both texts side by side, and the comparison as a program."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from components.tabs.change.program import DEFAULT_LENGTH, DEFAULT_PARAMS, progr
 from components.text_views import strip_words, token_lines
 from gpt.documents.edit_text import format_edits
 
-NOWHERE = -1  # the divergence index of texts that agree
+NOWHERE = -1  # the divergence index of equal texts
 
 
 def original(s: Snapshot) -> dict[str, Any]:
-    """The text that the edits are measured on, or the one that the unedited model is writing."""
+    """The text that the edits are measured on, or the unedited model's text during generation."""
     state, pair = s.state(ChangeState), written_pair(s)
     if pair is not None and pair.read is None:
         shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
@@ -40,20 +40,20 @@ def edited(s: Snapshot) -> dict[str, Any]:
 
 
 def side_labels(side: Literal["original", "edited"], language: Language) -> dict[str, str]:
-    """The words of the token strip on one side."""
+    """Labels of the token strip on one side."""
     return strip_words(language, t("change.edited.empty", language)) | {"name": t(f"change.{side}", language)}
 
 
 def text_lines(text: ReadText) -> Lines:
-    """The token strip of a text, each token with what the unedited model gave it."""
+    """Lines of the token strip, with the unedited model's statistics of each token."""
     tokens = text.statistics.tokens
     known: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in tokens)]
     known += [(None, None)] * (len(text.ids) - len(known))
     return token_lines(text.loaded.tokenizer, text.ids, known, text.n_prompt)
 
 
-def parted(s: Snapshot) -> dict[str, Any]:
-    """Where both texts differ first, once they are written."""
+def first_difference(s: Snapshot) -> dict[str, Any]:
+    """The first difference of the generated texts."""
     pair = written_pair(s)
     if pair is None or pair.read is None:
         return {"text": ""}
@@ -67,7 +67,7 @@ def parted(s: Snapshot) -> dict[str, Any]:
 
 
 def own(s: Snapshot) -> dict[str, Any]:
-    """Says that the text is not the one of the Playground."""
+    """A note if the text is not that of the Playground."""
     text = s.state(ChangeState).text
     return {"text": t("change.own", s.language) if text is not None and text.own and s.text is not None else ""}
 
@@ -104,6 +104,6 @@ def _written(s: Snapshot) -> Any:
 VIEWS = (
     View("change-original", _original, original),
     View("change-edited", _written, edited),
-    View("change-parted", _written, parted),
+    View("change-parted", _written, first_difference),
     View("change-own", lambda s: (s.text is None, s.state(ChangeState).text, s.language), own),
 )

@@ -1,1 +1,1 @@
-"""What the events of the Compare tab do to the session."""
+"""The event handlers of the Compare tab."""

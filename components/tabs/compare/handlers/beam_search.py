@@ -1,4 +1,4 @@
-"""The beam search: search, stop, choose a way, make it the document."""
+"""Beam search: run, stop, select a candidate, adopt it as the document."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
 from gpt.errors import GPTError
 
-STEP_SECONDS = 0.2  # for one step of the search, so that one sees the tree grow
+STEP_SECONDS = 0.2  # minimum time of one step, so that the tree grows visibly
 RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
 
 
 def set_value(name: str, session: Session, value: object) -> None:
-    """A slider."""
+    """Set a slider."""
     low, high = RANGES[name]
     checked = checked_number("k" if name != "penalty" else name, value, low, high)
     session.change(BeamState, **{name: checked})
 
 
 def first_search(session: Session) -> Iterator[None]:
-    """An example when this part is opened for the first time."""
+    """Run an example when this part is opened for the first time."""
     if session.state(BeamState).run == 0:
         yield from search(session, session.state(CompareState).prompt)
 
 
 def search(session: Session, prompt: str) -> Iterator[None]:
-    """Let the tree grow, step by step; what cannot be done is said, and the last tree stays."""
+    """Run the search step by step; an error is shown and the previous tree stays."""
     run = session.state(BeamState).run + 1
     session.change(CompareState, prompt=prompt)
     session.change(BeamState, run=run, searching=True, notice=None)
@@ -73,14 +73,14 @@ def stop(session: Session) -> None:
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
-    """The candidate that was clicked; what the browser sends may be anything."""
+    """Select the clicked candidate. sent: from the browser, may be anything."""
     found, candidate = session.state(BeamState).search, sent.get("candidate")
     if found is not None and type(candidate) is int and 0 <= candidate < len(found.candidates):
         session.change(BeamState, chosen=candidate)
 
 
 def adopt(session: Session) -> None:
-    """The chosen way becomes the document, its tokens as chosen by hand, and the Playground opens."""
+    """Adopt the selected candidate as the document, with its tokens as chosen by hand, and open the Playground."""
     state = session.state(BeamState)
     candidate = picked(state)
     if state.search is None or candidate is None:
@@ -95,7 +95,8 @@ def adopt(session: Session) -> None:
 
 
 def _document(searched: Generation, session: Session) -> Generation:
-    """One that starts as the search did: the visitor's own where it is the same, so that its branches stay."""
+    """A document with the prompt of the search: the visitor's own if it has the same prompt, so that its branches
+    stay."""
     with session.changing():
         own = session.document
         same = own is not None and own.loaded is searched.loaded and own.edits == searched.edits

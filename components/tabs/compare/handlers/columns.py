@@ -1,4 +1,4 @@
-"""The two columns: their settings, writing in step, the selected position."""
+"""The two columns: settings, generation in lockstep, selection."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from components.text_views import count_sentence
 from gpt import LoadedModel, SamplingParams, list_models
 from gpt.errors import Verbatim
 
-TOKENS_PER_SECOND = 30  # and column, so that one can follow
+TOKENS_PER_SECOND = 30  # of each column
 UPDATE_SECONDS = 0.03  # between two frames, at least
 MAX_LENGTH = 200  # new tokens
 
 
 def open_tab(session: Session) -> None:
-    """The Playground's prompt, unless another was typed here."""
+    """Copy the Playground's prompt, unless another one was typed here."""
     state = session.state(CompareState)
     if state.prompt == state.taken:
         session.change(CompareState, prompt=session.typed, taken=session.typed)
 
 
 def first_run(session: Session) -> Iterator[None]:
-    """An example when the tab is opened for the first time."""
-    if session.state(CompareState).pair is None and not session.state(CompareState).writing:
-        yield from write(session)
+    """Run an example when the tab is opened for the first time."""
+    if session.state(CompareState).pair is None and not session.state(CompareState).generating:
+        yield from generate(session)
 
 
 def type_prompt(session: Session, prompt: str) -> None:
@@ -47,7 +47,7 @@ def set_length(session: Session, length: object) -> None:
 
 
 def set_value(side: int, name: str, session: Session, value: object) -> None:
-    """A setting of one column, moved to the nearest allowed one."""
+    """Set one column's setting, limited to its range."""
     columns = list(session.state(CompareState).columns)
     if name == "model":
         if value not in (*list_models(), *session.own_models):
@@ -61,25 +61,25 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
 
 
 def choose_preset(name: str, session: Session) -> None:
-    """Both columns as the preset has them: the page's model and the usual settings, but for what it is about."""
+    """Set both columns to a preset: the page's model and default settings, except for what is compared."""
     session.change(CompareState, columns=PRESETS[name])
 
 
-def write_typed(session: Session, prompt: str, left_seed: str, right_seed: str) -> Iterator[None]:
-    """`write`, with what stands in the boxes."""
+def generate_typed(session: Session, prompt: str, left_seed: str, right_seed: str) -> Iterator[None]:
+    """`generate` with the values of the boxes."""
     type_prompt(session, prompt)
     for side, seed in enumerate((left_seed, right_seed)):
         set_value(side, "seed", session, seed)
-    yield from write(session)
+    yield from generate(session)
 
 
-def write(session: Session) -> Iterator[None]:
-    """Write both columns, token by token in step; what cannot be done is said, and the last result stays."""
-    session.change(CompareState, writing=True, notice=None)
+def generate(session: Session) -> Iterator[None]:
+    """Generate both columns in lockstep; an error is shown and the previous result stays."""
+    session.change(CompareState, generating=True, notice=None)
     pair = None
     try:
         yield
-        pair = yield from _begin(session)
+        pair = yield from _prepare(session)
         if pair is not None:
             yield from _steps(session, pair)
     except ValueError as problem:
@@ -88,10 +88,10 @@ def write(session: Session) -> Iterator[None]:
         if pair is not None:
             pair.stop()
         if pair is None or session.state(CompareState).pair is pair:
-            session.change(CompareState, writing=False, measured=None)
+            session.change(CompareState, generating=False, measured=None)
 
 
-def _begin(session: Session) -> Generator[None, None, Pair]:
+def _prepare(session: Session) -> Generator[None, None, Pair]:
     state = session.state(CompareState)
     prompt = checked_text("prompt", state.prompt)
     params = (_params(state.columns[0]), _params(state.columns[1]))
@@ -102,18 +102,18 @@ def _begin(session: Session) -> Generator[None, None, Pair]:
     pair = Pair((loaded[0], loaded[1]), prompt, params)
     before = session.state(CompareState).pair
     if before is not None:
-        before.stop()  # the newest run is the one that goes on
+        before.stop()  # a new run ends the previous one
     session.change(CompareState, pair=pair, notice=None if prompt else Message("prompt.started_empty"), pair_version=0)
     return pair
 
 
 def _params(column: ColumnSettings) -> SamplingParams:
-    """Checked settings of one column, with the seed that will be used."""
+    """Checked settings of one column with a seed."""
     return Settings(column.temperature, column.top_k, column.top_p, seed=column.seed).sampling_with_seed()
 
 
 def _check_fits(session: Session, prompt: str, models: list[LoadedModel]) -> None:
-    """Raise PageError, with the side, where a model cannot read so long a prompt."""
+    """Raise PageError, naming the side, if the prompt is too long for a model."""
     for side, loaded in zip(SIDES, models, strict=True):
         n, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
         if n > limit:
@@ -148,31 +148,31 @@ def _shown(session: Session) -> Iterator[None]:
 
 
 def stop(session: Session) -> None:
-    """Let neither column write on."""
+    """Stop both columns."""
     pair = session.state(CompareState).pair
     if pair is not None:
         pair.stop()
-    session.change(CompareState, writing=False)
+    session.change(CompareState, generating=False)
 
 
 def finish(session: Session) -> None:
-    """After a run, however it ended: both texts, where they part, how far apart they are."""
+    """After a run: measure the divergence of the two texts."""
     state = session.state(CompareState)
     pair = state.pair
-    if pair is None or not pair.ended:  # another run has begun meanwhile
+    if pair is None or not pair.ended:  # another run has begun
         return
     pair.read()
     pair.comparison.measure()
-    session.change(CompareState, writing=False, pair_version=state.pair_version + 1)
+    session.change(CompareState, generating=False, pair_version=state.pair_version + 1)
 
 
 def select_token(side: int, session: Session, sent: dict[str, Any]) -> None:
-    """Look at the token that was clicked in one strip; in both, where they have one vocabulary."""
+    """Select the token clicked in one strip; in both columns if they share a vocabulary."""
     _select(session, sent.get("index"), side)
 
 
 def select_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Look at the position whose bar was clicked."""
+    """Select the position of the clicked bar."""
     _select(session, sent.get("x"), None)
 
 

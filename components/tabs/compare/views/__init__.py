@@ -1,4 +1,4 @@
-"""What the Compare tab shows of a session."""
+"""The views of the Compare tab."""
 
 from components.tabs.compare.views import beam_search, columns
 

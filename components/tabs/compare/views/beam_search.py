@@ -1,4 +1,4 @@
-"""What the beam search shows: the tree, the best text in words, the whole texts."""
+"""Views of the beam search: the tree, the best text, the finished texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ROOT_CHARS = 9  # at the root of the tree
 
 
 def tree_words(language: Language) -> dict[str, str]:
-    """The words in the tree."""
+    """Labels of the tree."""
     named = {
         key: t(f"beams.{key}", language) for key in ("empty", "keys", "step", "outcome", "token", "total", "score")
     }
@@ -27,14 +27,14 @@ def tree_words(language: Language) -> dict[str, str]:
 
 
 def root_text(search: BeamSearch) -> str:
-    """The end of the text that the tree goes on from."""
+    """The end of the text at the root of the tree."""
     tokenizer = search.document.loaded.tokenizer
     before = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-MAX_ROOT_CHARS:])
     return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"
 
 
 def tree_lines(search: BeamSearch) -> Lines:
-    """The candidates, and after them the one that ends the best text so far."""
+    """The candidates, and the index of the one that ends the best text so far."""
     tokenizer = search.document.loaded.tokenizer
     lines = Lines(
         widget.candidate_line(
@@ -54,7 +54,7 @@ def tree_lines(search: BeamSearch) -> Lines:
 
 
 def best(search: BeamSearch) -> int | None:
-    """The candidate with which the best whole text ends; before there is one, the likeliest that goes on."""
+    """The candidate that ends the best finished text; before there is one, the likeliest active one."""
     if search.finished:
         return search.best.candidate
     depth = search.candidates[-1].depth if search.candidates else 0
@@ -63,14 +63,14 @@ def best(search: BeamSearch) -> int | None:
 
 
 def text(search: BeamSearch, number: int) -> str:
-    """What the new tokens up to a candidate say, quoted; line breaks as marks."""
+    """The new tokens up to a candidate as quoted text with visible line breaks."""
     tokenizer = search.document.loaded.tokenizer
     written = "".join(token_text(tokenizer, token_id) for token_id in search.ids(number))
     return f"“{' '.join(map(visible, written.split(' ')))}”"
 
 
 def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) -> str:
-    """How much was looked at."""
+    """The size of the search."""
     caption = t(
         "beams.status",
         language,
@@ -83,7 +83,7 @@ def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) ->
 
 
 def best_sentence(search: BeamSearch, language: Language) -> str:
-    """The best text, in words."""
+    """The best text."""
     number = best(search)
     if number is None:
         return ""
@@ -95,7 +95,7 @@ def best_sentence(search: BeamSearch, language: Language) -> str:
 
 
 def finished_rows(search: BeamSearch, language: Language) -> list[list[str]]:
-    """The whole texts, the best first."""
+    """The finished texts, best first."""
     if not search.finished:
         return []
     keys = ("beams.table.text", "beams.table.tokens", "beams.total", "beams.score")
@@ -107,7 +107,7 @@ def finished_rows(search: BeamSearch, language: Language) -> list[list[str]]:
 
 
 def chosen_sentence(state: BeamState, language: Language) -> str:
-    """The way that would become the document."""
+    """The candidate that would become the document."""
     search, number = state.search, picked(state)
     if search is None or number is None:
         return ""
@@ -123,7 +123,7 @@ def chosen_sentence(state: BeamState, language: Language) -> str:
 
 
 def picked(state: BeamState) -> int | None:
-    """The candidate that was clicked, else the best; None where there is none."""
+    """The clicked candidate, else the best; None if there is none."""
     if state.search is None or not state.search.candidates:
         return None
     return best(state.search) if state.chosen is None else state.chosen
@@ -142,7 +142,7 @@ def says(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """How far the search is, or how much it looked at."""
+    """The progress or the size of the search."""
     state = s.state(BeamState)
     if s.progress is not None:
         return {"text": t(s.progress.key, s.language, **s.progress.values)}

@@ -1,4 +1,4 @@
-"""What the two columns show: both texts, where they differ, how far apart the predictions are."""
+"""Views of the two columns: both texts, their first difference, the divergence of the predictions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MAX_BARS = 10
 
 
 def column_words(side: Side, language: Language) -> dict[str, str]:
-    """The words of one column's strip."""
+    """Labels of one column's strip."""
     named = token_words(language, t("compare.empty", language))
     return named | {"name": f"{t(f'compare.{side}', language)}: {named['name']}"}
 
 
 def status_sentence(pair: Pair, side: int, language: Language) -> str:
-    """Which model wrote how much with which seed, and how it ended."""
+    """The model, the number of tokens and the seed of a column, and why it ended."""
     document, reason = pair.documents[side], pair.finish_reasons[side]
     caption = t(
         "compare.status",
@@ -47,7 +47,7 @@ def status_sentence(pair: Pair, side: int, language: Language) -> str:
 
 
 def divergence_sentence(pair: Pair, language: Language) -> str:
-    """Where the two texts differ first, and by what."""
+    """The first difference of the texts and its cause."""
     names = [short_name(document.loaded.name, language) for document in pair.documents]
     if not pair.comparison.comparable:
         return t("compare.vocabularies", language, left=names[0], right=names[1])
@@ -71,7 +71,7 @@ def divergence_sentence(pair: Pair, language: Language) -> str:
 
 
 def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
-    """How far the predictions lie apart at each position with one history; nothing where none could be measured."""
+    """The divergence of the predictions at each position with a common history; empty if none could be measured."""
     found = pair.comparison.divergences
     if not found:
         return chart_data(None, "")
@@ -109,14 +109,14 @@ def _divergence_says(pair: Pair, language: Language) -> str:
 
 
 def bits(value: float) -> str:
-    """A divergence in a sentence."""
+    """A divergence inside a sentence."""
     if value == 0 or math.isinf(value):
         return "0" if value == 0 else "∞"
     return f"{value:.2f}" if value >= 0.01 else "< 0.01"
 
 
 def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
-    """The best next tokens after the selected position of one column, before and after its settings."""
+    """The most probable next tokens after the selected position of one column, before and after its settings."""
     document, position = pair.documents[side], pair.at(side)
     tokenizer = document.loaded.tokenizer
     stages = pair.stages(side, position)
@@ -146,7 +146,7 @@ def strip(side: int, s: Snapshot) -> dict[str, Any]:
     if pair is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1, "labels": labels}
     document, index = pair.documents[side], pair.comparison.divergence_index
-    selected = -1 if s.state(CompareState).writing or not document.n_read else pair.at(side)
+    selected = -1 if s.state(CompareState).generating or not document.n_read else pair.at(side)
     return {
         "lines": document_lines(document) if document.n_read else Lines(),
         "doc": str(document.key),
@@ -166,8 +166,8 @@ def bars(side: int, s: Snapshot) -> dict[str, Any]:
     return chart_data(None, "") if pair is None else bars_chart(pair, side, s.language)
 
 
-def parting(s: Snapshot) -> dict[str, Any]:
-    """How far the comparison is, or where the texts differ first."""
+def first_difference(s: Snapshot) -> dict[str, Any]:
+    """The progress of the comparison, or the first difference of the texts."""
     state, pair = s.state(CompareState), shown_pair(s)
     if s.progress is not None:
         return {"text": t(s.progress.key, s.language, **s.progress.values)}
@@ -203,7 +203,7 @@ VIEWS = (
     *(View(f"compare-{name}-strip", inputs, partial(strip, side)) for side, name in enumerate(SIDES)),
     *(View(f"compare-{name}-status", inputs, partial(status, side)) for side, name in enumerate(SIDES)),
     *(View(f"compare-{name}-bars", inputs, partial(bars, side)) for side, name in enumerate(SIDES)),
-    View("compare-parting", inputs, parting),
+    View("compare-parting", inputs, first_difference),
     View("compare-divergence", inputs, divergence),
     View("compare-notice", inputs, notice),
 )

@@ -1,1 +1,1 @@
-"""What the events of the Playground do to the session."""
+"""The event handlers of the Playground."""

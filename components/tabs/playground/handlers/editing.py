@@ -1,4 +1,4 @@
-"""Changing the text by hand: choose a token, type, undo, go back, switch branches, search the vocabulary."""
+"""Edits of the text: choose or type a token, undo, redo, go back, switch branches, search the vocabulary."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from components.tabs.playground.components import PlaygroundState
 from gpt import Generation
 from gpt.errors import GPTError
 
-MAX_SHOWN_CHARS = 24  # of what was typed, where the status names it
+MAX_SHOWN_CHARS = 24  # of typed text in the status
 MAX_QUERY_CHARS = 200
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
-    """Put what was clicked, a token or a text, behind the token that it was shown for."""
+    """Insert the clicked token or text after the token it was shown for."""
 
     def change(document: Generation) -> LastAction | None:
         after = _position(document, sent)
@@ -40,7 +40,7 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
 
 
 def type_text(session: Session, text: str) -> None:
-    """Put what stands in the box behind the selected token."""
+    """Insert the typed text after the selected token."""
 
     def change(document: Generation) -> LastAction | None:
         return _type(document, text, Text.of(document).framed(session.selection)) if text else None
@@ -50,7 +50,7 @@ def type_text(session: Session, text: str) -> None:
 
 
 def undo(session: Session) -> None:
-    """Take the last action back; where this text has none left, go back to the one before."""
+    """Undo the last action; if the document has none left, restore the previous document."""
     if session.undo_stack and not (session.document is not None and session.document.can_undo):
         return_to(session, session.undo_stack, session.redo_stack, Message("status.undone"))
         return
@@ -65,7 +65,7 @@ def undo(session: Session) -> None:
 
 
 def redo(session: Session) -> None:
-    """Do again what was undone last."""
+    """Redo the last undone action."""
     if session.redo_stack and not (session.document is not None and session.document.can_redo):
         return_to(session, session.redo_stack, session.undo_stack, Message("status.redone"))
         return
@@ -80,7 +80,7 @@ def redo(session: Session) -> None:
 
 
 def go_back(session: Session) -> None:
-    """Let the text end at the selected token."""
+    """Cut the text after the selected token."""
 
     def change(document: Generation) -> LastAction | None:
         position = Text.of(document).framed(session.selection)
@@ -93,7 +93,7 @@ def go_back(session: Session) -> None:
 
 
 def switch_branch(session: Session, sent: dict[str, Any]) -> None:
-    """Let the branch that was clicked be the text."""
+    """Switch to the clicked branch."""
 
     def change(document: Generation) -> LastAction | None:
         node = sent.get("node")
@@ -106,15 +106,15 @@ def switch_branch(session: Session, sent: dict[str, Any]) -> None:
 
 
 def search(session: Session, text: str) -> None:
-    """While one types into the box: what that could be."""
+    """Search the vocabulary for the typed text."""
     session.query = text[:MAX_QUERY_CHARS]
 
 
 def _change(session: Session, change: Callable[[Generation], LastAction | None], *, new: bool = True) -> None:
-    """Stop what is being written, change the document, and read what is new.
+    """Stop the stream, change the document, and read its new tokens.
 
-    change: returns what it did; None where what was asked for makes no sense any more. new: whether it leads away from
-    what was undone. Raises the ValueError of `change`.
+    change: returns the action; None if it is no longer possible. new: whether it clears the redo stack. Raises the
+    ValueError of `change`.
     """
     with session.changing():
         document = session.document
@@ -132,7 +132,7 @@ def _change(session: Session, change: Callable[[Generation], LastAction | None],
 
 
 def _position(document: Generation, sent: dict[str, Any]) -> int | None:
-    """The position that something was shown for; None where it is not in the text any more."""
+    """The position of the token that something was shown for; None if it is no longer in the text."""
     node = sent.get("behind")
     if type(node) is not int or sent.get("document") != str(document.key) or node not in document.path:
         return None

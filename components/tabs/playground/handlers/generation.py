@@ -1,4 +1,4 @@
-"""Writing: make a text ready, write it token by token, stop it; one token; an empty page."""
+"""Generation: prepare, generate token by token, stop; a single step; clear."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from gpt import Generation, LoadedModel, get_model
 UPDATE_SECONDS = 0.02  # between two frames at full speed
 
 
-def begin(session: Session, typed: str, seed: str) -> Iterator[None]:
-    """Make a new text ready, of the prompt and the model that are chosen; `write` goes on with it."""
+def prepare(session: Session, typed: str, seed: str) -> Iterator[None]:
+    """Prepare a generation from the prompt and the chosen model; `generate` runs it."""
     session.typed, session.settings = typed, session.settings.with_value("seed", seed)
-    yield from _begin(session, adapt_prompt=False)
+    yield from _prepare(session, adapt_prompt=False)
 
 
-def begin_typed(session: Session) -> Iterator[None]:
-    """`begin` with what stands in the prompt box already."""
-    yield from _begin(session, adapt_prompt=False)
+def prepare_typed(session: Session) -> Iterator[None]:
+    """`prepare` with the current text of the prompt box."""
+    yield from _prepare(session, adapt_prompt=False)
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
-    """Begin with another model. The browser says twice that one was picked, and also that the list was left again."""
+    """Prepare a generation with another model. The browser sends a choice twice, and again when the list is closed."""
     if name == session.picking or (session.document is not None and name == session.document.loaded.name):
         return
     session.picking = session.model = name
     try:
-        yield from _begin(session, adapt_prompt=True)
+        yield from _prepare(session, adapt_prompt=True)
     finally:
         session.picking = ""
 
 
-def fill(session: Session, text: str) -> None:
-    """An example as the prompt, as far as the model on the screen can spell it."""
+def fill_prompt(session: Session, text: str) -> None:
+    """Set an example as the prompt, as far as the model can encode it."""
     document = session.document
     if document is not None and document.loaded.name == session.model:
         text = encodable_text(document.loaded, text)
     session.typed = text
 
 
-def _begin(session: Session, *, adapt_prompt: bool) -> Iterator[None]:
+def _prepare(session: Session, *, adapt_prompt: bool) -> Iterator[None]:
     turn, began = session.lock.begin(), time.perf_counter()
     _reset(session)
     try:
@@ -76,8 +76,8 @@ def _begin(session: Session, *, adapt_prompt: bool) -> Iterator[None]:
         _end_unless_pending(session, turn)
 
 
-def go_on(session: Session) -> Iterator[None]:
-    """Make ready to write on behind the selected token; what stood there stays as a branch."""
+def prepare_continuation(session: Session) -> Iterator[None]:
+    """Prepare to continue after the selected token; the tokens after it remain as a branch."""
     document = session.document
     if document is None:
         session.notice = Message("error.no_text")
@@ -104,8 +104,8 @@ def go_on(session: Session) -> Iterator[None]:
         _end_unless_pending(session, turn)
 
 
-def write(session: Session) -> Iterator[None]:
-    """Write what was made ready, as soon as there is a place: a frame for each token, fewer while many write."""
+def generate(session: Session) -> Iterator[None]:
+    """Run the pending generation once admitted: a frame for each token, fewer under load."""
     pending, session.pending = session.pending, None
     if pending is None:
         return
@@ -116,12 +116,12 @@ def write(session: Session) -> Iterator[None]:
                 with session.lock.writing(pending.turn) as mine:
                     if not mine:
                         return
-            yield from _write_steps(session, pending)
+            yield from _generate_steps(session, pending)
     finally:
         session.lock.end(pending.turn)
 
 
-def _write_steps(session: Session, pending: PendingGeneration) -> Iterator[None]:
+def _generate_steps(session: Session, pending: PendingGeneration) -> Iterator[None]:
     document, lock = pending.document, session.lock
     with lock.writing(pending.turn) as mine:
         if not mine:
@@ -142,7 +142,7 @@ def _write_steps(session: Session, pending: PendingGeneration) -> Iterator[None]
             session.token_statistics.add(document, step)
             session.finish_reason = step.finish_reason
             if step.finish_reason is not None:
-                document.read()  # so that the bars say at once what could come next
+                document.read()  # so that the next-token bars are up to date
         count, now = count + 1, time.perf_counter()
         gap = max(min_update_interval(document.loaded), 0.0 if pending.pace else UPDATE_SECONDS)
         if now - shown >= gap or step.finish_reason is not None:
@@ -153,16 +153,16 @@ def _write_steps(session: Session, pending: PendingGeneration) -> Iterator[None]
 
 
 def stop(session: Session) -> None:
-    """Let whatever writes stop before its next token."""
+    """Stop the running generation before its next token."""
     session.drop_pending()
     session.lock.take()
     finish(session)
 
 
 def finish(session: Session) -> None:
-    """After a stream, however it ended: what could come next."""
+    """After a stream: read the last token and update the status."""
     with session.lock.settling():
-        if session.lock.streaming:  # another one has begun, or what stopped this one will show all of it
+        if session.lock.streaming:  # another stream has begun, or the event that stopped this one updates the page
             return
         document = session.document
         if document is None or session.throughput is None:
@@ -172,7 +172,7 @@ def finish(session: Session) -> None:
 
 
 def step(session: Session, typed: str, seed: str) -> Iterator[None]:
-    """One token more: of the document on the screen, or of a new one where prompt or model have changed."""
+    """Generate one token: of the current document, or of a new one if prompt or model have changed."""
     session.typed, session.settings = typed, session.settings.with_value("seed", seed)
     params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
@@ -198,7 +198,7 @@ def step(session: Session, typed: str, seed: str) -> Iterator[None]:
 
 
 def clear(session: Session) -> None:
-    """An empty page."""
+    """Replace the document with an empty one."""
     with session.changing():
         session.push_undo()
         session.document = session.throughput = session.last_action = session.finish_reason = session.notice = None
@@ -208,7 +208,7 @@ def clear(session: Session) -> None:
 
 
 def use_tail(session: Session) -> None:
-    """Shorten a prompt that was too long to its last part: half a context, so that there is room to go on."""
+    """Cut a too long prompt to its last half context."""
     loaded = get_model(session.model)
     ids = loaded.tokenizer.encode(session.typed)
     session.typed = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :]).lstrip("\ufffd")
@@ -216,14 +216,14 @@ def use_tail(session: Session) -> None:
 
 
 def _reset(session: Session) -> None:
-    """At once, before anything is known of a new run."""
+    """Clear the status before a new run."""
     session.finish_reason = session.throughput = session.pending = session.notice = None
     session.last_action = Message("status.ready")
     session.change(PlaygroundState, too_long=0)
 
 
 def _start(session: Session, loaded: LoadedModel) -> Generation | None:
-    """A new document from the prompt, in the session; None, and the reason, if the prompt is too long."""
+    """Put a new document of the prompt into the session; None if the prompt is too long."""
     prompt = checked_text("prompt", session.typed)
     count, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
     if count > limit:
@@ -238,6 +238,6 @@ def _start(session: Session, loaded: LoadedModel) -> Generation | None:
 
 
 def _end_unless_pending(session: Session, turn: int) -> None:
-    """A stream that will not be written has ended."""
+    """End the turn of a stream that will not run."""
     if session.pending is None or session.pending.turn != turn:
         session.lock.end(turn)

@@ -1,4 +1,4 @@
-"""Looking: what is selected, the settings, the language of what is typed, the pipeline card. The model never runs."""
+"""Selection, settings, prompt and pipeline card. These handlers never run the model."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from components.text_views import AVERAGE, heatmap_window
 from gpt.analysis.vocabulary_search import search_vocabulary
 
 MAX_SEARCH_CHARS = 80
-MAX_CHOICES = 12  # tokens that a search finds
+MAX_CHOICES = 12  # maximum number of search results
 
 
 def type_prompt(session: Session, typed: str) -> None:
-    """While one types the prompt: its tokens and their number follow."""
+    """Update the prompt box: its tokens and their number are shown while typing."""
     session.typed = typed
 
 
 def set_value(session: Session, name: str, value: object) -> None:
-    """A slider, the seed or the pace."""
+    """Set a slider, the seed or the pace."""
     session.settings = session.settings.with_value(name, value)
 
 
 def choose_preset(session: Session, name: object) -> None:
-    """All sampling settings at once."""
+    """Set all sampling settings."""
     if name in PRESETS:
         session.settings = replace(session.settings, **PRESETS[name])
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Look from the token that was clicked in the strip."""
+    """Select the token clicked in the strip."""
     session.select(position=sent.get("index"))
 
 
 def select_row(session: Session, sent: dict[str, Any]) -> None:
-    """Look from the token whose row was clicked in the heatmap."""
+    """Select the token whose row was clicked in the heatmap."""
     row, document = sent.get("y"), session.document
     if document is not None and type(row) is int:
         text = Text.of(document)
@@ -49,12 +49,12 @@ def select_row(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_layer(session: Session, layer: object) -> None:
-    """Look through another layer."""
+    """Select a layer."""
     session.select(layer=_whole_number(layer))
 
 
 def choose_head(session: Session, head: object) -> None:
-    """Look through another head, or the average of all."""
+    """Select a head, or the average of all."""
     number = _whole_number(head)
     if number == AVERAGE:
         session.selection = replace(session.selection, head=None)
@@ -63,13 +63,13 @@ def choose_head(session: Session, head: object) -> None:
 
 
 def choose_shading(session: Session, shading: object) -> None:
-    """Let the tint of the strip stand for something else."""
+    """Choose the quantity that shades the strip."""
     if shading in get_args(Shading):
         session.selection = replace(session.selection, shading=shading)
 
 
 def unfold_pipeline(session: Session) -> None:
-    """The pipeline card is computed only while it is open."""
+    """Open the pipeline card, which is computed only while it is open."""
     session.change(PlaygroundState, pipeline_open=True)
 
 
@@ -78,13 +78,13 @@ def fold_pipeline(session: Session) -> None:
 
 
 def choose_unit(session: Session, unit: object) -> None:
-    """What the lines of the pipeline card show."""
+    """Choose the unit of the pipeline chart."""
     if unit in get_args(Unit):
         session.change(PlaygroundState, unit=unit)
 
 
 def follow_token(session: Session, wanted: object) -> None:
-    """Follow the token that was picked, or the first that a search finds, through the stages of the pipeline."""
+    """Follow the chosen token, or the first search result, through the stages of the pipeline."""
     document = session.document
     if document is None or document.n_read == 0:
         return
@@ -108,13 +108,13 @@ def follow_line(session: Session, sent: dict[str, Any]) -> None:
 
 
 def preset_of(settings: Settings) -> str | None:
-    """The name of the preset that the sliders stand at, if any."""
+    """The name of the preset with these settings; None if there is none."""
     now = {name: getattr(settings, name) for name in LIMITS}
     return next((name for name, values in PRESETS.items() if values == now), None)
 
 
 def _whole_number(choice: object) -> int | None:
-    """A choice of a picker, or what was typed into it; None for what is no number."""
+    """A chosen or typed number; None for invalid text."""
     if isinstance(choice, str) and choice.isascii() and choice.isdecimal():
         return int(choice[:9])
     return choice if type(choice) is int else None

@@ -1,4 +1,4 @@
-"""What the Playground shows of a session."""
+"""The views of the Playground."""
 
 from components.tabs.playground.views import next_token, pipeline, text
 

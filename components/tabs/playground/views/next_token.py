@@ -1,4 +1,4 @@
-"""What comes next, and where the model attends from the selected token."""
+"""Next-token probabilities and attention at the selected token."""
 
 from __future__ import annotations
 

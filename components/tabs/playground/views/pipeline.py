@@ -1,4 +1,4 @@
-"""The pipeline card: from logits to the draw, stage by stage, at the selected token, over the whole vocabulary."""
+"""The pipeline card: from logits to the sampled token, stage by stage, at the selected token."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
 from gpt.sampling import top_ids
 
-MAX_LINES = 8  # tokens in the picture, the followed one apart
-MAX_CHOICES = 12  # tokens that the picker offers unasked
+MAX_LINES = 8  # tokens in the chart, without the followed one
+MAX_CHOICES = 12  # tokens in the picker before a search
 
 
 @dataclass(frozen=True)
 class PipelineView:
-    """The stages at one position. followed: the id of the token that is followed through them."""
+    """The stages at one position. followed: id of the followed token."""
 
     document: Generation
     position: int
@@ -38,22 +38,22 @@ class PipelineView:
 
     @cached_property
     def logits(self) -> Tensor:
-        """(vocab_size,), as the model gave them."""
+        """The raw logits, (vocab_size,)."""
         return self.document.logits(self.position)
 
     @cached_property
     def stages(self) -> list[SamplingStage]:
-        """The five, and the whole of them."""
+        """The five stages and the full distribution."""
         return sampling_stages(self.logits, self.params, previous_ids=self.document.ids[: self.position + 1])
 
     @cached_property
     def rows(self) -> list[TokenAtStage]:
-        """The followed token, before all stages and after each."""
+        """The followed token before all stages and after each."""
         return token_at_stages(self.logits, self.stages, self.followed)
 
     @property
     def likeliest(self) -> list[int]:
-        """Ids: those that can be drawn first, the most likely first, then the others."""
+        """Ids in descending probability: first those that remain, then the removed ones."""
         last, raw = self.stages[-1].logits.numpy(), self.logits.float().cpu().numpy()
         count = min(MAX_CHOICES, len(raw))
         drawn = [i for i in top_ids(last, count) if math.isfinite(last[i])]
@@ -61,20 +61,20 @@ class PipelineView:
 
 
 def natural(document: Generation, position: int) -> int:
-    """The token that is followed unasked: the one that came next, else the most likely."""
+    """The default of the followed token: the one that came next, else the most likely."""
     if position + 1 < len(document.ids):
         return document.ids[position + 1]
     return int(document.logits(position).argmax())
 
 
 def lead_sentence(view: PipelineView, language: Language) -> str:
-    """What is shown, and after which token."""
+    """A sentence that names the followed token and the one before it."""
     token = quoted(view.document.tokenizer, view.document.ids[view.position])
     return t("pipeline.lead", language, token=token, total=f"{len(view.logits):,}")
 
 
 def stage_table(view: PipelineView, language: Language) -> list[list[str]]:
-    """A row per stage: what it removed, entropy and perplexity before and after it."""
+    """A row per stage: removed tokens, entropy and perplexity before and after."""
     head = [t(f"pipeline.{key}", language) for key in ("stage", "removed", "entropy", "perplexity")]
     return [head, *(_stage_row(view, stage, language) for stage in view.stages)]
 
@@ -87,7 +87,7 @@ def _stage_row(view: PipelineView, stage: SamplingStage, language: Language) -> 
 
 
 def _stage_name(view: PipelineView, stage: SamplingStage, language: Language) -> str:
-    """The stage with its setting."""
+    """The name of the stage with its setting."""
     name = _name(stage.name, language)
     if stage.name == "final":
         return name
@@ -109,7 +109,7 @@ def _cells(row: TokenAtStage) -> list[str]:
 
 
 def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str, Any]:
-    """The picture: the likeliest tokens and the followed one, from stage to stage."""
+    """The likeliest tokens and the followed one across the stages."""
     tokenizer, ids = view.document.tokenizer, view.likeliest[:MAX_LINES]
     ids = ids if view.followed in ids else [*ids, view.followed]
     values = np.array([_values(view, i, unit) for i in ids])
@@ -128,7 +128,7 @@ def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str,
 
 
 def _values(view: PipelineView, token_id: int, unit: Unit) -> list[float]:
-    """One token before all stages and after each of the five, NaN where it is removed."""
+    """One token before all stages and after each of the five, NaN where removed."""
     rows = token_at_stages(view.logits, view.stages, token_id)[:-1]
     return [math.nan if row.rank is None else getattr(row, unit) for row in rows]
 
@@ -140,7 +140,7 @@ def _end(value: float, unit: Unit) -> str:
 
 
 def sentence(view: PipelineView, language: Language) -> str:
-    """The result in words, and what became of the followed token."""
+    """The result in words, and the probability of the followed token."""
     whole, first, last = view.stages[-1], view.rows[0], view.rows[-1]
     caption = t(
         "pipeline.says" if whole.n_removed else "pipeline.says.all",
@@ -163,13 +163,13 @@ def sentence(view: PipelineView, language: Language) -> str:
 
 
 def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:
-    """(what the picker says, id): the tokens that a search found, else the likeliest; the followed one among them."""
+    """(label, id) of the search results, else of the likeliest tokens, with the followed one among them."""
     ids = list(dict.fromkeys([*(found or view.likeliest[:MAX_CHOICES]), view.followed]))
     return [(f"{visible(token_text(view.document.tokenizer, i))}  {i}", i) for i in ids]
 
 
 def _name(stage: str, language: Language, *, short: bool = False) -> str:
-    """A stage as its slider calls it, where there is no word of its own."""
+    """The name of a stage: its own, else that of its slider."""
     keys = (f"pipeline.short.{stage}", f"pipeline.{stage}", stage)
     return t(next(key for key in keys[not short :] if has_text(key)), language)
 
@@ -183,7 +183,7 @@ def _number(value: float) -> str:
 
 
 def pipeline_of(s: Snapshot) -> PipelineView | None:
-    """The stages at the selected position; None while the card is folded or there is no text."""
+    """The stages at the selected position; None while the card is closed or there is no text."""
     state = s.state(PlaygroundState)
     if not state.pipeline_open or s.text is None or s.text.n_read == 0:
         return None
@@ -224,7 +224,7 @@ def follow_picker(s: Snapshot) -> dict[str, Any]:
 
 
 def pipeline_inputs(s: Snapshot) -> tuple[Any, ...] | None:
-    """What the card depends on; the same while it is folded."""
+    """Inputs of the card; constant while it is closed."""
     if not s.state(PlaygroundState).pipeline_open:
         return None
     return s.state(PlaygroundState), s.text, s.selection.position, s.settings.sampling(), s.language

@@ -1,4 +1,4 @@
-"""The prompt, the token strip and what is said around it, how a token was drawn, the branches, what a search found."""
+"""The prompt, the token strip and its status, the draw of a token, the branches, the search results."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.documents.token_tree import TokenTree
 
-MAX_PROMPT_TOKENS = 600  # of a long prompt, as many are shown while one types
-MAX_PIECES = 48  # of the draw that have a place of their own
+MAX_PROMPT_TOKENS = 600  # shown while typing a long prompt
+MAX_PIECES = 48  # shown individually in the draw
 MIN_PIECE_SHARE = 0.004  # of the draw
 MAX_LANES = 60
-LABEL_TOKENS = 16  # of a branch
+LABEL_TOKENS = 16  # in the label of a branch
 MAX_HITS = 8
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The text, a chip per token."""
+    """The text as a strip of tokens."""
     more = ("curve", "entropy", "surprise", "unit", "here", "totals")
     labels = strip_words(s.language, t("strip.empty", s.language)) | {
         key: t(f"strip.{key}", s.language) for key in more
@@ -67,17 +67,17 @@ def strip(s: Snapshot) -> dict[str, Any]:
 
 
 def prompt_strip(s: Snapshot) -> dict[str, Any]:
-    """The tokens of the prompt, as one types, and their number."""
+    """The tokens of the prompt while typing."""
     lines = Lines()
     if s.loaded is not None:
-        with suppress(ValueError):  # a character that the vocabulary does not have, which the count says
+        with suppress(ValueError):  # a character outside the vocabulary, reported by the count
             ids = s.loaded.tokenizer.encode(s.typed[:MAX_CHARACTERS])
             lines = prompt_lines(s.loaded.tokenizer, ids[:MAX_PROMPT_TOKENS])
     return {"lines": lines, "doc": "prompt", "labels": strip_words(s.language)}
 
 
 def prompt_count(s: Snapshot) -> dict[str, Any]:
-    """How long the prompt is, or why it cannot be read."""
+    """The number of tokens of the prompt, or why it cannot be encoded."""
     if s.loaded is None:
         return {"text": ""}
     try:
@@ -88,7 +88,7 @@ def prompt_count(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """The line above the text: what is being waited for, the run, or what was done since."""
+    """The line above the text: progress, the run, or the last action."""
     return {"text": status_text(s)}
 
 
@@ -121,7 +121,7 @@ def status_text(s: Snapshot) -> str:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """What a person should know of this text, or what went wrong."""
+    """The notice about the text, or the error."""
     too_long = s.state(PlaygroundState).too_long
     if too_long and s.loaded is not None:
         return {"text": count_sentence(too_long, s.loaded.model.config.block_size, s.language)}
@@ -131,7 +131,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def hint(s: Snapshot) -> dict[str, Any]:
-    """What the tint of the strip means."""
+    """The meaning of the shading."""
     shading = s.selection.shading
     if s.text is None:
         return {"text": ""}
@@ -142,7 +142,7 @@ def hint(s: Snapshot) -> dict[str, Any]:
 
 
 def draw(s: Snapshot) -> dict[str, Any]:
-    """How the selected token came about; nothing for a token of the prompt."""
+    """How the selected token was sampled; empty for a token of the prompt."""
     if s.text is None:
         return draw_data("")
     document, language, tokenizer = s.text.document, s.language, s.text.tokenizer
@@ -169,7 +169,7 @@ def draw(s: Snapshot) -> dict[str, Any]:
 
 
 def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language: Language) -> tuple[list[Piece], int]:
-    """The broad pieces one by one, the others together, but for the one that was drawn; and which that is."""
+    """The large intervals individually and the others combined, except the drawn one; and the index of that one."""
     starts = np.concatenate(([0.0], ends[:-1]))
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
     cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})
@@ -187,7 +187,7 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language:
 
 
 class _Line(NamedTuple):
-    """A branch: its tokens of the tree that are no other's, the number of the line it parts from, and how deep."""
+    """A branch: the nodes that belong to no other branch, the index of its parent line, and its depth."""
 
     nodes: list[int]
     parent: int | None
@@ -195,7 +195,7 @@ class _Line(NamedTuple):
 
 
 def tree(s: Snapshot) -> dict[str, Any]:
-    """The branches of the text; nothing while there is only one, and the text goes to its end."""
+    """The branches of the text; empty if there is only one and the text ends at its end."""
     if s.text is None:
         return tree_data([], "")
     document, branches, path = s.text.document, s.text.document.tree, s.text.document.path
@@ -224,8 +224,8 @@ def tree(s: Snapshot) -> dict[str, Any]:
 
 
 def _lines(branches: TokenTree) -> list[_Line]:
-    """Every branch after the one it parts from; of two that part from the same one, the later fork stands first, so
-    that no line crosses another."""
+    """Branches after their parents; of two branches of one parent the later fork comes first, so that lines do not
+    cross."""
     lines: list[_Line] = []
     waiting: list[tuple[int, int | None]] = [(0, None)]
     while waiting:
@@ -240,7 +240,7 @@ def _lines(branches: TokenTree) -> list[_Line]:
 
 
 def _label(document: Generation, line: _Line) -> str:
-    """The first words of a branch that are no other's; of the first branch those after its first fork."""
+    """The first tokens of a branch that belong to no other; of the first branch those after its first fork."""
     nodes, tree = line.nodes, document.tree
     if line.parent is None:
         fork = next((i for i, node in enumerate(nodes) if len(tree.children(node)) > 1), -1)
@@ -251,7 +251,7 @@ def _label(document: Generation, line: _Line) -> str:
 
 
 def hits(s: Snapshot) -> dict[str, Any]:
-    """What a person may put behind the selected token: the query as it stands, and the tokens that hold it."""
+    """Candidates to insert after the selected token: the query itself, and tokens that contain it."""
     nothing = choices_data("", (), [])
     if not s.query or s.text is None or s.text.n_read == 0:
         return nothing
@@ -261,7 +261,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
     lines = []
     try:
         n = len(tokenizer.encode(query))
-    except ValueError:  # a character that this vocabulary does not have
+    except ValueError:  # a character outside the vocabulary
         n = 0
     if n:
         key = "box.text.one" if n == 1 else "box.text"
