@@ -1,1 +1,1 @@
-"""The Inside tab: how the model computed the text, from queries, keys and values to neurons and embeddings."""
+"""The Inside tab: activations of the forward pass, from queries, keys and values to neurons and embeddings."""

@@ -1,4 +1,4 @@
-"""The analysis of the Inside tab: records the text as it grows, and computes what the open part needs besides."""
+"""The analysis of the Inside tab: records the text as it grows, and computes what the open part needs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
-LONG_PASS_WORK = 1e10  # multiplications; a longer pass is announced
+LONG_PASS_WORK = 1e10  # multiplications; a larger pass shows a progress message
 OVERVIEW_SECONDS = 0.2  # of one round
 ROLLOUT_SECONDS = 0.3  # of one round
 FOLLOWING_SECONDS = 0.4  # between two rounds while the text is being written
-REST = 3  # times what a round took: between two rounds at least, so that writing is not slowed down
+REST = 3  # minimum pause between two rounds, in units of the duration of a round
 POLL_SECONDS = 0.02
 
 
 def analysis(max_bytes: int) -> Analysis:
-    """The analysis for a page whose visitors may each record so many bytes."""
+    """The analysis for a page with this memory limit per visitor."""
 
     def run(session: Session) -> Iterator[None]:
         yield from record(session, max_bytes)
@@ -36,7 +36,7 @@ def analysis(max_bytes: int) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """What is missing, named by what is there, so that it changes with every round and not with every token."""
+    """Identifies what is missing by what is present, so that it changes with every round and not with every token."""
     text, state = s.text, s.state(InsideState)
     if text is None or text.n_read == 0:
         return None
@@ -47,7 +47,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 
 def record(session: Session, max_bytes: int) -> Iterator[None]:
-    """One round: bring the recording up to date, and compute one portion of what the open part needs."""
+    """One round: update the recording, and compute one portion of what the open part needs."""
     with session.lock.reading():
         s = session.snapshot()
     text, began = s.text, time.perf_counter()
@@ -72,7 +72,7 @@ def record(session: Session, max_bytes: int) -> Iterator[None]:
 
 
 def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
-    """The recording to extend. No view may draw what the extension overwrites, and there are never two recordings in
+    """The recording to extend. Views must not draw what the extension overwrites, and two recordings are never kept in
     memory."""
     before = session.state(InsideState).recording
     if before is None or before.document is not text.document:
@@ -85,7 +85,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
 
 
 def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
-    """What the open part lacks of a complete recording; None for nothing."""
+    """What the open part needs besides a complete recording; None for nothing."""
     if state.part == "machine":
         if state.overview is None or not state.overview.is_complete(recording):
             return "overview", recording, state.overview
@@ -103,7 +103,7 @@ def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
 
 
 def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str, Any]:
-    """New fields of the state: a portion of what the open part needs of the recording."""
+    """New fields of the state: one portion of what the open part needs."""
     computed: dict[str, Any] = {}
     if state.part == "machine":
         overview = state.overview or HeadOverview.empty(recording.document)
@@ -121,7 +121,7 @@ def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str,
 
 
 def shows_skeleton(s: Snapshot) -> bool:
-    """Whether the skeleton takes the place of the whole model: it was chosen, and for this model."""
+    """Whether the skeleton is shown: it was chosen for the current model."""
     return s.text is not None and s.state(InsideState).skeleton_of == s.text.loaded.name
 
 
@@ -131,7 +131,7 @@ def recorded_position(s: Snapshot, recording: Recording) -> int:
 
 
 def _rest(session: Session, seconds: float) -> None:
-    """Wait while the text is being written and nothing is selected."""
+    """Pause during generation while nothing is selected."""
 
     def looked_at() -> tuple[Any, ...]:
         return session.tab, session.selection, session.state(InsideState)

@@ -1,4 +1,4 @@
-"""What the Inside tab consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Inside tab, and its state."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Model = Literal["whole", "skeleton"]
 
 @dataclass(frozen=True)
 class InsideState:
-    """What is open, what is selected, and what was computed of the text.
+    """What is open, what is selected, and the results for the text.
 
-    key: the position that is attended to, None for the one with the largest weight. windows: the first query and the
-    first key that One head showed at the last selection there. closer: the layer and head that the pointer rests on in
-    the overview. skeleton_of: the model whose skeleton takes the place of the whole model. reading: tokens that are
-    being read for the recording, where that takes long.
+    key: the selected key position, None for the one with the largest weight. windows: the first query and the first key
+    of the One head part at the last selection there. closer: the layer and head under the pointer in the overview.
+    skeleton_of: the model whose skeleton is shown instead of the full model. reading: number of tokens of a long
+    forward pass in progress.
     """
 
     part: Part = "machine"
@@ -43,7 +43,7 @@ class InsideState:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of what was computed, about."""
+        """Approximate memory of the results, in bytes."""
         flow = 0 if self.rollout is None else self.rollout.flow.nbytes
         return flow + (0 if self.recording is None else self.recording.n_bytes)
 

@@ -1,4 +1,5 @@
-"""Figures of the residual stream and the embeddings: numpy in, plotly out, as components.figures.charts."""
+"""Figures of the residual stream and the embeddings: numpy in, plotly out, in the style of
+components.figures.charts."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ def share_bars(
     layer_title: str = "layer",
     share_title: str = "share",
 ) -> dict[str, Any]:
-    """Shares of a whole, layer by layer, stacked; {name in the legend: (n_layer,)}, some of them perhaps negative.
+    """Stacked shares of a whole by layer; {legend entry: (n_layer,)}, possibly negative.
 
     layer: the selected one, framed. Not checked by plotly.
     """
-    hues = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # as the lengths have them
+    hues = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # as in the norms
     data = []
     for (name, values), hue in zip(shares.items(), hues, strict=True):
         bars = {"type": "bar", "name": escape(name), "x": np.arange(len(values)), "y": np.asarray(values, np.float32)}
@@ -48,7 +49,7 @@ def share_bars(
 
 
 def cosine_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) -> Figure:
-    """Horizontal bars of cosine similarities, the first on top. Raises ValueError where labels and cosines differ in
+    """Horizontal bars of cosine similarities, the first on top. Raises ValueError if labels and cosines differ in
     number."""
     if len(labels) != len(cosines):
         raise ValueError(f"{len(cosines)} cosines need as many labels, not {len(labels)}")

@@ -1,4 +1,4 @@
-"""What the events of the Inside tab do to the session. What the browser sends may be anything."""
+"""The event handlers of the Inside tab. Payloads from the browser may be anything."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from components.tabs.inside.views.head_stages import window_starts
 
 
 def open_part(part: Part, session: Session) -> None:
-    """Show another part of the tab; only the open one is computed."""
+    """Open a part of the tab; only the open one is computed."""
     session.change(InsideState, part=part)
 
 
 def select(session: Session, sent: dict[str, Any]) -> None:
-    """Select a position, layer or head that was clicked. Another position selects no key; a click that names one too
-    selects it."""
+    """Select a clicked position, layer or head. Another position clears the selected key; a click that includes one
+    sets it."""
     known = {name: sent[name] for name in ("position", "layer", "head") if type(sent.get(name)) is int}
     if known and not session.select(**known):
         return
@@ -33,7 +33,7 @@ def select(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_pair(session: Session, sent: dict[str, Any]) -> None:
-    """As `select`, in pictures that show a window of a long text: the window stays, where the selection is inside."""
+    """As `select`, for charts with a window of a long text: the window stays if it contains the selection."""
     state, document = session.state(InsideState), session.document
     if document is not None and state.recording is not None and state.recording.length:
         length = state.recording.length
@@ -55,7 +55,7 @@ def select_layer(session: Session, sent: dict[str, Any]) -> None:
 
 
 def look_closer(session: Session, sent: dict[str, Any]) -> None:
-    """Show the head that the pointer rests on in more pixels; it is not selected."""
+    """Show the head under the pointer at a higher resolution, without selecting it."""
     head = sent.get("layer"), sent.get("head")
     document = session.document
     if document is not None:
@@ -67,7 +67,7 @@ def look_closer(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_model(session: Session, model: object) -> None:
-    """Show the whole model or its skeleton, until another model comes."""
+    """Show the full model or its skeleton, until another model is chosen."""
     if model in get_args(Model):
         name = "" if session.document is None else session.document.loaded.name
         session.change(InsideState, skeleton_of=name if model == "skeleton" else "")
@@ -80,7 +80,7 @@ def choose_attention_view(session: Session, view: object) -> None:
 
 
 def save_trace(session: Session) -> Iterator[None]:
-    """Write every activation of the text into a file, in place of the one before, and let the browser save it."""
+    """Write all activations of the text to a file that replaces the previous one, and offer it for download."""
     document = session.document
     if document is None:
         raise PageError("error.no_text")

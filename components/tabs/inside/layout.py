@@ -1,4 +1,4 @@
-"""Where the components of the Inside tab stand: one tab within it for each part."""
+"""Layout of the Inside tab: one inner tab for each part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from components.widgets.tokens import tokens
 
 
 def machine(localizer: Localizer) -> dict[str, Any]:
-    """The flow, and all heads at a glance."""
+    """The flow diagram and the overview of all heads."""
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
             localizer.sentence("inside.question", kind="question")
@@ -43,7 +43,7 @@ def machine(localizer: Localizer) -> dict[str, Any]:
 
 
 def one_head(localizer: Localizer) -> dict[str, Any]:
-    """One head in stages, and the attention between tokens."""
+    """The stages of one head, and the attention between tokens."""
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("stages.question", kind="question")
         localizer.sentence("stages.lead", kind="caption")
@@ -99,7 +99,7 @@ def embeddings(localizer: Localizer) -> dict[str, Any]:
 
 
 def trace_file(localizer: Localizer) -> dict[str, Any]:
-    """A button that saves every activation."""
+    """A button that saves all activations."""
     with gr.Row(elem_classes="gb-trace-file"):
         save = localizer.build(gr.Button, {"value": "trace.save"}, size="sm", min_width=0, elem_id="trace-save")
         sentence(kind="caption", elem_id="trace-said", view="trace-said")

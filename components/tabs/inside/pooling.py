@@ -1,4 +1,4 @@
-"""Summaries of activations, in numpy: vectors pooled to a few numbers, neurons, and the vectors of one head."""
+"""Summaries of activations in numpy: pooled vectors, neurons, and the vectors of one head."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Pool = Callable[[np.ndarray, int], np.ndarray]
 
 
 def pool_mean(vectors: np.ndarray, bins: int) -> np.ndarray:
-    """(T, width) -> (T, bins): the mean of each of `bins` groups of neighbours, as equal in size as can be."""
+    """(T, width) -> (T, bins): means of `bins` contiguous groups of about equal size."""
     edges = np.arange(bins + 1) * vectors.shape[1] // bins
     return np.add.reduceat(vectors, edges[:-1], axis=1) / np.diff(edges)
 
 
 def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
-    """(T, width) -> (T, bins): the number furthest from zero of each group. For neurons, of which few are active: a
+    """(T, width) -> (T, bins): the value with the largest magnitude of each group. For neurons, which are sparse: a
     mean would hide them."""
     starts = np.arange(bins) * vectors.shape[1] // bins
     high, low = (pick.reduceat(vectors, starts, axis=1) for pick in (np.maximum, np.minimum))
@@ -26,7 +26,7 @@ def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PooledVectors:
-    """One vector of each position. values: (T, bins). norm, mean, std: (T,), of the whole vector. width: its size."""
+    """One vector per position. values: (T, bins). norm, mean, std: (T,), of the full vector. width: its size."""
 
     values: np.ndarray
     norm: np.ndarray
@@ -36,33 +36,33 @@ class PooledVectors:
 
     @classmethod
     def empty(cls, length: int, bins: int, width: int) -> PooledVectors:
-        """Memory for that many positions."""
+        """Allocate for that many positions."""
         rows = (np.zeros(length, np.float32) for _ in range(3))
         return cls(np.zeros((length, bins), np.float32), *rows, width)
 
     @classmethod
     def of(cls, vectors: np.ndarray, max_bins: int) -> PooledVectors:
-        """Vectors (T, width), pooled where they are wider than max_bins."""
+        """Vectors (T, width), pooled if they are wider than max_bins."""
         pooled = cls.empty(len(vectors), min(max_bins, vectors.shape[1]), vectors.shape[1])
         pooled.put(0, vectors)
         return pooled
 
     def put(self, start: int, vectors: np.ndarray, pool: Pool = pool_mean) -> None:
-        """Store vectors (n, width) from position `start` on."""
+        """Store vectors (n, width) from position `start`."""
         at = slice(start, start + len(vectors))
         self.values[at] = pool(vectors, self.values.shape[1])
         self.norm[at] = np.linalg.norm(vectors, axis=1)
         self.mean[at], self.std[at] = vectors.mean(axis=1), vectors.std(axis=1)
 
     def first(self, n: int) -> PooledVectors:
-        """The same of the first n positions, without copying."""
+        """A view of the first n positions, without copying."""
         return PooledVectors(self.values[:n], self.norm[:n], self.mean[:n], self.std[:n], self.width)
 
 
 @dataclass(frozen=True, eq=False)
 class NeuronSummary:
-    """Of each position, (T,): how many neurons are above zero, which is the strongest, and its activation before and
-    after the activation function."""
+    """For each position, (T,): the number of neurons above zero, the index of the strongest, and its activation before
+    and after the activation function."""
 
     active: np.ndarray
     strongest: np.ndarray
@@ -71,11 +71,11 @@ class NeuronSummary:
 
     @classmethod
     def empty(cls, length: int) -> NeuronSummary:
-        """Memory for that many positions."""
+        """Allocate for that many positions."""
         return cls(np.zeros(length, int), np.zeros(length, int), np.zeros(length), np.zeros(length))
 
     def put(self, start: int, pre: np.ndarray, post: np.ndarray) -> None:
-        """Store the neurons (n, n_ff) of the positions from `start` on."""
+        """Store the neurons (n, n_ff) of the positions from `start`."""
         at, rows = slice(start, start + len(pre)), np.arange(len(pre))
         self.active[at] = (post > 0).sum(axis=1)
         self.strongest[at] = best = post.argmax(axis=1)

@@ -1,4 +1,4 @@
-"""The activations of one text, kept small: every vector pooled to the pixels of a picture, and the attention cache."""
+"""A compact recording of the activations of a text: pooled vectors and the attention cache."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gpt.cache import KVCache
 from gpt.documents.branch_cache import common_prefix_length
 from gpt.model import causal_mask
 
-BINS = 16  # pixels of a vector as wide as the model
+BINS = 16  # pixels of a vector of width n_embd
 WIDE_BINS = 48  # pixels of a vector inside the feed-forward part
 RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # of each layer
 RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
-MAX_VISITOR_BYTES = 2**29  # of queries, keys and values of one visitor, unless the command line says otherwise
+MAX_VISITOR_BYTES = 2**29  # of queries, keys and values of one visitor; default of the command line
 
-Place = tuple[int | None, str]  # layer, None outside the blocks, and the name of an activation
+Place = tuple[int | None, str]  # layer (None outside the blocks) and name of an activation
 
 
 @dataclass
 class _Buffers:
-    """Memory of recordings of one document that continue each other."""
+    """Memory shared by consecutive recordings of one document."""
 
     cache: KVCache
     pooled: dict[Place, PooledVectors] = field(default_factory=dict)
@@ -36,13 +36,13 @@ class _Buffers:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What a forward pass computed for the first tokens of a document.
+    """The activations of the first tokens of a document.
 
-    Nothing depends on the selection. max_bytes: of queries, keys and values; of a text that needs more, only the first
+    Nothing depends on the selection. max_bytes: limit of queries, keys and values; of a longer text only the first
     `limit` positions are recorded.
 
-    `extended` writes into the same memory: earlier recordings stay valid only as far as their ids are a beginning of
-    the new ones.
+    `extended` writes into the same memory: earlier recordings remain valid only as far as their ids are a prefix of the
+    new ones.
     """
 
     document: Generation
@@ -53,7 +53,7 @@ class Recording:
 
     @classmethod
     def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
-        """A recording of no token."""
+        """A recording without tokens."""
         model = document.loaded.model
         limit = max(1, min(model.config.block_size, max_bytes // _cache_bytes(model.config, model.dtype)))
         cache = KVCache(model.config, max_length=limit, dtype=model.dtype, device=model.device, keep_queries=True)
@@ -65,32 +65,32 @@ class Recording:
 
     @property
     def length(self) -> int:
-        """Recorded positions."""
+        """Number of recorded positions."""
         return len(self.ids)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of what is recorded; memory of later positions is reserved, but not used yet."""
+        """Bytes of the recorded positions; reserved memory is not counted."""
         numbers = sum(pooled.values.shape[1] + 3 for pooled in self._buffers.pooled.values())
         cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
         return self.length * (cache + 4 * numbers + 32 * self.config.n_layer)
 
     def is_complete(self, text: Text) -> bool:
-        """Whether it holds all that was read of this text, as far as the limit allows."""
+        """Whether it includes all tokens read of this text, up to the limit."""
         return self.document is text.document and self.ids == text.ids[: min(text.n_read, self.limit)]
 
     def is_beginning(self, text: Text) -> bool:
-        """Whether this text starts with what is recorded."""
+        """Whether this text starts with the recorded tokens."""
         return self.document is text.document and 0 < self.length and text.ids[: text.n_read][: self.length] == self.ids
 
     def missing(self, text: Text) -> int:
-        """Positions of the text that a pass must read to record it."""
+        """Number of positions to read for a complete recording."""
         n = min(text.n_read, self.limit)
         return n - common_prefix_length(self.ids, text.ids[:n])
 
     @torch.inference_mode()
     def extended(self, ids: tuple[int, ...]) -> Recording:
-        """The recording of other ids of the same document: one forward pass over those that are not recorded yet."""
+        """The recording of other ids of the same document: one forward pass over those not recorded yet."""
         ids = ids[: self.limit]
         if ids == self.ids:
             return self
@@ -104,17 +104,18 @@ class Recording:
         return replace(self, ids=ids)
 
     def pooled(self, layer: int | None, name: str) -> PooledVectors | None:
-        """One of RECORDED in a layer, or of RECORDED_OUTSIDE with None; None where the model has no such thing."""
+        """An activation of RECORDED in a layer, or of RECORDED_OUTSIDE with None; None if the model has no such
+        activation."""
         found = self._buffers.pooled.get((layer, name))
         return None if found is None else found.first(self.length)
 
     def neurons(self, layer: int) -> NeuronSummary:
-        """Numbers of the neurons of a layer's feed-forward part."""
+        """The summary of the neurons of a layer."""
         return self._buffers.neurons[layer]
 
     @torch.inference_mode()
     def head(self, layer: int, head: int) -> HeadVectors:
-        """Everything of one head, from the stored queries, keys and values."""
+        """The vectors, scores and weights of one head, from the stored queries, keys and values."""
         cache, n = self._buffers.cache, self.length
         q, k, v = (part[layer, 0, head, :n].float() for part in (cache.q, cache.k, cache.v))
         scores = q @ k.T / math.sqrt(q.shape[-1])  # (T, T)
@@ -123,7 +124,7 @@ class Recording:
 
     @torch.inference_mode()
     def attn_weights(self, layer: int, start: int = 0, stop: int | None = None) -> Tensor:
-        """(n_head, stop - start, stop): attention weights of every head of a layer; by default of all queries."""
+        """(n_head, stop - start, stop): attention weights of all heads of a layer; by default of all queries."""
         stop = self.length if stop is None else stop
         return self._buffers.cache.attn_weights(layer, start=start, stop=stop)[0].cpu()
 
@@ -134,8 +135,8 @@ class Recording:
 
     @torch.inference_mode()
     def trace_at(self, position: int) -> Trace:
-        """Every activation of one position, (1, 1, ...): a pass over one token on top of the stored ones."""
-        cache = copy(self._buffers.cache)  # the same memory: what is stored for this position is stored again
+        """All activations of one position, (1, 1, ...): a forward pass of one token with the stored cache."""
+        cache = copy(self._buffers.cache)  # the same memory: the values of this position are written again
         cache.crop(position)
         trace = Trace()
         idx = torch.tensor([[self.ids[position]]], device=cache.k.device)
@@ -149,8 +150,8 @@ def _cache_bytes(config: GPTConfig, dtype: torch.dtype) -> int:
 
 
 class _PoolingTrace(Trace):
-    """A trace that stores every activation pooled, so that a long text needs little memory. start: the position of the
-    first token of the pass."""
+    """A trace that stores activations pooled, so that a long text needs little memory. start: position of the first
+    token of the forward pass."""
 
     def __init__(self, buffers: _Buffers, limit: int, start: int) -> None:
         super().__init__(attention=False)
@@ -173,7 +174,7 @@ class _PoolingTrace(Trace):
 
 
 class _AttentionTrace(Trace):
-    """attn_weights and attn_v of every layer from a cache with queries, and nothing else."""
+    """attn_weights and attn_v of each layer, from a cache with queries."""
 
     def __init__(self, cache: KVCache, start: int, stop: int) -> None:
         super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))

@@ -1,4 +1,4 @@
-"""What the open part of the tab needs besides the recording. Each result names the tokens that it was computed of."""
+"""Results for the open part besides the recording. Each includes the tokens that it belongs to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpt.experiments.random_models import skeleton_of
 
 @dataclass(frozen=True, eq=False)
 class PositionTrace:
-    """Every activation of the last of these tokens, (1, 1, ...)."""
+    """All activations of the last of these tokens, (1, 1, ...)."""
 
     document: Generation
     ids: tuple[int, ...]
@@ -28,13 +28,13 @@ class PositionTrace:
         return cls(recording.document, recording.ids[: position + 1], recording.trace_at(position))
 
     def is_at(self, recording: Recording, position: int) -> bool:
-        """Whether it is of that position of the recorded text."""
+        """Whether it belongs to that position of the recorded text."""
         return self.document is recording.document and self.ids == recording.ids[: position + 1]
 
 
 @dataclass(frozen=True, eq=False)
 class SkeletonPass:
-    """A pass of the skeleton over a text: its embeddings, which no block changes. position: None for a model without
+    """A forward pass of the skeleton: its embeddings, which no block changes. position: None for a model without
     learned positions. Each tensor is (T, n_embd)."""
 
     recording: Recording
@@ -54,7 +54,7 @@ class SkeletonPass:
 
     @torch.inference_mode()
     def logits(self, position: int) -> Tensor:
-        """(vocab_size,) in float32: the skeleton's prediction after a position."""
+        """The skeleton's logits after a position, (vocab_size,) in float32."""
         head = self.recording.document.loaded.model.lm_head
         return head(self.states[position : position + 1])[0].float()
 
@@ -78,7 +78,8 @@ class Rollout:
         return self.n_layers == self.recording.config.n_layer
 
     def extended(self, seconds: float) -> Rollout:
-        """The same through further layers, at least one, until the time is over. Only the newest may be extended."""
+        """The rollout through at least one more layer, and through more until the time is over. Only the newest may be
+        extended."""
         rollout, began = self, time.perf_counter()
         for flow in self._following:
             rollout = Rollout(self.recording, rollout.n_layers + 1, flow, self._following)

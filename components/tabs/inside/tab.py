@@ -1,4 +1,4 @@
-"""The Inside tab: four parts that show how the model computed the text; all follow one selection."""
+"""The Inside tab: four parts with one selection; builds and wires it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARTS: dict[Part, Callable[[Localizer], dict[str, Any]]] = {
 
 
 def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> InsideComponents:
-    """Lay the tab out and wire it. visitor_memory: bytes of the recorded pass of one visitor; of a longer text the
+    """Build and wire the tab. visitor_memory: limit in bytes of the recording of one visitor; of a longer text the
     beginning is shown."""
     parts: dict[str, Any] = {}
     tabs: dict[Part, gr.Tab] = {}
@@ -47,7 +47,7 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
 
 
 def _controls(ui: InsideComponents) -> list[Control]:
-    """What the server may change besides the pictures."""
+    """Components that the server changes."""
 
     def state(s: Snapshot) -> InsideState:
         return s.state(InsideState)

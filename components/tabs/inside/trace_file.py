@@ -1,4 +1,4 @@
-"""Every activation of the text as an .npz file: one per session, deleted with it."""
+"""All activations of the text as an .npz file; one per session, deleted with it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from components.state.text import Text
 from gpt.analysis.tracing import trace_window
 
-MAX_BYTES = 2**26  # of the file; of a longer text only its end
+MAX_BYTES = 2**26  # of the file; only the end of a longer text is included
 
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file in a folder of its own. first, last: the positions in it."""
+    """A file in its own folder. first, last: the included positions."""
 
     path: Path
     first: int
@@ -24,7 +24,7 @@ class TraceFile:
 
     @classmethod
     def write(cls, text: Text) -> TraceFile:
-        """Trace a text, or as much of its end as the limit allows, and write it into a folder of its own."""
+        """Trace the text, or the part of its end within the limit, and write the file."""
         config, n = text.config, text.n_read
         bytes_per_position = 4 * config.n_layer * (8 * config.n_embd + 2 * config.ff_size + config.n_head * n)
         first = max(0, n - max(1, MAX_BYTES // bytes_per_position))
@@ -34,5 +34,5 @@ class TraceFile:
         return cls(path, first, n - 1, path.stat().st_size)
 
     def delete(self) -> None:
-        """Remove the file and its folder, if they are still there."""
+        """Remove the file and its folder if they exist."""
         shutil.rmtree(self.path.parent, ignore_errors=True)

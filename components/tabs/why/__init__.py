@@ -1,1 +1,1 @@
-"""The Why tab: one prediction, and what it comes from: tokens, layers, parts, heads."""
+"""The Why tab: attribution of one prediction to tokens, layers, parts and heads."""

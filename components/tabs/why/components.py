@@ -1,4 +1,4 @@
-"""What the Why tab consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Why tab, and its state."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Order = Literal["size", "layer"]
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What was computed about one prediction; whatever is None is still missing.
+    """Results for one prediction; None for what is not computed yet.
 
-    influence_known: it was looked for, and there may be none. against: the token that the attribution compares with.
+    influence_known: whether the influence was computed, which may give None. against: the token that the attribution
+    compares with.
     """
 
     traced: TracedText
@@ -37,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRoles:
-    """The roles of all heads, measured on so many tokens of the text of that version."""
+    """The roles of all heads, measured on that number of tokens of a version of the text."""
 
     roles: HeadRoles
     n_tokens: int
@@ -46,9 +47,9 @@ class MeasuredRoles:
 
 @dataclass(frozen=True, eq=False)
 class WhyState:
-    """token: the one that is asked about, None for the one that follows; against: the one that it is compared with;
-    asked_at: the text and the position that both were chosen for. row: of the lens, -1 for the last. shown: the answer
-    that every panel is drawn from. roles: by sample."""
+    """token: the one to explain, None for the one that follows; against: the one to compare with; asked_at: the text
+    and the position that both were chosen for. row: of the lens, -1 for the last. shown: the answer that all panels are
+    drawn from. roles: by sample."""
 
     token: int | None = None
     against: int | None = None
@@ -71,7 +72,7 @@ class WhyState:
 
     @property
     def measured_roles(self) -> MeasuredRoles | None:
-        """The roles on the sample that is chosen, if they were measured for the text that is shown."""
+        """The roles on the chosen sample, if they were measured for the current text."""
         found = self.roles.get(self.sample)
         return found if found and self.shown and found.version == self.shown.traced.text.version else None
 
@@ -99,5 +100,5 @@ class WhyComponents:
 
 
 def why_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """What every view of the tab depends on."""
+    """Inputs of all views of the tab."""
     return s.state(WhyState), s.text is None or s.text.n_read == 0, s.language

@@ -1,4 +1,4 @@
-"""What the events of the Why tab do to the session, and what it computes while it is open."""
+"""The event handlers of the Why tab, and its analysis."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gpt.background import run_with_progress
 from gpt.inference.threads import threads_for
 
 T = TypeVar("T")
-NOTHING = -1  # the choice of `against` that stands for no token
+NOTHING = -1  # the choice of `against` for no token
 
 
 def choose_position(session: Session, sent: dict[str, Any]) -> None:
-    """A click on a token of the strip selects its position in every tab."""
+    """Select the position of the clicked token in every tab."""
     _select(session, position=sent.get("index"))
 
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
-    """A click on a cell of the lens opens it and selects its position in every tab."""
+    """Open the clicked cell of the lens and select its position in every tab."""
     column, row, shown = sent.get("x"), sent.get("y"), session.state(WhyState).shown
     if shown is not None and type(column) is int and type(row) is int:
         session.change(WhyState, row=row, shown=replace(shown, cell=None))
@@ -36,14 +36,14 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
-    """A click on a head of a map selects it in every tab."""
+    """Select the clicked head of a map in every tab."""
     layer, head = sent.get("y"), sent.get("x")
     if type(layer) is int and type(head) is int:
         session.select(layer=layer, head=head)
 
 
 def choose_bar(session: Session, sent: dict[str, Any]) -> None:
-    """The same for the bar of a head; the other bars are no heads."""
+    """Select the head of the clicked bar; other bars are ignored."""
     place = sent.get("customdata")
     if isinstance(place, list) and len(place) == 2 and all(type(each) is int for each in place):
         session.select(layer=place[0], head=place[1])
@@ -56,7 +56,7 @@ def _select(session: Session, *, position: object) -> None:
 
 
 def choose_token(session: Session, token: object) -> None:
-    """Ask about another token after this position; what is sent while a text grows may be an old choice."""
+    """Explain another token after this position. token: may be an outdated choice while the text grows."""
     document = session.document
     if document is not None and type(token) is int and 0 <= token < document.loaded.model.config.vocab_size:
         session.change(WhyState, token=token, against=None, asked_at=_place(session))
@@ -72,7 +72,7 @@ def choose_against(session: Session, token: object) -> None:
 
 
 def choose(name: str, values: tuple[str, ...], session: Session, value: object) -> None:
-    """One of a few choices side by side; what depends on it must be computed again."""
+    """Set a switch; results that depend on it are computed again."""
     if value not in values:
         return
     session.change(WhyState, **{name: value})
@@ -93,14 +93,14 @@ CHOICES = {
 
 
 def _place(session: Session) -> object:
-    """The text and the position that a question belongs to."""
+    """The text and the position of a question."""
     with session.lock.reading():
         s = session.snapshot()
     return None if s.text is None else (s.text, s.position)
 
 
 def wanted(s: Snapshot) -> Any:
-    """What is missing for the selected position; nothing while the text is written."""
+    """What is missing for the selected position; None during generation."""
     if s.text is None or s.text.n_read == 0 or s.generating:
         return None
     missing = _missing(s.state(WhyState), s.text, s.text.at(s.selection))
@@ -108,7 +108,7 @@ def wanted(s: Snapshot) -> Any:
 
 
 def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
-    """The names of what must be computed, each with what it depends on."""
+    """The names of missing results, each with what it depends on."""
     shown = state.shown
     token, against = _question(state, text, position)
     if shown is None or not shown.traced.holds(text, position) or shown.prediction.position != position:
@@ -128,12 +128,12 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
 
 
 def _question(state: WhyState, text: Text, position: int) -> tuple[int | None, int | None]:
-    """The token that is asked about and the one that it is compared with, where they were chosen for this place."""
+    """The token to explain and the one to compare with, if they were chosen for this position."""
     return (state.token, state.against) if state.asked_at == (text, position) else (None, None)
 
 
 def analyse(session: Session) -> Iterator[None]:
-    """Compute what the panels of the selected position lack, one after the other."""
+    """Compute the missing results of the selected position one after the other."""
     with session.lock.reading():
         s = session.snapshot()
         if s.text is None or s.text.n_read == 0:
@@ -161,7 +161,7 @@ def analyse(session: Session) -> Iterator[None]:
 
 
 def _update(session: Session, answer: Answer, **found: Any) -> bool:
-    """Add to the answer that is shown, unless another one has taken its place; whether it has not."""
+    """Add results to the current answer; returns False if another answer has replaced it."""
     shown = session.state(WhyState).shown
     if shown is None or shown.traced is not answer.traced or shown.prediction != answer.prediction:
         return False
@@ -232,10 +232,10 @@ def _roles(session: Session) -> Iterator[None]:
 
 
 def _busy(session: Session, model: GPT, name: str, work: Callable[[], T]) -> Generator[None, None, T]:
-    """The result of work in a thread of its own; a message says what is computed where that takes long."""
+    """Run `work` in a thread and return its result; a message names a long computation."""
 
     def run(progress: Any) -> T:
-        with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters read for one token
+        with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters of all blocks
             return work()
 
     def show(done: int, total: int) -> None:

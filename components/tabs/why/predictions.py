@@ -1,4 +1,4 @@
-"""What the Why tab computes about one prediction; of long texts a window, so that it answers in time."""
+"""Computations of the Why tab for one prediction; for long texts on a window, to limit the time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text, trace_window
 from gpt.inference.packed_linear import multiplications_per_token
 
-LENS_POSITIONS = 16  # at once
-POSITIONS_AHEAD = 4  # of these come after the selected one, where the text goes on
-MAX_CANDIDATES = 10  # tokens that can be asked about
+LENS_POSITIONS = 16  # in the lens
+POSITIONS_AHEAD = 4  # of these, after the selected one
+MAX_CANDIDATES = 10  # tokens to choose from
 LEAVE_OUT_MULTIPLICATIONS = 1e11
 MIN_LEFT_OUT_TOKENS = 8
 MAX_GRADIENT_BYTES = 2**29
@@ -32,9 +32,9 @@ METHODS: tuple[Method, ...] = ("gradient", "left_out")
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is asked: why `token` after the token at `position`.
+    """The prediction to explain: `token` after the token at `position`.
 
-    follows: it is the token that the text goes on with. best: the most likely tokens, best first.
+    follows: whether it is the token that follows in the text. best: the most likely tokens, best first.
     """
 
     position: int
@@ -48,7 +48,7 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class TracedText:
-    """A window of a text as it was when it was traced: `trace` holds the positions from `first` to before `end`."""
+    """A window of a text: `trace` holds the positions from `first` to before `end`."""
 
     loaded: LoadedModel
     edits: Edits | None
@@ -58,7 +58,7 @@ class TracedText:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """What the model had read."""
+        """The ids that the model had read."""
         return self.text.ids[: self.text.n_read]
 
     @property
@@ -71,7 +71,7 @@ class TracedText:
         return self.loaded.model
 
     def holds(self, text: Text, position: int) -> bool:
-        """Whether that position of a text is traced here."""
+        """Whether that position of a text is traced."""
         return self.text == text and self.first <= position < self.end
 
     @property
@@ -81,14 +81,14 @@ class TracedText:
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """How much each token speaks for a prediction, in nats: values (N,) of the positions from `first` on."""
+    """The influence of each token on a prediction, in nats: values (N,) of the positions from `first` on."""
 
     values: np.ndarray
     first: int
 
 
 def predict(text: Text, position: int, token: int | None = None) -> Prediction:
-    """What the model expects after a position; token None is the one that follows, the best where none does."""
+    """The prediction after a position. token: None for the one that follows, or the best if none does."""
     log_p = text.document.logits(position).log_softmax(dim=0)
     best = log_p.topk(min(MAX_CANDIDATES, len(log_p)))
     follower = text.ids[position + 1] if position + 1 < len(text.ids) else None
@@ -106,7 +106,7 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
 
 
 def trace_around(text: Text, position: int, before: TracedText | None = None) -> TracedText:
-    """Trace what is around a position; what was traced before is kept where it holds the position."""
+    """Trace a window around a position; returns `before` if it contains the position."""
     if before is not None and before.holds(text, position):
         return before
     ids, edits = text.ids[: text.n_read], text.document.edits
@@ -116,18 +116,18 @@ def trace_around(text: Text, position: int, before: TracedText | None = None) ->
 
 
 def lens(traced: TracedText, token: int) -> Lens:
-    """What every layer would predict at the traced positions; chosen: that token."""
+    """The prediction of each layer at the traced positions; chosen: that token."""
     return logit_lens(traced.model, traced.trace, chosen=token)
 
 
 def longest_gradient(config: GPTConfig) -> int:
-    """For how many tokens the way back through the model fits into memory."""
+    """The number of tokens for which a backward pass fits into memory."""
     per_token = 4 * config.n_layer * (12 * config.n_embd + 3 * config.ff_size)
     return MAX_GRADIENT_BYTES // per_token
 
 
 def gradient(traced: TracedText, prediction: Prediction) -> Influence | None:
-    """Input x gradient of every token up to the position; None where the text is too long for it."""
+    """Input x gradient of each token up to the position; None if the text is too long for it."""
     ids = traced.ids[: prediction.position + 1]
     if len(ids) > longest_gradient(traced.model.config):
         return None
@@ -135,14 +135,14 @@ def gradient(traced: TracedText, prediction: Prediction) -> Influence | None:
 
 
 def left_out(traced: TracedText, prediction: Prediction) -> Generator[tuple[int, int], None, Influence | None]:
-    """Leave out one token after the other, only the last ones of a long text.
+    """Leave-one-out influence of each token, of the last ones of a long text.
 
-    Yields (tokens done, tokens in all); returns None for a text of one token.
+    Yields (tokens done, total); returns None for a text of one token.
     """
     ids = traced.ids[: prediction.position + 1]
     if len(ids) < 2:
         return None
-    # What follows a gap is read again: of n gaps, n / 2 tokens on average.
+    # The tokens after the removed one are read again: n / 2 on average.
     count = min(
         len(ids),
         max(MIN_LEFT_OUT_TOKENS, int((2 * LEAVE_OUT_MULTIPLICATIONS / multiplications_per_token(traced.model)) ** 0.5)),
@@ -156,13 +156,13 @@ def left_out(traced: TracedText, prediction: Prediction) -> Generator[tuple[int,
 
 
 def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:
-    """The roles of all heads on the text, on its first tokens where it is long; and how many tokens that were."""
+    """The roles of all heads on the text, on the beginning of a long one; and the number of tokens used."""
     ids = traced.ids[: longest_roles(traced.model.config)]
     return head_roles(trace_text(traced.model, ids, traced.edits), ids), len(ids)
 
 
 def roles_of_noise(traced: TracedText) -> tuple[HeadRoles, int]:
-    """The same on random tokens that come twice, always the same ones."""
+    """The roles of all heads on a fixed sequence of random tokens that is repeated."""
     config, eot_id = traced.model.config, traced.loaded.tokenizer.eot_id
     length = min(50, longest_roles(config) // 2)
     ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=eot_id)
@@ -170,5 +170,5 @@ def roles_of_noise(traced: TracedText) -> tuple[HeadRoles, int]:
 
 
 def longest_roles(config: GPTConfig) -> int:
-    """For how many tokens all attention weights together fit into memory."""
+    """The number of tokens for which all attention weights fit into memory."""
     return max(2, int((MAX_ROLE_BYTES / (4 * config.n_layer * config.n_head)) ** 0.5))

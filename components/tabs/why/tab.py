@@ -1,4 +1,4 @@
-"""The Why tab: one prediction of the text, and what it comes from: tokens, layers, parts, heads."""
+"""The Why tab: builds and wires it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAME = "why"
 
 
 def build_why(localizer: Localizer, events: Events) -> None:
-    """Lay the tab out and wire it; it computes while it is open, and waits while the text is written."""
+    """Build and wire the tab; it computes while it is open and nothing is being generated."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-why-lead"):
         with gr.Row(elem_classes="gb-card-head"):
@@ -125,7 +125,7 @@ def _roles(localizer: Localizer) -> dict[str, Any]:
 
 
 def _switch(localizer: Localizer, name: str, values: tuple[str, ...], value: str | None = None) -> gr.Radio:
-    """A few choices side by side, the first unless told."""
+    """A radio with a few choices; the default is the first."""
 
     def choices(language: Language) -> list[tuple[str, str]]:
         return [(t(f"why.{name}.{each}", language), each) for each in values]
@@ -141,7 +141,7 @@ def _switch(localizer: Localizer, name: str, values: tuple[str, ...], value: str
 
 
 def _dropdown(localizer: Localizer, name: str) -> gr.Dropdown:
-    """A choice of tokens, filled in when the tab opens; what is sent while a text grows may be an old choice."""
+    """A dropdown of tokens, filled when the tab opens. An event may carry an outdated choice while the text grows."""
     return localizer.build(
         gr.Dropdown,
         {"label": f"why.{name}"},

@@ -1,4 +1,4 @@
-"""What the Inside tab shows of a session."""
+"""The views of the Inside tab."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.models.memory import format_bytes
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """Why nothing or not all of the text is shown."""
+    """Why nothing or only a part of the text is shown."""
     state = s.state(InsideState)
     if s.text is None:
         return {"text": t("error.no_text", s.language)}
@@ -27,7 +27,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def trace_said(s: Snapshot) -> dict[str, Any]:
-    """What is in the file that was saved."""
+    """The content of the saved file."""
     file = s.state(InsideState).trace_file
     if file is None:
         return {"text": ""}

@@ -1,4 +1,4 @@
-"""Attention between tokens: the weights of a layer's heads, or another view of them that papers use."""
+"""Attention between tokens: the weights of a layer's heads, or an aggregate from the literature."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LABELS = ("name", "head", "heads", "all", "only", "least", "from", "to", "cells
 
 
 def description(s: Snapshot, scene: Scene) -> Data:
-    """What the view means, and the paper that it is from."""
+    """The definition of the view, and its paper."""
     return {"text": t(f"lines.what.{s.state(InsideState).attention_view}", s.language)}
 
 
 @torch.inference_mode()
 def attention_lines(s: Snapshot, scene: Scene) -> Data:
-    """Everything that the widget draws of the selected layer."""
+    """The data of the lines of the selected layer."""
     state, config = s.state(InsideState), scene.config
     if state.attention_view == "rollout" and rollout_of(s, scene) is None:
         return {}
@@ -53,10 +53,10 @@ def attention_lines(s: Snapshot, scene: Scene) -> Data:
 
 
 def attention_view(s: Snapshot, scene: Scene, queries: slice) -> np.ndarray:
-    """(n_head or 1, queries, queries.stop): the chosen view of the selected layer. Rows sum to 1, or to 0 where nothing
+    """(n_head or 1, queries, queries.stop): the chosen view of the selected layer. Rows sum to 1, or to 0 if no weight
     is left.
 
-    The mean and the rollout are over all layers; the rollout goes as far up as it was computed.
+    The mean and the rollout are over all layers; the rollout includes the layers computed so far.
     """
     view, layer = s.state(InsideState).attention_view, scene.layer
     if view == "rollout":
@@ -77,13 +77,13 @@ def attention_view(s: Snapshot, scene: Scene, queries: slice) -> np.ndarray:
 
 
 def rollout_of(s: Snapshot, scene: Scene) -> Rollout | None:
-    """The rollout of the recorded text, as far as it was computed."""
+    """The rollout of the recorded text, through the layers computed so far."""
     rollout = s.state(InsideState).rollout
     return rollout if rollout is not None and rollout.recording is scene.recording else None
 
 
 def lines_labels(language: Language) -> dict[str, str]:
-    """The fixed words of the lines."""
+    """Labels of the lines."""
     return {name: t(f"lines.{name}", language) for name in _LABELS}
 
 

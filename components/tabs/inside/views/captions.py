@@ -1,4 +1,4 @@
-"""The captions of the flow's parts: a name, what the part is, and its formula with the selected token's numbers."""
+"""Captions of the parts of the flow: name, description, and formula with the selected token's numbers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ EPS = 1e-5  # as in gpt.model.LayerNorm
 
 
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[str, str]:
-    """By the part's name (components.widgets.flow.PARTS), three lines each. logits: (vocab_size,)."""
+    """Three lines for each part (components.widgets.flow.PARTS). logits: (vocab_size,)."""
     recording, config, position = scene.recording, scene.config, scene.position
     layer, head, token_id = scene.layer, scene.head, recording.ids[position]
     row = vectors.weights[position, : position + 1]
     largest = int(row.argmax())
 
     def lengths(name: str, place: int | None = layer) -> dict[str, str]:
-        """norm, mean and std of one vector of this position."""
+        """norm, mean and std of one vector at this position."""
         pooled = recording.pooled(place, name)
         if pooled is None:
             return {"norm": "–", "mean": "–", "std": "–"}
@@ -78,7 +78,7 @@ def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[st
 
 
 def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object]:
-    """The values of the caption of the next tokens, of logits (vocab_size,)."""
+    """Values for the caption of the next tokens. logits: (vocab_size,)."""
     best = int(logits.argmax())
     return {
         "vocab": f"{len(logits):,}",
@@ -90,7 +90,7 @@ def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object
 
 
 def activation_of(document: Generation) -> str:
-    """The activation function of the document's model, with its edits."""
+    """The activation function of the document's model, including its edits."""
     swapped = None if document.edits is None else document.edits.activation
     return swapped or document.loaded.model.config.activation
 

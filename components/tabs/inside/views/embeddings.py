@@ -1,4 +1,4 @@
-"""The embeddings: the tokens nearest to the selected one, and how similar the positions are."""
+"""Embeddings: the tokens nearest to the selected one, and the similarity of the positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpt.analysis.embeddings import nearest_tokens, position_similarity
 from gpt.inference.threads import threads_for
 
 MAX_NEAREST = 12
-MAX_POSITIONS = 64  # in the picture
+MAX_POSITIONS = 64  # in the chart
 NOTHING = chart_data(None, "")
 
 
@@ -41,7 +41,7 @@ def nearest_chart(loaded: LoadedModel, token_id: int, language: Language) -> Dat
 
 
 def positions(s: Snapshot, scene: Scene) -> Data:
-    """The similarity of the learned position embeddings; nothing for a model without them."""
+    """The similarity of the learned position embeddings; empty for a model without them."""
     model = scene.document.loaded.model
     return NOTHING if model.wpe is None else positions_chart(model, s.language)
 
@@ -63,7 +63,7 @@ def positions_chart(model: GPT, language: Language) -> Data:
 
 
 def no_positions(s: Snapshot, scene: Scene) -> Data:
-    """Why there is no such picture."""
+    """Why there is no chart of positions."""
     return {"text": t("places.rotary", s.language) if scene.document.loaded.model.wpe is None else ""}
 
 

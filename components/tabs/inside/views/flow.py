@@ -1,4 +1,4 @@
-"""The flow: the whole model in one picture, for the selected position, layer and head."""
+"""The flow diagram: the whole model for the selected position, layer and head."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from components.tabs.inside.views.captions import flow_captions
 from components.tabs.inside.views.scene import Data, Scene, number
 from components.widgets.flow import packed
 
-ROWS = 64  # tokens that the flow shows at once
-ROWS_AFTER = 8  # of these, after the selected one, where the text goes on
-MIN_SCALES = {"ff": 0.5}  # GELU's smallest value, -0.17, must not look like a strong neuron
-STACK_BINS = 4  # pixels of a vector in a layer that is not opened
+ROWS = 64  # tokens in the flow
+ROWS_AFTER = 8  # of these, after the selected one
+MIN_SCALES = {"ff": 0.5}  # so that GELU's smallest value, -0.17, stays pale
+STACK_BINS = 4  # pixels of a vector in a layer that is not open
 MAX_NEXT = 8  # next tokens
-FULL_PERCENTILE = 98  # of |value|, gets the full colour: one outlier must not make the rest pale
+FULL_PERCENTILE = 98  # of |value|, gets the full colour, so that an outlier does not make the rest pale
 
 _FIXED = ("name", "keys", "scale", "layer", "head", "stream", "before", "after", "pair", "later", "full", "stack")
 _SHORT = (
@@ -29,7 +29,7 @@ _OF_SKELETON = ("bare", "title", "identity", "name", "keys")
 
 
 def flow(scene: Scene) -> Data:
-    """Everything that the flow draws and says of the whole model."""
+    """The data of the flow for the full model."""
     recording, position, language = scene.recording, scene.position, scene.language
     rows, vectors = window(recording.length, position), recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
@@ -55,19 +55,19 @@ def flow(scene: Scene) -> Data:
 
 
 def flow_labels(language: Language) -> dict[str, str]:
-    """The fixed words of the flow; those with {...} are filled in by the browser."""
+    """Labels of the flow; the browser fills in those with {...}."""
     fixed = {key: t(f"flow.{key}", language) for key in _FIXED}
     return fixed | {key: t(f"flow.short.{key}", language) for key in _SHORT}
 
 
 def window(length: int, position: int) -> slice:
-    """The positions that the flow shows: all of a short text, else what is around the selected one."""
+    """The positions in the flow: all of a short text, else a window around the selected one."""
     end = min(length, max(position + 1 + ROWS_AFTER, ROWS))
     return slice(max(0, end - ROWS), end)
 
 
 def row_fields(scene: Scene, rows: slice) -> Data:
-    """The rows, and what is the same of them for the whole model and for its skeleton."""
+    """The rows, and the fields shared by the full model and its skeleton."""
     config = scene.config
     return {
         "doc": str(scene.document.key),
@@ -84,7 +84,7 @@ def row_fields(scene: Scene, rows: slice) -> Data:
 
 
 def next_fields(scene: Scene, logits: Tensor) -> Data:
-    """The most probable next tokens, and which of them the text goes on with. logits: (vocab_size,)."""
+    """The most probable next tokens, and the one that follows in the text. logits: (vocab_size,)."""
     tokenizer, ids = scene.document.loaded.tokenizer, scene.document.ids
     best, p = top_tokens(logits)
     follower = ids[scene.position + 1] if scene.position + 1 < len(ids) else None
@@ -108,17 +108,17 @@ def top_token(scene: Scene, logits: Tensor) -> str:
 
 
 def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: int | None = None) -> Data:
-    """Rows of a column for the browser. min_scale: of the full colour. bins: pixels, at most; None for as many as were
-    pooled."""
+    """Rows of a column for the browser. min_scale: lower limit of the full colour. bins: maximum number of pixels; None
+    for all pooled ones."""
     values = pooled.values[rows]
     if bins is not None:
         values = pool_mean(values, min(bins, values.shape[1]))
-    scale = float(f"{max(min_scale, np.percentile(np.abs(values), FULL_PERCENTILE)):.3g}") or 1.0  # as it is shown
+    scale = float(f"{max(min_scale, np.percentile(np.abs(values), FULL_PERCENTILE)):.3g}") or 1.0  # as displayed
     return {"bins": values.shape[1], "width": pooled.width, "scale": f"{scale:g}", "data": packed(values, scale)}
 
 
 def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | None]:
-    """The columns of the picture by their short names, all positions; None for what the model does not have."""
+    """The columns by their short names, all positions; None for parts the model does not have."""
     recording, layer = scene.recording, scene.layer
     outside = {"tok": "token_embedding", "pos": "position_embedding", "fin": "final_norm"}
     inner = {
@@ -158,6 +158,6 @@ def _sentence(scene: Scene, vectors: HeadVectors, logits: Tensor, rows: slice) -
 
 
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:
-    """The tokens with the largest of these weights, (position + 1,), and their weights; none of no weight."""
+    """The tokens with the largest positive weights of (position + 1,), and their weights."""
     largest = [int(i) for i in np.argsort(-row, kind="stable")[:count] if row[i] > 0]
     return ", ".join(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)

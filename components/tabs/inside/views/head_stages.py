@@ -1,4 +1,4 @@
-"""One head in stages: queries and keys, their products scaled, masked and made into weights, values, the output."""
+"""The stages of one head: queries and keys, scores, scaled, masked, softmax, values, output."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from components.widgets.encoding import to_base64
 from components.widgets.heads import max_pooled
 from components.widgets.stages import floats, shorts
 
-SIDE = 64  # queries, and keys, that are shown at once
-MAP_SIDE = 96  # pixels of the small map of a text that is longer, at most
+SIDE = 64  # number of queries and of keys shown
+MAP_SIDE = 96  # maximum pixels of the thumbnail of a longer text
 
 
 def head_stages(s: Snapshot, scene: Scene) -> Data:
-    """Everything that the widget draws of the selected head."""
+    """The data of the widget for the selected head."""
     recording, config, position = scene.recording, scene.config, scene.position
     queries, keys = shown_windows(s, scene)
     vectors, key = recording.head(scene.layer, scene.head), scene.key
@@ -55,7 +55,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
 
 
 def window_starts(length: int, position: int, key: int | None, before: tuple[int, int] | None) -> tuple[int, int]:
-    """The first query and the first key that are shown: those of before, where these windows hold the selection."""
+    """The first query and the first key shown: those of `before` if these windows contain the selection."""
     n = min(length, SIDE)
     query_start, key_start = before or (-1, -1)
     if not (0 <= query_start <= position < query_start + n <= length):
@@ -67,7 +67,7 @@ def window_starts(length: int, position: int, key: int | None, before: tuple[int
 
 
 def shown_windows(s: Snapshot, scene: Scene) -> tuple[slice, slice]:
-    """The queries and the keys that are shown. A selection inside them does not move them."""
+    """The queries and the keys shown. A selection inside them does not move them."""
     length = scene.recording.length
     starts = window_starts(length, scene.position, scene.key, s.state(InsideState).windows)
     queries, keys = (slice(start, min(length, start + SIDE)) for start in starts)
@@ -75,7 +75,7 @@ def shown_windows(s: Snapshot, scene: Scene) -> tuple[slice, slice]:
 
 
 def side(scene: Scene, rows: slice) -> Data:
-    """The tokens along one side of a picture."""
+    """The tokens along one axis."""
     return {"start": rows.start, "tokens": scene.tokens(rows)}
 
 
@@ -92,12 +92,12 @@ def log_sums(scores: np.ndarray, queries: slice) -> np.ndarray:
 
 
 def stages_labels(language: Language) -> dict[str, str]:
-    """The fixed words of the stages; those with {...} are filled in by the browser."""
+    """Labels of the stages; the browser fills in those with {...}."""
     return {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
 
 
 def _map(vectors: HeadVectors) -> Data:
-    """All weights of a long text, each pixel the largest of its group."""
+    """All weights of a long text, each pixel the maximum of its group."""
     length = len(vectors.weights)
     pixels = -(-length // -(-length // MAP_SIDE))
     levels = np.round(255 * max_pooled(vectors.weights, pixels)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""The machine: the flow of the whole model or of its skeleton, and all heads at a glance."""
+"""The flow of the full model or its skeleton, and the overview of all heads."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from components.widgets.heads import closer_data, heads_data
 
 
 def flow_lead(s: Snapshot, scene: Scene) -> Data:
-    """What the picture shows."""
+    """A description of the flow."""
     return {"text": t("bare.lead" if shows_skeleton(s) else "inside.lead", s.language)}
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
-    """The flow of the model that was chosen."""
+    """The flow of the chosen model."""
     if not shows_skeleton(s):
         return flow(scene)
     skeleton = s.state(InsideState).skeleton
@@ -33,12 +33,12 @@ def flow_of_model(s: Snapshot, scene: Scene) -> Data:
 
 
 def heads_owner(s: Snapshot, scene: Scene) -> Data:
-    """That the heads are not the skeleton's."""
+    """A note that the heads are not those of the skeleton."""
     return {"text": t("bare.heads", s.language) if shows_skeleton(s) else ""}
 
 
 def heads(s: Snapshot, scene: Scene) -> Data:
-    """The overview, and the head that the pointer rests on in more pixels."""
+    """The overview, and the head under the pointer at a higher resolution."""
     state, overview = s.state(InsideState), s.state(InsideState).overview
     if overview is None or not overview.ids or not overview.is_beginning(scene.recording):
         return {}
@@ -53,7 +53,7 @@ def heads(s: Snapshot, scene: Scene) -> Data:
 
 
 def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
-    """How many heads there are, and the strongest previous-token head."""
+    """The number of heads, and the strongest previous-token head."""
     config, shares = scene.config, overview.shares[:, :, 1]
     layer, head = (int(i) for i in np.unravel_index(shares.argmax(), shares.shape))
     text = t(
@@ -71,7 +71,7 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
 
 
 def heads_labels(language: Language) -> dict[str, str]:
-    """The fixed words of the overview."""
+    """Labels of the overview."""
     return {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "keys")}
 
 

@@ -1,4 +1,4 @@
-"""What the views of the tab are drawn from: the recorded text, and what is selected of it."""
+"""The recorded text and the selection, from which the views of the tab are drawn."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Inputs = Callable[[Snapshot, "Scene"], Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """position: the selected one, as far as the recording goes. key: the selected position that it attends to, or None.
-    head: the selected one, the first where the average of all is selected."""
+    """position: the selected one, at most the last recorded one. key: the selected key position, or None. head: the
+    selected one, the first if the average of all is selected."""
 
     recording: Recording
     position: int
@@ -41,7 +41,7 @@ class Scene:
         return self.recording.config
 
     def tokens(self, rows: slice) -> list[str]:
-        """Tokens of the text as a picture shows them."""
+        """Tokens of the text as displayed."""
         tokenizer = self.document.loaded.tokenizer
         return [visible(token_text(tokenizer, token_id)) for token_id in self.recording.ids[rows]]
 
@@ -51,7 +51,7 @@ class Scene:
 
 
 def scene_of(s: Snapshot) -> Scene | None:
-    """None until the text, or a beginning of it, is recorded."""
+    """The scene; None until the text, or a beginning of it, is recorded."""
     state = s.state(InsideState)
     if s.text is None or state.recording is None or not state.recording.is_beginning(s.text):
         return None
@@ -61,10 +61,10 @@ def scene_of(s: Snapshot) -> Scene | None:
 
 
 def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) -> View:
-    """A view of one part of the tab: it stays as it is while the part is closed or its text is not recorded yet.
+    """A view of one part of the tab; unchanged while the part is closed or its text is not recorded yet.
 
-    draw: may return {} for "as it is". inputs: whatever it depends on. nothing: the fields that show nothing, for a
-    document of which nothing was recorded.
+    draw: may return {} for "unchanged". inputs: everything it depends on. nothing: the fields for a document without a
+    recording.
     """
 
     def view_inputs(s: Snapshot) -> Any:
@@ -85,11 +85,11 @@ def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) 
 
 
 def number(value: float) -> str:
-    """Two digits after the point, none where there are three before it."""
+    """Two decimals; none for numbers of three or more digits."""
     return decimal(value, 2 if abs(value) < 100 else 0)
 
 
 def _is_unknown(s: Snapshot) -> bool:
-    """Whether the last recording is of another document, or there is none."""
+    """Whether there is no recording of the current document."""
     recording = s.state(InsideState).recording
     return s.text is None or recording is None or recording.document is not s.text.document

@@ -1,4 +1,4 @@
-"""The flow of the model's skeleton: its embeddings and its head, and nothing between them."""
+"""The flow of the model's skeleton: its embeddings and its head without blocks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from components.tabs.inside.views.captions import next_token_values
 from components.tabs.inside.views.flow import STACK_BINS, flow_labels, next_fields, row_fields, strip, top_token, window
 from components.tabs.inside.views.scene import Data, Scene, number
 
-STREAM = ("pre", "mid", "post", "fin")  # columns of the same vector: nothing is added to it
+STREAM = ("pre", "mid", "post", "fin")  # columns of the same vector
 
 
 def skeleton_flow(scene: Scene, skeleton: SkeletonPass) -> Data:
-    """Everything that the flow draws and says of the skeleton's pass over the recorded text."""
+    """The data of the flow for the skeleton's forward pass over the recorded text."""
     n_layer, language, position = scene.config.n_layer, scene.language, scene.position
     rows, logits = window(scene.recording.length, position), skeleton.logits(position)
     tensors = {"tok": skeleton.token, "pos": skeleton.position, "pre": skeleton.states}
@@ -57,7 +57,7 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass) -> Data:
 
 
 def _captions(scene: Scene, norms: dict[str, str], logits: Tensor) -> dict[str, str]:
-    """By the part's name, three lines each, as `flow_captions`."""
+    """Three lines for each part, as `flow_captions`."""
     here = {"id": scene.recording.ids[scene.position], "position": scene.position}
     stream = {"norm": norms["pre"]}
     values: dict[str, tuple[str, dict[str, object]]] = {

@@ -1,4 +1,4 @@
-"""The residual stream and the neurons: how the selected token's vector grows, and what writes into it."""
+"""The residual stream and the neurons at the selected position."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
-MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each pushes up or down
+MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each raises or lowers
 NOTHING = chart_data(None, "")
 
 
 def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
-    """Every activation of the selected position; None until it is there."""
+    """All activations of the selected position; None until they are computed."""
     trace = s.state(InsideState).position_trace
     return trace if trace is not None and trace.is_at(scene.recording, scene.position) else None
 
@@ -43,13 +43,13 @@ def neurons_of(s: Snapshot) -> Neurons:
 
 
 def layers(s: Snapshot, scene: Scene) -> Data:
-    """The selected layer among all."""
+    """The layers with the selected one."""
     labels = {"layer": t("flow.layer", s.language)}
     return {"layer": scene.layer, "n_layer": scene.config.n_layer, "labels": labels}
 
 
 def tokens(s: Snapshot, scene: Scene) -> Data:
-    """The recorded text as chips, shaded by the norm of each token's vector after the selected layer."""
+    """The recorded text as tokens, shaded by the norm of the residual stream after the selected layer."""
     recording, document, norms = scene.recording, scene.document, _norms(scene)
     unknown = [(None, None)] * recording.length
     return {
@@ -62,7 +62,7 @@ def tokens(s: Snapshot, scene: Scene) -> Data:
 
 
 def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
-    """The longest and the shortest vector after the selected layer."""
+    """The largest and the smallest norm after the selected layer."""
     norms, named = _norms(scene), {}
     for name, at in (("longest", int(norms.argmax())), ("shortest", int(norms.argmin()))):
         named |= {name: scene.quoted(at), f"{name}_at": at, f"{name}_is": f"{norms[at]:.1f}"}
@@ -70,7 +70,7 @@ def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
 
 
 def norms(s: Snapshot, scene: Scene) -> Data:
-    """Norms of the stream and of what is added to it at the selected position."""
+    """Norms of the stream and of the branch outputs at the selected position."""
     language, found = s.language, s.cached(norms_of)
     parts = {"post": found.resid_post, "attn": found.attn_out, "mlp": found.mlp_out}
     series = {name: values[:, 0].float().cpu().numpy() for name, values in parts.items()}
@@ -89,7 +89,7 @@ def norms(s: Snapshot, scene: Scene) -> Data:
 
 
 def shares(s: Snapshot, scene: Scene) -> Data:
-    """What the stream after each layer consists of."""
+    """The shares of the components of the stream after each layer."""
     language, layer, found = s.language, scene.layer, s.cached(norms_of)
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
     figure = share_bars(
@@ -133,7 +133,7 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
 
 
 def neurons_table(s: Snapshot, scene: Scene) -> Data:
-    """The same as rows, with the tokens that each neuron pushes."""
+    """The neurons as rows, with the tokens that each raises or lowers."""
     found = s.cached(neurons_of)
     rows = [[t(f"neurons.{name}", s.language) for name in ("neuron", "pre", "post", "length", "up", "down")]]
     for i, index in enumerate(found.index.tolist()):
@@ -143,8 +143,7 @@ def neurons_table(s: Snapshot, scene: Scene) -> Data:
 
 
 def whole_percents(shares: np.ndarray) -> list[str]:
-    """Shares of a whole as percents that sum to 100: the largest remainders are rounded up. A dash for shares of
-    nothing, which are NaN."""
+    """Shares as whole percents that sum to 100: the largest remainders are rounded up. A dash for NaN."""
     if not np.isfinite(shares).all():
         return ["–"] * len(shares)
     lower = np.floor(100 * shares)
@@ -154,7 +153,7 @@ def whole_percents(shares: np.ndarray) -> list[str]:
 
 
 def _norms(scene: Scene) -> np.ndarray:
-    """(T,): of the stream after the selected layer."""
+    """Norms of the stream after the selected layer, (T,)."""
     return scene.recording.pooled(scene.layer, "resid_post").norm
 
 
@@ -168,7 +167,7 @@ def _tokens(scene: Scene, ids: list[int]) -> str:
 
 
 def _traced(draw: Draw) -> Draw:
-    """Every picture of the part waits for the trace, so that all are of the same token."""
+    """A view that waits for the trace, so that all views show the same token."""
 
     def draw_traced(s: Snapshot, scene: Scene) -> Data:
         return {} if trace_of(s, scene) is None else draw(s, scene)

@@ -1,6 +1,6 @@
-"""Figures of the reasons for one token: numpy in, plotly Figure out, in the style of components.figures.charts.
+"""Figures of attributions: numpy in, plotly Figure out, in the style of components.figures.charts.
 
-Layer 0 is on top everywhere: the text goes in above and the prediction comes out below.
+Layer 0 is at the top in all figures.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from components.figures.palette import DIVERGING, MONO, SEQUENTIAL, colorscale
 from components.figures.style import ALL_LABELS, GRID, LABEL, LIGHT, QUIET, SMALL, escape
 
 IN_CELL = SMALL | {"color": LIGHT["text"]}
-SHADES = SEQUENTIAL[:4]  # under text that can be read on each of them
+SHADES = SEQUENTIAL[:4]  # light enough for text on top
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
 _ROW = 24  # pixels of one bar
-_CELL = 26  # pixels of one row of a map
-_LINE = 15  # pixels of a row with words in it, at least
-_ROWS_HIGH = 460  # pixels that the rows of a map share at most
-_SCALE = 168  # pixels of a scale, room at its ends included
-_LENS_LETTERS = 8  # of a token in a cell
-_ABOVE = 96  # pixels above a lens: the scale, and tokens that stand upright where the page is narrow
+_CELL = 26  # pixels of one row of a heatmap
+_LINE = 15  # minimum pixels of a row with text
+_ROWS_HIGH = 460  # maximum pixels of all rows of a heatmap
+_SCALE = 168  # pixels of a scale, margins included
+_LENS_LETTERS = 8  # characters of a token in a cell
+_ABOVE = 96  # pixels above a lens: the scale, and vertical tokens on a narrow page
 
 
 def lens_heatmap(
@@ -39,11 +39,11 @@ def lens_heatmap(
     layer_title: str = "layer",
     value_title: str = "probability",
 ) -> Figure:
-    """What each layer would predict after each token: rows are layers, columns are tokens of the text.
+    """The prediction of each layer after each token: rows are layers, columns are tokens of the text.
 
-    probability: (n_layer, N), in 0..1, of each cell's best token. texts, tips: (n_layer, N), that token, and what is
-    said of the cell. inputs, outputs: (N,), the tokens that are read and those that really follow ("" where none
-    does). (row, column): the selected cell. Raises ValueError where the shapes differ.
+    probability: (n_layer, N), in 0..1, of each cell's best token. texts, tips: (n_layer, N), that token, and the cell's
+    tooltip. inputs, outputs: (N,), the input tokens and the actual next ones ("" if there is none). (row, column): the
+    selected cell. Raises ValueError if the shapes differ.
     """
     n_layer, n = _check_table(probability, texts, tips)
     if not len(inputs) == len(outputs) == n:
@@ -101,10 +101,10 @@ def path_lines(
     probability_title: str = "probability",
     rank_title: str = "rank",
 ) -> Figure:
-    """One token from layer to layer: its probability above, its rank below on a scale of powers, 1 on top.
+    """One token from layer to layer: its probability above, its rank below on a logarithmic scale, 1 on top.
 
-    probability, rank: (2 n_layer,), after the attention and after the feed-forward part of each layer; stages, as
-    many: what is said of each. Raises ValueError where the lengths differ.
+    probability, rank: (2 n_layer,), after the attention and after the feed-forward part of each layer; stages: the name
+    of each. Raises ValueError if the lengths differ.
     """
     probability, rank = np.asarray(probability, dtype=np.float32), np.asarray(rank, dtype=np.int32)
     if not len(probability) == len(rank) == len(stages):
@@ -155,11 +155,10 @@ def part_bars(
     heads: Sequence[tuple[int, int] | None] | None = None,
     marked: int | None = None,
 ) -> Figure:
-    """Horizontal bars from zero, the first on top: to the right what is positive, to the left what is negative.
+    """Horizontal bars from zero, the first on top: positive to the right, negative to the left.
 
-    values: (N,); names and ends, as many: what stands before the bars and right of them. heads: (layer, head) of
-    the bars that are heads, sent along when clicked. marked: the row that is set in bold. Raises ValueError where
-    the lengths differ.
+    values: (N,); names and ends: the labels left and right of the bars. heads: (layer, head) of the bars that are
+    heads, sent on a click. marked: the row in bold. Raises ValueError if the lengths differ.
     """
     values = np.asarray(values, dtype=np.float32)
     if not len(names) == len(values) == len(ends):
@@ -186,7 +185,7 @@ def part_bars(
                 },
                 text
                 | {
-                    "x": np.maximum(values, 0),  # to the left stand the names
+                    "x": np.maximum(values, 0),  # the names are on the left
                     "y": rows,
                     "text": [f"\u00a0{escape(end)}\u00a0" for end in ends],
                     "textposition": "middle right",
@@ -229,14 +228,14 @@ def layers_axis(n_layer: int, title: str) -> dict[str, Any]:
 
 
 def scale_above(ends: list[float], names: list[str]) -> dict[str, Any]:
-    """A small scale in the margin above a map, at the right; its title is `scale_title`."""
+    """A small scale in the margin above a heatmap, at the right; its title is `scale_title`."""
     place = {"orientation": "h", "x": 1, "xanchor": "right", "yref": "container", "y": 1, "yanchor": "top"}
     size = {"lenmode": "pixels", "len": _SCALE, "thickness": 8, "xpad": 20, "ypad": 4, "outlinewidth": 0}
     return place | size | {"tickfont": {"size": 11}, "tickvals": ends, "ticktext": names}
 
 
 def scale_title(title: str, margin: int) -> dict[str, Any]:
-    """What a scale in a margin of that height is about, at its left."""
+    """The title of a scale, at the left of a margin of that height."""
     place = {"xref": "paper", "x": 1, "xanchor": "right", "xshift": 8 - _SCALE, "yref": "paper", "y": 1}
     text = {"text": escape(title), "font": {"size": 11}, "showarrow": False, "borderpad": 0}
     return place | text | {"yanchor": "middle", "yshift": margin - 8}

@@ -1,4 +1,4 @@
-"""Figures of what the parts of a model add and do: numpy in, plotly Figure out."""
+"""Figures of the contributions and roles of the parts of a model: numpy in, plotly Figure out."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from components.tabs.why.figures.lens import (
 )
 
 _BRANCHES = (HEAD_HUES["previous_token"].light, HEAD_HUES["first_token"].light)  # attention, feed-forward
-_FAINT = 0.1  # a map of shares below this stays pale
-_TEXT_HEADS = 12  # more columns leave no room for numbers in the cells
+_FAINT = 0.1  # shares below this stay pale
+_TEXT_HEADS = 12  # maximum number of columns with numbers in the cells
 
 
 def layer_bars(
@@ -35,10 +35,10 @@ def layer_bars(
     layer_title: str = "layer",
     value_title: str = "logit",
 ) -> Figure:
-    """Upright bars, two for each layer, in the order of the model.
+    """Vertical bars, two for each layer.
 
-    attention, feed_forward: (n_layer,). ends: name and value of what no layer adds, at the left of the layers.
-    Raises ValueError where the lengths differ.
+    attention, feed_forward: (n_layer,). ends: name and value of the contribution outside the layers, at the left.
+    Raises ValueError if the lengths differ.
     """
     if len(attention) != len(feed_forward):
         raise ValueError(f"{len(attention)} layers need as many feed-forward parts, not {len(feed_forward)}")
@@ -88,8 +88,8 @@ def head_map(
 ) -> Figure:
     """One number for each head: rows are layers, columns are heads; NaN leaves a cell blank.
 
-    values: (n_layer, n_head); diverging ones around zero, others from 0 up. selected: (layer, head), a whole row
-    where head is None. Raises ValueError where `values` has not two dimensions.
+    values: (n_layer, n_head); diverging around zero, or from 0 up. selected: (layer, head), the whole row if head is
+    None. Raises ValueError if `values` does not have two dimensions.
     """
     values = np.asarray(values, dtype=np.float32)
     if values.ndim != 2:
@@ -137,5 +137,5 @@ def head_map(
 
 
 def _numbers(values: np.ndarray, diverging: bool) -> list[list[str]]:
-    """What stands in the cells; nothing where there is nothing to say."""
+    """The numbers in the cells; "" for NaN."""
     return [["" if np.isnan(v) else signed(v) if diverging else f"{v:.2f}" for v in line] for line in values]

@@ -1,4 +1,4 @@
-"""What the Why tab shows of a session."""
+"""The views of the Why tab."""
 
 from components.tabs.why.views import lens, parts, tokens
 

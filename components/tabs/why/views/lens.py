@@ -1,4 +1,4 @@
-"""The logit lens: what each layer would predict around the position, and the asked token's way through the layers."""
+"""The logit lens: the predictions of each layer around the position, and the path of one token through the layers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens
 def lens_map(
     traced: TracedText, prediction: Prediction, lens: Lens, stage: LensPoint, layer: int, language: Language
 ) -> dict[str, Any]:
-    """What each layer would predict around the position."""
+    """The prediction of each layer around the position."""
     tokenizer, row = traced.loaded.tokenizer, LENS_POINTS.index(stage)
     tokens, p, entropy = (values[:, row].tolist() for values in (lens.token, lens.probability, lens.entropy))
     first, end, column = traced.first, traced.end, prediction.position - traced.first
@@ -55,7 +55,7 @@ def lens_map(
 
 
 def _leads(here: str, best: Sequence[int], final: int, tokenizer: Tokenizer, language: Language) -> str:
-    """From which layer on the token that is the best in the end is the best of each layer."""
+    """The layer from which on the final best token is the best of each layer."""
     since = len(best)
     while since and best[since - 1] == final:
         since -= 1
@@ -64,7 +64,7 @@ def _leads(here: str, best: Sequence[int], final: int, tokenizer: Tokenizer, lan
 
 
 def stage_name(stage: LensPoint, layer: int, language: Language) -> str:
-    """A row of the lens inside a sentence."""
+    """The name of a row of the lens for a sentence."""
     return t(f"why.stage.{stage}.of", language, layer=layer)
 
 
@@ -91,12 +91,12 @@ def cell_bars(
 
 
 def path_title(traced: TracedText, prediction: Prediction, language: Language) -> str:
-    """The title of the lines."""
+    """The title of the path."""
     return t("why.path.question", language, token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
 def path_lines(traced: TracedText, prediction: Prediction, lens: Lens, language: Language) -> dict[str, Any]:
-    """The token that is asked about, from stage to stage."""
+    """The token to explain at each stage."""
     column = prediction.position - traced.first
     p = lens.chosen_probability[:, :, column].flatten().float().cpu().numpy()  # (2 n_layer,)
     rank = lens.chosen_rank[:, :, column].flatten().cpu().numpy()

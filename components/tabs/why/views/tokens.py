@@ -1,4 +1,4 @@
-"""Which token is asked about, and which tokens of the text mattered."""
+"""The token to explain, and the influence of the tokens of the text."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from components.widgets.tokens import shade_value
 from gpt import Tokenizer
 
 MAX_NAME_CHARS = 12  # characters of a token in a name
-MAX_BARS = 10  # tokens of the text that are named
+MAX_BARS = 10  # tokens of the text with a bar
 
 
 def short(tokenizer: Tokenizer, token_id: int) -> str:
-    """A token as a name: its spaces visible, cut where it is long."""
+    """A token as a name: visible spaces, truncated."""
     text = visible(token_text(tokenizer, token_id))
     return text if len(text) <= MAX_NAME_CHARS else text[: MAX_NAME_CHARS - 1] + "…"
 
 
 def lead_sentence(traced: TracedText, prediction: Prediction, language: Language) -> str:
-    """What the model made of the token that is asked about."""
+    """The probability and rank of the token to explain."""
     tokenizer = traced.loaded.tokenizer
     caption = t(
         "why.lead",
@@ -50,7 +50,7 @@ def lead_sentence(traced: TracedText, prediction: Prediction, language: Language
 
 
 def token_choices(traced: TracedText, prediction: Prediction) -> list[tuple[str, int]]:
-    """(token and probability, id) of the best tokens, of the one that follows, and of the one asked about."""
+    """(label, id) of the best tokens, of the one that follows, and of the one to explain."""
     tokenizer, position = traced.loaded.tokenizer, prediction.position
     known = dict(zip(prediction.best, prediction.probabilities, strict=True))
     others = [prediction.token, *traced.text.ids[position + 1 : position + 2]]
@@ -59,17 +59,17 @@ def token_choices(traced: TracedText, prediction: Prediction) -> list[tuple[str,
 
 
 def influence_words(language: Language) -> dict[str, str]:
-    """The words of the strip, which is shaded by influence."""
+    """Labels of the strip, which is shaded by influence."""
     return strip_words(language, t("strip.empty", language)) | {"attention": t("why.influence", language)}
 
 
 def method_says(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:
-    """What the tint means."""
+    """The meaning of the shading."""
     return t(f"why.method.{method}.says", language, token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
 def shade(influence: Influence | None) -> str:
-    """Each token's share of the influence, whichever way it goes."""
+    """The share of each token in the sum of absolute influences."""
     if influence is None:
         return shade_value(np.zeros(1))
     size = np.abs(influence.values)
@@ -79,7 +79,7 @@ def shade(influence: Influence | None) -> str:
 def influence_bars(
     traced: TracedText, prediction: Prediction, influence: Influence, language: Language
 ) -> dict[str, Any]:
-    """The tokens with the most influence, for and against, the largest first."""
+    """The tokens with the largest influence, positive or negative, largest first."""
     tokenizer, values = traced.loaded.tokenizer, influence.values
     order, digits = np.argsort(-np.abs(values), kind="stable")[:MAX_BARS], decimals(values)
     figure = figures.part_bars(
@@ -104,7 +104,7 @@ def influence_bars(
 
 
 def no_influence(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:
-    """Why there is nothing to show."""
+    """Why there is no influence to show."""
     if method == "left_out":
         return t("why.influence.one", language)
     limit = longest_gradient(traced.model.config)
@@ -119,7 +119,7 @@ def lead(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """What is being computed, or waited for."""
+    """The progress of the computation."""
     state = s.state(WhyState)
     if state.progress is not None:
         return {"text": t(state.progress.key, s.language, **state.progress.values)}
@@ -128,7 +128,7 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The text, tinted by each token's share of the influence."""
+    """The text, shaded by each token's share of the influence."""
     shown, words = s.state(WhyState).shown, influence_words(s.language)
     if shown is None:
         return {"lines": token_lines_of(None), "doc": "", "selected": -1, "shade": "", "labels": words}
@@ -142,7 +142,7 @@ def strip(s: Snapshot) -> dict[str, Any]:
 
 
 def token_lines_of(traced: TracedText | None) -> Any:
-    """The text as chips; its tint is the influence, so no probabilities are needed."""
+    """The text as tokens without probabilities, since influence shades it."""
     if traced is None:
         return []
     ids = traced.text.ids
