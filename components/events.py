@@ -23,10 +23,10 @@ from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
 MAX_CONCURRENT_EVENTS = 96  # concurrent events in each queue; generation is limited by the engine's admission queue
-Queue = Literal["look", "model", "experiment"]
+Queue = Literal["interactive", "model", "experiment"]
 # Selections do not wait for generation. Experiments take seconds and run one at a time, for all visitors together.
 QUEUES: dict[Queue, dict[str, Any]] = {
-    "look": {"concurrency_id": "look", "concurrency_limit": MAX_CONCURRENT_EVENTS},
+    "interactive": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "model": {"concurrency_id": "model", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": 1},
 }
@@ -56,7 +56,7 @@ class Events:
         sets: Sequence[Block] = (),
         edited: Sequence[Block] = (),
         payload: bool = False,
-        queue: Queue = "look",
+        queue: Queue = "interactive",
         trigger_mode: Literal["once", "multiple", "always_last"] = "multiple",
         js: str | None = None,
         cancels: Sequence[Any] = (),

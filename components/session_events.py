@@ -70,7 +70,7 @@ def wire_session(
         events.frame,
         js="(...values) => glassbox.arrive(values)",
         **NO_PROGRESS,
-        **QUEUES["look"],
+        **QUEUES["interactive"],
     )
     ids = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
 

@@ -1,1 +1,1 @@
-"""The Activations tab: GELU, ReLU and the pre-activations of the running model."""
+"""The Activations tab: activation functions, and the pre-activations of the model."""

@@ -1,4 +1,4 @@
-"""What the Activations tab consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Activations tab, and its state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gpt.config import Activation
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """The pre-activations of one layer over all positions of a text, shape (n_read, ff_size) there.
+    """The pre-activations of one layer over all positions of a text, (n_read, n_ff) values.
 
-    shares: (BINS,), of all values; edges: (BINS + 1,). n: how many values; negative, outside: shares of them.
+    shares: (BINS,), of all values; edges: (BINS + 1,). n: number of values; negative, outside: shares of them.
     """
 
     text: Text
@@ -32,7 +32,7 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class Swap:
-    """What follows a position with the model's own activation and with another: probabilities, (vocab_size,) each.
+    """Predictions after a position with the model's own activation function and with another, (vocab_size,) each.
     moved: their total variation distance."""
 
     text: Text
@@ -45,8 +45,8 @@ class Swap:
 
 @dataclass(frozen=True, eq=False)
 class ActivationsState:
-    """x: where the functions are evaluated; layer: of the histogram; activation: the one that is swapped in. histogram,
-    swap: what was computed last."""
+    """x: the point of evaluation; layer: of the histogram; activation: the replacement. histogram, swap: the newest
+    results."""
 
     x: float = 1.0
     layer: int = 0
@@ -55,7 +55,7 @@ class ActivationsState:
     swap: Swap | None = None
 
     def layer_of(self, text: Text | None) -> int:
-        """The chosen layer, or the last one of a model that has fewer."""
+        """The chosen layer, at most the last one of the model."""
         return self.layer if text is None else min(self.layer, text.config.n_layer - 1)
 
 

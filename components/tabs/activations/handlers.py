@@ -1,4 +1,4 @@
-"""What the events of the Activations tab do to the session, and what it computes while it is open."""
+"""The event handlers of the Activations tab, and its analysis."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ BINS = 60
 
 
 def set_x(session: Session, x: object) -> None:
-    """Evaluate the functions elsewhere."""
+    """Set the point of evaluation."""
     session.change(ActivationsState, x=float(checked_number("x", x, -SPAN, SPAN)))
 
 
 def choose_layer(session: Session, layer: object) -> None:
-    """Count the pre-activations of another layer."""
+    """Choose the layer of the histogram."""
     document = session.document
     if document is not None and type(layer) is int and 0 <= layer < document.loaded.model.config.n_layer:
         session.change(ActivationsState, layer=layer)
 
 
 def choose_activation(session: Session, activation: object) -> None:
-    """Swap another activation in."""
+    """Choose the replacement activation function."""
     if isinstance(activation, str) and activation in ACTIVATIONS:
         session.change(ActivationsState, activation=activation)
 
 
 def wanted(s: Snapshot) -> Any:
-    """What is missing for the text and the selected position; nothing while the text is written."""
+    """What is missing for the text and the selected position; None during generation."""
     if s.text is None or s.text.n_read == 0 or s.generating:
         return None
     state = s.state(ActivationsState)
@@ -68,7 +68,7 @@ def swap_is_current(state: ActivationsState, text: Text, position: int | None) -
 
 
 def analyse(session: Session) -> Iterator[None]:
-    """Compute what is missing, one picture after the other."""
+    """Compute the missing results one after the other."""
     with session.lock.reading():
         s = session.snapshot()
     text, state = s.text, s.state(ActivationsState)
@@ -88,7 +88,7 @@ def analyse(session: Session) -> Iterator[None]:
 
 
 def count_pre_activations(text: Text, layer: int) -> Histogram:
-    """The pre-activations of one layer, over all positions that the model has read."""
+    """A histogram of the pre-activations of one layer, over all positions that the model has read."""
     ids = list(text.ids[: text.n_read])
     values = pre_activations(text.loaded.model, ids, layer).float().cpu().numpy().ravel()
     counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
@@ -107,7 +107,7 @@ def count_pre_activations(text: Text, layer: int) -> Histogram:
 
 @torch.inference_mode()
 def swap_activation(text: Text, position: int, activation: Activation) -> Swap:
-    """The next token after a position, with the activation that the model was trained with and with another one."""
+    """The predictions after a position with the model's own activation function and with another one."""
     model = text.loaded.model
     idx = torch.tensor([text.ids[: position + 1]], device=model.device)
     usual, changed = model(idx)[0, -1], model(idx, edits=Edits(activation=activation))[0, -1]

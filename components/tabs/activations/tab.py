@@ -1,4 +1,4 @@
-"""The Activations tab: the functions with their slopes, what the model really sends through, and a swap."""
+"""The Activations tab: activation functions with their slopes, a histogram of pre-activations, and a replacement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = "activations"
 
 
 def build_activations(localizer: Localizer, events: Events, n_layer: int) -> None:
-    """Lay the tab out and wire it. n_layer: of the model that the page opens with."""
+    """Build and wire the tab. n_layer: of the initial model."""
     ui = _layout(localizer, n_layer)
     controls = [Control(ui.layer, _layers, lambda s: {"choices": list(range(_layers(s)[0])), "value": _layers(s)[1]})]
     events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
@@ -32,7 +32,7 @@ def build_activations(localizer: Localizer, events: Events, n_layer: int) -> Non
 
 
 def _layers(s: Snapshot) -> tuple[int, int]:
-    """How many layers there are, and the chosen one."""
+    """The number of layers, and the chosen one."""
     return (1 if s.text is None else s.text.config.n_layer), s.state(ActivationsState).layer_of(s.text)
 
 
@@ -56,7 +56,7 @@ def _layout(localizer: Localizer, n_layer: int) -> ActivationsComponents:
                 {"label": "attention.layer"},
                 choices=list(range(n_layer)),
                 value=state.layer,
-                allow_custom_value=True,  # what is chosen while another model comes may be a layer of the old one
+                allow_custom_value=True,  # an event may carry a layer of the previous model
                 elem_id="activation-layer",
                 min_width=72,
             )

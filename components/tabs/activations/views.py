@@ -1,4 +1,4 @@
-"""What the Activations tab shows: functions with their slopes, and what the model of a text computes with them."""
+"""The views of the Activations tab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BARS = 8
 
 
 def exact_chart(x: float, language: Language) -> dict[str, Any]:
-    """How far GPT-2's GELU is from the exact one, and how far at x."""
+    """The difference between GPT-2's GELU and the exact one, and its value at x."""
     grid = torch.linspace(-SPAN, SPAN, POINTS)
     difference = gelu_difference(grid)
     figure = lines(
@@ -41,7 +41,7 @@ def exact_chart(x: float, language: Language) -> dict[str, Any]:
 
 
 def histogram_chart(found: Histogram, language: Language) -> dict[str, Any]:
-    """The pre-activations of one layer, over all positions that the model has read."""
+    """A histogram of the pre-activations of one layer."""
     figure = curve_figures.histogram(
         found.shares,
         found.edges,
@@ -63,7 +63,7 @@ def histogram_chart(found: Histogram, language: Language) -> dict[str, Any]:
 
 
 def swap_chart(found: Swap, language: Language) -> dict[str, Any]:
-    """The next token with the activation that the model was trained with and with another one."""
+    """The next token with the model's own activation function and with another one."""
     tokenizer, trained = found.text.tokenizer, found.text.config.activation
     before, after = found.before, found.after
     shown = best_of_both(before, after, BARS)
@@ -93,13 +93,14 @@ def exact(s: Snapshot) -> dict[str, Any]:
 
 
 def histogram(s: Snapshot) -> dict[str, Any]:
-    """Of the text that is shown; of another layer until that of the chosen one is there."""
+    """The histogram of the current text; that of the previous layer until the chosen one is computed."""
     found = s.state(ActivationsState).histogram
     return chart_data(None, "") if found is None or found.text != s.text else histogram_chart(found, s.language)
 
 
 def swap(s: Snapshot) -> dict[str, Any]:
-    """Of the selected position; with another activation until that with the chosen one is there."""
+    """The predictions at the selected position; those of the previous activation function until the chosen one is
+    computed."""
     found = s.state(ActivationsState).swap
     if found is None or (found.text, found.position) != (s.text, s.position):
         return chart_data(None, "")

@@ -54,7 +54,7 @@ def select_layer(session: Session, sent: dict[str, Any]) -> None:
     select(session, {"layer": sent.get("x")})
 
 
-def look_closer(session: Session, sent: dict[str, Any]) -> None:
+def magnify_head(session: Session, sent: dict[str, Any]) -> None:
     """Show the head under the pointer at a higher resolution, without selecting it."""
     head = sent.get("layer"), sent.get("head")
     document = session.document

@@ -70,7 +70,7 @@ def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events) -> Non
     for widget in (ui.norms, ui.shares):
         events.on(widget.select, handlers.select_layer, payload=True, **latest)
     events.on(ui.tokens.select, handlers.select_token, payload=True, **latest)
-    events.on(ui.heads.input, handlers.look_closer, payload=True, **latest)
+    events.on(ui.heads.input, handlers.magnify_head, payload=True, **latest)
     events.on(ui.model.input, handlers.choose_model, [ui.model], **latest)
     events.on(ui.attention_view.input, handlers.choose_attention_view, [ui.attention_view], **latest)
     events.on(ui.save.click, handlers.save_trace, queue="model")

@@ -1,1 +1,1 @@
-"""Lessons: the twenty systems of a GPT, one screen each: a sentence, a picture to play with, the code, a question."""
+"""Lessons: the twenty parts of a GPT, one screen each: a sentence, an interactive figure, the code, a question."""

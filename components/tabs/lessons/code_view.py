@@ -1,4 +1,4 @@
-"""Pieces of the real source, found by name, cut to what matters and coloured lightly: they cannot go stale."""
+"""Excerpts of the project's source, found by name and with syntax colours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.Assign
-Piece = tuple[str, str]  # what it is ("k" keyword, "s" string, "c" comment, "d" name defined, "n" number, ""), its text
+CodeToken = tuple[str, str]  # kind ("k" keyword, "s" string, "c" comment, "d" defined name, "n" number, "" other), text
 PYTHON = PythonLexer(stripnl=False, ensurenl=False)
 KINDS = {
     Keyword: "k",
@@ -29,10 +29,10 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Code:
-    """Which source to show: a class, function or constant of a module, such as "GPT.loss" of "gpt.model".
+    """The source to show: a class, function or constant of a module, such as "GPT.loss" of "gpt.model".
 
-    Docstrings are left out, and the methods of a class. only: of a function's statements those that begin with one
-    of these texts, alone; () is the whole function.
+    Docstrings and the methods of a class are left out. only: statements of a function, by their beginnings; () for the
+    whole function.
     """
 
     module: str
@@ -42,12 +42,13 @@ class Code:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Source ready to be shown. file: relative to the project; line: its first, from 1; lines: pieces of each line."""
+    """An excerpt of the source. file: relative to the project; line: the first line number, from 1; lines: tokens of
+    each line."""
 
     file: str
     name: str
     line: int
-    lines: tuple[tuple[Piece, ...], ...]
+    lines: tuple[tuple[CodeToken, ...], ...]
 
     @property
     def text(self) -> str:
@@ -57,7 +58,7 @@ class Excerpt:
 
 @lru_cache(maxsize=128)
 def excerpt(code: Code) -> Excerpt:
-    """Read it from the module's file. Raises LookupError, naming it, for a name or a statement that is not there."""
+    """Read an excerpt from the module's file. Raises LookupError for an unknown name or statement."""
     path = _path(code.module)
     source = path.read_text(encoding="utf-8").splitlines()
     node = _find(ast.parse("\n".join(source)), code)
@@ -90,7 +91,7 @@ def _name(node: Definition) -> str:
 
 
 def _whole(node: Definition) -> list[int]:
-    """The numbers of its lines, without docstring and methods."""
+    """Line numbers without docstring and methods."""
     if isinstance(node, ast.Assign):
         return list(range(node.lineno, node.end_lineno + 1))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
@@ -106,7 +107,7 @@ def _is_docstring(part: ast.stmt) -> bool:
 
 
 def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]:
-    """The numbers of the lines of some of its statements, None where others lie between."""
+    """Line numbers of the chosen statements, with None for gaps."""
     statements = [part for part in ast.walk(node) if isinstance(part, ast.stmt)]
     lines: set[int] = set()
     for text in code.only:
@@ -122,9 +123,9 @@ def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]
     return shown
 
 
-def colour(text: str) -> tuple[tuple[Piece, ...], ...]:
-    """Each line as pieces that, joined, are the line again."""
-    lines: list[list[Piece]] = [[]]
+def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:
+    """The tokens of each line; joined they give the line."""
+    lines: list[list[CodeToken]] = [[]]
     for token, value in PYTHON.get_tokens(text):
         kind = next((kind for group, kind in KINDS.items() if token in group), "")
         first, *others = value.split("\n")
@@ -135,8 +136,8 @@ def colour(text: str) -> tuple[tuple[Piece, ...], ...]:
     return tuple(tuple(line) for line in lines)
 
 
-def _add(line: list[Piece], kind: str, text: str) -> None:
-    """Put a text behind a line: into its last piece, where that is of the same kind."""
+def _add(line: list[CodeToken], kind: str, text: str) -> None:
+    """Append a text to a line, merged with the last token of the same kind."""
     if line and line[-1][0] == kind:
         line[-1] = (kind, line[-1][1] + text)
     elif text:

@@ -1,4 +1,4 @@
-"""What the Lessons tab consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Lessons tab, and its state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.tabs.lessons.pictures.picture import Drawn
 
 
 class Request(NamedTuple):
-    """What a small picture is drawn from: its lesson, and what the controls say."""
+    """The inputs of a figure: its lesson and the values of the controls."""
 
     lesson: str
     language: Language
@@ -26,10 +26,10 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class LessonsState:
-    """lesson: the key of the one that is open, "" for none. text, a, b, choice: what the controls of its picture say.
+    """lesson: the key of the open one, "" for none. text, a, b, choice: the values of the figure's controls.
 
-    learning: its picture takes seconds the first time. result: the newest picture, with the problem of what was asked
-    since; that of another lesson counts as none.
+    learning: whether the figure takes seconds because a model is trained. result: the newest figure, with a later
+    problem; ignored if it belongs to another lesson.
     """
 
     lesson: str = ""
@@ -42,12 +42,12 @@ class LessonsState:
 
     @property
     def drawn(self) -> Drawn | None:
-        """The picture of the open lesson."""
+        """The figure of the open lesson."""
         return None if self.result is None or not self._is_open(self.result) else self.result.value
 
     @property
     def problem(self) -> ValueError | None:
-        """Why the open lesson's picture is not what the controls say."""
+        """Why the figure of the open lesson does not match the controls."""
         return None if self.result is None or not self._is_open(self.result) else self.result.problem
 
     def _is_open(self, result: Result[Drawn]) -> bool:
@@ -56,7 +56,7 @@ class LessonsState:
 
 @dataclass(frozen=True)
 class LessonsComponents:
-    """The gradio components of the tab. card: of the small picture; panels: a column for each lesson with panels."""
+    """The gradio components of the tab. card: of the figure; panels: a column for each lesson with panels."""
 
     head: gr.HTML
     body: gr.HTML

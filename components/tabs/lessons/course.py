@@ -1,4 +1,4 @@
-"""The course: which lessons there are, in order, the code that each shows, and where in the app it is at work."""
+"""The course: the lessons in order, the code of each, and its place in the app."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from components.tabs.lessons.code_view import Code
 from gpt.config import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 
-# A model made to be tried out: small enough to be drawn anew while one looks on.
+# A configuration small enough to be drawn interactively.
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Somewhere in the app. tab: its id. shape: what the Shapes tab is set to, a skeleton or not; settings: of the
-    Playground's sliders, by name; look: whether the lesson's layer and head are selected there."""
+    """A place in the app. tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings:
+    for the Playground's sliders, by name; selects_head: whether to select the lesson's layer and head."""
 
     tab: Literal["playground", "inside", "why", "activations", "shapes", "loss", "train"]
     shape: GPTConfig | None = None
     skeleton: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
-    look: bool = False
+    selects_head: bool = False
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """One screen. key: of its words, `lesson.<key>.title` and so on, and of its picture; code: what it shows."""
+    """A lesson. key: of its texts, `lesson.<key>.title` and so on, and of its figure; code: the excerpts."""
 
     key: str
     code: tuple[Code, ...]
@@ -53,9 +53,11 @@ LESSONS: tuple[Lesson, ...] = (
         "layer_norm", (Code("gpt.model", "LayerNorm.formula"), Code("gpt.model", "LayerNorm.forward")), Place("inside")
     ),
     Lesson("activations", (Code("gpt.model", "GELU.formula"), Code("gpt.model", "GELU.forward")), Place("activations")),
-    Lesson("feed_forward", (Code("gpt.model", "FeedForward.forward"),), Place("inside", look=True)),
+    Lesson("feed_forward", (Code("gpt.model", "FeedForward.forward"),), Place("inside", selects_head=True)),
     Lesson("shortcuts", (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),), Place("why")),
-    Lesson("attention", (Code("gpt.model", "CausalSelfAttention.eager_attention"),), Place("inside", look=True)),
+    Lesson(
+        "attention", (Code("gpt.model", "CausalSelfAttention.eager_attention"),), Place("inside", selects_head=True)
+    ),
     Lesson("block", (Code("gpt.model", "TransformerBlock.forward"),), Place("inside")),
     Lesson("model", (Code("gpt.model", "GPT.__init__"),), Place("why")),
     Lesson("parameters", (Code("gpt.experiments.shapes", "parameter_parts"),), Place("shapes", UNTIED_124M)),

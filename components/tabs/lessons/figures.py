@@ -1,4 +1,4 @@
-"""Small pictures of the lessons: numpy in, plotly Figure out, in the style of components.figures.charts."""
+"""Figures of the lessons: numpy in, plotly Figure out, in the style of components.figures.charts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DASHES = ("solid", "dash", "dot")
 def bar_groups(
     names: Sequence[str], groups: Mapping[str, np.ndarray], *, y_title: str, x_title: str = "", log: bool = False
 ) -> Figure:
-    """Upright bars, one of each group beside the other over each name. Each group has the shape (len(names),).
+    """Grouped vertical bars. Each group has the shape (len(names),).
 
-    log: a logarithmic axis; a bar of 0 is then left out. Raises ValueError where the lengths differ.
+    log: a logarithmic axis without bars for 0. Raises ValueError if the lengths differ.
     """
     for name, values in groups.items():
         if len(values) != len(names):
@@ -53,7 +53,7 @@ def lines(
     at: float | None = None,
     log: bool = False,
 ) -> Figure:
-    """At most three curves over x, shape (N,) each, told apart by hue and dash; at: a line across all of them."""
+    """At most three curves over x, shape (N,) each, distinguished by hue and dash; at: a vertical line."""
     data = [
         {
             "type": "scatter",
@@ -78,7 +78,7 @@ def lines(
 
 
 def spikes(values: np.ndarray, *, x_title: str, y_title: str) -> Figure:
-    """Very many thin bars side by side, shape (N,), such as the neurons of a layer."""
+    """Many thin adjacent bars, shape (N,), such as the neurons of a layer."""
     bars = {
         "type": "bar",
         "x": list(range(len(values))),

@@ -1,4 +1,4 @@
-"""What the events of the Lessons tab do to the session, and its small pictures, which are computed while it is open."""
+"""The event handlers of the Lessons tab, and the analysis that draws its figures."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from gpt.inference.threads import SMALL_WORK, threads_for
 
 
 class SetShape(Protocol):
-    """Sets the Shapes tab to a configuration, or to its skeleton."""
+    """Sets the Shapes tab to a configuration or its skeleton."""
 
     def __call__(self, session: Session, config: GPTConfig, skeleton: bool = False) -> None: ...
 
 
 def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Open the lesson that was clicked; one that is open stays as it is. loaded: the model that the pictures show."""
+    """Open the clicked lesson, unless it is open. loaded: the model of the figures."""
     open_lesson(loaded, session, sent.get("lesson"))
 
 
 def open_lesson(loaded: LoadedModel, session: Session, index: object) -> bool:
-    """Open a lesson by its index from 0, its controls as they begin; False where there is none."""
+    """Open a lesson by its index from 0, with its initial controls; returns False if there is none."""
     if type(index) is not int or not 0 <= index < len(LESSONS):
         return False
     key = LESSONS[index].key
@@ -56,7 +56,7 @@ def _first_values(picture: Picture | None, loaded: LoadedModel) -> dict[str, Any
 
 
 def move(loaded: LoadedModel, name: str, session: Session, value: object) -> None:
-    """One of the two sliders, "a" or "b", was moved."""
+    """Set slider "a" or "b"."""
     picture = PICTURES.get(session.state(LessonsState).lesson)
     spec = getattr(picture, name, None)
     if spec is not None:
@@ -64,21 +64,21 @@ def move(loaded: LoadedModel, name: str, session: Session, value: object) -> Non
 
 
 def choose(session: Session, choice: object) -> None:
-    """Another choice of the switch."""
+    """Set the switch."""
     picture = PICTURES.get(session.state(LessonsState).lesson)
     if picture is not None and choice in picture.choices:
         session.change(LessonsState, choice=choice)
 
 
 def type_text(session: Session, text: object) -> None:
-    """Another text; one that is too long is kept as far as that can be said of it."""
+    """Set the text, truncated if it is far too long."""
     picture = PICTURES.get(session.state(LessonsState).lesson)
     if picture is not None and picture.text is not None and isinstance(text, str):
         session.change(LessonsState, text=text[: MAX_TEXT_CHARS + 1])
 
 
 def open_place(set_shape: SetShape, session: Session) -> None:
-    """Go to where in the app the subject of the lesson is at work, with the settings that it asks for."""
+    """Go to the lesson's place in the app, with its settings."""
     state = session.state(LessonsState)
     lesson, picture = BY_KEY.get(state.lesson), PICTURES.get(state.lesson)
     if lesson is None:
@@ -86,7 +86,7 @@ def open_place(set_shape: SetShape, session: Session) -> None:
     place = lesson.place
     for name, value in place.settings.items():
         session.settings = session.settings.with_value(name, value)
-    if place.look and picture is not None and session.document is not None:
+    if place.selects_head and picture is not None and session.document is not None:
         selection = replace(session.selection, layer=int(state.a))
         if picture.b is not None:
             selection = replace(selection, head=int(state.b))
@@ -97,12 +97,12 @@ def open_place(set_shape: SetShape, session: Session) -> None:
 
 
 def analysis(loaded: LoadedModel) -> Analysis:
-    """Draws the small picture of the open lesson, of this model."""
+    """The analysis that draws the figure of the open lesson with this model."""
     return Analysis(wanted, partial(draw_picture, loaded))
 
 
 def wanted(s: Snapshot) -> Request | None:
-    """The picture that is missing; None for a lesson without one."""
+    """The missing figure; None for a lesson without one."""
     state = s.state(LessonsState)
     question = Request(state.lesson, s.language, state.text, state.a, state.b, state.choice)
     is_known = state.result is not None and state.result.request == question
@@ -110,7 +110,7 @@ def wanted(s: Snapshot) -> Request | None:
 
 
 def draw_picture(loaded: LoadedModel, session: Session) -> Iterator[None]:
-    """Draw what is wanted; where that cannot be, say why, and the picture of before stays."""
+    """Draw the missing figure; on an error show it and keep the previous figure."""
     with session.lock.reading():
         question = wanted(session.snapshot())
     if question is None:

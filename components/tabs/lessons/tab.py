@@ -1,7 +1,7 @@
-"""The Lessons tab: twenty screens, each with a picture to play with, the code that does it, and a question.
+"""The Lessons tab: twenty screens, each with an interactive figure, the code and a question.
 
 The screens share their components: head and body are one widget each, and one set of controls with a chart, a strip and
-a table serves every small picture. Only panels have components of their own.
+a table serves all figures. Only panels have components of their own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from components.widgets.tokens import tokens
 from gpt import GPTConfig, LoadedModel
 
 NAME = "lessons"
-# The panels that a lesson shows, below its small picture where it has one.
+# The panels of a lesson, below its figure if it has one.
 PANELS: dict[str, tuple[Callable[[Localizer, Events, str, IsOpen], None], ...]] = {
     "tokenizer": (build_tokenizer,),
     "skeleton": (build_skeleton,),
@@ -57,7 +57,7 @@ SliderName = Literal["a", "b"]
 
 
 def build_lessons(localizer: Localizer, events: Events, loaded: LoadedModel, set_shape: handlers.SetShape) -> None:
-    """Lay the tab out and wire it. loaded: the model that its pictures show; set_shape: sets the Shapes tab."""
+    """Build and wire the tab. loaded: the model of the figures; set_shape: sets the Shapes tab."""
     ui = _layout(localizer, events, loaded.model.config)
     views = lesson_views(loaded.model.config)
     events.renderer.add(NAME, views, handlers.analysis(loaded), controls=_controls(ui, loaded.model.config))
@@ -88,7 +88,7 @@ def _layout(localizer: Localizer, events: Events, config: GPTConfig) -> LessonsC
 
 
 def _picture(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
-    """The card of the small picture. Its sliders and its switch are built with all that any lesson gives them."""
+    """The card of the figure. Its sliders and its switch are built with the union of all lessons' ranges."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-panel", visible=False) as parts["card"]:
         parts["text"] = localizer.build(
@@ -131,7 +131,7 @@ def _panels(localizer: Localizer, events: Events) -> dict[str, gr.Column]:
 
 
 def _choices(key: str, language: Language) -> list[tuple[str, str]]:
-    """(what the switch of a picture says, its value)."""
+    """(label, value) of the switch of a figure."""
     return [(t(f"picture.{key}.choice.{choice}", language), choice) for choice in PICTURES[key].choices]
 
 
@@ -140,13 +140,12 @@ def _lesson(s: Snapshot) -> str:
 
 
 def _shown(s: Snapshot) -> Picture | None:
-    """The small picture of the open lesson."""
+    """The figure of the open lesson."""
     return PICTURES.get(_lesson(s))
 
 
 def _controls(ui: LessonsComponents, config: GPTConfig) -> list[Control]:
-    """What follows from the lesson alone, and what depends on the language too. A value is set when a lesson is opened:
-    afterwards it is the person's."""
+    """Controls that depend on the lesson, and on the language. A value is set when the lesson is opened."""
 
     def text(s: Snapshot) -> dict[str, Any]:
         picture = _shown(s)

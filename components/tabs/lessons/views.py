@@ -1,4 +1,4 @@
-"""What the Lessons tab shows: the head of a lesson, its code with the question, and its small picture."""
+"""The views of the Lessons tab: the head of a lesson, its code and question, and its figure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.experiments.speed import next_token_cost
 
 
 def lesson_views(config: GPTConfig) -> tuple[View, ...]:
-    """The views of the tab. config: of the model that the lessons speak of."""
+    """The views of the tab. config: of the model in the texts."""
 
     def lesson(s: Snapshot) -> tuple[str, Language]:
         return s.state(LessonsState).lesson, s.language
@@ -41,7 +41,7 @@ def lesson_views(config: GPTConfig) -> tuple[View, ...]:
 
 
 def head(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
-    """The way through the course; an index of None lets the widget ask for a lesson."""
+    """The navigation of the course; an index of None lets the widget ask for a lesson."""
     lesson = BY_KEY.get(s.state(LessonsState).lesson)
     return {
         "index": None if lesson is None else LESSONS.index(lesson),
@@ -54,7 +54,7 @@ def head(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
 
 
 def body(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
-    """The code of the lesson, its question and the answer."""
+    """The code of the lesson, its question and answer."""
     lesson = BY_KEY.get(s.state(LessonsState).lesson)
     if lesson is None:
         return {"index": None}
@@ -81,13 +81,14 @@ def _words(s: Snapshot, *names: str) -> dict[str, str]:
 
 
 def lesson_text(lesson: Lesson, part: str, language: Language, config: GPTConfig) -> str:
-    """The sentence, question or answer of a lesson, with what it says of the model filled in."""
+    """The sentence, question or answer of a lesson, with the model's values filled in."""
     return t(f"lesson.{lesson.key}.{part}", language, **facts(config))
 
 
 @lru_cache(maxsize=8)
 def facts(config: GPTConfig) -> dict[str, str]:
-    """What the words of a lesson may say: of this model, and `times`, what a KV cache saves GPT-2 at its last token."""
+    """Values for the texts of lessons: of this model, and `times`, the ratio of GPT-2's operations without and with a
+    KV cache."""
     gpt2 = PRESETS["gpt2"]
     cached, uncached = (next_token_cost(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))
     return {
@@ -100,12 +101,12 @@ def facts(config: GPTConfig) -> dict[str, str]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """Why the picture is not what the controls say."""
+    """Why the figure does not match the controls."""
     return problem_sentence(s, s.state(LessonsState).problem)
 
 
 def says(s: Snapshot) -> dict[str, Any]:
-    """The sentence of the picture; while a model learns for it, that it does."""
+    """The sentence of the figure, or a message while a model is trained for it."""
     state = s.state(LessonsState)
     if state.drawn is not None:
         return {"text": state.drawn.says}
@@ -113,7 +114,7 @@ def says(s: Snapshot) -> dict[str, Any]:
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The tokens of a text that was written."""
+    """The tokens of the generated text."""
     state = s.state(LessonsState)
     lines = Lines() if state.drawn is None else state.drawn.strip
     return {"lines": lines, "doc": state.lesson, "labels": strip_words(s.language)}

@@ -1,4 +1,4 @@
-"""What the Loss tab consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Loss tab, and its state."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ EXAMPLES = {
 
 @dataclass(frozen=True, eq=False)
 class ScoredText:
-    """A text and what a model made of it. run: of the tab, in which it was scored; repaired: halves of surrogate pairs
-    in the text became U+FFFD."""
+    """A text with its losses. run: the run in which it was scored; repaired: lone surrogates were replaced by
+    U+FFFD."""
 
     loaded: LoadedModel
     result: TextScore
@@ -35,9 +35,9 @@ class ScoredText:
 
 @dataclass(frozen=True, eq=False)
 class LossState:
-    """example: the key of the text that a button put into the box, and filled: how often that was done. scored: what is
-    shown, and selected: a position of it. run: counts runs, so that a newer one ends an older one. notice: what went
-    wrong."""
+    """example: the key of the text that a button put into the box, and filled: the number of such clicks. scored: the
+    displayed text, and selected: a position of it. run: numbers the runs, so that a new one ends the previous one.
+    notice: an error."""
 
     example: str = ""
     filled: int = 0

@@ -1,4 +1,4 @@
-"""What the events of the Loss tab do to the session, and the example that it computes when it is first opened."""
+"""The event handlers of the Loss tab, and the analysis of its example."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gpt.background import run_with_progress
 from gpt.experiments.text_loss import TextScore, score_text
 
 MAX_TOKENS = 4096
-STRIDES = (1, 2, 4, 8)  # parts of a context that each window moves on by
+STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of the windows
 HALF = 2
 
 
 def example_analysis(loaded: LoadedModel, text: str) -> Analysis:
-    """Shows this text, which fits the context, when the tab is first opened. It is scored once for all visitors."""
+    """The analysis that shows a scored example when the tab is first opened. It is scored once for all visitors."""
 
     @cache
     def scored() -> ScoredText:
@@ -34,13 +34,13 @@ def example_analysis(loaded: LoadedModel, text: str) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Any:
-    """The example, unless a text was scored already or is being scored."""
+    """The example, unless a text was scored or is being scored."""
     state = s.state(LossState)
     return "example" if state.scored is None and state.run == 0 else None
 
 
 def show_example(scored: Callable[[], ScoredText], session: Session) -> Iterator[None]:
-    """The example, unless a text was scored meanwhile."""
+    """Show the example, unless a text was scored in the meantime."""
     example = scored()
     if session.state(LossState).run == 0:
         session.change(LossState, scored=example, selected=most_surprising(example.result))
@@ -54,7 +54,7 @@ def measure_example(key: str, session: Session, parts: object) -> Iterator[None]
 
 
 def measure(session: Session, text: object, parts: object) -> Iterator[None]:
-    """Score a text, window by window; what cannot be scored is said in place, and the last result stays."""
+    """Score a text, window by window; an error is shown and the previous result stays."""
     run = session.state(LossState).run + 1
     session.change(LossState, run=run, running=True, notice=None, progress=Message("loss.loading"))
     try:
@@ -85,12 +85,12 @@ def measure(session: Session, text: object, parts: object) -> Iterator[None]:
 
 
 def stop(session: Session) -> None:
-    """Stop scoring; the last result stays."""
+    """Stop scoring; the previous result stays."""
     session.change(LossState, run=session.state(LossState).run + 1, running=False, progress=None)
 
 
 def select(session: Session, sent: dict[str, Any]) -> None:
-    """Look at the token that was clicked; what the browser sends may be anything."""
+    """Select the clicked token. sent: from the browser, may be anything."""
     scored, index = session.state(LossState).scored, sent.get("index")
     if scored is not None and type(index) is int and 0 <= index < len(scored.result.ids):
         session.change(LossState, selected=index)
@@ -102,7 +102,7 @@ def most_surprising(score: TextScore) -> int:
 
 
 def checked(text: object) -> str:
-    """The text as typed. Raises ValueError with a sentence for none and for far too much."""
+    """The checked text. Raises ValueError for an empty or far too long one."""
     if not isinstance(text, str) or not text:
         raise PageError("loss.error.empty")
     if len(text) > MAX_CHARACTERS:
@@ -111,7 +111,7 @@ def checked(text: object) -> str:
 
 
 def check_length(n: int) -> None:
-    """Raise ValueError with a sentence for too few and too many tokens."""
+    """Raise ValueError for too few or too many tokens."""
     if n < 2:
         raise PageError("loss.error.one")
     if n > MAX_TOKENS:
@@ -119,6 +119,6 @@ def check_length(n: int) -> None:
 
 
 def stride_of(parts: object, block_size: int) -> int:
-    """A part of the context in tokens, never so long that a token would be left out."""
+    """The stride in tokens, limited so that every token is scored."""
     divisor = parts if type(parts) is int and parts in STRIDES else HALF
     return max(1, min(block_size // divisor, block_size - 1))

@@ -1,4 +1,4 @@
-"""The Loss tab: how surprised the model is by any text, as a whole and token by token."""
+"""The Loss tab: the surprisal of any text, in total and by token; builds and wires it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "loss"
 
 
 def build_loss(localizer: Localizer, events: Events, loaded: LoadedModel) -> None:
-    """Lay the tab out and wire it. loaded: the model that scores the text that stands there at first."""
+    """Build and wire the tab. loaded: the model that scores the example."""
     example = encodable_text(loaded, next(iter(EXAMPLES.values())))
     ui = _layout(localizer, example)
     controls = [
@@ -93,7 +93,7 @@ def _layout(localizer: Localizer, example: str) -> LossComponents:
 
 
 def stride_choices(language: Language) -> list[tuple[str, int]]:
-    """(what the picker says, into how many parts a context is cut)."""
+    """(label, divisor of the context length) of each stride."""
     keys = ("loss.stride.whole", "loss.stride.half", "loss.stride.quarter", "loss.stride.eighth")
     return [(t(key, language), parts) for key, parts in zip(keys, handlers.STRIDES, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What the Loss tab shows of a text that was scored."""
+"""The views of the Loss tab."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def headline_sentence(scored: ScoredText, language: Language) -> str:
 
 
 def explanation(scored: ScoredText, language: Language) -> str:
-    """What the numbers mean, and how the text was read."""
+    """The meaning of the numbers, and how the text was read."""
     result, block_size = scored.result, scored.loaded.model.config.block_size
     n = len(result.ids)
     choices, vocab_size = result.score.perplexity, scored.loaded.model.config.vocab_size
@@ -58,7 +58,7 @@ def explanation(scored: ScoredText, language: Language) -> str:
 
 
 def token_sentence(scored: ScoredText, selected: int, language: Language) -> str:
-    """The selected token: how likely it was, and what was expected in its place."""
+    """The selected token: its probability, and the most likely token."""
     tokenizer, result = scored.loaded.tokenizer, scored.result
     name = quoted(tokenizer, result.ids[selected])
     if selected == 0:
@@ -79,13 +79,13 @@ def token_sentence(scored: ScoredText, selected: int, language: Language) -> str
 
 
 def strip_words(language: Language) -> dict[str, str]:
-    """The words of the strip, which is shaded by surprisal."""
+    """Labels of the strip, which is shaded by surprisal."""
     named = text_views.strip_words(language, t("strip.empty", language))
     return named | {"surprisal": t("loss.surprisal", language), "bits": t("loss.bits", language)}
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The text, each token with its probability and rank, shaded by surprisal; the first token has none."""
+    """The text with probability and rank of each token but the first, shaded by surprisal."""
     state, labels = s.state(LossState), strip_words(s.language)
     if state.scored is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}
@@ -126,7 +126,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def result_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """What the views of a scored text depend on."""
+    """Inputs of the views of a scored text."""
     state = s.state(LossState)
     return state.scored, state.selected, s.language
 

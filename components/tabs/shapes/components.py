@@ -1,4 +1,4 @@
-"""What the Shapes tab consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Shapes tab, and its state."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gpt.experiments.random_models import ModuleShape
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """A model of random weights that was built, and what it and a trained one made of a prompt.
+    """A model with random weights, and what it and a trained model generated for a prompt.
 
-    stages: of one forward pass over the prompt. seconds: that building took. model: the name of the trained one.
-    documents, lines: of the random and of the trained text, for their strips. n_tokens: written with random weights.
-    finished: whether both texts are as long as they were to be. run: that it belongs to; None for the example, of the
-    page's own text and model, shown before anything was built.
+    stages: of one forward pass over the prompt. seconds: for initialisation. model: the name of the trained one.
+    documents, lines: of the random and of the trained text, for their strips. n_tokens: generated with random weights.
+    finished: whether both texts are complete. run: the run that it belongs to; None for the initial example of the
+    page's own text and model.
     """
 
     shape: Shape
@@ -37,9 +37,8 @@ class Built:
 
 @dataclass(frozen=True, eq=False)
 class ShapesState:
-    """choice: what the controls say; None for the shape of the picked model. built: what was built last; run:
-    identifies what is building now. trouble: why it could not. example_shown: whether the example was shown, or
-    something in its place."""
+    """choice: the values of the controls; None for the configuration of the chosen model. built: the newest model; run:
+    identifies the active build. trouble: its error. example_shown: whether the example, or anything else, was shown."""
 
     choice: Choice | None = None
     built: Built | None = None
@@ -53,20 +52,20 @@ class ShapesState:
 
 
 def choice_of(s: Snapshot | Session) -> Choice:
-    """What the controls say."""
+    """The values of the controls."""
     config = GPTConfig() if s.loaded is None else s.loaded.model.config
     return s.state(ShapesState).choice or Choice.of(config)
 
 
 def preset_of(s: Snapshot | Session) -> str:
-    """The preset that the controls stand at."""
+    """The preset of the controls."""
     choice = s.state(ShapesState).choice
     return PICKED if choice is None else choice.preset
 
 
 @dataclass(frozen=True)
 class ShapesComponents:
-    """The gradio components of the tab. sliders, switches: by the name of what they set."""
+    """The gradio components of the tab. sliders, switches: by the name of their setting."""
 
     preset: gr.Dropdown
     sliders: dict[str, gr.Slider]

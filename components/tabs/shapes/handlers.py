@@ -1,4 +1,4 @@
-"""What the events of the Shapes tab do to the session: set a shape, build it, let both models write."""
+"""The event handlers of the Shapes tab: set a configuration, build it, generate with both models."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from gpt.experiments.random_models import (
 from gpt.experiments.shapes import count_parameters
 from gpt.models.memory import format_bytes
 
-LENGTH = 40  # tokens that each model writes
-STAGE_TOKENS = 32  # of the prompt, whose shapes are shown
-EXAMPLE_PARAMETERS = 20_000_000  # a larger one would keep the page waiting
+LENGTH = 40  # tokens that each model generates
+STAGE_TOKENS = 32  # of the prompt, for the shapes of the forward pass
+EXAMPLE_PARAMETERS = 20_000_000  # limit of the example, so that the page starts quickly
 UPDATE_SECONDS = 0.02  # between two frames, at least
 
 
@@ -47,7 +47,7 @@ def set_shape(session: Session, config: GPTConfig, skeleton: bool = False) -> No
 
 
 def choose_preset(session: Session, name: object) -> None:
-    """A preset. The browser says it again when the list is left: what was moved since then stays."""
+    """Set a preset. The browser sends it again when the list is closed: later changes stay."""
     if name == preset_of(session):
         return
     if name == PICKED:
@@ -59,18 +59,18 @@ def choose_preset(session: Session, name: object) -> None:
 
 
 def set_value(name: str, session: Session, value: object) -> None:
-    """A slider or a switch."""
+    """Set a slider or a switch."""
     session.change(ShapesState, choice=choice_of(session).moved(name, value), trouble=None)
 
 
 def missing(s: Snapshot) -> str | None:
-    """The picked model, where its shape is to be shown and it is not there yet."""
+    """The chosen model, if its configuration is to be shown and it is not loaded yet."""
     there = s.loaded is not None and s.loaded.name == s.model
     return None if there or s.state(ShapesState).choice is not None else s.model
 
 
 def load(session: Session) -> Iterator[None]:
-    """Load the picked model; what is wrong with it is said where it was picked."""
+    """Load the chosen model. Its errors are shown where it was chosen."""
     with suppress(ValueError):
         yield from load_with_progress(session, session.model)
 
@@ -79,8 +79,8 @@ PICKED_MODEL = Analysis(missing, load)
 
 
 def example_analysis(models: RandomModels, written: Generation) -> Analysis:
-    """Shows a text beside what random weights in the shape of its model make of its prompt, when the tab is first
-    opened. It is made once for all visitors."""
+    """The analysis that shows a text beside the output of random weights in the same configuration when the tab is
+    first opened. Computed once for all visitors."""
 
     @cache
     def made() -> Built | None:
@@ -103,7 +103,7 @@ def example_analysis(models: RandomModels, written: Generation) -> Analysis:
 
 
 def example(models: RandomModels, written: Generation) -> Built | None:
-    """The text beside what random weights make of its prompt; None for a large model."""
+    """The text beside the output of random weights for its prompt; None for a large model."""
     loaded = written.loaded
     config, prompt = loaded.model.config, written.ids[: written.n_prompt]
     if count_parameters(config) > EXAMPLE_PARAMETERS or memory_bytes(config) > models.max_memory_bytes:
@@ -122,7 +122,7 @@ def example(models: RandomModels, written: Generation) -> Built | None:
 
 
 def build(models: RandomModels, session: Session) -> Iterator[None]:
-    """Build the shape and let it and the picked model write, token by token in turn; what cannot be done is said."""
+    """Initialise the configuration and generate with it and the chosen model in lockstep; errors are shown."""
     run = object()
     session.change(ShapesState, run=run, trouble=None)
     try:
@@ -143,18 +143,18 @@ def build(models: RandomModels, session: Session) -> Iterator[None]:
 
 
 def _end(session: Session, run: object, trouble: Exception | None = None) -> None:
-    """Another run may have begun meanwhile."""
+    """End a run, unless another one has begun."""
     if session.state(ShapesState).run is run:
         session.change(ShapesState, run=None, trouble=trouble)
 
 
 def stop(session: Session) -> None:
-    """Let neither model write on."""
+    """Stop both models."""
     session.change(ShapesState, run=None)
 
 
 def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
-    """What was built, again and again as it grows; None while it is waited for."""
+    """Yields the state of the build as it grows; None while waiting."""
     trained = yield from load_with_progress(session, session.model)
     choice = choice_of(session)
     config, skeleton = choice.shape.config, choice.shape.skeleton
@@ -184,7 +184,7 @@ def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
 
 def _built(shape: Shape, documents: tuple[Generation, Generation], seconds: float, seed: int | None) -> Built:
     random, trained = documents
-    assert seed is not None  # set by `Settings.seeded`
+    assert seed is not None  # set by `Settings.sampling_with_seed`
     stages = tuple(module_shapes(random.loaded.model, random.ids[:STAGE_TOKENS]))
     keys = random.key, trained.key
     return Built(shape, stages, seconds, trained.loaded.name, seed, keys, (Lines(), Lines()))
@@ -203,7 +203,7 @@ def _write(built: Built, documents: tuple[Generation, Generation], params: Sampl
         document.read()
     yield grown()
     shown = time.perf_counter()
-    # The random model is known to this process alone.
+    # The random model is not in the registry.
     for steps in zip_longest(random.local_steps(params, LENGTH), trained.steps(params, LENGTH)):
         for document, statistics, step in zip(documents, measured, steps, strict=True):
             if step is not None:

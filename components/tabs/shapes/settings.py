@@ -1,4 +1,4 @@
-"""The shape that the tab shows: that of the picked model, a preset, or what a visitor made of one."""
+"""The configuration of the tab: that of the chosen model, a preset, or a visitor's own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Shape:
-    """A configuration, whole or without its blocks."""
+    """A configuration, with or without its blocks."""
 
     config: GPTConfig
     skeleton: bool = False
@@ -33,8 +33,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the controls say. base: what they were set to last; given: their values; shape: the last one of them that
-    a model can have; problem: why the values as they are cannot be one, None where they are."""
+    """The values of the controls. base: what they were last set to; given: their values; shape: the last valid
+    configuration; problem: why the current values are invalid, or None."""
 
     base: GPTConfig
     given: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Choice:
         return cls(config, values_of(config) | {"skeleton": skeleton}, Shape(config, skeleton))
 
     def moved(self, name: str, value: object) -> Choice:
-        """With another value of one control. Raises PageError for one that no model can have."""
+        """The choice with another value of one control. Raises PageError for an invalid value."""
         given = {**self.given, name: check_value(name, value)}
         try:
             shape = Shape(shape_of(given), given["skeleton"])
@@ -57,14 +57,14 @@ class Choice:
 
     @property
     def preset(self) -> str:
-        """The preset that the controls stand at."""
+        """The preset of the controls."""
         if self.problem is not None or self.shape.skeleton:
             return OWN
         return next((name for name, config in SHAPES.items() if config == self.shape.config), OWN)
 
 
 def preset_choices(language: Language) -> list[tuple[str, str]]:
-    """(what the picker says, name of the shape)."""
+    """(label, key) of each configuration."""
     named = [(title, name) for name, title in TITLES.items()]
     picked, untied, own = (t(f"shapes.preset.{name}", language) for name in (PICKED, UNTIED, OWN))
     return [(picked, PICKED), named[0], (untied, UNTIED), *named[1:], (own, OWN)]

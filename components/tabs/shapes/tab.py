@@ -1,4 +1,4 @@
-"""The Shapes tab: how big a GPT of any shape is, counted at once; built with random weights beside a trained one."""
+"""The Shapes tab: the size of any GPT configuration, and a model with random weights beside a trained one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from gpt import Generation, GPTConfig
 from gpt.experiments.random_models import RandomModels
 
 NAME = "shapes"
-MOST = 2**20  # that a slider is built with, see `slider_ends`
+MOST = 2**20  # the initial maximum of a slider, see `slider_ends`
 
 
 def build_shapes(localizer: Localizer, events: Events, example: Generation) -> None:
-    """Lay the tab out and wire it. It opens with the shape of the example's model, and the example beside random
+    """Build and wire the tab. It starts with the configuration of the example's model, and the example beside random
     weights."""
     with gr.Row(elem_classes="gb-playground gb-lab"):
         with gr.Column(elem_classes="gb-controls", min_width=280):
@@ -70,7 +70,7 @@ def _settings(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
 
 
 def elem_id(name: str) -> str:
-    """Of the control that sets this."""
+    """The element id of a setting's control."""
     return f"shape-{name.replace('_', '-')}"
 
 
@@ -116,7 +116,7 @@ def _building(localizer: Localizer) -> tuple[gr.Button, gr.Button]:
 
 
 def _controls(ui: ShapesComponents) -> list[Control]:
-    """What the server may change besides the pictures."""
+    """Components that the server changes."""
     controls = [
         Control(ui.preset, preset_of, lambda s: {"value": preset_of(s)}),
         Control(ui.build, can_build, lambda s: {"interactive": can_build(s)}),
@@ -129,17 +129,16 @@ def _controls(ui: ShapesComponents) -> list[Control]:
 
 
 def slider_ends(name: str, s: Snapshot) -> dict[str, int]:
-    """The ends of a slider, which reach as far as the model that the controls were set to last.
+    """The limits of a slider, which include the configuration that the controls were last set to.
 
-    They are wider in the session that the page is built of: gradio refuses a number beyond those that a slider was
-    built with.
+    They are wider in the initial session: gradio rejects a number outside the limits that a slider was built with.
     """
     limit = RANGES[name]
     return limit.around(values_of(choice_of(s).base)[name]) if s.id else {"minimum": limit.least, "maximum": MOST}
 
 
 def given_value(name: str, s: Snapshot) -> int | bool:
-    """What a control says."""
+    """The value of a control."""
     return choice_of(s).given[name]
 
 
@@ -148,7 +147,7 @@ def is_building(s: Snapshot) -> bool:
 
 
 def can_build(s: Snapshot) -> bool:
-    """Whether the shape can be built, and nothing is."""
+    """Whether the configuration can be built and no build is active."""
     choice = choice_of(s)
     return not is_building(s) and choice.problem is None and fits(choice.shape)
 

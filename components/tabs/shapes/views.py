@@ -1,4 +1,4 @@
-"""What the Shapes tab shows: the size of a configuration, and what was built of it."""
+"""The views of the Shapes tab: the size of a configuration, and the built model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MODULES = {
 
 
 def cost_sentence(shape: Shape, language: Language) -> str:
-    """Operations of one token, at the beginning and at the end of the context."""
+    """Operations per token at the beginning and at the end of the context."""
     last = shape.config.block_size - 1
     first, end = (flops_per_token(shape.config, position, skeleton=shape.skeleton) for position in (0, last))
     return t(
@@ -54,25 +54,25 @@ def cost_sentence(shape: Shape, language: Language) -> str:
 def operations(n: int) -> str:
     """A number of floating-point operations: 284,812,032 is 285 MFLOP."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if n >= 0.9995 * size:  # which three digits would write as 1,000 of the unit below
+        if n >= 0.9995 * size:  # rounds to 1,000 of the unit below
             return f"{n / size:.3g} {unit}FLOP"
     return f"{n} FLOP"
 
 
 def fits(shape: Shape) -> bool:
-    """Whether such a model may be built here."""
+    """Whether a model of this size may be built."""
     return memory_bytes(shape.config, skeleton=shape.skeleton) <= MAX_MEMORY_BYTES
 
 
 def room_sentence(shape: Shape, language: Language) -> str:
-    """What building it would take, and the limit."""
+    """The memory for building it, and the limit."""
     need = format_bytes(memory_bytes(shape.config, skeleton=shape.skeleton))
     key = "shapes.room" if fits(shape) else "shapes.room.none"
     return t(key, language, need=need, limit=format_bytes(MAX_MEMORY_BYTES))
 
 
 def status_sentence(built: Built, running: bool, language: Language) -> str:
-    """What was built, and how much it has written."""
+    """The built model, and the number of generated tokens."""
     caption = t("shapes.status.example", language) if built.run is None else ""
     return caption + t(
         "shapes.status" if built.finished or running else "shapes.status.stopped",
@@ -140,7 +140,7 @@ def _problem(problem: Exception | None, language: Language) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """What is being waited for, or what was built."""
+    """The progress, or the built model."""
     state = s.state(ShapesState)
     built = state.built
     if state.busy and (built is None or built.run is not state.run):
@@ -156,7 +156,7 @@ def trained_name(s: Snapshot) -> dict[str, Any]:
 
 
 def strip(side: int, s: Snapshot) -> dict[str, Any]:
-    """What one of the two models has written."""
+    """The text of one of the two models."""
     built = s.state(ShapesState).built
     return {
         "lines": Lines() if built is None else built.lines[side],

@@ -1,1 +1,1 @@
-"""The Train tab: a tiny GPT learns while the visitor watches; and what size, data and compute do to the loss."""
+"""The Train tab: live training of a tiny GPT, and the effect of size, data and compute on the loss."""

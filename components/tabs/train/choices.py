@@ -1,4 +1,4 @@
-"""What a visitor asks for, checked: the task or the text, and the recipe; a refusal is a sentence."""
+"""Checked choices of a visitor: the task or the text, and the recipe. Errors are messages for the page."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from gpt.training.text_dataset import (
 TEXT = "text"
 KINDS = (*TASKS, TEXT)
 LAYERS, HEADS, WIDTHS = (1, 2, 3, 4), (1, 2, 4, 8), (16, 32, 64, 128)
-STEPS = (50, 3000)  # fewest, most
+STEPS = (50, 3000)  # minimum, maximum
 SECONDS = (10, int(TIME_LIMIT_SECONDS))
-RATES = (1e-6, 100.0)  # lowest, highest
+RATES = (1e-6, 100.0)  # minimum, maximum
 EXAMPLE_SEED = 3
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
 class Given:
-    """A text that was not typed, and what it is called; "" is the code of the model."""
+    """An uploaded text and its name; "" for the code of the model."""
 
     name: str
     text: str
 
 
 def recipe_for(kind: str) -> Recipe:
-    """What a task, or a text, is learned well with."""
+    """The default recipe of a task or text."""
     return TEXT_RECIPE if kind == TEXT else RECIPES[kind]
 
 
 def checked_recipe(kind: str, given: Mapping[str, object], language: Language) -> Recipe:
     """The recipe of a kind with the visitor's n_layer, n_head, n_embd, steps and rate.
 
-    rate is Muon's learning rate; AdamW's changes with it. Raises ValueError with a sentence.
+    rate: Muon's learning rate; AdamW's is scaled with it. Raises ValueError for invalid values.
     """
     for name, choices in (("n_layer", LAYERS), ("n_head", HEADS), ("n_embd", WIDTHS)):
         if given[name] not in choices:
@@ -66,7 +66,7 @@ def checked_recipe(kind: str, given: Mapping[str, object], language: Language) -
 
 
 def checked_number(name: str, value: object, low: float, high: float, language: Language) -> float:
-    """A number within its limits. Raises ValueError with a sentence."""
+    """A number within its limits. Raises ValueError for an invalid one."""
     sound = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not sound or not low <= value <= high:
         words = {"name": t(f"train.{name}", language), "low": f"{low:g}", "high": f"{high:g}"}
@@ -75,7 +75,7 @@ def checked_number(name: str, value: object, low: float, high: float, language: 
 
 
 def dataset_for(kind: object, text: str, language: Language) -> Dataset:
-    """The examples of a task, or batches of the text. Raises ValueError with a sentence."""
+    """The examples of a task, or batches of the text. Raises ValueError for an unusable text."""
     if kind not in KINDS:
         raise PageError("train.error.choice", name=t("train.task", language), choices=", ".join(KINDS))
     if kind != TEXT:
@@ -85,7 +85,7 @@ def dataset_for(kind: object, text: str, language: Language) -> Dataset:
 
 
 def check_text(text: str) -> None:
-    """Raise ValueError with a sentence for a text that is empty, too short or too long."""
+    """Raise ValueError for a text that is empty, too short or too long."""
     if not text.strip():
         raise PageError("train.error.empty")
     size = len(text.encode("utf-8", "replace"))
@@ -97,7 +97,7 @@ def check_text(text: str) -> None:
 
 
 def read_text_file(path: str | Path) -> Given:
-    """The text of an uploaded file. Raises ValueError with a sentence for what is too large or no text."""
+    """The text of an uploaded file. Raises ValueError if it is too large or not text."""
     path = Path(path)
     if (size := path.stat().st_size) > MAX_TEXT_BYTES:
         raise PageError("train.error.large", n=f"{size:,}", limit=f"{MAX_TEXT_BYTES:,}")
@@ -111,20 +111,20 @@ def read_text_file(path: str | Path) -> Given:
 
 @lru_cache(maxsize=1)
 def own_code() -> Given:
-    """A text that is always at hand: the code of the model and of what it needs to write."""
+    """The source of the model and of generation, as a built-in training text."""
     folder = Path(gpt.__file__).parent
     names = ("config", "model", "cache", "trace", "edits", "sampling", "generate", "tokenizer", "training/evaluation")
     return Given("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))
 
 
 def source(given: Given, language: Language) -> str:
-    """The line that says which text is to be learned."""
+    """The line that names the training text."""
     name = given.name or t("train.example.name", language)
     return t("train.source", language, name=name, n=f"{len(given.text):,}", different=f"{len(set(given.text)):,}")
 
 
 def about(kind: str, language: Language) -> str:
-    """What a kind of task is, with an example."""
+    """The description of a task, with an example."""
     if kind == TEXT:
         return t("train.about.text", language)
     example = TASKS[kind].draw(np.random.default_rng(EXAMPLE_SEED))

@@ -1,4 +1,4 @@
-"""What the Train tab consists of: its gradio components, and what it remembers of one visitor."""
+"""The gradio components of the Train tab, and its state."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SHAPE = ("n_layer", "n_head", "n_embd")
 
 @dataclass(frozen=True, eq=False)
 class TrainState:
-    """What is chosen, the newest run, and earlier ones whose models are in the visitor's list.
+    """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
-    given: a text that was not typed. rate: Muon's. seconds: the time limit. step: the one that is looked at, None for
-    the newest; layer, head: None until one is chosen. notice: what went wrong, or what was done.
+    given: an uploaded text. rate: Muon's. seconds: the time limit. step: the displayed one, None for the newest; layer,
+    head: None until chosen. notice: an error or a message.
     """
 
     task: str = choices.KINDS[0]
@@ -44,17 +44,17 @@ class TrainState:
 
     @property
     def busy(self) -> bool:
-        """Whether a run goes on that must not be cut off."""
+        """Whether a run is active that must not be interrupted."""
         return self.run is not None and not self.run.snapshot.ended
 
     def progress(self) -> RunSnapshot | None:
-        """The newest run at this moment, with its place among those that wait."""
+        """The current progress of the newest run, with its place in the queue."""
         if self.run is None or self.queue is None:
             return None
         return replace(self.run.snapshot, queue_position=self.queue.position(self.run))
 
     def shown(self, progress: RunSnapshot) -> Evaluation | None:
-        """The evaluation at the step that is looked at, or the last before it; None as long as there is none."""
+        """The evaluation at the displayed step, or the last before it; None if there is none."""
         if not progress.evaluations:
             return None
         if self.step is None:

@@ -1,4 +1,4 @@
-"""Figures of learning: numpy in, plotly Figure out, in the style of components.figures.charts."""
+"""Figures of training: numpy in, plotly Figure out, in the style of components.figures.charts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from plotly.graph_objects import Figure
 from components.figures.palette import CURVES, SEQUENTIAL
 from components.figures.style import GRID, LEGEND, LIGHT
 
-MOST = 300  # points of the training loss; more are drawn as the means of as many groups
+MOST = 300  # maximum points of the training loss; more are averaged in groups
 DASHES, SYMBOLS = ("solid", "dash", "dot"), ("circle", "square", "diamond")
 
 
 @dataclass(frozen=True)
 class CurveNames:
-    """The words of the learning curve."""
+    """Labels of the learning curve."""
 
     step: str = "step"
     loss: str = "loss, nats"
@@ -32,7 +32,7 @@ class CurveNames:
 def learning_curve(
     losses: np.ndarray,
     rates: np.ndarray,
-    look_steps: np.ndarray,
+    eval_steps: np.ndarray,
     val_losses: np.ndarray,
     accuracies: np.ndarray | None,
     *,
@@ -41,14 +41,15 @@ def learning_curve(
     shown: int | None = None,
     names: CurveNames = CurveNames(),
 ) -> Figure:
-    """Loss over the steps; below it the share of right answers, if there are any, and the learning rate.
+    """Loss over the steps; below it the accuracy, if any, and the learning rate.
 
     losses, rates: (n,), of the updates 1 to n. look_steps, val_losses, accuracies: (k,), of the evaluations; accuracies
-    in 0..1. guessing: the loss of even odds, in nats. shown: the step to mark. Raises ValueError where lengths differ.
+    in 0..1. guessing: the loss of a uniform guess, in nats. shown: the step to mark. Raises ValueError if lengths
+    differ.
     """
     if (
         len(losses) != len(rates)
-        or len({len(look_steps), len(val_losses), len(look_steps if accuracies is None else accuracies)}) > 1
+        or len({len(eval_steps), len(val_losses), len(eval_steps if accuracies is None else accuracies)}) > 1
     ):
         raise ValueError("every update has a loss and a rate, every evaluation a step and its values")
     at = np.arange(1, len(losses) + 1)
@@ -60,11 +61,11 @@ def learning_curve(
     data = [
         curve
         | {"x": mean_at, "y": mean_loss, "name": names.training, "line": {"color": LIGHT["before"], "width": 1.5}},
-        curve | strong | {"x": look_steps, "y": _floats(val_losses), "name": names.held_back},
+        curve | strong | {"x": eval_steps, "y": _floats(val_losses), "name": names.held_back},
     ]
     hidden = {"showlegend": False, "customdata": None}
     if accuracies is not None:
-        data.append(curve | strong | hidden | {"x": look_steps, "y": 100 * _floats(accuracies), "yaxis": "y2"})
+        data.append(curve | strong | hidden | {"x": eval_steps, "y": 100 * _floats(accuracies), "yaxis": "y2"})
     changes = stairs(rates)
     thin = {"line": {"color": LIGHT["muted"], "width": 1.5}}
     data.append(curve | thin | hidden | {"x": at[changes], "y": _floats(rates[changes]), "yaxis": "y3"})
@@ -93,7 +94,7 @@ def learning_curve(
 
 
 def grouped(values: np.ndarray, most: int) -> np.ndarray:
-    """(n,) -> at most `most` means of groups that lie side by side and differ in size by one at most, float32."""
+    """(n,) -> means of at most `most` adjacent groups whose sizes differ by at most one, float32."""
     n = len(values)
     if n <= most:
         return np.asarray(values, dtype=np.float32)
@@ -103,7 +104,7 @@ def grouped(values: np.ndarray, most: int) -> np.ndarray:
 
 
 def stairs(values: np.ndarray) -> np.ndarray:
-    """The places that a line needs: both ends, both sides of every jump, and as many even ones as the curve has."""
+    """Indices that a line needs: both ends, both sides of each jump, and evenly spaced ones."""
     n = len(values)
     jumps = np.flatnonzero(np.abs(np.diff(values)) > 0.05 * np.max(values, initial=0)) if n else np.array([], dtype=int)
     even = np.linspace(0, n - 1, min(n, 100), dtype=int)
@@ -112,7 +113,7 @@ def stairs(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ScalingLine:
-    """One line of a scaling picture: the same colour, dash and mark for the same order in all three."""
+    """One line of a scaling chart; lines of the same index share colour, dash and marker in all three charts."""
 
     name: str
     x: np.ndarray
@@ -122,9 +123,9 @@ class ScalingLine:
 def scaling_curves(
     lines: Sequence[ScalingLine], star: ScalingLine, *, x_title: str, y_title: str, upright: bool = False
 ) -> Figure:
-    """Loss over something, both axes logarithmic; `star` is one point apart, named beside it.
+    """Loss over a quantity, both axes logarithmic; `star` is a separate labelled point.
 
-    upright: the lines are moments, pale ones early, and not models.
+    upright: the lines are moments of training, early ones light, instead of models.
     """
     data = []
     for i, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""What the events of the Train tab do to the session: begin, steer, look back, open the model."""
+"""The event handlers of the Train tab: start, control, browse steps, open the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_MODELS = 4  # opened models of a visitor; one more replaces the oldest
 
 
 def choose_task(session: Session, kind: object) -> None:
-    """Another task, with the settings that it is learned well with."""
+    """Choose a task, with its default settings."""
     if kind not in choices.KINDS:
         return
     recipe = choices.recipe_for(str(kind))
@@ -28,17 +28,17 @@ def choose_task(session: Session, kind: object) -> None:
 
 
 def set_value(name: str, session: Session, value: object) -> None:
-    """A setting as it was chosen; it is checked when the run starts."""
+    """Set a setting; it is checked when the run starts."""
     session.change(TrainState, **{name: value})
 
 
 def type_text(session: Session, text: str) -> None:
-    """A typed text takes the place of an uploaded one."""
+    """A typed text replaces an uploaded one."""
     session.change(TrainState, text=text, given=None)
 
 
 def take_file(session: Session, path: str | None) -> None:
-    """A file was uploaded: read it."""
+    """Read an uploaded file."""
     if not path:
         return
     try:
@@ -48,12 +48,12 @@ def take_file(session: Session, path: str | None) -> None:
 
 
 def take_code(session: Session) -> None:
-    """The text that is always at hand."""
+    """Use the built-in text."""
     session.change(TrainState, given=choices.own_code(), text="", notice=None)
 
 
 def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
-    """Begin, or wait for a place; what cannot be trained is said."""
+    """Start a run or queue it; errors are shown."""
     state = session.change(TrainState, rate=rate, notice=None)
     if text:
         state = session.change(TrainState, text=text)
@@ -83,7 +83,7 @@ def _new_run(state: TrainState, language: str) -> LiveRun:
 
 
 def pause(session: Session) -> None:
-    """Pause, or go on."""
+    """Pause or resume."""
     run = session.state(TrainState).run
     if run is not None:
         (run.resume if run.state == "paused" else run.pause)()
@@ -96,14 +96,14 @@ def cancel(session: Session) -> None:
 
 
 def download(session: Session) -> Iterator[None]:
-    """Let the browser save the trained model."""
+    """Offer the trained model for download."""
     run = session.state(TrainState).run
     if run is not None and run.state == "finished":
         yield from offer(session, run.archive())
 
 
 def change_rate(session: Session, factor: object) -> None:
-    """Another learning rate, from the next step on."""
+    """Change the learning-rate multiplier, from the next step on."""
     run = session.state(TrainState).run
     if run is not None and factor in choices.FACTORS:
         run.set_rate_factor(float(factor))  # type: ignore[arg-type]
@@ -111,11 +111,11 @@ def change_rate(session: Session, factor: object) -> None:
 
 
 def follow(session: Session) -> None:
-    """While it trains the views are drawn of the run as it is now."""
+    """Update the views of an active run."""
 
 
-def look_at_step(session: Session, step: object) -> None:
-    """Look at the step of the scrubber; at its right end, at the newest."""
+def show_step(session: Session, step: object) -> None:
+    """Show the step of the scrubber; at its maximum, the newest."""
     progress = session.state(TrainState).progress()
     if progress is None or not progress.evaluations or not _is_number(step):
         return
@@ -123,10 +123,10 @@ def look_at_step(session: Session, step: object) -> None:
 
 
 def choose_step(session: Session, sent: dict[str, Any]) -> None:
-    """Look at the step that was clicked in the curve."""
+    """Show the step clicked in the curve."""
     progress, step = session.state(TrainState).progress(), sent.get("x")
     if progress is not None and _is_number(step) and 0 <= step <= progress.steps:  # type: ignore[operator]
-        look_at_step(session, step)
+        show_step(session, step)
 
 
 def _is_number(value: object) -> bool:
@@ -134,14 +134,14 @@ def _is_number(value: object) -> bool:
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
-    """Enlarge the head that was clicked."""
+    """Enlarge the clicked head."""
     layer, head = sent.get("layer"), sent.get("head")
     if type(layer) is int and type(head) is int and layer >= 0 and head >= 0:
         session.change(TrainState, layer=layer, head=head)
 
 
 def open_model(session: Session) -> None:
-    """Put the model into this visitor's list, choose it, and give it something to go on from."""
+    """Add the model to this visitor's list, choose it, and set a prompt."""
     state = session.state(TrainState)
     if state.run is None:
         raise PageError("train.gone")

@@ -1,4 +1,4 @@
-"""Where the components of the Train tab stand."""
+"""Layout of the Train tab."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from components.widgets.table import table
 
 
 def build_task(localizer: Localizer) -> dict[str, Any]:
-    """What to learn: a task, or a text of one's own."""
+    """The choice of a task or a text."""
     task = _switch(localizer, "task", choices.KINDS, lambda kind, language: t(f"train.task.{kind}", language))
     sentence(kind="caption", elem_id="train-about", view="train-about")
     with gr.Column(visible=False, elem_classes="gb-train-own") as own:
@@ -44,7 +44,7 @@ def build_task(localizer: Localizer) -> dict[str, Any]:
 
 
 def build_settings(localizer: Localizer) -> dict[str, Any]:
-    """The shape of the model and its recipe, folded away."""
+    """The configuration of the model and its recipe, collapsed."""
     recipe = choices.recipe_for(choices.KINDS[0])
     parts: dict[str, Any] = {}
     with localizer.build(gr.Accordion, {"label": "train.settings"}, open=False, elem_id="train-settings"):
@@ -67,7 +67,7 @@ def build_settings(localizer: Localizer) -> dict[str, Any]:
 
 
 def build_buttons(localizer: Localizer) -> dict[str, Any]:
-    """Begin, steer, and what becomes of it."""
+    """The buttons that control a run."""
 
     def button(name: str, **options: Any) -> gr.Button:
         built = {"size": "md", "min_width": 0, "elem_id": f"train-{name}", **options}
@@ -97,7 +97,7 @@ def build_buttons(localizer: Localizer) -> dict[str, Any]:
 
 
 def build_moment(localizer: Localizer) -> dict[str, Any]:
-    """The step that is looked at, and what the model wrote there."""
+    """The displayed step and its samples."""
     localizer.sentence("train.samples.question", kind="question")
     scrubber = localizer.build(
         gr.Slider,
@@ -136,7 +136,7 @@ def _switch(
     container: bool = False,
     interactive: bool | None = None,
 ) -> gr.Radio:
-    """A few choices side by side, the first unless told."""
+    """A radio with a few choices; the default is the first."""
 
     def labelled(language: Language) -> list[tuple[str, Any]]:
         return [(label(each, language), each) for each in values]

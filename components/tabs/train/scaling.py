@@ -1,4 +1,4 @@
-"""The second part of the Train tab: loss against tokens, compute and parameters, as a recorded run measured it."""
+"""The scaling part of the Train tab: loss over tokens, compute and parameters, from recorded runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from components.widgets.sentence import sentence
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
 AXES = ("tokens", "flops", "parameters")
-MOMENTS = 4  # of the points of a curve, drawn as lines over the parameters
-FIRST = 4  # points left out: the first steps, before anything is learned
+MOMENTS = 4  # points of a curve that are drawn as lines over the parameters
+FIRST = 4  # points left out at the beginning of a curve
 
 
 def build_scaling(localizer: Localizer, events: Events) -> None:
-    """Three pictures of a recorded run."""
+    """Three charts of recorded runs."""
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("scaling.question", kind="question")
         localizer.sentence("scaling.lead", kind="lead")
@@ -39,26 +39,26 @@ def build_scaling(localizer: Localizer, events: Events) -> None:
         sentence(kind="caption", elem_id="scaling-honest", view="scaling-honest")
     pictures = zip(AXES, (by_tokens, by_flops, by_parameters), strict=True)
     views = [View(f"scaling-{axis}", lambda s: s.language, partial(_picture, draw)) for axis, draw in pictures]
-    events.renderer.add("train", [*views, View("scaling-honest", lambda s: s.language, _honest)])
+    events.renderer.add("train", [*views, View("scaling-honest", lambda s: s.language, _limitations)])
 
 
 def _picture(draw: Callable[[Scaling, Language], dict[str, Any]], s: Snapshot) -> dict[str, Any]:
     try:
         return draw(load_scaling(), s.language)
-    except ValueError:  # said below the pictures
+    except ValueError:  # shown below the charts
         return chart_data(None, "")
 
 
-def _honest(s: Snapshot) -> dict[str, Any]:
+def _limitations(s: Snapshot) -> dict[str, Any]:
     try:
-        return {"text": honest(load_scaling(), s.language)}
+        return {"text": limitations(load_scaling(), s.language)}
     except ValueError as problem:
         return {"text": t("scaling.missing", s.language, message=localize_error(problem, s.language))}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The trained curves, the smallest first, and the bundled model's point."""
+    """The trained curves, smallest model first, and the bundled model's point."""
 
     curves: tuple[ScalingCurve, ...]
     bundled: ScalingCurve
@@ -74,13 +74,13 @@ class Parts:
 
     @property
     def tokens(self) -> tuple[int, int]:
-        """How many tokens they have read, the fewest and the most."""
+        """The smallest and the largest number of tokens read."""
         ends = [curve.points[-1].tokens for curve in self.curves]
         return min(ends), max(ends)
 
 
 def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
-    """Each model as it reads on."""
+    """Loss of each model over the tokens."""
     parts = Parts.of(found)
     small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
     text = t("scaling.by.tokens", language, tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
@@ -88,7 +88,7 @@ def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
 
 
 def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
-    """Each model by the work it took."""
+    """Loss of each model over the operations."""
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
     best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
@@ -98,13 +98,13 @@ def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
 
 
 def loss_at(curve: ScalingCurve, flops: float) -> float:
-    """The loss after so many operations, on a line between the logarithms of two measurements."""
+    """The loss after a number of operations, interpolated in log-log space."""
     x = np.log([point.flops for point in curve.points])
     return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
 
 
 def by_parameters(found: Scaling, language: Language) -> dict[str, Any]:
-    """A line for each of a few moments, over the sizes."""
+    """Loss over the parameters, a line for each of a few moments."""
     parts = Parts.of(found)
     sizes = np.array([curve.block_parameters for curve in parts.curves])
     moments = np.unique(np.linspace(FIRST, parts.last, MOMENTS, dtype=int))
@@ -150,8 +150,8 @@ def _drawn(
     return chart_data(figure, text)
 
 
-def honest(found: Scaling, language: Language) -> str:
-    """What is the same and what is not."""
+def limitations(found: Scaling, language: Language) -> str:
+    """The limits of the comparison."""
     parts = Parts.of(found)
     end, (fewest, most) = parts.bundled.points[-1], parts.tokens
     return t(
@@ -174,7 +174,7 @@ def named(curve: ScalingCurve, language: Language) -> str:
 
 
 def short(number: float) -> str:
-    """1.2 M, 380 k, 3.4 × 10¹³: two digits."""
+    """A number with two significant digits: 1.2 M, 380 k, 3.4 × 10¹³."""
     if number >= 1e12:
         return power(number)
     for size, unit in ((1e6, "\u00a0M"), (1e3, "\u00a0k")):

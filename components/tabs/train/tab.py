@@ -1,4 +1,4 @@
-"""The Train tab: a tiny GPT learns a task or a text while the visitor watches; below, what size does to the loss."""
+"""The Train tab: live training of a tiny GPT on a task or a text; below, scaling of the loss."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from gpt.training.live_run import N_EVALUATIONS
 from gpt.training.run_queue import RunQueue
 
 NAME = "train"
-TICK_SECONDS = 0.7  # between two looks at a run
+TICK_SECONDS = 0.7  # between two updates of a run
 
 
 def build_train(localizer: Localizer, events: Events) -> Any:
-    """Lay the tab out and wire it; nothing is computed before somebody presses Start. Returns the event after which a
-    text may be written with a trained model."""
+    """Build and wire the tab; nothing is computed before Start. Returns the event after which a text may be generated
+    with a trained model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-train"):
         localizer.sentence("train.question", kind="question")
@@ -50,7 +50,7 @@ def build_train(localizer: Localizer, events: Events) -> Any:
 
 
 def _controls(ui: TrainComponents) -> list[Control]:
-    """What the server may change besides the pictures."""
+    """Components that the server changes."""
 
     def control(component: Any, of: Callable[[Snapshot], Any], name: str) -> Control:
         return Control(component, of, lambda s: {name: of(s)})
@@ -120,7 +120,7 @@ def _wire(ui: TrainComponents, events: Events) -> Any:
     on(ui.download.click, handlers.download)
     on(ui.factor.input, handlers.change_rate, [ui.factor], **latest)
     on(ui.timer.tick, handlers.follow, trigger_mode="once")
-    on(ui.scrubber.input, handlers.look_at_step, [ui.scrubber], js=clamp_js(0, choices.STEPS[1]), **latest)
+    on(ui.scrubber.input, handlers.show_step, [ui.scrubber], js=clamp_js(0, choices.STEPS[1]), **latest)
     on(ui.curve.select, handlers.choose_step, payload=True)
     on(ui.heads.select, handlers.choose_head, payload=True)
     return on(ui.open.click, handlers.open_model).success

@@ -1,4 +1,4 @@
-"""What the Train tab shows of a run."""
+"""The views of the Train tab."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ GOAL = 0.99
 
 
 def selected_head(state: TrainState, evaluation: Evaluation, ids: list[int], first: int) -> tuple[int, int]:
-    """(layer, head): the chosen one, or the most telling one."""
+    """(layer, head): the chosen one, or the strongest one."""
     n_layer, n_head = evaluation.attn_weights.shape[:2]
     if state.layer is None or state.head is None or state.layer >= n_layer or state.head >= n_head:
-        return telling(evaluation, ids, first)[0]
+        return strongest_head(evaluation, ids, first)[0]
     return state.layer, state.head
 
 
-def telling(evaluation: Evaluation, ids: list[int], first: int) -> tuple[tuple[int, int], float]:
-    """(layer, head) that looks most at the tokens that come next, and how much of its weight lies on them, 0..1.
+def strongest_head(evaluation: Evaluation, ids: list[int], first: int) -> tuple[tuple[int, int], float]:
+    """(layer, head) with the most attention on the tokens that come next, and that share of its weight, 0..1.
 
-    ids: (T,), the example. first: the position from which on the model answers.
+    ids: (T,), the example. first: the position of the first prediction of the answer.
     """
     known = np.array(ids)
     same = known[None, :] == known[1:, None]  # (T - 1, T): whether token j is the one after token i
@@ -46,7 +46,7 @@ def telling(evaluation: Evaluation, ids: list[int], first: int) -> tuple[tuple[i
 
 
 def status_sentence(run: LiveRun, progress: RunSnapshot, language: Language) -> str:
-    """One line: how far it is, or how it ended."""
+    """The progress of a run, or how it ended."""
     state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
     key = "early" if early else {"diverged": "infinite", "crashed": "broke"}.get(state, state)
     training = progress.seconds - progress.paused_seconds
@@ -65,7 +65,7 @@ def status_sentence(run: LiveRun, progress: RunSnapshot, language: Language) -> 
 
 
 def curve_chart(run: LiveRun, progress: RunSnapshot, state: TrainState, language: Language) -> dict[str, Any]:
-    """The loss and the accuracy over the steps, with the moment that is looked at."""
+    """Loss and accuracy over the steps, with the displayed step."""
     evaluation, newest = state.shown(progress), progress.evaluations[-1] if progress.evaluations else None
     if evaluation is None or newest is None:
         return chart_data(None, "")
@@ -102,7 +102,7 @@ def curve_chart(run: LiveRun, progress: RunSnapshot, state: TrainState, language
 
 
 def samples_sentence(evaluation: Evaluation, language: Language) -> str:
-    """The sentence over the samples."""
+    """The sentence above the samples."""
     if evaluation.accuracy is None:
         return t("train.samples.says.text", language, step=evaluation.step)
     right = sum(bool(sample.correct) for sample in evaluation.samples)
@@ -110,7 +110,7 @@ def samples_sentence(evaluation: Evaluation, language: Language) -> str:
 
 
 def samples_rows(evaluation: Evaluation, language: Language) -> list[list[str]]:
-    """What it writes beside what it should write; empty where nothing is right or wrong."""
+    """The answers of the model beside the correct ones; empty for a text."""
     if evaluation.accuracy is None:
         return []
     head = [t(f"train.samples.{key}", language) for key in ("given", "written", "expected")]
@@ -127,29 +127,29 @@ def samples_rows(evaluation: Evaluation, language: Language) -> list[list[str]]:
 
 
 def sample_text(evaluation: Evaluation) -> str:
-    """What it writes when it learns a text; empty for a task."""
+    """A sample of the model trained on a text; empty for a task."""
     return "" if evaluation.accuracy is not None else "".join(each.prompt + each.text for each in evaluation.samples)
 
 
 def labels(run: LiveRun) -> list[str]:
-    """The tokens of the example whose attention is looked at."""
+    """The tokens of the example for the attention."""
     return [token_text(run.dataset.vocabulary, token_id) for token_id in run.dataset.example]
 
 
 def heads_labels(language: Language) -> dict[str, str]:
-    """The fixed words of the overview; sent with every value, for what is not on the page yet keeps nothing else."""
+    """Labels of the overview, sent with each value, since a widget that is not on the page yet keeps no others."""
     shared = {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis")}
     return shared | {"keys": t("train.attention.keys", language)}
 
 
 def overview(run: LiveRun, evaluation: Evaluation, state: TrainState, language: Language) -> dict[str, Any]:
-    """Every head on the example, at that step."""
+    """All heads on the example at that step."""
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
     weights = evaluation.attn_weights.astype(np.float32)
     pictures = max_pooled(weights, thumbnail_side(n_layer, n_head, T))
     diagonals = [np.trace(weights, offset=-k, axis1=2, axis2=3) / (T - k) for k in (1, 0)]
     shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
-    (layer, head), share = telling(evaluation, run.dataset.example, run.dataset.query)
+    (layer, head), share = strongest_head(evaluation, run.dataset.example, run.dataset.query)
     text = t("train.attention.heads", language, step=evaluation.step, layer=layer, head=head, share=percent(share))
     layer, head = selected_head(state, evaluation, run.dataset.example, run.dataset.query)
     levels = np.round(255 * pictures).astype(np.uint8)
@@ -159,7 +159,7 @@ def overview(run: LiveRun, evaluation: Evaluation, state: TrainState, language: 
 
 
 def heatmap(run: LiveRun, evaluation: Evaluation, state: TrainState, language: Language) -> dict[str, Any]:
-    """One head on the example, at that step, with the row that writes the answer framed."""
+    """One head on the example at that step, with the row that predicts the answer framed."""
     layer, head = selected_head(state, evaluation, run.dataset.example, run.dataset.query)
     names, ids, vocabulary = labels(run), run.dataset.example, run.dataset.vocabulary
     weights = evaluation.attn_weights[layer, head].astype(np.float32)
@@ -187,7 +187,7 @@ def heatmap(run: LiveRun, evaluation: Evaluation, state: TrainState, language: L
 
 
 def progress_of(s: Snapshot) -> RunSnapshot | None:
-    """The newest run, at one moment for all views of a frame."""
+    """The progress of the newest run, the same for all views of a frame."""
     return s.cached(_progress)
 
 
@@ -264,7 +264,7 @@ def chosen(s: Snapshot) -> tuple[Any, ...]:
 
 
 def running(s: Snapshot) -> tuple[Any, ...]:
-    """What changes with every update of the run."""
+    """Inputs that change with every update of the run."""
     progress = progress_of(s)
     if progress is None:
         return *chosen(s), None
@@ -272,7 +272,7 @@ def running(s: Snapshot) -> tuple[Any, ...]:
 
 
 def evaluated(s: Snapshot) -> tuple[Any, ...]:
-    """What changes with every evaluation that is looked at."""
+    """Inputs that change with every displayed evaluation."""
     evaluation = evaluation_of(s)
     return *chosen(s), None if evaluation is None else evaluation.step
 

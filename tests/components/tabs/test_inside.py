@@ -179,7 +179,7 @@ def test_a_selection_that_does_not_exist_changes_nothing(document: Generation, s
     for handler in (handlers.select, handlers.select_pair, handlers.select_token, handlers.select_layer):
         handler(inside.session, sent)
         assert inside.session.selection == LOOK
-    handlers.look_closer(inside.session, sent)
+    handlers.magnify_head(inside.session, sent)
     assert inside.state.closer is None
 
 

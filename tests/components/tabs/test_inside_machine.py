@@ -228,7 +228,7 @@ def test_the_head_under_the_pointer_comes_in_more_pixels(document: Generation) -
     document.read()
     inside = Inside(document)
     assert inside.shown("heads")["closer"] is None
-    handlers.look_closer(inside.session, {"layer": 1, "head": 2})
+    handlers.magnify_head(inside.session, {"layer": 1, "head": 2})
     content = inside.shown("heads")
     closer, weights = content["closer"], trace_of(document).layers[1].attn_weights[0, 2].numpy()
     assert (closer["layer"], closer["head"]) == (1, 2)

@@ -154,7 +154,7 @@ def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Se
     finish(queue, session)
     handlers.choose_step(session, sent)
     handlers.choose_head(session, sent)
-    handlers.look_at_step(session, sent.get("x"))
+    handlers.show_step(session, sent.get("x"))
     handlers.choose_task(session, sent.get("x"))
     state = session.state(TrainState)
     assert (state.layer, state.head) == (None, None)
@@ -165,7 +165,7 @@ def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
     session = Session(None)
     handlers.pause(session)
     handlers.cancel(session)
-    handlers.look_at_step(session, 3)
+    handlers.show_step(session, 3)
     with pytest.raises(PageError):
         handlers.open_model(session)
     assert drawn(session)["train-status"]["text"]

@@ -83,7 +83,7 @@ def test_the_telling_head_is_the_one_that_looks_at_what_comes_next() -> None:
     for row, column in ((3, 2), (4, 1), (5, 0)):
         weights[1, 2, row] = 0
         weights[1, 2, row, column] = 1
-    assert views.telling(look_of(weights), ids, first) == ((1, 2), 1.0)
+    assert views.strongest_head(look_of(weights), ids, first) == ((1, 2), 1.0)
     assert views.selected_head(TrainState(), look_of(weights), ids, first) == (1, 2)
     assert views.selected_head(TrainState(layer=0, head=1), look_of(weights), ids, first) == (0, 1)
     assert views.selected_head(TrainState(layer=3, head=0), look_of(weights), ids, first) == (
@@ -161,7 +161,7 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
         *lines, star = draw(found, "zh")["figure"]["data"]
         assert len(lines) >= 3
         assert star["marker"]["symbol"] == "star"
-    assert "0.648 bits per byte" in scaling.honest(found, "en")
+    assert "0.648 bits per byte" in scaling.limitations(found, "en")
 
 
 @pytest.mark.parametrize(("number", "said"), [(98_432, "98\u00a0k"), (2_097_152, "2.1\u00a0M"), (6.3e12, "6.3 × 10¹²")])

@@ -1,4 +1,4 @@
-"""Every small picture by the key of its lesson; lessons without one show panels."""
+"""The figures of the lessons by key; lessons without one show panels."""
 
 from components.tabs.lessons.pictures import model_pictures, shape_pictures, text_pictures
 from components.tabs.lessons.pictures.picture import Picture

@@ -1,4 +1,4 @@
-"""Pictures of lessons on what happens inside the model: activation, feed-forward part, attention, block, the whole."""
+"""Figures of lessons on the forward pass: activation, feed-forward part, attention, block, whole model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
 def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
-    """The best next tokens of one row of logits, (vocab_size,), under a sentence."""
+    """The best next tokens of one row of logits, (vocab_size,), with a sentence."""
     best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
     labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
     shares = best.values.cpu().numpy()
@@ -39,7 +39,7 @@ def activations(scene: Scene) -> Drawn:
 
 
 def feed_forward(scene: Scene) -> Drawn:
-    """What the neurons of one layer answer to the last token."""
+    """The neurons of one layer for the last token."""
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
@@ -58,7 +58,7 @@ def feed_forward(scene: Scene) -> Drawn:
 
 
 def attention(scene: Scene) -> Drawn:
-    """The weights of one head for a short text."""
+    """The attention weights of one head for a short text."""
     layer, head = int(scene.a), int(scene.b)
     ids, weights = scene.ids(), scene.trace().layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
     tokenizer = scene.loaded.tokenizer
@@ -85,7 +85,7 @@ def attention(scene: Scene) -> Drawn:
 
 
 def block(scene: Scene) -> Drawn:
-    """How long the last token's vector is along one block: the stream, and what both branches add to it."""
+    """Norms of the last token's vector in one block: the stream and both branch outputs."""
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     lengths = {name: float(getattr(part, name)[0, -1].float().norm()) for name in STREAM}
@@ -98,7 +98,7 @@ def block(scene: Scene) -> Drawn:
 
 @torch.inference_mode()
 def model(scene: Scene) -> Drawn:
-    """The shapes on the way, and what the model would say if it ended after so many blocks."""
+    """The shapes of the forward pass, and the prediction after a number of blocks."""
     gpt, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
     depth = int(scene.a)
     stream = trace.layers[depth - 1].resid_post if depth else trace.layers[0].resid_pre
@@ -116,7 +116,7 @@ def model(scene: Scene) -> Drawn:
 
 @torch.inference_mode()
 def skeleton(scene: Scene) -> Drawn:
-    """The real model, or one of its shape whose blocks and norms do nothing."""
+    """The model, or one of the same configuration whose blocks and norms do nothing."""
     real, ids = scene.loaded.model, scene.ids()
     chosen = real if scene.choice == "real" else bare(real)
     logits = chosen(torch.tensor([ids], device=real.device))
@@ -127,13 +127,13 @@ def skeleton(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=1)
 def bare(real: GPT) -> GPT:
-    """The skeleton of a model's shape, with the same random weights every time, on its device."""
+    """A skeleton of the same configuration, with fixed random weights, on the same device."""
     return make_skeleton(real.config, generator=torch.Generator().manual_seed(0)).eval().to(real.device)
 
 
 @torch.inference_mode()
 def small(scene: Scene) -> Drawn:
-    """A tiny GPT on a batch of random tokens, and what padding before a row moves, with the mask and without it."""
+    """A tiny GPT on a batch of random tokens, and the effect of left padding with and without the mask."""
     gpt, n_padding = tiny(), int(scene.a)
     rows, n_tokens = IDS
     idx = torch.randint(SMALL.vocab_size, IDS, generator=torch.Generator().manual_seed(0))
@@ -161,7 +161,7 @@ def small(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=1)
 def tiny() -> GPT:
-    """The small model with its first weights."""
+    """The small model with its initial weights."""
     return GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
 
 

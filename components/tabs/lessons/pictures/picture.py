@@ -1,4 +1,4 @@
-"""What a small picture of a lesson is: up to four controls, and a function from what they say to what is shown."""
+"""The figure of a lesson: up to four controls, and a function from their values to the content."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from components.render import Lines
 from gpt import GPTConfig, LoadedModel, Trace
 
 EXAMPLE = "Once upon a time, there was a little"
-MAX_TOKENS = 40  # of a text that is typed here
+MAX_TOKENS = 40  # of a typed text
 MAX_TEXT_CHARS = 400
 
 
 @dataclass(frozen=True)
 class SliderSpec:
-    """A slider. label: a key of the words; high may depend on the model, of which the lessons show one."""
+    """A slider. label: a catalogue key; high may depend on the configuration of the model."""
 
     label: str
     low: float
@@ -29,18 +29,18 @@ class SliderSpec:
     value: float
 
     def top(self, config: GPTConfig) -> float:
-        """Its upper end; a slider with one place left still needs two ends."""
+        """Its maximum, always above the minimum, as gradio requires."""
         return max(self._high(config), self.low + self.step)
 
     def _high(self, config: GPTConfig) -> float:
         return self.high(config) if callable(self.high) else self.high
 
     def start(self, config: GPTConfig) -> float:
-        """Its first value."""
+        """Its initial value."""
         return max(self.low, min(self.value, self._high(config)))
 
     def clamped(self, value: object, config: GPTConfig) -> float:
-        """The value, if it is one of this slider; what is left over from another lesson becomes the first."""
+        """The value if it is valid for this slider, else the initial one."""
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             return self.start(config)
         inside = max(self.low, min(value, self._high(config)))
@@ -48,18 +48,18 @@ class SliderSpec:
 
 
 def last_layer(config: GPTConfig) -> float:
-    """The upper end of a slider over layers."""
+    """The maximum of a layer slider."""
     return config.n_layer - 1
 
 
 def last_head(config: GPTConfig) -> float:
-    """The upper end of a slider over heads."""
+    """The maximum of a head slider."""
     return config.n_head - 1
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What the controls say. a, b: of the two sliders; choice: of the switch."""
+    """The values of the controls. a, b: of the sliders; choice: of the switch."""
 
     loaded: LoadedModel
     language: Language
@@ -69,11 +69,11 @@ class Scene:
     choice: str = ""
 
     def t(self, key: str, **values: object) -> str:
-        """The sentence of that key under `picture.`."""
+        """The text of the catalogue key `picture.<key>`."""
         return t(f"picture.{key}", self.language, **values)
 
     def ids(self, least: int = 1) -> list[int]:
-        """The tokens of the text. Raises ValueError with a sentence for one that is too short or too long."""
+        """The ids of the text. Raises ValueError if it is too short or too long."""
         text = self.text[: MAX_TEXT_CHARS + 1]
         ids = self.loaded.tokenizer.encode(text)
         if len(ids) < least:
@@ -85,7 +85,7 @@ class Scene:
 
     @torch.inference_mode()
     def trace(self) -> Trace:
-        """Everything on the way of the text through the model."""
+        """The trace of the text's forward pass."""
         trace, model = Trace(), self.loaded.model
         model.hidden_states(torch.tensor([self.ids()], device=model.device), trace=trace)
         return trace
@@ -93,8 +93,8 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What is shown: a line of words, a chart (of `chart_data`), a strip of tokens, the rows of a table; what is empty
-    takes no room."""
+    """The content: a sentence, a chart (of `chart_data`), a strip of tokens, the rows of a table; empty parts are
+    hidden."""
 
     says: str = ""
     chart: dict[str, Any] | None = None
@@ -104,10 +104,11 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Picture:
-    """The controls of a picture and how it is drawn. text: the first text, None for no box; choices: of the switch;
-    takes_time: whether it would be seconds now; writes_with: the model that writes a text for it, None for no text.
+    """The controls of a figure and its draw function. text: the initial text, None for no box; choices: of the switch;
+    takes_time: whether drawing takes seconds now; writes_with: the model that generates a text for it, None for no
+    text.
 
-    draw may raise ValueError with a sentence for a person.
+    draw may raise ValueError.
     """
 
     draw: Callable[[Scene], Drawn]

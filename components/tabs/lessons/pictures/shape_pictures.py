@@ -1,4 +1,4 @@
-"""Pictures of lessons on the shape of a model: configuration, parameters, first weights, layouts, cost."""
+"""Figures of lessons on configurations: sizes, parameters, initialisation, layouts, cost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gpt.models.checkpoints.layouts import BOOK_NAMES
 from gpt.models.memory import format_bytes
 from gpt.models.meta import meta_model
 
-NORMS = {"vocab_size": 256, "block_size": 64, "n_head": 4, "n_embd": 64}  # a model small enough to be made anew
+NORMS = {"vocab_size": 256, "block_size": 64, "n_head": 4, "n_embd": 64}  # small enough to be initialised interactively
 
 
 def configuration(scene: Scene) -> Drawn:
-    """Width, heads and layers on sliders, everything else GPT-2's; a wrong combination raises its sentence."""
+    """Width, heads and layers on sliders, all else as GPT-2; raises for an invalid combination."""
     given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
     config = shape_of(given)
     says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False, scene.language))
@@ -32,7 +32,7 @@ def configuration(scene: Scene) -> Drawn:
 
 
 def parameters(scene: Scene) -> Drawn:
-    """The 124M shape with a head of its own or a shared one: the parts, and the memory in each type of number."""
+    """The 124M configuration with and without weight tying: the parts, and the memory in each data type."""
     config = UNTIED_124M if scene.choice == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
         parameter_count(config, False, scene.language),
@@ -42,7 +42,7 @@ def parameters(scene: Scene) -> Drawn:
 
 
 def initialisation(scene: Scene) -> Drawn:
-    """How long the vectors of the residual stream grow along a fresh model, with GPT-2's scaling and without."""
+    """Norms along the residual stream of an untrained model, with and without GPT-2's scaled initialisation."""
     n_layer = int(scene.a)
     norms = residual_norms(GPTConfig(n_layer=n_layer, **NORMS), seed=int(scene.b))
     figure = figures.lines(
@@ -64,7 +64,7 @@ def layouts(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=4)
 def name_rows(layout: str) -> list[list[str]]:
-    """Name and shape there, name and shape here, of each kind of weight; a layer stands for all."""
+    """Name and shape there and here of each kind of weight, with one layer for all."""
     weights = meta_model(GPTConfig(n_layer=1)).state_dict()
     ours = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     if layout == "book":
@@ -80,14 +80,14 @@ def name_rows(layout: str) -> list[list[str]]:
 
 
 def book_name(name: str, named: dict[str, str]) -> str:
-    """One of our names as the book writes it: the longest part that it calls otherwise first."""
+    """A weight name in the book's naming."""
     for ours in sorted(named, key=len, reverse=True):
         name = f".{name}.".replace(f".{ours}.", f".{named[ours]}.").strip(".")
     return name
 
 
 def book_parts(name: str, shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
-    """The book keeps query, key and value apart: three weights where there is one here."""
+    """The book's query, key and value weights for a combined one here."""
     if ".W_query." not in name:
         return [(name, shape, ours)]
     third = (shape[0] // 3, *shape[1:])
@@ -95,7 +95,7 @@ def book_parts(name: str, shape: tuple[int, ...], ours: str) -> list[tuple[str, 
 
 
 def cost(scene: Scene) -> Drawn:
-    """Multiplications for one more token as a text grows, with a KV cache and without."""
+    """Multiplications for one more token over the length of the text, with and without a KV cache."""
     config = PRESETS[scene.choice]
     length = min(int(scene.a), config.block_size)
     lengths = np.unique(np.linspace(1, config.block_size, 65, dtype=int))
@@ -112,7 +112,7 @@ def cost(scene: Scene) -> Drawn:
         log=True,
     )
     with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
-    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese counts in hundreds of millions
+    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese uses units of 10⁸
     text = scene.t(
         "cost",
         model=scene.t(f"next.choice.{scene.choice}"),

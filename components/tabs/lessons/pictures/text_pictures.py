@@ -1,4 +1,4 @@
-"""Pictures of lessons on text: tokens, loss, writing it greedily or by chance, before training and while it goes on."""
+"""Figures of lessons on text: tokens, loss, greedy decoding, sampling, untrained weights, training."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RECIPE = Recipe(
 
 
 def loss(scene: Scene) -> Drawn:
-    """How surprised the model is by each token of a text."""
+    """The surprisal of each token of a text."""
     loaded, ids = scene.loaded, scene.ids(least=2)
     read = score_text(loaded, ids)
     bits = np.array([loss.surprisal for loss in read.losses])
@@ -64,7 +64,7 @@ def loss(scene: Scene) -> Drawn:
 
 
 def greedy(scene: Scene) -> Drawn:
-    """A text gone on with by always taking the best token."""
+    """A greedy continuation of a text."""
     document = Generation(scene.loaded, scene.ids())
     steps = list(document.steps(SamplingParams(temperature=0, seed=0), int(scene.a)))
     document.read()
@@ -73,7 +73,7 @@ def greedy(scene: Scene) -> Drawn:
 
 
 def sampling(scene: Scene) -> Drawn:
-    """The next-token bars of the Playground after a text, under a temperature and a top-k."""
+    """The Playground's next-token bars after a text, with a temperature and a top-k."""
     document = Generation(scene.loaded, scene.ids())
     document.read()
     params = SamplingParams(temperature=scene.a, top_k=int(scene.b) or None)
@@ -81,17 +81,17 @@ def sampling(scene: Scene) -> Drawn:
 
 
 def bars(document: Generation, params: SamplingParams, scene: Scene) -> dict[str, Any]:
-    """The tokens that may follow the prompt of a document. No row is a button: there is no text to put one into."""
+    """The next-token bars of a document. The rows are not buttons: there is no text to insert into."""
     return next_token_bars(document, document.n_prompt - 1, params, scene.language) | {"rows": None}
 
 
 def model_of(scene: Scene) -> LoadedModel:
-    """The model with trained or with random weights."""
+    """The model with trained or random weights."""
     return get_model(DEFAULT_MODEL if scene.choice == "trained" else "untrained")
 
 
 def untrained(scene: Scene) -> Drawn:
-    """The same prompt gone on with by random weights or by trained ones."""
+    """A continuation of the same prompt by random or trained weights."""
     scene = replace(scene, loaded=model_of(scene))
     document = Generation(scene.loaded, scene.ids())
     list(document.steps(SamplingParams(temperature=0.8, seed=int(scene.a)), 30))
@@ -105,7 +105,7 @@ _alone = threading.Lock()
 
 @dataclass(frozen=True)
 class Recording:
-    """A run that was recorded: the loss of every update, in nats, and a sample after every EVERY of them."""
+    """A recorded training run: the loss of each update in nats, and a sample after every EVERY of them."""
 
     losses: tuple[float, ...]
     samples: tuple[str, ...]
@@ -113,13 +113,13 @@ class Recording:
 
 
 def run() -> Recording:
-    """Teach a tiny character-level model the sonnet, once for all visitors; takes two seconds."""
+    """Train a tiny character-level model on the sonnet, once for all visitors; takes two seconds."""
     with _alone:
         return _run()
 
 
 def is_to_run() -> bool:
-    """Whether nobody has asked for it yet."""
+    """Whether the run has not been recorded yet."""
     return _run.cache_info().currsize == 0
 
 
@@ -132,13 +132,13 @@ def _run() -> Recording:
     for step in range(STEPS + 1):
         if step % EVERY == 0:
             samples.append(dataset.vocabulary.decode(written(trainer.model, dataset.vocabulary.encode("S"))))
-        losses.append(trainer.update(dataset.batch(step, RECIPE.batch_size)))  # of before the update
+        losses.append(trainer.update(dataset.batch(step, RECIPE.batch_size)))  # the loss before the update
     return Recording(tuple(losses), tuple(samples), dataset.vocabulary.n_vocab)
 
 
 @torch.inference_mode()
 def written(model: GPT, ids: list[int]) -> list[int]:
-    """The ids gone on with to a full context, at a temperature of 0.5, always by the same chance."""
+    """The ids continued to a full context, at a temperature of 0.5 with a fixed seed."""
     chance = torch.Generator().manual_seed(1)
     idx = torch.tensor([ids])
     while idx.shape[1] < model.config.block_size:
@@ -148,7 +148,7 @@ def written(model: GPT, ids: list[int]) -> list[int]:
 
 
 def training(scene: Scene) -> Drawn:
-    """The loss of that run, and what the model wrote after so many updates."""
+    """The loss of that run, and the sample after a number of updates."""
     done, step = run(), int(scene.a) // EVERY * EVERY
     figure = figures.lines(
         np.arange(len(done.losses)),
