@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import torch
@@ -61,6 +62,9 @@ class SamplingParams:
 def with_seed(params: SamplingParams) -> SamplingParams:
     """The same settings, with a fresh random seed where seed is None."""
     return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
+
+
+StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final"]
 
 
 @dataclass(frozen=True)

@@ -113,14 +113,8 @@ def _write_ids(ids: tuple[int, ...]) -> str:
 
 
 _BY_HAND: dict[str, OriginKind] = {"t": "typed", "c": "chosen"}
-_LETTERS = {
-    "t": "temperature",
-    "k": "top_k",
-    "p": "top_p",
-    "m": "min_p",
-    "r": "repetition_penalty",
-    "s": "seed",
-}
+_LETTERS = {**{limit.letter: name for name, limit in LIMITS.items()}, "s": "seed"}
+_SETTING = f"([{''.join(_LETTERS)}])([0-9.]+(?:e-[0-9]+)?)"
 
 
 def _runs(text: str) -> tuple[Run, ...]:
@@ -132,11 +126,11 @@ def _run(text: str) -> Run:
     kind = _BY_HAND.get(text[:1])
     if kind is not None:
         return Run(kind, _ids(text[1:]))
-    parts = re.fullmatch(r"([0-9]+)((?:[tkpmrs][0-9.]+(?:e-[0-9]+)?)*)", text)
+    parts = re.fullmatch(f"([0-9]+)((?:{_SETTING})*)", text)
     if parts is None:
         raise PageError("error.link_value", value=text[:40])
     settings: dict[str, Any] = {}
-    for letter, value in re.findall(r"([tkpmrs])([0-9.]+(?:e-[0-9]+)?)", parts[2]):
+    for letter, value in re.findall(_SETTING, parts[2]):
         whole = letter in "ks"
         settings[_LETTERS[letter]] = _whole(value, _MAX_SEED) if whole else _number(value)
     if settings and "seed" not in settings:

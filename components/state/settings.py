@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from components.errors import PageError
 from gpt import SamplingParams, with_seed
@@ -12,20 +13,25 @@ from gpt.errors import GPTError, Verbatim
 
 @dataclass(frozen=True)
 class Limit:
-    """The range of one setting, both ends included, the step of its slider, and its default."""
+    """The range of one setting, both ends included, the step of its slider, and its default.
+
+    off: the value that disables it, None for a setting that is always on; letter: its name in a link.
+    """
 
     low: float
     high: float
     step: float
     default: float
+    off: float | None
+    letter: str
 
 
 LIMITS = {
-    "temperature": Limit(0.0, 2.0, 0.05, 0.8),
-    "top_k": Limit(0, 200, 1, 0),
-    "top_p": Limit(0.01, 1.0, 0.01, 1.0),
-    "min_p": Limit(0.0, 1.0, 0.01, 0.0),
-    "repetition_penalty": Limit(1.0, 2.0, 0.05, 1.0),
+    "temperature": Limit(0.0, 2.0, 0.05, default=0.8, off=None, letter="t"),
+    "top_k": Limit(0, 200, 1, default=0, off=0, letter="k"),
+    "top_p": Limit(0.01, 1.0, 0.01, default=1.0, off=1.0, letter="p"),
+    "min_p": Limit(0.0, 1.0, 0.01, default=0.0, off=0.0, letter="m"),
+    "repetition_penalty": Limit(1.0, 2.0, 0.05, default=1.0, off=1.0, letter="r"),
 }
 MAX_LENGTH = 1024  # new tokens, for any model
 PACES = (5, 20, 50, 0)  # tokens per second; 0: full speed
@@ -74,32 +80,14 @@ def max_new_tokens(value: object) -> int:
     return int(checked_number("max_new_tokens", clamped("max_new_tokens", value), 1))
 
 
-def sampling_params(
-    *,
-    temperature: object,
-    top_k: object = 0,
-    top_p: object = 1.0,
-    min_p: object = 0.0,
-    repetition_penalty: object = 1.0,
-    seed: object = None,
-) -> SamplingParams:
-    """Checked sampling parameters; a value that disables a setting becomes None."""
-    given = {
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "min_p": min_p,
-        "repetition_penalty": repetition_penalty,
-    }
-    checked = {name: checked_number(name, value, LIMITS[name].low, LIMITS[name].high) for name, value in given.items()}
-    return SamplingParams(
-        temperature=checked["temperature"],
-        top_k=checked["top_k"] or None,
-        top_p=None if checked["top_p"] == 1 else checked["top_p"],
-        min_p=checked["min_p"] or None,
-        repetition_penalty=None if checked["repetition_penalty"] == 1 else checked["repetition_penalty"],
-        seed=None if seed is None else checked_number("seed", seed, 0),
-    )
+def sampling_params(*, seed: object = None, **values: object) -> SamplingParams:
+    """Checked sampling parameters. A setting that is not among the values, or has the value that disables it, becomes
+    None."""
+    checked: dict[str, Any] = {}
+    for name, value in values.items():
+        number = checked_number(name, value, LIMITS[name].low, LIMITS[name].high)
+        checked[name] = None if number == LIMITS[name].off else number
+    return SamplingParams(**checked, seed=None if seed is None else int(checked_number("seed", seed, 0)))
 
 
 @dataclass(frozen=True)
@@ -144,7 +132,7 @@ class Settings:
         return with_seed(replace(self.sampling(), seed=self.typed_seed()))
 
 
-def sampling_values(params: SamplingParams) -> dict[str, float]:
+def sampling_values(params: SamplingParams) -> dict[str, Any]:
     """Slider values of sampling parameters; a disabled setting is at the end of its range that disables it."""
-    off = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-    return {name: off[name] if (value := getattr(params, name)) is None else value for name in LIMITS}
+    given = {name: getattr(params, name) for name in LIMITS}
+    return {name: LIMITS[name].off if value is None else value for name, value in given.items()}

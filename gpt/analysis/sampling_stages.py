@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 
 from gpt.checks import check_token_id
-from gpt.sampling import SamplingParams, entropy_bits, inverse_cdf, stage_logits, top_ids
-
-StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final"]
+from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, stage_logits, top_ids
 
 
 @dataclass(frozen=True)

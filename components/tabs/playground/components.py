@@ -50,11 +50,7 @@ class PlaygroundComponents:
     stop: gr.Button
     clear: gr.Button
     preset: gr.Radio
-    temperature: gr.Slider
-    top_k: gr.Slider
-    top_p: gr.Slider
-    min_p: gr.Slider
-    repetition_penalty: gr.Slider
+    sampling: dict[str, gr.Slider]
     length: gr.Slider
     seed: gr.Textbox
     pace: gr.Dropdown

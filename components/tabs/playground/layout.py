@@ -11,7 +11,7 @@ from components.localized import Localizer
 from components.share.menu import files_menu
 from components.state.selection import Shading
 from components.state.session import Session
-from components.state.settings import LIMITS, MAX_LENGTH, PACES, Settings
+from components.state.settings import LIMITS, MAX_LENGTH, PACES, Limit, Settings
 from components.tabs.playground.components import EXAMPLES, PRESETS, Unit
 from components.text_views import head_choices
 from components.widgets.chart import chart
@@ -61,21 +61,24 @@ def prompt(localizer: Localizer, typed: str) -> dict[str, Any]:
     }
 
 
+def _slider(localizer: Localizer, name: str, limit: Limit) -> gr.Slider:
+    return localizer.build(
+        gr.Slider,
+        {"label": name, "info": f"{name}.info"},
+        minimum=limit.low,
+        maximum=limit.high,
+        step=limit.step,
+        value=limit.default,
+        elem_id=name.replace("_", "-"),
+    )
+
+
 def settings(localizer: Localizer) -> dict[str, Any]:
     """The sampling settings and the length."""
     parts: dict[str, Any] = {}
     with localizer.build(gr.Accordion, {"label": "settings"}, open=True, elem_classes="gb-card gb-settings"):
         parts["preset"] = _presets(localizer)
-        for name, limit in LIMITS.items():
-            parts[name] = localizer.build(
-                gr.Slider,
-                {"label": name, "info": f"{name}.info"},
-                minimum=limit.low,
-                maximum=limit.high,
-                step=limit.step,
-                value=limit.default,
-                elem_id=name.replace("_", "-"),
-            )
+        parts["sampling"] = {name: _slider(localizer, name, limit) for name, limit in LIMITS.items()}
         parts["length"] = localizer.build(
             gr.Slider,
             {"label": "length", "info": "length.info"},

@@ -72,7 +72,8 @@ def _controls(ui: PlaygroundComponents) -> list[Control]:
         able(ui.redo, lambda s: s.can_redo and not s.generating),
         able(ui.back, _is_earlier),
         able(ui.go_on, lambda s: s.text is not None and not s.generating),
-        *(value(getattr(ui, name), name) for name in (*LIMITS, "length", "seed", "pace")),
+        *(value(slider, name) for name, slider in ui.sampling.items()),
+        *(value(getattr(ui, name), name) for name in ("length", "seed", "pace")),
         Control(
             ui.preset, lambda s: selection.preset_of(s.settings), lambda s: {"value": selection.preset_of(s.settings)}
         ),
@@ -120,9 +121,8 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     on = events.on
     on(ui.prompt.input, selection.type_prompt, [ui.prompt], trigger_mode="always_last")
     latest = {"trigger_mode": "always_last"}
-    for name, limit in {**LIMITS, "length": None}.items():
-        low, high = (1, MAX_LENGTH) if limit is None else (limit.low, limit.high)
-        slider = getattr(ui, name)
+    for name, slider in {**ui.sampling, "length": ui.length}.items():
+        low, high = (LIMITS[name].low, LIMITS[name].high) if name in LIMITS else (1, MAX_LENGTH)
         on(slider.input, partial(_set, name), [slider], js=clamp_js(low, high), **latest)
     for name in ("seed", "pace"):
         on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], **latest)
