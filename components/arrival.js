@@ -1,14 +1,14 @@
-// Which session this browser tab has: a random id and the text that the page kept, both in sessionStorage.
+// The session of this browser tab: a random id and the saved session, both in sessionStorage.
 
 import { store } from "./widgets/runtime.js";
 
 const ID = "glassbox-session";
 const SAVED = "glassbox-saved";
-const LINK = "glassbox-link"; // the query of the address that the page was opened with last
+const LINK = "glassbox-link"; // the query of the page's last address
 const LANGUAGE = "glassbox-lang";
-const ANSWER_MS = 60; // that another tab with the same id has to answer
+const ANSWER_MS = 60; // time for another tab with the same id to answer
 
-/** Storage may be closed to the page: then everything lasts as long as the page. @type {Map<string, string>} */
+/** Replaces storage where the browser blocks it. @type {Map<string, string>} */
 const memory = new Map();
 
 /** @param {"sessionStorage" | "localStorage"} kind @param {string} name */
@@ -41,7 +41,7 @@ channel?.addEventListener("message", ({ data }) => {
 });
 const self = newId();
 
-/** Whether another tab is alive with this id: then this one is its duplicate. @param {string} asked */
+/** Whether another tab has this id, which makes this tab a duplicate. @param {string} asked */
 function isTaken(asked) {
   if (!channel) return Promise.resolve(false);
   return new Promise((resolve) => {
@@ -65,20 +65,20 @@ function language() {
 
 let query = location.search.slice(1);
 
-/** Whether the page is as it was, not opened by another link: after a reload, and after going back to it. */
+/** Whether the page was reloaded or restored from history, not opened by another link. */
 function isLoadedAgain() {
   const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
   return navigation?.type !== "navigate" || read("sessionStorage", LINK) === location.search;
 }
 
 /**
- * The values of the event that opens the page: the id of the session, the text that is kept of it, the language, and
- * whatever else the event reads.
+ * The inputs of the page's load event: the id of the session, the saved session, the language, and the remaining
+ * inputs.
  * @param {any[]} values
  */
 export async function arrive(values) {
   const kept = read("sessionStorage", ID);
-  if (kept && isLoadedAgain()) query = ""; // its text has gone on from what its link asked for
+  if (kept && isLoadedAgain()) query = ""; // the saved text is newer than the link's
   write("sessionStorage", LINK, location.search);
   id = kept && !(await isTaken(kept)) ? kept : newId();
   write("sessionStorage", ID, id);
@@ -89,10 +89,10 @@ export async function arrive(values) {
 /** @type {Promise<string>} */
 const begun = new Promise((resolve) => (begin = resolve));
 
-/** The id of the session, once the server has it: events that are raised sooner wait. */
+/** The id of the session, once the server knows it; earlier events wait. */
 export const session = () => begun;
 
-/** The link that the page was opened with; "" if it is loaded again. */
+/** The query of the page's address; "" after a reload. */
 export const linkQuery = () => query;
 
 store.on("saved", (saved) => saved && write("sessionStorage", SAVED, JSON.stringify(saved)));

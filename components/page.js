@@ -1,9 +1,9 @@
-// The page around the widgets: theme, keys, and what a telephone needs.
+// The page outside the widgets: theme, keys, adjustments for phones.
 
 import { arrive, linkQuery, session } from "./arrival.js";
 import { controls, start, store } from "./widgets/runtime.js";
 
-/** Once gradio has drawn the page: it sets a theme of its own before. */
+/** Runs after gradio has drawn the page, since gradio sets a theme first. */
 function opened() {
   const asked = new URLSearchParams(location.search).get("__theme");
   const kept = localStorage.getItem("glassbox-theme");
@@ -11,7 +11,7 @@ function opened() {
   if (matchMedia("(max-width: 900px)").matches) foldSettings();
 }
 
-/** On a telephone the settings fold away, and what is written comes into view. */
+/** On a phone: collapses the settings and scrolls to the text. */
 function foldSettings() {
   /** @type {HTMLElement | null} */ (document.querySelector(".gb-settings button.open"))?.click();
   document.addEventListener("click", ({ target }) => {
@@ -26,17 +26,17 @@ document.addEventListener("keydown", (event) => {
   const buttons = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("button.primary"));
   [...buttons].find((button) => button.offsetParent)?.click();
 });
-document.addEventListener("keydown", ({ key, target }) => { // gradio leaves a list open over the page when the focus goes on
+document.addEventListener("keydown", ({ key, target }) => { // gradio leaves a dropdown open when the focus moves on
   if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
   target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
 });
 
-let pressed = false; // a key that writes: gradio's text boxes raise `input` for nothing else
+let pressed = false; // a key that types: gradio's text boxes raise `input` only for keys
 document.addEventListener("keypress", () => {
   pressed = true;
   setTimeout(() => (pressed = false));
 });
-document.addEventListener("input", ({ target }) => { // what is pasted, deleted or composed by an input method
+document.addEventListener("input", ({ target }) => { // pasting, deleting, input methods
   if (pressed || !(target instanceof Element) || !target.matches("[data-testid=textbox]")) return;
   target.dispatchEvent(new KeyboardEvent("keypress"));
 });

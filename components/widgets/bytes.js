@@ -1,4 +1,4 @@
-// Numbers that travel as base64.
+// Numbers from base64.
 
 /** @param {string} text */
 export const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

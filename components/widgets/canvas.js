@@ -1,4 +1,4 @@
-// Canvases in the pixels of the screen, and pictures made of numbers.
+// Canvases in device pixels, and images from numbers.
 
 /**
  * Sizes a canvas, in CSS pixels, and clears it; returns what draws on it in CSS pixels.
@@ -23,7 +23,7 @@ export function contextOf(canvas) {
 }
 
 /**
- * A picture with one pixel a number. colourAt: the pixel at an index, row by row; 0 leaves it clear.
+ * An image with one pixel per number. colourAt: the pixel at an index, row by row; 0 is transparent.
  * @param {number} width @param {number} height @param {(index: number) => number} colourAt
  */
 export function picture(width, height, colourAt) {
@@ -36,7 +36,7 @@ export function picture(width, height, colourAt) {
   return canvas;
 }
 
-/** A text that fits into so many pixels, with … where it was cut. @param {CanvasRenderingContext2D} context @param {string} text @param {number} room */
+/** A text truncated with … to a width in pixels. @param {CanvasRenderingContext2D} context @param {string} text @param {number} room */
 export function clipped(context, text, room) {
   if (context.measureText(text).width <= room) return text;
   let end = text.length;

@@ -4,7 +4,7 @@
 export const themed = (root, name) => getComputedStyle(root).getPropertyValue(`--gb-${name}`).trim();
 
 /**
- * One hue per head, evenly around the circle but for the orange of the selection.
+ * One hue per head, evenly spaced, except for the orange of the selection.
  * @param {number} head @param {number} count of heads @param {boolean} dark
  */
 export function headColour(head, count, dark) {
@@ -41,5 +41,5 @@ function rgb(colour) {
 /** 256 pixels from below to above zero. @param {Element} root */
 export const divergingMap = (root) => between(Array.from({ length: 9 }, (_, i) => rgb(themed(root, `div-${i}`))));
 
-/** 256 pixels from nothing to a colour. @param {Element} root @param {string} colour */
+/** 256 pixels from transparent to a colour. @param {Element} root @param {string} colour */
 export const mapTo = (root, colour) => between([themed(root, "surface"), colour].map(rgb));

@@ -1,4 +1,4 @@
-// Elements: finding, making and changing them. Text reaches the page as text, never as HTML.
+// Finding, creating and changing elements. Text is inserted as text, never as HTML.
 
 /**
  * @typedef {{
@@ -7,7 +7,7 @@
  * }} Find
  */
 
-/** The first element that matches. Throws where a template lacks it. */
+/** The first element that matches. Throws if there is none. */
 export const find = /** @type {Find} */ (
   (/** @type {ParentNode} */ root, /** @type {string} */ selector, /** @type {any} */ kind = HTMLElement) => {
     const found = root.querySelector(selector);
@@ -49,16 +49,16 @@ export function setAll(node, attributes) {
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
 }
 
-/** Leaves a node alone that says it already: screen readers read changes aloud. @param {Node} node @param {string} text */
+/** Sets the text only if it differs: screen readers announce changes. @param {Node} node @param {string} text */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Makes or removes children until there are that many. @param {Element} parent @param {number} count @param {() => Element} create */
+/** Creates or removes children until there are that many. @param {Element} parent @param {number} count @param {() => Element} create */
 export function setCount(parent, count, create) {
   while (parent.children.length > count) parent.lastElementChild?.remove();
   while (parent.children.length < count) parent.append(create());
 }
 
-/** Whether a key comes with one that means another thing. @param {KeyboardEvent | MouseEvent} event */
+/** Whether a modifier key is pressed. @param {KeyboardEvent | MouseEvent} event */
 export const modified = (event) => event.ctrlKey || event.metaKey || event.altKey;

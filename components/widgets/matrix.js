@@ -1,4 +1,4 @@
-// A picture of numbers: a row for each token, a column for each token or number; labels, frames, and what is under the pointer.
+// An image of numbers: a row for each token, a column for each token or number; with labels, frames and hit testing.
 
 import { clipped, picture, sizedContext } from "./canvas.js";
 import { themed } from "./colours.js";
@@ -35,7 +35,7 @@ export function numbersPicture({ rows, columns, at, scale, signed }, map) {
   });
 }
 
-/** Which labels have room: every n-th, and the selected one with what is too close to it left out. @param {number} count @param {number} step px @param {number} selected -1: none */
+/** The visible labels: every n-th, and the selected one without those too close to it. @param {number} count @param {number} step px @param {number} selected -1: none */
 export function shownLabels(count, step, selected) {
   const every = Math.ceil(LABEL / step);
   const all = Array.from({ length: count }, (_, i) => i);
@@ -52,7 +52,7 @@ export function matrixLayout(rows, columns, tokens, room, largest) {
   return { side, top, wide, cell, width: side + wide * columns + 2, height: top + cell * rows + 2, rows, columns };
 }
 
-/** Sizes the canvas and draws; returns where the cells are. @param {HTMLCanvasElement} canvas @param {Matrix} matrix @param {number} room px @param {number} largest px */
+/** Sizes the canvas and draws; returns the layout of the cells. @param {HTMLCanvasElement} canvas @param {Matrix} matrix @param {number} room px @param {number} largest px */
 export function drawMatrix(canvas, matrix, room, largest) {
   const { image, rows, columns, rowLabels, columnLabels, row, column } = matrix;
   const layout = matrixLayout(rows, columns, columnLabels !== null, room, largest);

@@ -1,4 +1,4 @@
-// How numbers are written, as components/labels.py writes them.
+// Formatting of numbers, as in components/labels.py.
 
 /** 0.5 as "50 %", with more digits near 0 and 1. @param {number} probability */
 export function percent(probability) {
@@ -15,7 +15,7 @@ function percentDigits(value) {
   return value < 9.95 || value >= 99.5 ? 1 : 0;
 }
 
-/** With that many digits and a true minus sign; zero has none. @param {number} value */
+/** With that many digits and a real minus sign; zero has none. @param {number} value */
 export function decimal(value, digits = 2) {
   const text = value.toFixed(digits);
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");

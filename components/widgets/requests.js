@@ -1,11 +1,11 @@
-// What a person asks of the server by clicks that may come faster than answers: one question at a time, the newest next.
+// Requests by clicks that may be faster than the responses: one at a time, then the newest.
 
-const LOST = 3000; // ms, after which an answer no longer keeps the next question back
+const LOST = 3000; // ms, after which a request counts as lost
 
 /** @param {(payload: object) => void} send */
 export function createRequests(send) {
   /** @type {Record<string, number>} */ let wanted = {}; // and not there yet
-  let sent = ""; // what of it the server was asked for
+  let sent = ""; // the pending request
   /** @type {object | null} */ let last = null;
 
   function ask() {
@@ -17,7 +17,7 @@ export function createRequests(send) {
   }
 
   return {
-    /** What a person wants to see and does not see yet. */
+    /** The selection that is requested and not shown yet. */
     wanted: () => wanted,
 
     /** @param {Record<string, number>} change */
@@ -26,7 +26,7 @@ export function createRequests(send) {
       if (!sent) ask();
     },
 
-    /** Other data than before are an answer: asks again if the person went on meanwhile. @param {object} data */
+    /** New data are a response: sends the next request if the selection has changed since. @param {object} data */
     answered(data) {
       if (data === last) return;
       last = data;

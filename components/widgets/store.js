@@ -1,4 +1,4 @@
-// The newest data of every view, put together from frames that each build on the one before. Knows no page.
+// The newest data of each view, assembled from incremental frames. Independent of the page.
 
 /**
  * @typedef {Record<string, any>} Data  what one view shows
@@ -10,7 +10,7 @@
  *   {"$lines": how many entries stay, "add": [the entries after them]}
  */
 
-const PATIENCE = 300; // ms that a frame waits for the one before it
+const RETRY_MS = 300; // ms that a frame waits for the one it builds on
 
 /** @param {any} before @param {any} change */
 function changedField(before, change) {
@@ -25,7 +25,7 @@ export class Store {
   #number = 0;
   /** @type {string | undefined} */ #epoch = undefined;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer = undefined;
-  #patience = PATIENCE;
+  #retryDelay = RETRY_MS;
 
   /** Asks the server for a whole frame. @type {() => void} */
   onGap = () => {};
@@ -43,13 +43,13 @@ export class Store {
     return this.#views.get(name) ?? {};
   }
 
-  /** Calls `listener` with the field `name` of every frame that has it, until what is returned is called. @param {string} name @param {(value: any) => void} listener */
+  /** Calls `listener` with the field `name` of each frame that has it; returns a function that removes it. @param {string} name @param {(value: any) => void} listener */
   on(name, listener) {
     this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), listener]);
     return () => void this.#listeners.set(name, (this.#listeners.get(name) ?? []).filter((each) => each !== listener));
   }
 
-  /** Takes a frame: at once, as soon as the one before it came, or never if a newer one is there. @param {Frame} frame */
+  /** Applies a frame, after the one it builds on; outdated frames are dropped. @param {Frame} frame */
   apply(frame) {
     if (frame.base === null) {
       if (frame.epoch !== undefined && frame.epoch === this.#epoch && frame.n < this.#number) return;
@@ -71,7 +71,7 @@ export class Store {
       this.#views.set(name, data);
     }
     [this.#number, this.#epoch] = [frame.n, frame.epoch];
-    this.#patience = PATIENCE;
+    this.#retryDelay = RETRY_MS;
     if (changed.size) this.onChange(changed);
     for (const [name, value] of Object.entries(frame)) for (const tell of this.#listeners.get(name) ?? []) tell(value);
     this.#catchUp();
@@ -93,8 +93,8 @@ export class Store {
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#patience *= 2; // until an answer comes, ask less and less often
+      this.#retryDelay *= 2; // exponential backoff until a frame arrives
       this.onGap();
-    }, this.#patience);
+    }, this.#retryDelay);
   }
 }

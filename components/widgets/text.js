@@ -1,4 +1,4 @@
-// How tokens and sentences are written.
+// Formatting of tokens and sentences.
 
 const MARKS = /** @type {Record<string, string>} */ ({ " ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍", "\0": "␀" });
 

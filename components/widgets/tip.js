@@ -1,4 +1,4 @@
-// Tooltips: one over what it speaks of, and one that follows the pointer.
+// Tooltips: one above its element, and one that follows the pointer.
 
 import { make } from "./dom.js";
 

@@ -1,9 +1,9 @@
 /**
- * The tree of a beam search: a column per step, its candidates from the likeliest down, a curve from each to its parent.
+ * The tree of a beam search: a column per step with its candidates in descending probability, linked to their parents.
  * @typedef {object} Beams
- * @property {string} [search]  names the search; another one clears the tree
- * @property {string} [root]  the end of the text that it goes on from
- * @property {string[]} [lines]  of `candidate_line` and `step_line`, as they came
+ * @property {string} [search]  identifies the search; a new one clears the tree
+ * @property {string} [root]  the end of the prompt
+ * @property {string[]} [lines]  of `candidate_line` and `step_line`, in order
  * @property {Record<string, string>} [labels]
  */
 
@@ -32,7 +32,7 @@ function mount(root, host) {
   /** @type {HTMLElement[]} */ let boxes = [];
   /** @type {SVGElement[]} */ let paths = [];
   let chosen = -1; // the candidate that was clicked; -1: the best
-  let atEnd = true; // whether the person looks at the newest step
+  let atEnd = true; // whether the view is scrolled to the newest step
   stage.append(start);
 
   /** @param {HTMLElement} node @param {number} column @param {number} row */
@@ -64,7 +64,7 @@ function mount(root, host) {
     paths.push(path);
   }
 
-  /** Whether there is more, or another search. @param {Beams} data */
+  /** Whether the search grew, or is another one. @param {Beams} data */
   function read({ search: given, root: end = "", lines: fresh = [] }) {
     if (given !== name || lines.some((line, i) => line !== fresh[i])) clear();
     else if (fresh.length === lines.length) return false;

@@ -1,10 +1,10 @@
-// A beam search as lines of text: its candidates, its best text so far, and which of them may still become a text.
+// A beam search parsed from lines: its candidates, its best text so far, and the active ones.
 
 /**
  * @typedef {"kept" | "pruned" | "finished"} Outcome
  *
  * @typedef {object} Candidate
- * @property {number} parent  the number of the candidate before it; -1: the text that the search goes on from
+ * @property {number} parent  the index of its parent; -1: the prompt
  * @property {string} text  its token
  * @property {number} depth  its step, from 1
  * @property {number} logProbability  nats
@@ -20,7 +20,7 @@ export class Search {
   best = -1; // the candidate with which the best text so far ends
   done = false;
 
-  /** Takes in a line of `candidate_line` or `step_line`: the candidate, or null for the end of a step. @param {string} line */
+  /** Parses a line of `candidate_line` or `step_line`: the candidate, or null for the end of a step. @param {string} line */
   read(line) {
     const content = JSON.parse(line);
     if (!Array.isArray(content)) {
@@ -52,7 +52,7 @@ export class Search {
     return found;
   }
 
-  /** The candidates before a text that goes on, or a whole one. */
+  /** The ancestors of active and of finished candidates. */
   alive() {
     const alive = new Set();
     this.candidates.forEach(({ outcome, depth }, i) => {
@@ -62,7 +62,7 @@ export class Search {
     return alive;
   }
 
-  /** Where an arrow key goes from a candidate: a number, or -1. @param {string} key @param {number} from */
+  /** The target of an arrow key from a candidate: an index, or -1. @param {string} key @param {number} from */
   next(key, from) {
     const { depth, row, parent } = this.candidates[from];
     const beside = (/** @type {number} */ step) => this.candidates.findIndex((each) => each.depth === depth && each.row === row + step);

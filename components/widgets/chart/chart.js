@@ -1,10 +1,10 @@
 /**
- * A plotly chart of the newest figure, which says its content in a sentence.
+ * A plotly chart of the newest figure, with a caption.
  * @typedef {object} Chart
- * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null: the sentences alone
- * @property {string} [text]  the sentence that says the same
- * @property {string} [note]  a quieter one
- * @property {import("./rows.js").Rows | null} [rows]  where its bars are buttons
+ * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null: only the caption
+ * @property {string} [text]  the same content as a sentence
+ * @property {string} [note]  a secondary sentence
+ * @property {import("./rows.js").Rows | null} [rows]  if its bars are buttons
  *
  * options: clickable: whether the pointer says so; dark: the colour that stands for another one on the dark theme;
  * save: by language, the words of the buttons that save the picture.
@@ -16,7 +16,7 @@ import { createRows } from "./rows.js";
 import { dressed } from "./dress.js";
 
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
-const NARROWEST = 160; // px; less is a page that is still being laid out
+const NARROWEST = 160; // px; a smaller width means that the layout is not complete
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -64,7 +64,7 @@ function mount(root, host) {
     }
   }
 
-  /** As it stands on the screen: its width, its theme, on the colour of its card. @param {string} format */
+  /** As displayed: width, theme and card colour. @param {string} format */
   async function savePicture(format) {
     const ground = getComputedStyle(root).getPropertyValue("--gb-card").trim();
     const layout = { ...plot.layout, paper_bgcolor: ground, plot_bgcolor: ground };

@@ -1,9 +1,9 @@
-// A figure with what only the page knows: its width, its fonts, its theme.
+// Adapts a figure to the page: width, fonts, theme.
 
 /** @typedef {Record<string, string>} Partners  colours on the dark theme by those on the light one */
 
 /**
- * A copy with other colours where a colour is meant, never in labels.
+ * A copy with replaced colours, but not in labels.
  * @param {any} node @param {Partners} partners @param {boolean} [colour]
  * @returns {any}
  */
@@ -24,7 +24,7 @@ export function thinLabels(layout, width) {
 }
 
 /**
- * The figure to draw; the given one stays as it is, as plotly writes into what it draws.
+ * A copy of the figure for drawing, since plotly writes into it.
  * @param {{data: object[], layout: Record<string, any>}} figure @param {HTMLElement} root @param {number} width @param {Partners} partners
  */
 export function dressed(figure, root, width, partners) {

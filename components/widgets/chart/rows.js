@@ -1,5 +1,5 @@
-// A button over each row of a bar chart: the whole row is a target, and the arrow keys, Enter and Space do what the
-// pointer does. A click survives a drawing between its down and its up.
+// A button over each row of a bar chart: the whole row is clickable, also with the arrow keys, Enter and Space. A click
+// survives a redraw between pointer down and up.
 
 import { make, makeButton, modified, setCount } from "../dom.js";
 
@@ -7,10 +7,10 @@ import { make, makeButton, modified, setCount } from "../dom.js";
  * @typedef {HTMLElement & {layout: any, data: any, _fullLayout: any, on: (event: string, listener: (event: any) => void) => void}} Plot
  *
  * @typedef {object} Rows
- * @property {string} name  of the whole, for screen readers
+ * @property {string} name  of the chart, for screen readers
  * @property {string[]} names  of the rows from the top, for screen readers and as tooltips
- * @property {object[]} sent  what the server gets of each row
- * @property {object} common  what it gets of any
+ * @property {object[]} sent  payload of each row
+ * @property {object} common  payload of all rows
  */
 
 /** @param {Plot} plot @param {(payload: object) => void} send */
@@ -41,7 +41,7 @@ export function createRows(plot, send) {
     turn(current);
   }
 
-  /** Over the bars, wherever plotly has put them: a legend of two lines moves them down. */
+  /** Aligns the buttons with the bars, whose place depends on the legend's height. */
   function place() {
     if (!rows || !plot._fullLayout) return;
     const { t, h } = plot._fullLayout._size;

@@ -1,10 +1,10 @@
 /**
- * A short list of things to choose from, a few cells each, as buttons below each other.
+ * A short list of choices as stacked buttons with a few cells each.
  * @typedef {object} Choices
  * @property {string} [name]  of the list, for screen readers
  * @property {string[]} [head]  the names of the columns
- * @property {{cells: string[], sent: object}[]} [lines]  a single cell takes the whole line; sent: what the server gets;
- *   none: the widget takes no room
+ * @property {{cells: string[], sent: object}[]} [lines]  a single cell takes the whole line; sent: the payload;
+ *   none: the widget is hidden
  */
 
 import { make, makeButton } from "../dom.js";

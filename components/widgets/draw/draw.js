@@ -1,11 +1,11 @@
 /**
- * The draw of one token: a distribution laid end to end from 0 to 1, and where the number fell on it.
+ * The draw of one token: its cumulative distribution from 0 to 1, and the random number.
  * @typedef {object} Draw
- * @property {string} [text]  the sentence above it; none: the widget takes no room
- * @property {[number, string][]} [pieces]  where each ends, in 0..1, and what is said of it
- * @property {number} [number]  the number that was drawn, in 0..1
- * @property {number} [place]  the piece that it fell on
- * @property {string} [mark]  the words at the number
+ * @property {string} [text]  the sentence above it; none: the widget is hidden
+ * @property {[number, string][]} [pieces]  the end of each, in 0..1, and its description
+ * @property {number} [number]  the random number, in 0..1
+ * @property {number} [place]  the index of its piece
+ * @property {string} [mark]  the label of the number
  */
 
 import { find, make, setCount, setText } from "../dom.js";
@@ -19,11 +19,11 @@ function mount(root) {
   const boxes = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
   /** @type {[number, string][]} */ let pieces = [];
   let drawn = 0;
-  let told = -1; // the piece that is told of; -1: the one that was drawn
+  let described = -1; // the piece whose description is shown; -1: the drawn one
 
   /** @param {number} i */
   function tell(i) {
-    told = i;
+    described = i;
     [...boxes].forEach((box, j) => box.classList.toggle("gb-told", i === j));
     setText(says, pieces[i < 0 ? drawn : i]?.[1] ?? "");
   }
@@ -54,7 +54,7 @@ function mount(root) {
   strip.addEventListener("pointerleave", () => tell(-1));
   strip.addEventListener("blur", () => tell(-1));
   strip.addEventListener("keydown", (event) => {
-    const from = told < 0 ? drawn : told;
+    const from = described < 0 ? drawn : described;
     const to = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: boxes.length - 1, Escape: -1 }[event.key];
     if (to === undefined) return;
     tell(event.key === "Escape" ? -1 : Math.max(0, Math.min(boxes.length - 1, to)));

@@ -1,4 +1,4 @@
-// The words of the flow: its tokens on the left, the next ones on the right, the names of the columns above.
+// Texts of the flow: input tokens on the left, next tokens on the right, column names above.
 
 import { clipped } from "../canvas.js";
 import { percent } from "../numbers.js";
@@ -66,7 +66,7 @@ export function paintNext(ctx, scene) {
   });
 }
 
-/** The names of the columns, and how large what they show is. @param {Context} ctx @param {Scene} scene */
+/** The names of the columns, and the sizes of their vectors. @param {Context} ctx @param {Scene} scene */
 export function paintNames(ctx, scene) {
   const { data, place, colours, fonts, t } = scene;
   const names = NAMED.filter((name) => place[name]);

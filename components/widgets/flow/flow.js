@@ -1,5 +1,5 @@
 /**
- * The whole model in one picture: a row per token, from its embedding to the next token. Pointer and focus are answered
+ * The whole model in one diagram: a row per token, from its embedding to the next token. Pointer and focus are handled
  * without the server. Its data are described in scene.js.
  */
 
@@ -17,7 +17,7 @@ import { bottom, centre, fitScene, makeScene, right, shapeOf } from "./scene.js"
 /** @typedef {import("./scene.js").Scene} Scene */
 /** @typedef {{part: string, row?: number, layer?: number, x?: number, y?: number}} Spot  a part, a row of it, a closed layer; px of the pointer */
 
-const GLIDE = 150; // ms that rows take to their new places
+const GLIDE = 150; // ms of the animation of rows
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -32,7 +32,7 @@ function mount(root, host) {
   let dark = false;
   /** @type {Scene | null} */ let scene = null;
   /** @type {import("./scene.js").Rows | null} */ let from = null; // where the rows come from while they move
-  let moving = 0; // since when, in ms
+  let moving = 0; // start of the animation in ms; 0: none
   /** @type {Spot | null} */ let hot = null; // under the pointer or the focus
   /** @type {CanvasRenderingContext2D} */ let context;
 
@@ -46,7 +46,7 @@ function mount(root, host) {
     setText(find(root, "figcaption .gb-says"), data.text ?? "");
     setText(find(root, "figcaption .gb-note"), data.keys ?? t("keys"));
     parts.setAttribute("aria-label", data.name ?? t("name"));
-    layerPick.hidden = headPicks.hidden = Boolean(data.bare); // nothing to pick where every part is an identity
+    layerPick.hidden = headPicks.hidden = Boolean(data.bare); // in a skeleton every part is an identity
     if (!data.tokens) scene = null;
     else if (!again) build(/** @type {Flow} */ (data));
     if (!scene || scroller.clientWidth < 50) return;
@@ -66,7 +66,7 @@ function mount(root, host) {
     drawHeadPicks(headPicks, data, host.dark, t("head"), requests.want);
   }
 
-  /** Rows that stay begin where they were. @param {Scene | null} before @param {Scene} after */
+  /** Rows that remain start at their previous place. @param {Scene | null} before @param {Scene} after */
   function glide(before, after) {
     [moving, from] = [0, null];
     if (!before || before.data.doc !== after.data.doc || still.matches) return;
@@ -94,7 +94,7 @@ function mount(root, host) {
     placeParts(of);
   }
 
-  /** Where a part stands: a strip, a gap where something happens, or the layers that are closed. @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./layout.js").Column | undefined} */
+  /** The place of a part: a strip, an operation between strips, or the closed layers. @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./layout.js").Column | undefined} */
   function columnOf({ place, data }, { part, layer }) {
     if (part !== "stack") return place[part];
     const closed = Object.keys(place).filter((name) => name.startsWith("layer")).map((name) => place[name]);
@@ -132,7 +132,7 @@ function mount(root, host) {
     return spotAt(event.clientX - at.left, event.clientY - at.top);
   }
 
-  /** What is said of a spot: title, sentence, formula, the numbers of the pair, shape and scale. @param {Scene} of @param {Spot} spot */
+  /** The tooltip of a spot: title, sentence, formula, the numbers of the pair, shape and scale. @param {Scene} of @param {Spot} spot */
   function words({ data, chosen }, { part, row, layer }) {
     const open = layer ?? (data.layer ? 0 : data.n_layer - 1);
     const lines = (data.words[part] ?? t("stack", { n: open, norm: data.norms[open] })).split("\n");
@@ -182,13 +182,13 @@ function mount(root, host) {
 
   /** @param {"position" | "layer" | "head"} name @param {number} number @param {number} limit */
   function select(name, number, limit) {
-    if (scene?.data.bare && name !== "position") return; // in a skeleton there is nothing to open
+    if (scene?.data.bare && name !== "position") return; // a skeleton has no layers to open
     if (number >= 0 && number < limit) requests.want({ [name]: number });
   }
 
   const asSentence = (/** @type {string} */ line) => (/[.。!?！？]$/.test(line) ? line : `${line}.`);
 
-  /** Buttons over the picture, for the keyboard and for screen readers. @param {Scene} of */
+  /** Buttons over the canvas, for the keyboard and for screen readers. @param {Scene} of */
   function placeParts(of) {
     const names = Object.keys(of.data.words);
     if (!names.includes("stack")) names.splice(names.indexOf("pre"), 0, "stack");

@@ -1,15 +1,15 @@
-// Where everything of the flow stands: columns from left to right, rows from top to bottom.
+// Layout of the flow: columns from left to right, rows from top to bottom.
 
 /** @typedef {import("./scene.js").Flow} Flow */
 /** @typedef {{x: number, w: number}} Column  px */
 /** @typedef {[name: string, width: number][]} Sequence  "": an empty gap */
 
-export const [ROW, CHOSEN, FOLDED] = [18, 28, 5]; // px: a row that can be read, the selected one, a folded one
+export const [ROW, CHOSEN, FOLDED] = [18, 28, 5]; // px: a readable row, the selected one, a collapsed one
 export const [HEAD, FOOT, BAR] = [84, 44, 26]; // px: above the rows, below them, a bar of the next tokens
 export const BARS = 8;
-export const [NARROWEST, TARGET] = [1180, 24]; // px: the picture; what a finger or a key can pick
+export const [NARROWEST, TARGET] = [1180, 24]; // px: the minimum width; the minimum size of a target
 const BUDGET = 540; // px of all rows
-const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04]; // rows that are readable first: beside the selected one, attended to, from this weight on
+const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04]; // priority of readable rows: neighbours, attended to, minimum weight
 export const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // here the arrow keys change the head
 
 /** @type {Sequence} */
@@ -27,10 +27,10 @@ const widthOf = (parts) => parts.reduce((sum, [, width]) => sum + width, 0);
 function sequence({ bare, n_layer, layer, strips }) {
   const thin = Math.max(3, Math.min(15, 132 / n_layer));
 
-  /** One empty passage where nothing happens. @param {string} name @param {Sequence} parts @returns {Sequence} */
+  /** An empty passage. @param {string} name @param {Sequence} parts @returns {Sequence} */
   const passage = (name, parts) => (bare ? [[name, widthOf(parts)]] : parts);
 
-  /** Layers that are not opened. @param {number} from @param {number} to @returns {Sequence} */
+  /** Closed layers. @param {number} from @param {number} to @returns {Sequence} */
   const stack = (from, to) =>
     Array.from({ length: to - from }, (_, i) => /** @type {Sequence} */ ([[`layer${from + i}`, thin * 0.66], ["", thin * 0.34]])).flat();
 
@@ -57,7 +57,7 @@ export function columns(data, width) {
   return placed;
 }
 
-/** Readable rows: the selected one, its neighbours, those it attends to most, as long as there is room; the others fold. @param {Flow} data @returns {number[]} px */
+/** Row heights: the selected row, its neighbours and the most attended rows are readable; the others are collapsed. @param {Flow} data @returns {number[]} px */
 export function rowHeights({ tokens, selected: position, start, row: weights }) {
   const selected = position - start;
   const all = [...tokens.keys()];
@@ -74,7 +74,7 @@ export function rowHeights({ tokens, selected: position, start, row: weights }) 
   return heights;
 }
 
-/** The upper edges of rows that are so high. @param {number[]} heights @returns {number[]} px */
+/** The upper edges of rows of these heights. @param {number[]} heights @returns {number[]} px */
 export function rowTops(heights) {
   let y = HEAD;
   return heights.map((height) => (y += height) - height);

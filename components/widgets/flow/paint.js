@@ -1,4 +1,4 @@
-// Paints a scene of the flow onto a canvas; knows no events.
+// Paints a scene of the flow onto a canvas.
 
 import { HEAD } from "./layout.js";
 import { paintNames, paintNext, paintTokens } from "./captions.js";
@@ -17,7 +17,7 @@ export function paint(ctx, scene) {
   for (const each of [paintBlock, ...inside, paintStrips, paintAdditions, paintTokens, paintNext, paintNames]) each(ctx, scene);
 }
 
-/** The layer that is opened, and those that are not. @param {Context} ctx @param {Scene} scene */
+/** The open layer, and the closed ones. @param {Context} ctx @param {Scene} scene */
 function paintBlock(ctx, scene) {
   const { place, colours, height } = scene;
   ctx.fillStyle = colours.surface;
@@ -31,7 +31,7 @@ function paintBlock(ctx, scene) {
   }
 }
 
-/** Every row's way: faint for all, clear for the selected one and for what it attends to. @param {Context} ctx @param {Scene} scene */
+/** The path of each row, emphasised for the selected one and for those it attends to. @param {Context} ctx @param {Scene} scene */
 function paintLanes(ctx, scene) {
   const { data, place, colours, chosen } = scene;
   data.tokens.forEach((_, row) => {
@@ -110,7 +110,7 @@ function paintWeights(ctx, scene) {
   ctx.globalAlpha = 1;
 }
 
-/** From each value to the mixture: as thick as the weight. @param {Context} ctx @param {Scene} scene */
+/** From each value to the weighted sum, as thick as the weight. @param {Context} ctx @param {Scene} scene */
 function paintMix(ctx, scene) {
   const { data, place, colours, fonts, heights, chosen } = scene;
   const end = thickness(scene, chosen);
@@ -187,7 +187,7 @@ function paintAdditions(ctx, scene) {
   if (place.pos) sign((right(place.tok) + place.pos.x) / 2, 6);
 }
 
-/** A skeleton: every row's vector goes straight from its embedding to the head, through empty passages. @param {Context} ctx @param {Scene} scene */
+/** A skeleton: the vector of each row goes directly from its embedding to the head. @param {Context} ctx @param {Scene} scene */
 function paintPassages(ctx, scene) {
   const { data, place, colours, fonts, chosen, t } = scene;
   data.tokens.forEach((_, row) => {

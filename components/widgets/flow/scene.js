@@ -1,4 +1,4 @@
-// What the flow paints: its data with pictures, colours, fonts and places.
+// The scene of the flow: its data with images, colours, fonts and layout.
 
 import { bytes } from "../bytes.js";
 import { picture } from "../canvas.js";
@@ -26,15 +26,15 @@ import { BAR, BARS, columns, FOOT, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {string} [weights]  base64 of uint8, rows x rows: the attention of the head
  * @property {number[]} row  the weights of the selected row
  * @property {number[]} scores
- * @property {Record<string, string>} words  what a part says of itself: title, sentence, formula on lines of their own
+ * @property {Record<string, string>} words  the text of each part: title, sentence and formula, a line each
  * @property {[string, number][]} next  the most probable next tokens and their probabilities
- * @property {number} chosen  the one of them with which the text goes on; -1: none
- * @property {string} text  the sentence that says the same
+ * @property {number} chosen  the index of the one that follows in the text; -1: none
+ * @property {string} text  the same content as a sentence
  * @property {boolean} [bare]  a skeleton: attention and feed-forward part are identities, called `identity`
  * @property {string} [identity]
  * @property {string} [title]  of a skeleton
  * @property {string} [name]  of the parts, for screen readers
- * @property {string} [keys]  what the keys do
+ * @property {string} [keys]  help for the keyboard
  *
  * @typedef {{heights: number[], tops: number[]}} Rows  px
  *
@@ -108,7 +108,7 @@ export function makeScene(data, root, host) {
   };
 }
 
-/** Places the columns over so many px. @param {Scene} scene @param {number} room */
+/** Places the columns over a width in px. @param {Scene} scene @param {number} room */
 export function fitScene(scene, room) {
   scene.width = Math.max(NARROWEST, room);
   scene.place = columns(scene.data, scene.width);
@@ -119,7 +119,7 @@ export function fitScene(scene, room) {
 /** The middle of a row. @param {Scene} scene @param {number} row */
 export const middle = ({ tops, heights }, row) => tops[row] + heights[row] / 2;
 
-/** How thick a row's strips are. @param {Scene} scene @param {number} row */
+/** The thickness of a row's strips. @param {Scene} scene @param {number} row */
 export const thickness = ({ heights }, row) => (heights[row] > 9 ? heights[row] - 5 : Math.max(1, heights[row] - 1));
 
 /** @param {import("./layout.js").Column} column */

@@ -1,4 +1,4 @@
-// What the flow is made of: ribbons, words and boxes on a canvas.
+// Shapes of the flow on a canvas: ribbons, texts and boxes.
 
 /** @typedef {CanvasRenderingContext2D} Context */
 

@@ -1,5 +1,5 @@
 /**
- * All heads at a glance: thumbnails on one canvas, one of them larger beside it.
+ * An overview of all heads: thumbnails on one canvas, and one of them enlarged.
  * @typedef {object} Heads
  * @property {number} [n_layer]  none or 0: nothing is shown
  * @property {number} [n_head]
@@ -9,8 +9,8 @@
  * @property {number} [tokens]
  * @property {string[]} [rows]  base64; put together, row after row of pixels, each row + 1 levels for every head
  * @property {string} [shares]  base64 of uint16, 65535 for 1: for each head on the first token, the one before, itself
- * @property {string} [text]  the sentence that says the same
- * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head in more pixels
+ * @property {string} [text]  the same content as a sentence
+ * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head at a higher resolution
  * @property {Record<string, string>} [labels]
  */
 
@@ -22,7 +22,7 @@ import { percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { gridLayout, headPictures, joined } from "./pixels.js";
 
-const REST = 80; // ms on a head before it is asked for in more pixels
+const REST = 80; // ms of hovering before a higher resolution is requested
 const FULL = 65535;
 /** @type {Record<string, [number, number]>} */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -70,7 +70,7 @@ function mount(root, host) {
     closer = { layer: sent.layer, head: sent.head, image: thumbnail(levels, sent.side, map(sent.head)) };
   }
 
-  /** What there is of a head; more is asked for where several tokens share a pixel. @param {number} layer @param {number} head */
+  /** The image of a head; requests a higher resolution if several tokens share a pixel. @param {number} layer @param {number} head */
   function imageOf(layer, head) {
     clearTimeout(resting);
     if (closer?.layer === layer && closer.head === head) return closer.image;
@@ -110,7 +110,7 @@ function mount(root, host) {
     point();
   }
 
-  /** Frames around the selected head and the one that is pointed at, and the latter larger. */
+  /** Frames around the selected head and the one under the pointer, with the latter enlarged. */
   function point() {
     const { edge, cell, inner } = layout;
     for (const [mark, at] of /** @type {const} */ ([[selectedMark, selected], [spotMark, spot]])) {

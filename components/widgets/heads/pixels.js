@@ -1,7 +1,7 @@
-// The pictures of all heads, from rows of pixels as they travel.
+// The images of all heads from transmitted rows of pixels.
 
 /**
- * Puts rows of pixels, each of them row + 1 levels for every head, where they belong in the heads' pictures.
+ * Converts rows of pixels, each with row + 1 levels for each head, to one image per head.
  * @param {Uint8Array} data the rows one after another, from the first
  * @param {number} count of heads
  * @param {number} side of a picture

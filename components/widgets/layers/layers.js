@@ -1,5 +1,5 @@
 /**
- * The selected layer, and the way to the next one.
+ * The selected layer, with buttons for the previous and the next one.
  * @typedef {object} Layers
  * @property {number} [layer]
  * @property {number} [n_layer]  none or 0: nothing is shown

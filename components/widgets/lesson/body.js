@@ -2,11 +2,11 @@
  * The code of a lesson, its question, and the answer on request.
  * @typedef {object} LessonBody
  * @property {number | null} [index]  of the lesson, from 0; none: nothing is shown
- * @property {{caption: string, lines: [string, string][][]}[]} [code]  lines of pieces, each of a kind and a text
+ * @property {{caption: string, lines: [string, string][][]}[]} [code]  lines of tokens, each a kind and a text
  * @property {string} [question]
  * @property {string} [answer]
- * @property {string} [show]  the words of the button that shows the answer
- * @property {string} [open]  of the one that goes to the place in the app
+ * @property {string} [show]  the label of the button that shows the answer
+ * @property {string} [open]  the label of the button that opens the place in the app
  * @property {Record<string, string>} [labels]
  *
  * options: keys: of all lessons
@@ -19,7 +19,7 @@ import { keepProgress } from "./progress.js";
 /** @param {{caption: string, lines: [string, string][][]}} code */
 function listing({ caption, lines }) {
   const figure = make("figure");
-  const pre = make("pre", "", "", { tabindex: "0", "aria-label": caption }); // long lines scroll by keyboard too
+  const pre = make("pre", "", "", { tabindex: "0", "aria-label": caption }); // focusable, so that long lines scroll by keyboard
   const code = make("code");
   for (const line of lines) {
     code.append(...line.map(([kind, text]) => make("span", kind ? `gb-c-${kind}` : "", text)), "\n");

@@ -1,5 +1,5 @@
 /**
- * The way through the course, the title of the lesson and its sentence.
+ * The navigation of the course, the title of the lesson and its sentence.
  * @typedef {object} LessonHead
  * @property {number | null} [index]  of the lesson, from 0; null: none is open; undefined: nothing is known yet
  * @property {string} [title]
@@ -16,7 +16,7 @@ import { defineWidget } from "../runtime.js";
 import { fill } from "../text.js";
 import { keepProgress, onProgress, readProgress } from "./progress.js";
 
-const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]"; // arrow keys are theirs
+const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]"; // these use the arrow keys themselves
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {

@@ -1,4 +1,4 @@
-// What this browser remembers of the course: which lessons were seen and answered, and the last one.
+// Progress of the course in this browser: seen and answered lessons, and the last one.
 
 /** @typedef {{done: Record<string, number>, last: string}} Progress  done: by lesson, 1 seen, 2 answered */
 
@@ -22,7 +22,7 @@ export function keepProgress(lesson, level) {
   try {
     localStorage.setItem(KEY, JSON.stringify(progress));
   } catch {
-    // a browser that keeps nothing: the course works all the same
+    // without storage the course works too
   }
   changed.dispatchEvent(new Event("change"));
 }

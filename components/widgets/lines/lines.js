@@ -1,5 +1,5 @@
 /**
- * Attention as lines: left the tokens that attend, right those that are attended to; a line is as wide as its weight.
+ * Attention as lines from queries on the left to keys on the right; a line is as wide as its weight.
  * @typedef {object} Lines
  * @property {number} [n_head]  none: nothing is shown
  * @property {number} [layer]  the selected head
@@ -10,7 +10,7 @@
  * @property {number} [query]  the selected position
  * @property {number} [key]  the selected one; -1: none
  * @property {string} [data]  base64 of uint16, 65535 for 1: the weights of each picture that may be other than zero
- * @property {string} [text]  the sentence that says the same
+ * @property {string} [text]  the same content as a sentence
  * @property {Record<string, string>} [labels]
  *
  * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens from there on
@@ -53,7 +53,7 @@ function mount(root, host) {
   const many = () => data.pictures > 1;
   const chosen = () => (many() ? data.head : 0);
   const colour = (/** @type {number} */ head) => (many() ? headColour(head, data.n_head, host.dark) : themed(root, "after"));
-  const threshold = () => Math.max(THINNEST, (Number(slider.value) / 100) ** 2); // squared: small ones have the finer steps
+  const threshold = () => Math.max(THINNEST, (Number(slider.value) / 100) ** 2); // squared, for finer steps at small weights
   const weight = (/** @type {number} */ head, /** @type {number} */ i, /** @type {number} */ j) => weights[head][i * data.keys.tokens.length + j];
 
   function drawPicks() {
@@ -154,7 +154,7 @@ function mount(root, host) {
     ctx.globalAlpha = 1;
   }
 
-  /** Those at the other end of the lines of the token under the pointer stay, the others fade. @param {SideName} side @param {number} index */
+  /** Fades all tokens that are not connected to the one under the pointer. @param {SideName} side @param {number} index */
   function strength(side, index) {
     if (!hot) return 1;
     if (hot.side === side) return hot.index === index ? 1 : 0.35;

@@ -1,17 +1,17 @@
 /**
- * Quiet buttons whose answers stay in the browser: copied to the clipboard, or saved as a file that is made here.
+ * Buttons whose answers stay in the browser: copied to the clipboard, or saved as a file that is made here.
  * @typedef {object} Item
  * @property {string} label
- * @property {string} [what]  what the server is told when it is pressed
+ * @property {string} [what]  sent to the server on a click
  * @property {string} [title]
- * @property {Item[]} [items]  a folded list of more
+ * @property {Item[]} [items]  a submenu
  *
  * @typedef {object} Answer
- * @property {number} n  no two have the same
+ * @property {number} n  unique
  * @property {"copy" | "save" | "tell"} how
  * @property {string} says
  * @property {string} [content]
- * @property {string} [manual]  what is said where the browser allows no copying
+ * @property {string} [manual]  the message if the browser does not allow copying
  * @property {boolean} [query]  the content becomes the query of the page's address
  * @property {string} [name]
  * @property {string} [mime]
@@ -34,7 +34,7 @@ function mount(root, host) {
   const field = /** @type {HTMLTextAreaElement} */ (find(root, "textarea"));
   const picker = /** @type {HTMLInputElement} */ (find(root, "input[type=file]"));
   /** @type {string | undefined} */ let labelled;
-  let answered = 0; // the number of the last answer that was acted on
+  let answered = 0; // the number of the last handled answer
 
   /** @param {Item} item @returns {HTMLElement} */
   function make(item) {
@@ -72,7 +72,7 @@ function mount(root, host) {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      field.select(); // no clipboard here, as on a plain http address: the older way
+      field.select(); // no clipboard API, as on plain HTTP
       return document.execCommand("copy");
     }
   }
@@ -97,7 +97,7 @@ function mount(root, host) {
 
   picker.addEventListener("change", async () => {
     const file = picker.files?.[0];
-    picker.value = ""; // the same file may be picked again
+    picker.value = ""; // allows picking the same file again
     if (!file) return;
     const text = file.size > host.options.largest ? "" : await file.text();
     host.send({ what: "open", name: file.name, size: file.size, text });

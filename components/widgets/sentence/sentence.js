@@ -1,5 +1,5 @@
 /**
- * One line of words; an empty one takes no room.
+ * A line of text; an empty one is hidden.
  * @typedef {Record<string, any>} Sentence  text, or whatever the option `field` names; hidden: no line though it has words
  */
 

@@ -1,4 +1,4 @@
-// What the stages of a head hold, as numbers; and one cell of them worked out.
+// The stages of a head as numbers, and the computation of one cell.
 
 import { bytes } from "../bytes.js";
 import { decimal, small } from "../numbers.js";
@@ -39,8 +39,8 @@ export const isVector = (stage) => ["q", "k", "v", "z"].includes(stage);
 const floats = (text) => new Float32Array(bytes(text).buffer);
 
 /**
- * The number that gets the full colour: a few outliers must not pale the rest, nor the first rows, which have few tokens
- * to attend to and so large weights.
+ * The number with the full colour, limited so that neither outliers nor the first rows, which have few keys and so large
+ * weights, make the rest pale.
  * @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} weights
  */
 export function fullScale(rows, columns, at, weights) {
@@ -91,7 +91,7 @@ const vector = ({ columns, at }, row) => Array.from({ length: columns }, (_, col
 const norm = (numbers) => Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0));
 
 /**
- * Query i and key j of what is shown, worked out: sentences by their stage, and q, k and their products.
+ * The computation for query i and key j: sentences by stage, and q, k and their products.
  * @param {Packed} packed @param {Unpacked} unpacked @param {[number, number]} cell @param {Texts} t
  * @returns {{lines: [StageName, string][], strips: number[][]}}
  */

@@ -1,6 +1,6 @@
 /**
- * One head in stages: thumbnails to click through, one large, and the numbers of one of its cells worked out. The server
- * is asked only for another layer, head, or place of a long text.
+ * The stages of one head: thumbnails, one of them enlarged, and the computation of one cell. The server
+ * is asked only for another layer, head, or window of a long text.
  * @typedef {object} Selection
  * @property {number} layer
  * @property {number} head
@@ -10,7 +10,7 @@
  * @property {number} query  the selected pair, by position
  * @property {number} key
  * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights of a text longer than what is shown
- * @property {string} text  the sentence that says the same
+ * @property {string} text  the same content as a sentence
  * @property {Record<string, string>} labels
  *
  * @typedef {Selection & import("./numbers.js").Packed} Stages  all or nothing
@@ -79,7 +79,7 @@ function mount(root, host) {
     button.addEventListener("click", ({ detail }) => {
       stage = STAGES[[...row.children].indexOf(button)];
       host.redraw();
-      if (detail) large.focus({ preventScroll: true }); // by pointer: the arrow keys move the cell at once
+      if (detail) large.focus({ preventScroll: true }); // so that the arrow keys move the cell
     });
     return button;
   }

@@ -1,4 +1,4 @@
-// Which parts of a model a switch of the grid is for. A part is a key such as "h3.2", "a3" or "f3".
+// The parts of a model by the place of their switch in the grid. A part is a key such as "h3.2", "a3" or "f3".
 //
 // Row 0 stands for whole columns and column 0 for whole layers; then come attention, each head, the feed-forward part.
 
@@ -8,7 +8,7 @@
 /** The last column. @param {Size} size */
 export const lastColumn = ({ n_head }) => n_head + 2;
 
-/** Whether there is a switch: the number of a head has none. @param {Size} size @param {Place} place */
+/** Whether there is a switch; head numbers have none. @param {Size} size @param {Place} place */
 export const hasSwitch = (size, [row, column]) => row > 0 || column === 1 || column === lastColumn(size);
 
 /** Whether the switch is for one head. @param {Size} size @param {Place} place */
@@ -22,7 +22,7 @@ export function partsOf(size, [row, column]) {
   return isHead(size, [row, column]) ? [`h${row - 1}.${column - 2}`] : [kind + (row - 1)];
 }
 
-/** The place after an arrow key: what has no switch is left out. @param {Size} size @param {Place} from @param {number} rows @param {number} columns @returns {Place} */
+/** The place after an arrow key, skipping places without a switch. @param {Size} size @param {Place} from @param {number} rows @param {number} columns @returns {Place} */
 export function moved(size, from, rows, columns) {
   const last = lastColumn(size);
   const row = Math.max(0, Math.min(size.n_layer, from[0] + rows));

@@ -1,10 +1,10 @@
 /**
- * Layers x heads of small switches: each head, each layer's attention and feed-forward part, on, off or scaled.
+ * A grid of switches, layers x heads: each head, each layer's attention and feed-forward part, on, off or scaled.
  * @typedef {object} Switches
  * @property {number} [n_layer]  none: nothing is shown
  * @property {number} [n_head]
  * @property {string} [edits]  the factors other than 1, as `gpt.documents.edit_text` writes them
- * @property {number[] | null} [costs]  bits, for each head of each layer: how much its removal changes
+ * @property {number[] | null} [costs]  bits, for each head of each layer: the divergence caused by its removal
  * @property {number} [measured]  on so many tokens
  * @property {number} [answered]  the number of the last change that `edits` contains
  * @property {Record<string, string>} [labels]
@@ -17,7 +17,7 @@ import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactor
 /** @typedef {import("./grid.js").Place} Place */
 
 const STEP = 0.25; // of the keys + and −
-const WIDEST = 13; // numbers of heads that are written
+const WIDEST = 13; // maximum number of head numbers
 /** @type {Record<string, [number, number]>} */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 let grids = 0;
@@ -66,7 +66,7 @@ function mount(root, host) {
     return bits === null ? words : `${words} · ${t("cost", { bits: bits.toPrecision(2) })}`;
   }
 
-  /** What stands on a cell: the numbers of layers and heads, short names over the two other columns. @param {Place} place */
+  /** The text of a cell: layer and head numbers, short names above the two other columns. @param {Place} place */
   function text([row, column]) {
     const last = lastColumn(size);
     if (row > 0) return column === 0 ? String(row - 1) : "";
@@ -148,7 +148,7 @@ function mount(root, host) {
     shown = data;
     size = { n_layer, n_head };
     root.classList.toggle("gb-nothing", !n_layer || !n_head);
-    if (!sameSize || answered >= changes) factors = readFactors(edits); // else what was changed last is on its way
+    if (!sameSize || answered >= changes) factors = readFactors(edits); // otherwise the last change is still being sent
     if (!same) {
       grid.setAttribute("aria-label", t("name"));
       if (n_layer && n_head) build();

@@ -1,5 +1,5 @@
 /**
- * A small table: the first row names the columns, the first cell of each other row what it holds.
+ * A small table: the first row has the column names, the first cell of each other row its name.
  * @typedef {object} Table
  * @property {string[][]} [rows]  texts
  *
@@ -35,7 +35,7 @@ function mount(root, { options }) {
     }
     shown = data;
     const wide = around.scrollWidth > around.clientWidth && getComputedStyle(around).overflowX === "auto";
-    if (wide) around.tabIndex = 0; // it is scrolled with keys too
+    if (wide) around.tabIndex = 0; // focusable, so that it scrolls by keyboard
     else around.removeAttribute("tabindex");
   }
 

@@ -1,4 +1,4 @@
-// One token as a chip, and where the keys go from it.
+// One token as a chip, and keyboard navigation.
 
 import { make } from "../dom.js";
 import { visible } from "../text.js";

@@ -1,4 +1,4 @@
-// Entropy and surprisal along the text, as lines under the strip: drawn from what the tokens carry, while it is open.
+// Entropy and surprisal along the text, as lines below the strip, from the data of the tokens.
 
 import { find, makeShape, setAll, setText } from "../dom.js";
 import { visible } from "../text.js";
@@ -92,7 +92,7 @@ export function createCurve(root, { tokens, selected, select, point, t }) {
     place(hairline, pointed);
   }
 
-  /** Marks the token that is pointed at; -1: none. @param {number} i */
+  /** Marks the token under the pointer; -1: none. @param {number} i */
   function mark(i) {
     if (figure.hidden || i === pointed) return;
     pointed = i;

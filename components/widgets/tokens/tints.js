@@ -1,4 +1,4 @@
-// How deep the tint of a token is by each of its own numbers, and the words at both ends of the scale.
+// The depth of a token's tint by each of its numbers, and the labels at both ends of the scale.
 
 import { percent } from "../numbers.js";
 
@@ -8,7 +8,7 @@ import { percent } from "../numbers.js";
  * @property {string} text
  * @property {number | null} probability
  * @property {number | null} rank  1 = most likely
- * @property {"p" | "g" | "h"} kind  of the prompt, generated, put in by hand
+ * @property {"p" | "g" | "h"} kind  of the prompt, generated, inserted by hand
  * @property {string} [bytes]  of a token that is no whole character
  * @property {number | null} entropy  bits
  *
@@ -27,7 +27,7 @@ export const inUnit = (value, unit) => `${Number.isFinite(value) ? value.toFixed
 /** @param {any} value @returns {value is number} */
 const known = (value) => value !== null && value !== undefined;
 
-/** Whether entropy and surprisal of a token are known. @param {Token | undefined} token */
+/** Whether a token has entropy and surprisal. @param {Token | undefined} token */
 export const measured = (token) => known(token?.entropy) && known(token?.probability);
 
 /** @type {Record<string, (token: Token) => number | null>} */
@@ -38,13 +38,13 @@ const LEVELS = {
   surprisal: (token) => (known(token.entropy) ? Math.min(1, surprisal(token) / DEEPEST) : null),
 };
 
-/** The name of a scale that there is. @param {string | undefined} by */
+/** The name of a scale, or the default for an unknown one. @param {string | undefined} by */
 export const scaleName = (by) => (by && LEVELS[by] ? by : "probability");
 
 /** 0..1; null: none. @param {string} by @param {Token} token */
 export const tintLevel = (by, token) => LEVELS[by](token);
 
-/** The words at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */
+/** The labels at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */
 export function tintEnds(by, t) {
   if (by === "probability") return [`${t("probability")} 0 %`, percent(1)];
   if (by === "rank") return [`${t("rank")} ≥ ${WORST}`, "1"];

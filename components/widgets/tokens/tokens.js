@@ -1,12 +1,12 @@
 /**
- * A text as the model sees it, a chip per token; touches only what is new.
+ * A text with a chip per token; updates only what changed.
  * @typedef {object} Tokens
- * @property {string} [doc]  names the text; another one selects the newest token again
+ * @property {string} [doc]  identifies the text; a new one selects the newest token
  * @property {string[]} [lines]  the tokens, each a line of `token_line`
  * @property {number} [selected]  a position; -1: the newest token, followed as the text grows
  * @property {string} [shade]  a `shade_value`, drawn instead of the tint; "": none
- * @property {string} [by]  what the tint stands for: "probability", "rank", "entropy" or "surprisal"
- * @property {number} [parted]  from where on the text differs from the one beside it; -1: nowhere
+ * @property {string} [by]  the quantity of the tint: "probability", "rank", "entropy" or "surprisal"
+ * @property {number} [parted]  the position of the first difference to the text beside it; -1: none
  * @property {boolean} [marks]  whether spaces are shown
  * @property {Record<string, string>} [labels]
  *
@@ -32,22 +32,22 @@ function mount(root, host) {
   const [scale, from, to] = [".gb-scale", ".gb-from", ".gb-to"].map((name) => find(root, name));
   const chips = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
   const selectable = options.selectable !== false;
-  const always = host.id === "strip"; // the page asks it whether there is a text
+  const always = host.id === "strip"; // determines whether the page has a text
   /** @type {string[]} */ const lines = [];
   /** @type {import("./tints.js").Token[]} */ const tokens = [];
   /** @type {string | undefined} */ let doc;
   let chosen = -1; // the selected position; -1: the newest
-  /** @type {any} */ let obeyed = -1; // the last selection of the server
+  /** @type {any} */ let serverSelection = -1; // the last selection of the server
   /** @type {HTMLElement | undefined} */ let framed; // the chip that is framed
-  /** @type {HTMLElement | undefined} */ let parting;
+  /** @type {HTMLElement | undefined} */ let partedChip;
   let by = "probability";
   let shade = "";
-  let largest = 0; // what a full level of the shade stands for
+  let largest = 0; // the value of the full level
   /** @type {Uint16Array | null} */ let levels = null;
-  /** @type {number[]} */ let shaded = []; // the levels that are on the chips
+  /** @type {number[]} */ let shaded = []; // the current levels of the chips
   let showsMarks = false;
   let width = 0; // of the last drawing; 0 in a closed tab
-  let atEnd = true; // whether the person looks at the end of the text
+  let atEnd = true; // whether the view is scrolled to the end
   const tip = createTip(root, find(root, ".gb-tip"));
   const indexOf = (/** @type {Element | null | undefined} */ chip) => [].indexOf.call(chips, /** @type {never} */ (chip));
   const chipAt = (/** @type {Event} */ { target }) => (target instanceof Element ? /** @type {HTMLElement | null} */ (target.closest(".gb-chip")) : null);
@@ -108,7 +108,7 @@ function mount(root, host) {
     const [low, high] = levels ? ends : tintEnds(by, t);
     setText(from, low);
     setText(to, high);
-    scale.style.visibility = levels && !largest ? "hidden" : ""; // nothing is shaded
+    scale.style.visibility = levels && !largest ? "hidden" : ""; // no shading
   }
 
   /** @param {string} wanted */
@@ -140,10 +140,10 @@ function mount(root, host) {
   /** @param {number} position */
   function showParting(position) {
     const now = chips[position];
-    if (now === parting) return;
-    parting?.classList.remove("gb-parted");
+    if (now === partedChip) return;
+    partedChip?.classList.remove("gb-parted");
     now?.classList.add("gb-parted");
-    parting = now;
+    partedChip = now;
   }
 
   function relabel() {
@@ -167,10 +167,10 @@ function mount(root, host) {
     readShade(data.shade ?? "");
     drawShade();
     const asked = data.selected ?? -1;
-    if (asked !== obeyed) chosen = data.selected ?? -1;
+    if (asked !== serverSelection) chosen = data.selected ?? -1;
     frameChosen();
-    if (asked !== obeyed && chosen >= 0 && framed) reveal(framed);
-    obeyed = asked;
+    if (asked !== serverSelection && chosen >= 0 && framed) reveal(framed);
+    serverSelection = asked;
     showParting(data.parted ?? -1);
     if (Boolean(data.marks) !== showsMarks) showMarks((showsMarks = !showsMarks));
     root.classList.toggle("gb-nothing", chips.length === 0);

@@ -1,14 +1,14 @@
-// Where the lines of a tree of branches go.
+// Layout of the lines of a tree of branches.
 
 /**
  * @typedef {object} Lane
- * @property {number | null} parent  the number of the line that it parts from
- * @property {number} start  where it parts, in tokens
- * @property {number} end  where it ends
- * @property {number} reached  how far the text follows it, below `start` for not at all
- * @property {boolean} here  whether the text ends on it
+ * @property {number | null} parent  the index of its parent
+ * @property {number} start  the position of the fork, in tokens
+ * @property {number} end  its end, in tokens
+ * @property {number} reached  the last position that the current text shares with it, below `start` for none
+ * @property {boolean} here  whether the current text ends on it
  * @property {string} label
- * @property {object} sent  what the server gets when it is chosen
+ * @property {object} sent  the payload when it is chosen
  */
 
 export const ROW = 28; // px

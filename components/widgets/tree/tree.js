@@ -1,8 +1,8 @@
 /**
- * The branches of a text: a row for each, with its line on the left and its words beside it.
+ * The branches of a text: a row for each, with its line on the left and its text beside it.
  * @typedef {object} Tree
- * @property {string} [text]  what stands above it
- * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; none: the widget takes no room
+ * @property {string} [text]  the text above it
+ * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; none: the widget is hidden
  */
 
 import { find, make, makeShape, modified, setText } from "../dom.js";
