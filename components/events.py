@@ -77,20 +77,20 @@ class Events:
                 yield RESTORE
                 return
             arguments = (*values, payload_of(event)) if payload else values
-            given: Sequence[Block] = unset  # until the first frame: the browser has what the person gave
+            not_set: Sequence[Block] = unset  # not set by the first frame: the browser has the person's values
             try:
                 with closing(
                     handler(session, *arguments) if streams else _as_generator(handler, session, arguments)
                 ) as steps:
                     for _ in steps:
-                        yield shown(session, given)
-                        given = ()
+                        yield shown(session, not_set)
+                        not_set = ()
             except ValueError as problem:
                 raise error(problem, session.language) from None
-            yield shown(session, given)
+            yield shown(session, not_set)
 
-        def shown(session: Session, given: Sequence[Block]) -> Any:
-            return self.renderer.frame(session, given) or gr.skip()
+        def shown(session: Session, not_set: Sequence[Block]) -> Any:
+            return self.renderer.frame(session, not_set) or gr.skip()
 
         def stream(event: gr.EventData, session_id: str, *values: Any) -> Iterator[Any]:
             yield from respond(event, session_id, values)
@@ -105,8 +105,8 @@ class Events:
             "outputs": [self.frame],
             "trigger_mode": trigger_mode,
             "js": f"""async (id, ...values) => {{
-              const given = ({prepare})(...values);
-              return [await glassbox.session(), ...given];
+              const inputs = ({prepare})(...values);
+              return [await glassbox.session(), ...inputs];
             }}""",
             "cancels": list(cancels) or None,
             **NO_PROGRESS,

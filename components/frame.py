@@ -90,8 +90,8 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
 
 def short_name(model: str, language: Language) -> str:
     """The name of a model inside a sentence, without its description."""
-    known = t(key, language) if has_text(key := f"model.{model}") else _own_name(model, language) or title(model)
-    return known.partition(" · ")[0]
+    title_text = t(key, language) if has_text(key := f"model.{model}") else _own_name(model, language) or title(model)
+    return title_text.partition(" · ")[0]
 
 
 def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -170,11 +170,11 @@ def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> 
     fields, sent = {}, Sent(inputs)
     for name, value in data.items():
         if isinstance(value, Lines):
-            known = before.lines.get(name) if before else None
+            sent_lines = before.lines.get(name) if before else None
             sent.lines[name] = value
-            kept = _common(known, value)
-            if known is None or kept < len(value) or len(known) > kept:
-                fields[name] = _json(value if known is None else {"$lines": kept, "add": value[kept:]})
+            kept = _common(sent_lines, value)
+            if sent_lines is None or kept < len(value) or len(sent_lines) > kept:
+                fields[name] = _json(value if sent_lines is None else {"$lines": kept, "add": value[kept:]})
             continue
         text = _json(value)
         sent.digests[name] = hash(text)

@@ -25,7 +25,7 @@ from gpt.tokenizer import IncrementalDecoder
 AVERAGE = -1  # the choice of a head picker for the average of all heads
 MAX_BARS = 20
 HEATMAP_WINDOW = 128  # positions in a heatmap
-STRIP_WORDS = ("name", "token", "id", "probability", "rank", "attention", "marks")
+STRIP_LABELS = ("name", "token", "id", "probability", "rank", "attention", "marks")
 
 
 def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
@@ -42,12 +42,12 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
 
 
 def token_lines(
-    tokenizer: Tokenizer, ids: Sequence[int], known: Sequence[tuple[float | None, int | None]], n_prompt: int
+    tokenizer: Tokenizer, ids: Sequence[int], measurements: Sequence[tuple[float | None, int | None]], n_prompt: int
 ) -> Lines:
     """Lines of a token strip: each token with the characters that it completes, and its (probability, rank) where
     known. The first n_prompt tokens are shown as prompt."""
     decoder, lines = IncrementalDecoder(), Lines()
-    for position, (token_id, statistics) in enumerate(zip(ids, known, strict=True)):
+    for position, (token_id, statistics) in enumerate(zip(ids, measurements, strict=True)):
         text = decoder.feed(tokenizer.token_bytes(token_id))
         lines.append(_line(tokenizer, token_id, text, *statistics, "p" if position < n_prompt else "g"))
     return lines
@@ -58,9 +58,9 @@ def prompt_lines(tokenizer: Tokenizer, ids: Sequence[int]) -> Lines:
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
 
 
-def strip_words(language: Language, empty: str = "") -> dict[str, str]:
+def strip_labels(language: Language, empty: str = "") -> dict[str, str]:
     """Labels of a token strip. empty: shown before the first token."""
-    return {key: t(f"strip.{key}", language) for key in STRIP_WORDS} | {"empty": empty}
+    return {key: t(f"strip.{key}", language) for key in STRIP_LABELS} | {"empty": empty}
 
 
 def _measured_line(tokenizer: Tokenizer, token_id: int, text: str, measured: TokenStatistics | None, kind: Kind) -> str:

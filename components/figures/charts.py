@@ -216,8 +216,8 @@ def _tokens_axis(labels: Sequence[str], most: int | None = None, keep: int | Non
     """An axis of integer positions with the labels as tick texts: all, or every n-th, at most `most`, including
     `keep`."""
     step = 1 if most is None else max(1, -(-len(labels) // most))
-    places = list(range((keep or 0) % step, len(labels), step))
-    ticks = {"tickvals": places, "ticktext": [labels[i] for i in places]}
+    positions = list(range((keep or 0) % step, len(labels), step))
+    ticks = {"tickvals": positions, "ticktext": [labels[i] for i in positions]}
     return QUIET | ALL_LABELS | ticks | {"tickfont": LABEL}
 
 

@@ -15,7 +15,7 @@ from gpt.experiments.tokens import MergeStep, text_cost
 MAX_LISTED_CHARS = 8
 
 
-def says(steps: list[MergeStep], word: str, language: Language) -> str:
+def merge_summary(steps: list[MergeStep], word: str, language: Language) -> str:
     """The number of bytes, merges and tokens of a word, and its tokens."""
     parts = steps[-1].parts
     return t(

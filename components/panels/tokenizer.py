@@ -27,7 +27,7 @@ from components.panels.panel import (
 from components.render import Lines, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.text_views import prompt_lines, strip_words
+from components.text_views import prompt_lines, strip_labels
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
@@ -111,7 +111,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     both, word = result_of(s), s.state(TokenizerState).word
     if both is None:
         return {"text": waiting_sentence(s)}
-    return {"text": token_views.says(merge_steps(both.own, word), word, s.language)}
+    return {"text": token_views.merge_summary(merge_steps(both.own, word), word, s.language)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
     if tokenizer is None:
         return chart_data(None, "")
     steps = merge_steps(tokenizer, word)
-    caption = t("bpe.picture", s.language) if side == "own" else token_views.says(steps, word, s.language)
+    caption = t("bpe.picture", s.language) if side == "own" else token_views.merge_summary(steps, word, s.language)
     return token_views.ladder(steps, caption, s.language)
 
 
@@ -150,7 +150,7 @@ def strip(side: Side, s: Snapshot) -> dict[str, Any]:
     both = result_of(s)
     tokenizer = None if both is None else getattr(both, side)
     lines = Lines() if tokenizer is None else prompt_lines(tokenizer, tokenizer.encode(s.state(TokenizerState).text))
-    return {"lines": lines, "doc": "prompt", "labels": strip_words(s.language)}
+    return {"lines": lines, "doc": "prompt", "labels": strip_labels(s.language)}
 
 
 def cost(s: Snapshot) -> dict[str, Any]:

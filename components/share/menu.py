@@ -45,20 +45,20 @@ def menu(*, elem_id: str, largest: int = 0) -> gr.HTML:
     return widget("menu", elem_id, template=_TEMPLATE, view=elem_id, options={"largest": largest})
 
 
-def copied(content: str, says: str, manual: str, *, query: bool = False) -> dict[str, Any]:
+def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:
     """Copy a text to the clipboard and show it. manual: the message if the browser does not allow copying. query:
     whether it becomes the query of the page's address."""
-    return {"how": "copy", "content": content, "says": says, "manual": manual, "query": query}
+    return {"how": "copy", "content": content, "says": text, "manual": manual, "query": query}
 
 
-def saved(file: File, says: str) -> dict[str, Any]:
+def saved(file: File, text: str) -> dict[str, Any]:
     """Save a file."""
-    return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": says}
+    return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": text}
 
 
-def message(says: str) -> dict[str, Any]:
+def message(text: str) -> dict[str, Any]:
     """Show a message."""
-    return {"how": "tell", "says": says}
+    return {"how": "tell", "says": text}
 
 
 def link_labels(language: Language) -> dict[str, Any]:

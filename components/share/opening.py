@@ -27,18 +27,18 @@ UPDATE_SECONDS = 0.1  # between two frames while the text is generated
 
 @dataclass
 class LinkRequest:
-    """The content of a link. given: its valid values; values that turn out to be unusable are removed.
+    """The content of a link. parameters: its valid values; values that turn out to be unusable are removed.
 
     refused: names of unusable parameters. problem: an error about them, if there is one.
     """
 
-    given: dict[str, Any]
+    parameters: dict[str, Any]
     refused: list[str] = field(default_factory=list)
     problem: Exception | None = None
 
     def refuse(self, *names: str) -> None:
         """Remove invalid link parameters and report them."""
-        self.refused += [name for name in names if self.given.pop(name, None) is not None]
+        self.refused += [name for name in names if self.parameters.pop(name, None) is not None]
 
     def note(self, session: Session) -> None:
         """Show which parameters were refused, and why."""
@@ -58,14 +58,14 @@ def open_link(
     tabs: ids of the existing tabs; open_lesson: opens a lesson by its index from 0, False if there is none.
     """
     link = LinkRequest(*decode(query))
-    if (language := link.given.get("lang")) in LANGUAGES:
+    if (language := link.parameters.get("lang")) in LANGUAGES:
         session.language = language
-    if link.given.keys() - VIEW:
+    if link.parameters.keys() - VIEW:
         yield from _generate(session, link)
     if session.document is not None:
         _select(session, link, tabs)
-    if "lesson" in link.given:
-        if open_lesson(session, link.given["lesson"] - 1):
+    if "lesson" in link.parameters:
+        if open_lesson(session, link.parameters["lesson"] - 1):
             session.tab = "lessons"
         else:
             link.refuse("lesson")
@@ -74,13 +74,13 @@ def open_link(
 
 def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:
     """Set the settings of the link and generate its text."""
-    given = link.given
-    params = _settings(given)
+    parameters = link.parameters
+    params = _settings(parameters)
     loaded = yield from _model(session, link)
     prompt, ids = _prompt(loaded, link)
     document = Generation(loaded, ids)
-    length = min(given.get("length", session.settings.length), MAX_LENGTH)
-    typed_seed = str(params.seed) if "seed" in given else ""
+    length = min(parameters.get("length", session.settings.length), MAX_LENGTH)
+    typed_seed = str(params.seed) if "seed" in parameters else ""
     params = with_seed(params)
     session.settings = Settings(**sampling_values(params), length=length, seed=typed_seed, pace=session.settings.pace)
     turn = session.lock.begin()
@@ -95,7 +95,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     session.progress = Message("status.reading")
     yield
     session.progress = None
-    written = replay(document, given["text"], params) if "text" in given else document.steps(params, length)
+    written = replay(document, parameters["text"], params) if "text" in parameters else document.steps(params, length)
     shown = time.perf_counter()
     try:
         with admitted(session, loaded) as waiting:
@@ -116,14 +116,14 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     yield
 
 
-def _settings(given: dict[str, Any]) -> SamplingParams:
-    values = {name: given.get(name, limit.default) for name, limit in LIMITS.items()}
-    return sampling_params(**values, seed=given.get("seed"))
+def _settings(parameters: dict[str, Any]) -> SamplingParams:
+    values = {name: parameters.get(name, limit.default) for name, limit in LIMITS.items()}
+    return sampling_params(**values, seed=parameters.get("seed"))
 
 
 def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedModel]:
     """The requested model, else the current one."""
-    name = link.given.get("model", session.model)
+    name = link.parameters.get("model", session.model)
     if name in list_models():
         try:
             return (yield from load_with_progress(session, name))
@@ -138,8 +138,8 @@ def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedM
 def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int]]:
     """The prompt for the prompt box, and for the document; the example's if it cannot be used."""
     for name in ("prompt", "prompt_ids"):
-        if name in link.given:
-            prompt = link.given[name]
+        if name in link.parameters:
+            prompt = link.parameters[name]
             try:
                 document = Generation(loaded, prompt)
             except ValueError as problem:
@@ -152,9 +152,9 @@ def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int
 
 def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ...]]:
     """The edits and the prompt for them; none if the model has no such parts."""
-    edits, ids = Edits(), link.given.get("edits_on", ())
+    edits, ids = Edits(), link.parameters.get("edits_on", ())
     try:
-        edits = parse_edits(link.given.get("edits", ""), loaded.model)
+        edits = parse_edits(link.parameters.get("edits", ""), loaded.model)
         edits.check(loaded.model.config)
     except ValueError:
         link.refuse("edits", "edits_on")
@@ -168,22 +168,22 @@ def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ..
 
 def _select(session: Session, link: LinkRequest, tabs: Sequence[str]) -> None:
     """Set the selection and open the tab of the link."""
-    document, given = session.document, link.given
+    document, parameters = session.document, link.parameters
     config = document.loaded.model.config
     limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}
-    link.refuse(*(name for name, limit in limits.items() if given.get(name, 0) >= limit))
-    if given.get("tab") not in tabs:
+    link.refuse(*(name for name, limit in limits.items() if parameters.get(name, 0) >= limit))
+    if parameters.get("tab") not in tabs:
         link.refuse("tab")
-    if given.get("shading") not in get_args(Shading):
+    if parameters.get("shading") not in get_args(Shading):
         link.refuse("shading")
-    if given.keys() & {"edits", "edits_on"}:
+    if parameters.keys() & {"edits", "edits_on"}:
         session.edits, session.edits_on = _edits(link, document.loaded)
     selection = session.selection
     session.selection = replace(
         selection,
-        position=given.get("position", selection.position),
-        layer=given.get("layer", selection.layer),
-        head=given.get("head", None if "layer" in given else selection.head),
-        shading=given.get("shading", selection.shading),
+        position=parameters.get("position", selection.position),
+        layer=parameters.get("layer", selection.layer),
+        head=parameters.get("head", None if "layer" in parameters else selection.head),
+        shading=parameters.get("shading", selection.shading),
     )
-    session.tab = given.get("tab", session.tab)
+    session.tab = parameters.get("tab", session.tab)

@@ -68,8 +68,8 @@ class DocumentLock:
         """Iterate over the steps while the stream has its turn; each step is made under the lock."""
         nothing = object()
         while True:
-            with self.writing(turn) as mine:
-                step = next(steps, nothing) if mine else nothing
+            with self.writing(turn) as has_turn:
+                step = next(steps, nothing) if has_turn else nothing
             if step is nothing:
                 return
             yield step

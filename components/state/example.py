@@ -56,16 +56,16 @@ def encodable_text(loaded: LoadedModel, text: str) -> str:
     """The text if the vocabulary can encode it, else its encodable words, else a few tokens of the vocabulary."""
     tokenizer = loaded.tokenizer
 
-    def known(part: str) -> bool:
+    def is_encodable(part: str) -> bool:
         try:
             return bool(tokenizer.encode(part))
         except ValueError:
             return False
 
-    if known(text) or (not text and tokenizer.eot_id is not None):
+    if is_encodable(text) or (not text and tokenizer.eot_id is not None):
         return text
-    words = " ".join(word for word in text.split() if known(word))
-    return words if known(words) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FALLBACK_TOKENS)])
+    kept = " ".join(word for word in text.split() if is_encodable(word))
+    return kept if is_encodable(kept) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FALLBACK_TOKENS)])
 
 
 def first_prompt(loaded: LoadedModel, text: str = EXAMPLE_PROMPT, *, most: int | None = None) -> str:

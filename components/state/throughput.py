@@ -30,12 +30,12 @@ def measured(steps: Iterator[Step], seed: int, began: float, report: Callable[[T
     """
     count, seconds, first = 0, 0.0, 0.0
     while True:
-        asked = time.perf_counter()
+        start = time.perf_counter()
         step = next(steps, None)
         now = time.perf_counter()
         if step is None:
             return
         first = first or now - began
-        count, seconds = count + 1, seconds + now - asked
+        count, seconds = count + 1, seconds + now - start
         report(Throughput(seed, count, seconds, first))
         yield step

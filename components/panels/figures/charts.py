@@ -93,8 +93,8 @@ def pair_bars(
     value_axis = GRID_ZERO | {"title": {"text": escape(value_title)}, "rangemode": "tozero"}
     if log:
         value_axis |= {"type": "log", "exponentformat": "power", "dtick": 1, **_decades(list(pair.values()))}
-    places = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names], "automargin": True}
-    places |= ALL_LABELS
+    positions = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names], "automargin": True}
+    positions |= ALL_LABELS
     layout = {
         "template": {},
         "height": 340,
@@ -102,7 +102,7 @@ def pair_bars(
         "uniformtext": {"minsize": 9, "mode": "hide"},
         "bargap": 0.3,
         "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
-        "xaxis": QUIET | places | {"title": {"text": escape(name_title)}},
+        "xaxis": QUIET | positions | {"title": {"text": escape(name_title)}},
         "yaxis": value_axis,
         "legend": LEGEND,
     }
@@ -148,8 +148,8 @@ def lines(
     x_axis = GRID_ZERO | {"zeroline": False, "title": {"text": escape(x_title)}, "automargin": True}
     if ticks is not None:
         step = max(1, -(-len(ticks) // 24))
-        places = list(range(0, len(ticks), step))
-        x_axis |= QUIET | {"tickvals": [x[i] for i in places], "ticktext": [token_label(ticks[i]) for i in places]}
+        shown = list(range(0, len(ticks), step))
+        x_axis |= QUIET | {"tickvals": [x[i] for i in shown], "ticktext": [token_label(ticks[i]) for i in shown]}
         x_axis |= {"tickangle": -90, "tickfont": SMALL | {"color": LIGHT["text"]}}
     if log_x:
         x_axis |= {"type": "log", "tickvals": list(x), "ticktext": [f"{value:g}" for value in x]}

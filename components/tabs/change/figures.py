@@ -140,6 +140,6 @@ def _frame(row: int, column: int) -> dict[str, Any]:
 def _tokens_axis(names: Sequence[str], keep: int | None) -> dict[str, Any]:
     """Integer positions with the tokens as vertical tick labels: every n-th of many, including `keep`."""
     step = max(1, -(-len(names) // _MAX_TICKS))
-    places = list(range((keep or 0) % step, len(names), step))
-    labels = {"tickvals": places, "ticktext": [names[i] for i in places], "tickfont": LABEL | {"size": 11}}
+    positions = list(range((keep or 0) % step, len(names), step))
+    labels = {"tickvals": positions, "ticktext": [names[i] for i in positions], "tickfont": LABEL | {"size": 11}}
     return QUIET | labels | {"tickangle": -90, "automargin": True}

@@ -38,7 +38,7 @@ def divergence_bars(
     top = 1.2 * (float(finite.max(initial=0)) or 1.0)
     endless = np.flatnonzero(np.isinf(final))
     labels = [token_label(token) for token in tokens]
-    places = list(range(0, len(labels), max(1, -(-len(labels) // _MOST_LABELS))))
+    positions = list(range(0, len(labels), max(1, -(-len(labels) // _MOST_LABELS))))
     bars = {"type": "bar", "x": np.arange(len(raw), dtype=np.int32)}
 
     def bar_labels(values: np.ndarray) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def divergence_bars(
                 "margin": {"l": 48, "r": 12, "t": 44 if len(endless) else 28, "b": 8},
                 "xaxis": _AXIS
                 | {"showgrid": False, "range": [-0.6, len(raw) - 0.4], "automargin": True, "tickangle": -90}
-                | {"tickvals": places, "ticktext": [labels[i] for i in places]}
+                | {"tickvals": positions, "ticktext": [labels[i] for i in positions]}
                 | {"tickfont": {"family": MONO, "size": 11, "color": LIGHT["text"]}},
                 "yaxis": _AXIS | {"gridcolor": LIGHT["line"], "range": [0, top], "title": {"text": bits_title}},
                 "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "yref": "paper"}

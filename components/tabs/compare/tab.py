@@ -41,16 +41,16 @@ def build_compare(localizer: Localizer, events: Events, tab: gr.Tab, model: str)
 def _controls(ui: CompareComponents) -> list[Control]:
     """Components that the server changes."""
 
-    def able(button: gr.Button, test: Any) -> Control:
+    def enabled(button: gr.Button, test: Any) -> Control:
         return Control(button, test, lambda s: {"interactive": test(s)})
 
     controls = [
         Control(ui.prompt, lambda s: s.state(CompareState).prompt, lambda s: {"value": s.state(CompareState).prompt}),
-        able(ui.generate, lambda s: not s.state(CompareState).generating),
-        able(ui.stop, lambda s: s.state(CompareState).generating),
-        able(ui.search, lambda s: not s.state(BeamState).searching),
-        able(ui.stop_search, lambda s: s.state(BeamState).searching),
-        able(ui.adopt, lambda s: not s.state(BeamState).searching and picked(s.state(BeamState)) is not None),
+        enabled(ui.generate, lambda s: not s.state(CompareState).generating),
+        enabled(ui.stop, lambda s: s.state(CompareState).generating),
+        enabled(ui.search, lambda s: not s.state(BeamState).searching),
+        enabled(ui.stop_search, lambda s: s.state(BeamState).searching),
+        enabled(ui.adopt, lambda s: not s.state(BeamState).searching and picked(s.state(BeamState)) is not None),
     ]
     for side, column in enumerate(ui.columns):
         controls.append(Control(column.model, _models, lambda s: {"choices": model_choices(s.language, s.own_models)}))
@@ -89,8 +89,8 @@ def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
     on(ui.divergence.select, columns.select_bar, payload=True)
 
     typed = [ui.prompt, *(column.seed for column in ui.columns)]
-    asked = [ui.generate.click, *(column.seed.submit for column in ui.columns)]
-    runs = [on(asked, columns.generate_typed, typed, queue="model")]
+    start_events = [ui.generate.click, *(column.seed.submit for column in ui.columns)]
+    runs = [on(start_events, columns.generate_typed, typed, queue="model")]
     opened = on(tab.select, columns.open_tab)
     runs.append(on(opened.success, columns.first_run, queue="model"))
     for name, button in ui.presets.items():

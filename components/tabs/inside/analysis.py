@@ -22,7 +22,7 @@ LONG_PASS_WORK = 1e10  # multiplications; a larger pass shows a progress message
 OVERVIEW_SECONDS = 0.2  # of one round
 ROLLOUT_SECONDS = 0.3  # of one round
 FOLLOWING_SECONDS = 0.4  # between two rounds while the text is being written
-REST = 3  # minimum pause between two rounds, in units of the duration of a round
+PAUSE_FACTOR = 3  # minimum pause between two rounds, in units of the duration of a round
 POLL_SECONDS = 0.02
 
 
@@ -68,7 +68,7 @@ def record(session: Session, max_bytes: int) -> Iterator[None]:
         session.change(InsideState, reading=0)
     yield
     if session.lock.streaming:
-        _rest(session, max(FOLLOWING_SECONDS, REST * (time.perf_counter() - began)))
+        _pause(session, max(FOLLOWING_SECONDS, PAUSE_FACTOR * (time.perf_counter() - began)))
 
 
 def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
@@ -130,7 +130,7 @@ def recorded_position(s: Snapshot, recording: Recording) -> int:
     return min(s.text.at(s.selection), recording.length - 1)
 
 
-def _rest(session: Session, seconds: float) -> None:
+def _pause(session: Session, seconds: float) -> None:
     """Pause during generation while nothing is selected."""
 
     def looked_at() -> tuple[Any, ...]:

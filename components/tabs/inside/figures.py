@@ -72,11 +72,18 @@ def cosine_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) -> Fi
     return Figure({"data": [bars | {"hovertemplate": "%{x:.4f}<extra></extra>"}], "layout": layout})
 
 
-def similarity_heatmap(cosines: np.ndarray, places: np.ndarray, *, title: str, value: str) -> Figure:
-    """Cosine similarities (n, n) of the rows at `places` (n,), the first on top."""
-    cells = {"type": "heatmap", "z": np.asarray(cosines, np.float32), "x": places, "y": places, "zmin": -1, "zmax": 1}
+def similarity_heatmap(cosines: np.ndarray, positions: np.ndarray, *, title: str, value: str) -> Figure:
+    """Cosine similarities (n, n) of the rows at `positions` (n,), the first on top."""
+    cells = {
+        "type": "heatmap",
+        "z": np.asarray(cosines, np.float32),
+        "x": positions,
+        "y": positions,
+        "zmin": -1,
+        "zmax": 1,
+    }
     bar = {"thickness": 8, "len": 0.5, "outlinewidth": 0, "tickvals": [-1, 0, 1]}
-    cells |= {"colorscale": colorscale(DIVERGING), "colorbar": bar}
+    cells |= {"zmin": -1, "zmax": 1, "colorscale": colorscale(DIVERGING), "colorbar": bar}
     cells |= {"hovertemplate": f"{escape(title)} %{{y}}, %{{x}}: {escape(value)} %{{z:.3f}}<extra></extra>"}
     axis = QUIET | {"title": {"text": escape(title)}}
     layout = {

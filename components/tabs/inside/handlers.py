@@ -22,13 +22,13 @@ def open_part(part: Part, session: Session) -> None:
 def select(session: Session, sent: dict[str, Any]) -> None:
     """Select a clicked position, layer or head. Another position clears the selected key; a click that includes one
     sets it."""
-    known = {name: sent[name] for name in ("position", "layer", "head") if type(sent.get(name)) is int}
-    if known and not session.select(**known):
+    selected = {name: sent[name] for name in ("position", "layer", "head") if type(sent.get(name)) is int}
+    if selected and not session.select(**selected):
         return
     key = sent.get("key")
     if type(key) is int and key >= 0:
         session.change(InsideState, key=key)
-    elif "position" in known:
+    elif "position" in selected:
         session.change(InsideState, key=None)
 
 

@@ -68,13 +68,13 @@ class HeadOverview:
     @torch.inference_mode()
     def _with_block(self, recording: Recording, start: int, end: int) -> HeadOverview:
         sums, blocks = self.sums.copy(), []
-        places = torch.arange(start, end)
-        later = places[places > 0]
+        positions = torch.arange(start, end)
+        queries = positions[positions > 0]
         for layer in range(len(sums)):
             weights = recording.attn_weights(layer, start, end)  # (n_head, end - start, end)
-            sums[layer, :, 2] += weights[:, places - start, places].sum(dim=1).numpy()
-            sums[layer, :, 1] += weights[:, later - start, later - 1].sum(dim=1).numpy()
-            sums[layer, :, 0] += weights[:, later - start, 0].sum(dim=1).numpy()
+            sums[layer, :, 2] += weights[:, positions - start, positions].sum(dim=1).numpy()
+            sums[layer, :, 1] += weights[:, queries - start, queries - 1].sum(dim=1).numpy()
+            sums[layer, :, 0] += weights[:, queries - start, 0].sum(dim=1).numpy()
             blocks.append(self._pooled(weights.mul_(255).round_().byte().numpy(), start))
         rows = list(self.rows)
         for offset, new in enumerate(zip(*blocks, strict=True)):

@@ -13,7 +13,7 @@ from components.state.snapshot import Snapshot
 from components.tabs.lessons.code_view import excerpt
 from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson
-from components.text_views import strip_words
+from components.text_views import strip_labels
 from components.widgets.chart import chart_data
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.speed import next_token_cost
@@ -33,7 +33,7 @@ def lesson_views(config: GPTConfig) -> tuple[View, ...]:
         View("lesson-head", lesson, partial(head, config)),
         View("lesson-body", lesson, partial(body, config)),
         View("lesson-notice", picture, notice),
-        View("lesson-says", picture, says),
+        View("lesson-says", picture, summary),
         View("lesson-strip", picture, strip),
         View("lesson-chart", picture, chart),
         View("lesson-table", picture, table),
@@ -49,7 +49,7 @@ def head(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
         "says": "" if lesson is None else lesson_text(lesson, "says", s.language, config),
         "titles": [t(f"lesson.{each.key}.title", s.language) for each in LESSONS],
         "progress": t("lessons.progress", s.language),
-        "labels": _words(s, "name", "previous", "next", "seen", "answered"),
+        "labels": _texts(s, "name", "previous", "next", "seen", "answered"),
     }
 
 
@@ -72,11 +72,11 @@ def body(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
         "answer": lesson_text(lesson, "answer", s.language, config),
         "show": t("lessons.answer", s.language),
         "open": t(f"lessons.open.{lesson.place.tab}", s.language),
-        "labels": _words(s, "code", "try"),
+        "labels": _texts(s, "code", "try"),
     }
 
 
-def _words(s: Snapshot, *names: str) -> dict[str, str]:
+def _texts(s: Snapshot, *names: str) -> dict[str, str]:
     return {name: t(f"lessons.{name}", s.language) for name in names}
 
 
@@ -105,11 +105,11 @@ def notice(s: Snapshot) -> dict[str, Any]:
     return problem_sentence(s, s.state(LessonsState).problem)
 
 
-def says(s: Snapshot) -> dict[str, Any]:
+def summary(s: Snapshot) -> dict[str, Any]:
     """The sentence of the figure, or a message while a model is trained for it."""
     state = s.state(LessonsState)
     if state.drawn is not None:
-        return {"text": state.drawn.says}
+        return {"text": state.drawn.summary}
     return {"text": t("lessons.learning", s.language) if state.learning else ""}
 
 
@@ -117,7 +117,7 @@ def strip(s: Snapshot) -> dict[str, Any]:
     """The tokens of the generated text."""
     state = s.state(LessonsState)
     lines = Lines() if state.drawn is None else state.drawn.strip
-    return {"lines": lines, "doc": state.lesson, "labels": strip_words(s.language)}
+    return {"lines": lines, "doc": state.lesson, "labels": strip_labels(s.language)}
 
 
 def chart(s: Snapshot) -> dict[str, Any]:

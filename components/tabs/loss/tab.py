@@ -15,7 +15,7 @@ from components.state.example import encodable_text
 from components.state.snapshot import Snapshot
 from components.tabs.loss import handlers
 from components.tabs.loss.components import EXAMPLES, LossComponents, LossState
-from components.tabs.loss.views import VIEWS, strip_words
+from components.tabs.loss.views import VIEWS, strip_labels
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
 from gpt import LoadedModel
@@ -87,7 +87,7 @@ def _layout(localizer: Localizer, example: str) -> LossComponents:
     with gr.Column(elem_classes="gb-card gb-loss"):
         sentence(kind="lead", elem_id="loss-headline", view="loss-headline")
         sentence(kind="caption", elem_id="loss-says", view="loss-says")
-        parts["strip"] = tokens(elem_id="loss-strip", labels=strip_words("en"), view="loss-strip")
+        parts["strip"] = tokens(elem_id="loss-strip", labels=strip_labels("en"), view="loss-strip")
         sentence(kind="lead", elem_id="loss-token", view="loss-token")
     return LossComponents(**parts)
 

@@ -78,21 +78,21 @@ def token_sentence(scored: ScoredText, selected: int, language: Language) -> str
     )
 
 
-def strip_words(language: Language) -> dict[str, str]:
+def strip_labels(language: Language) -> dict[str, str]:
     """Labels of the strip, which is shaded by surprisal."""
-    named = text_views.strip_words(language, t("strip.empty", language))
+    named = text_views.strip_labels(language, t("strip.empty", language))
     return named | {"surprisal": t("loss.surprisal", language), "bits": t("loss.bits", language)}
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
     """The text with probability and rank of each token but the first, shaded by surprisal."""
-    state, labels = s.state(LossState), strip_words(s.language)
+    state, labels = s.state(LossState), strip_labels(s.language)
     if state.scored is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}
     result = state.scored.result
-    known = [(None, None), *((loss.probability, loss.rank) for loss in result.losses)]
+    statistics = [(None, None), *((loss.probability, loss.rank) for loss in result.losses)]
     return {
-        "lines": token_lines(state.scored.loaded.tokenizer, result.ids, known, n_prompt=1),
+        "lines": token_lines(state.scored.loaded.tokenizer, result.ids, statistics, n_prompt=1),
         "doc": str(state.scored.run),
         "selected": state.selected,
         "shade": shade_value(np.array([0.0, *(loss.surprisal for loss in result.losses)])),
@@ -105,7 +105,7 @@ def headline(s: Snapshot) -> dict[str, Any]:
     return {"text": "" if scored is None else headline_sentence(scored, s.language)}
 
 
-def says(s: Snapshot) -> dict[str, Any]:
+def summary(s: Snapshot) -> dict[str, Any]:
     scored = s.state(LossState).scored
     return {"text": "" if scored is None else explanation(scored, s.language)}
 
@@ -137,7 +137,7 @@ def state_inputs(s: Snapshot) -> tuple[Any, ...]:
 
 VIEWS = (
     View("loss-headline", result_inputs, headline),
-    View("loss-says", result_inputs, says),
+    View("loss-says", result_inputs, summary),
     View("loss-strip", result_inputs, strip),
     View("loss-token", result_inputs, token),
     View("loss-status", state_inputs, status),

@@ -85,8 +85,8 @@ def stage_lines(
 
 def _range(values: np.ndarray, percent: bool) -> tuple[float, float]:
     """The range of the values with a margin; probabilities start at 0."""
-    known = values[np.isfinite(values)]
-    low, high = (0.0, float(known.max())) if percent else (float(known.min()), float(known.max()))
+    finite = values[np.isfinite(values)]
+    low, high = (0.0, float(finite.max())) if percent else (float(finite.min()), float(finite.max()))
     room = 0.05 * ((high - low) or 1.0)
     return low - room, high + room
 
@@ -125,19 +125,19 @@ def _beside(
 ) -> list[dict[str, Any]]:
     """Names beside the ends of lines, each as close to its own as possible without overlap."""
     rows = [row for row in np.argsort(-heights, kind="stable") if np.isfinite(heights[row])]
-    places = spread(heights[rows], gap, low + gap / 2, high)
+    heights_apart = spread(heights[rows], gap, low + gap / 2, high)
     fixed = {"xref": "paper", "x": x, "xanchor": anchor, "yanchor": "middle", "showarrow": False}
     fixed |= {"xshift": 8 if x else -8}
-    return [notes[row] | fixed | {"y": place} for row, place in zip(rows, places, strict=True)]
+    return [notes[row] | fixed | {"y": place} for row, place in zip(rows, heights_apart, strict=True)]
 
 
 def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[float]:
     """Descending heights moved apart to a distance of at least `gap`, within low..high if there is room."""
-    places = []
+    heights_apart = []
     for height in heights:
-        places.append(min(float(height), places[-1] - gap if places else high))
+        heights_apart.append(min(float(height), heights_apart[-1] - gap if heights_apart else high))
     floor = low
-    for i in reversed(range(len(places))):
-        places[i] = max(places[i], floor)
-        floor = places[i] + gap
-    return places
+    for i in reversed(range(len(heights_apart))):
+        heights_apart[i] = max(heights_apart[i], floor)
+        floor = heights_apart[i] + gap
+    return heights_apart

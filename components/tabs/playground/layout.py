@@ -118,7 +118,7 @@ def text(localizer: Localizer) -> dict[str, Any]:
         use_tail = gr.Button(visible=False, size="sm", elem_id="use-tail")
         strip = tokens(elem_id="strip", view="strip")
         with gr.Row(elem_classes="gb-steer"):
-            steer = {name: _small_button(localizer, name) for name in ("undo", "redo", "back", "go_on")}
+            edit_buttons = {name: _small_button(localizer, name) for name in ("undo", "redo", "back", "go_on")}
         with gr.Row(elem_classes="gb-strip-tools"):
             sentence(kind="caption", elem_id="hint", view="hint")
             shading = localizer.build(
@@ -132,7 +132,7 @@ def text(localizer: Localizer) -> dict[str, Any]:
         draw(elem_id="draw", view="draw")
         branches = tree(elem_id="tree", view="tree")
         files = files_menu()
-    return steer | {
+    return edit_buttons | {
         "tree": branches,
         "files": files,
         "use_tail": use_tail,
@@ -146,8 +146,8 @@ def _shading_choices(language: Language) -> list[tuple[str, str]]:
 
 
 def _small_button(localizer: Localizer, name: str) -> gr.Button:
-    able = name == "go_on"
-    return localizer.build(gr.Button, {"value": name}, size="sm", elem_id=name, min_width=0, interactive=able)
+    is_enabled = name == "go_on"
+    return localizer.build(gr.Button, {"value": name}, size="sm", elem_id=name, min_width=0, interactive=is_enabled)
 
 
 def bars(localizer: Localizer) -> dict[str, Any]:

@@ -58,20 +58,20 @@ def build_playground(
 def _controls(ui: PlaygroundComponents) -> list[Control]:
     """Components that the server changes."""
 
-    def able(button: gr.Button, test: Any) -> Control:
+    def enabled(button: gr.Button, test: Any) -> Control:
         return Control(button, test, lambda s: {"interactive": test(s)})
 
     def value(component: Any, name: str) -> Control:
         return Control(component, lambda s: getattr(s.settings, name), lambda s: {"value": getattr(s.settings, name)})
 
     return [
-        able(ui.generate, lambda s: not s.generating),
-        able(ui.step, lambda s: not s.generating),
-        able(ui.stop, lambda s: s.generating),
-        able(ui.undo, lambda s: s.can_undo),
-        able(ui.redo, lambda s: s.can_redo and not s.generating),
-        able(ui.back, _is_earlier),
-        able(ui.go_on, lambda s: s.text is not None and not s.generating),
+        enabled(ui.generate, lambda s: not s.generating),
+        enabled(ui.step, lambda s: not s.generating),
+        enabled(ui.stop, lambda s: s.generating),
+        enabled(ui.undo, lambda s: s.can_undo),
+        enabled(ui.redo, lambda s: s.can_redo and not s.generating),
+        enabled(ui.back, _is_earlier),
+        enabled(ui.go_on, lambda s: s.text is not None and not s.generating),
         *(value(slider, name) for name, slider in ui.sampling.items()),
         *(value(getattr(ui, name), name) for name in ("length", "seed", "pace")),
         Control(

@@ -33,11 +33,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class Choice:
-    """The values of the controls. base: what they were last set to; given: their values; shape: the last valid
+    """The values of the controls. base: what they were last set to; values: of each control; shape: the last valid
     configuration; problem: why the current values are invalid, or None."""
 
     base: GPTConfig
-    given: Mapping[str, Any]
+    values: Mapping[str, Any]
     shape: Shape
     problem: PageError | None = None
 
@@ -48,12 +48,12 @@ class Choice:
 
     def moved(self, name: str, value: object) -> Choice:
         """The choice with another value of one control. Raises PageError for an invalid value."""
-        given = {**self.given, name: check_value(name, value)}
+        values = {**self.values, name: check_value(name, value)}
         try:
-            shape = Shape(shape_of(given), given["skeleton"])
+            shape = Shape(shape_of(values), values["skeleton"])
         except PageError as problem:
-            return replace(self, given=given, problem=problem)
-        return replace(self, given=given, shape=shape, problem=None)
+            return replace(self, values=values, problem=problem)
+        return replace(self, values=values, shape=shape, problem=None)
 
     @property
     def preset(self) -> str:

@@ -17,7 +17,7 @@ from components.tabs.shapes import handlers
 from components.tabs.shapes.components import ShapesComponents, ShapesState, choice_of, preset_of
 from components.tabs.shapes.settings import PICKED, preset_choices
 from components.tabs.shapes.views import VIEWS, fits
-from components.text_views import strip_words
+from components.text_views import strip_labels
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
@@ -26,7 +26,7 @@ from gpt import Generation, GPTConfig
 from gpt.experiments.random_models import RandomModels
 
 NAME = "shapes"
-MOST = 2**20  # the initial maximum of a slider, see `slider_ends`
+INITIAL_MAX = 2**20  # the initial maximum of a slider, see `slider_ends`
 
 
 def build_shapes(localizer: Localizer, events: Events, example: Generation) -> None:
@@ -62,7 +62,7 @@ def _settings(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
             elem_id="shape-preset",
         )
         sliders = {
-            name: build(gr.Slider, name, minimum=limit.least, maximum=MOST, step=limit.step)
+            name: build(gr.Slider, name, minimum=limit.least, maximum=INITIAL_MAX, step=limit.step)
             for name, limit in RANGES.items()
         }
         switches = {name: build(gr.Checkbox, name, container=False) for name in SWITCHES}
@@ -102,7 +102,7 @@ def _building(localizer: Localizer) -> tuple[gr.Button, gr.Button]:
         sentence(kind="caption", elem_id="shape-room", view="shape-room")
         sentence(kind="notice", elem_id="shape-trouble", view="shape-trouble")
         sentence(kind="status", elem_id="shape-status", view="shape-status")
-        labels = strip_words("en", t("shapes.build.empty", "en"))
+        labels = strip_labels("en", t("shapes.build.empty", "en"))
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 localizer.sentence("shapes.untrained", kind="question")
@@ -123,7 +123,7 @@ def _controls(ui: ShapesComponents) -> list[Control]:
         Control(ui.stop, is_building, lambda s: {"interactive": is_building(s)}),
     ]
     for name, control in {**ui.sliders, **ui.switches}.items():
-        value = partial(given_value, name)
+        value = partial(control_value, name)
         controls.append(Control(control, value, lambda s, value=value: {"value": value(s)}))
     return controls
 
@@ -134,12 +134,14 @@ def slider_ends(name: str, s: Snapshot) -> dict[str, int]:
     They are wider in the initial session: gradio rejects a number outside the limits that a slider was built with.
     """
     limit = RANGES[name]
-    return limit.around(values_of(choice_of(s).base)[name]) if s.id else {"minimum": limit.least, "maximum": MOST}
+    return (
+        limit.around(values_of(choice_of(s).base)[name]) if s.id else {"minimum": limit.least, "maximum": INITIAL_MAX}
+    )
 
 
-def given_value(name: str, s: Snapshot) -> int | bool:
+def control_value(name: str, s: Snapshot) -> int | bool:
     """The value of a control."""
-    return choice_of(s).given[name]
+    return choice_of(s).values[name]
 
 
 def is_building(s: Snapshot) -> bool:

@@ -16,7 +16,7 @@ from components.render import Lines, View
 from components.state.session import Message, Snapshot
 from components.tabs.shapes.components import Built, ShapesState, choice_of
 from components.tabs.shapes.settings import Shape
-from components.text_views import strip_words
+from components.text_views import strip_labels
 from components.widgets.chart import chart_data
 from gpt.experiments.random_models import MAX_MEMORY_BYTES, memory_bytes
 from gpt.experiments.shapes import count_parameters, flops_per_token
@@ -161,7 +161,7 @@ def strip(side: int, s: Snapshot) -> dict[str, Any]:
     return {
         "lines": Lines() if built is None else built.lines[side],
         "doc": "" if built is None else str(built.documents[side]),
-        "labels": strip_words(s.language, t("shapes.build.empty", s.language)),
+        "labels": strip_labels(s.language, t("shapes.build.empty", s.language)),
     }
 
 

@@ -36,7 +36,7 @@ FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
-class Given:
+class UploadedText:
     """An uploaded text and its name; "" for the code of the model."""
 
     name: str
@@ -48,19 +48,19 @@ def recipe_for(kind: str) -> Recipe:
     return TEXT_RECIPE if kind == TEXT else RECIPES[kind]
 
 
-def checked_recipe(kind: str, given: Mapping[str, object], language: Language) -> Recipe:
+def checked_recipe(kind: str, values: Mapping[str, object], language: Language) -> Recipe:
     """The recipe of a kind with the visitor's n_layer, n_head, n_embd, steps and rate.
 
     rate: Muon's learning rate; AdamW's is scaled with it. Raises ValueError for invalid values.
     """
     for name, choices in (("n_layer", LAYERS), ("n_head", HEADS), ("n_embd", WIDTHS)):
-        if given[name] not in choices:
+        if values[name] not in choices:
             allowed = ", ".join(map(str, choices))
             raise PageError("train.error.choice", name=t(f"train.{name}", language), choices=allowed)
-    steps = checked_number("steps", given["steps"], *STEPS, language)
-    rate = checked_number("rate", given["rate"], *RATES, language)
+    steps = checked_number("steps", values["steps"], *STEPS, language)
+    rate = checked_number("rate", values["rate"], *RATES, language)
     recipe = recipe_for(kind)
-    shape = {name: int(given[name]) for name in ("n_layer", "n_head", "n_embd")}  # type: ignore[call-overload]
+    shape = {name: int(values[name]) for name in ("n_layer", "n_head", "n_embd")}  # type: ignore[call-overload]
     rates = {"muon_lr": rate, "adamw_lr": recipe.adamw_lr * rate / recipe.muon_lr}
     return replace(recipe, **shape, **rates, steps=int(steps))
 
@@ -96,7 +96,7 @@ def check_text(text: str) -> None:
         raise PageError("train.error.short", n=f"{len(text):,}", limit=f"{least:,}")
 
 
-def read_text_file(path: str | Path) -> Given:
+def read_text_file(path: str | Path) -> UploadedText:
     """The text of an uploaded file. Raises ValueError if it is too large or not text."""
     path = Path(path)
     if (size := path.stat().st_size) > MAX_TEXT_BYTES:
@@ -106,21 +106,21 @@ def read_text_file(path: str | Path) -> Given:
     except ValueError:
         raise PageError("train.error.not_text", name=path.name) from None
     check_text(text)
-    return Given(path.name, text)
+    return UploadedText(path.name, text)
 
 
 @lru_cache(maxsize=1)
-def own_code() -> Given:
+def own_code() -> UploadedText:
     """The source of the model and of generation, as a built-in training text."""
     folder = Path(gpt.__file__).parent
     names = ("config", "model", "cache", "trace", "edits", "sampling", "generate", "tokenizer", "training/evaluation")
-    return Given("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))
+    return UploadedText("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))
 
 
-def source(given: Given, language: Language) -> str:
+def source(uploaded: UploadedText, language: Language) -> str:
     """The line that names the training text."""
-    name = given.name or t("train.example.name", language)
-    return t("train.source", language, name=name, n=f"{len(given.text):,}", different=f"{len(set(given.text)):,}")
+    name = uploaded.name or t("train.example.name", language)
+    return t("train.source", language, name=name, n=f"{len(uploaded.text):,}", different=f"{len(set(uploaded.text)):,}")
 
 
 def about(kind: str, language: Language) -> str:

@@ -8,7 +8,7 @@ import gradio as gr
 
 from components.state.snapshot import Message
 from components.tabs.train import choices
-from components.tabs.train.choices import Given
+from components.tabs.train.choices import UploadedText
 from gpt.training.live_run import Evaluation, LiveRun, RunSnapshot
 from gpt.training.run_queue import RunQueue
 
@@ -20,13 +20,13 @@ SHAPE = ("n_layer", "n_head", "n_embd")
 class TrainState:
     """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
-    given: an uploaded text. rate: Muon's. seconds: the time limit. step: the displayed one, None for the newest; layer,
-    head: None until chosen. notice: an error or a message.
+    uploaded: an uploaded text. rate: Muon's. seconds: the time limit. step: the displayed one, None for the newest;
+    layer, head: None until chosen. notice: an error or a message.
     """
 
     task: str = choices.KINDS[0]
     text: str = ""
-    given: Given | None = None
+    uploaded: UploadedText | None = None
     n_layer: int = _RECIPE.n_layer
     n_head: int = _RECIPE.n_head
     n_embd: int = _RECIPE.n_embd

@@ -12,7 +12,7 @@ from plotly.graph_objects import Figure
 from components.figures.palette import CURVES, SEQUENTIAL
 from components.figures.style import GRID, LEGEND, LIGHT
 
-MOST = 300  # maximum points of the training loss; more are averaged in groups
+MAX_POINTS = 300  # maximum points of the training loss; more are averaged in groups
 DASHES, SYMBOLS = ("solid", "dash", "dot"), ("circle", "square", "diamond")
 
 
@@ -53,7 +53,7 @@ def learning_curve(
     ):
         raise ValueError("every update has a loss and a rate, every evaluation a step and its values")
     at = np.arange(1, len(losses) + 1)
-    mean_at, mean_loss = grouped(at, MOST), grouped(losses, MOST)
+    mean_at, mean_loss = grouped(at, MAX_POINTS), grouped(losses, MAX_POINTS)
     hover = f"{names.step} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>"
     curve = {"type": "scatter", "mode": "lines", "hovertemplate": hover}
     dots = {"mode": "lines+markers", "marker": {"size": 5, "color": LIGHT["after"]}}

@@ -34,7 +34,7 @@ def set_value(name: str, session: Session, value: object) -> None:
 
 def type_text(session: Session, text: str) -> None:
     """A typed text replaces an uploaded one."""
-    session.change(TrainState, text=text, given=None)
+    session.change(TrainState, text=text, uploaded=None)
 
 
 def take_file(session: Session, path: str | None) -> None:
@@ -42,14 +42,14 @@ def take_file(session: Session, path: str | None) -> None:
     if not path:
         return
     try:
-        session.change(TrainState, given=choices.read_text_file(path), text="", notice=None)
+        session.change(TrainState, uploaded=choices.read_text_file(path), text="", notice=None)
     except ValueError as problem:
-        session.change(TrainState, given=None, notice=problem)
+        session.change(TrainState, uploaded=None, notice=problem)
 
 
 def take_code(session: Session) -> None:
     """Use the built-in text."""
-    session.change(TrainState, given=choices.own_code(), text="", notice=None)
+    session.change(TrainState, uploaded=choices.own_code(), text="", notice=None)
 
 
 def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
@@ -75,9 +75,9 @@ def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
 
 
 def _new_run(state: TrainState, language: str) -> LiveRun:
-    dataset = choices.dataset_for(state.task, state.text or (state.given.text if state.given else ""), language)
-    given = {name: getattr(state, name) for name in (*SHAPE, "steps", "rate")}
-    recipe = choices.checked_recipe(state.task, given, language)
+    dataset = choices.dataset_for(state.task, state.text or (state.uploaded.text if state.uploaded else ""), language)
+    values = {name: getattr(state, name) for name in (*SHAPE, "steps", "rate")}
+    recipe = choices.checked_recipe(state.task, values, language)
     seconds = choices.checked_number("seconds", state.seconds, *choices.SECONDS, language)
     return LiveRun(dataset, recipe, time_limit_seconds=seconds)
 

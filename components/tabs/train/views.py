@@ -37,8 +37,8 @@ def strongest_head(evaluation: Evaluation, ids: list[int], first: int) -> tuple[
 
     ids: (T,), the example. first: the position of the first prediction of the answer.
     """
-    known = np.array(ids)
-    same = known[None, :] == known[1:, None]  # (T - 1, T): whether token j is the one after token i
+    tokens = np.array(ids)
+    same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j is the one after token i
     weights = evaluation.attn_weights[:, :, first:-1].astype(np.float32)
     found = (weights * same[first:]).sum(axis=-1).mean(axis=-1)  # (n_layer, n_head)
     layer, head = np.unravel_index(int(found.argmax()), found.shape)
@@ -205,8 +205,8 @@ def about(s: Snapshot) -> dict[str, Any]:
 
 
 def source(s: Snapshot) -> dict[str, Any]:
-    given = s.state(TrainState).given
-    return {"text": "" if given is None else choices.source(given, s.language)}
+    uploaded = s.state(TrainState).uploaded
+    return {"text": "" if uploaded is None else choices.source(uploaded, s.language)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:

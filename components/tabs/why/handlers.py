@@ -226,8 +226,8 @@ def _roles(session: Session) -> Iterator[None]:
         return
     measure = predictions.roles_of_noise if sample == "noise" else predictions.roles_of_text
     roles, n = yield from _busy(session, traced.model, "roles", lambda: measure(traced))
-    known = session.state(WhyState).roles
-    session.change(WhyState, roles=known | {sample: MeasuredRoles(roles, n, traced.text.version)})
+    measured = session.state(WhyState).roles
+    session.change(WhyState, roles=measured | {sample: MeasuredRoles(roles, n, traced.text.version)})
     yield
 
 

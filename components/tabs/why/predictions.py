@@ -147,12 +147,12 @@ def left_out(traced: TracedText, prediction: Prediction) -> Generator[tuple[int,
         len(ids),
         max(MIN_LEFT_OUT_TOKENS, int((2 * LEAVE_OUT_MULTIPLICATIONS / multiplications_per_token(traced.model)) ** 0.5)),
     )
-    places = range(len(ids) - count, len(ids))
+    positions = range(len(ids) - count, len(ids))
     values: list[Tensor] = []
-    for several in leave_one_out(traced.model, ids, prediction.token, places):
+    for several in leave_one_out(traced.model, ids, prediction.token, positions):
         values.append(several)
         yield sum(map(len, values)), count
-    return Influence(torch.cat(values).float().cpu().numpy(), places[0])
+    return Influence(torch.cat(values).float().cpu().numpy(), positions[0])
 
 
 def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:

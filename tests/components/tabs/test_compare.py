@@ -247,7 +247,7 @@ def test_the_lines_of_the_tree_add_up(search):
         assert total == pytest.approx(before + log_p, abs=1e-4)
         assert score == pytest.approx(total / depth, rel=1e-5)
         assert depth == above + 1
-        assert outcome in beam_views.tree_words("en")
+        assert outcome in beam_views.tree_labels("en")
     assert rows[-1] == {"best": search.best.candidate, "done": True}
 
 

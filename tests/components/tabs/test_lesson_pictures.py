@@ -72,8 +72,8 @@ def test_wrong_heads_and_wrong_texts_are_explained(scene):
 
 def test_the_parameters_are_those_of_the_curriculum(scene):
     counts = [PICTURES["parameters"].draw(replace(scene, choice=choice)) for choice in ("untied", "tied")]
-    assert counts[0].says.startswith("163,009,536")
-    assert counts[1].says.startswith("124,412,160")
+    assert counts[0].summary.startswith("163,009,536")
+    assert counts[1].summary.startswith("124,412,160")
     assert "621.83 MiB" in counts[0].table[1]
 
 

@@ -14,7 +14,7 @@ from components.state.session import Session
 from components.tabs.shapes import handlers
 from components.tabs.shapes.components import choice_of, preset_of
 from components.tabs.shapes.settings import OWN, PICKED, UNTIED, Shape
-from components.tabs.shapes.tab import can_build, given_value, slider_ends
+from components.tabs.shapes.tab import can_build, control_value, slider_ends
 from components.tabs.shapes.views import VIEWS, cost_sentence
 from components.widgets.encoding import to_json
 from gpt import GPT, PRESETS, Generation, GPTConfig, LoadedModel, get_model
@@ -82,7 +82,7 @@ def test_a_wrong_combination_says_why_and_all_else_stays(session):
     assert "Width 768 must divide by 13 heads" in shown["notice"]["text"]
     assert shown | {"notice": None} == before | {"notice": None}
     assert preset_of(session) == OWN
-    assert given_value("n_head", session.snapshot()) == 13
+    assert control_value("n_head", session.snapshot()) == 13
     assert not can_build(session.snapshot())
     handlers.set_value("n_head", session, 16)
     assert drawn(session)["notice"]["text"] == ""
@@ -103,7 +103,7 @@ def test_the_sliders_reach_as_far_as_the_model_that_they_were_set_to(session):
 def test_a_shape_can_be_set_whole_or_as_a_skeleton(session):
     handlers.set_shape(session, PRESETS["gpt2"], skeleton=True)
     assert preset_of(session) == OWN
-    assert {name: given_value(name, session.snapshot()) for name in SWITCHES} == {
+    assert {name: control_value(name, session.snapshot()) for name in SWITCHES} == {
         "tie_weights": True,
         "bias": True,
         "qkv_bias": True,

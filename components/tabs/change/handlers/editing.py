@@ -45,7 +45,7 @@ def set_switches(session: Session, sent: dict[str, Any]) -> None:
 
 def choose_activation(session: Session, name: object) -> None:
     """Replace the activation function in all layers; the model's own removes the edit."""
-    chosen: Activation | None = next((known for known in get_args(Activation) if known == name), None)
+    chosen: Activation | None = next((activation for activation in get_args(Activation) if activation == name), None)
     if session.document is not None and chosen is not None:
         own = chosen == session.document.loaded.model.config.activation
         edit(session, replace(session.edits, activation=None if own else chosen))

@@ -13,7 +13,7 @@ from components.tabs.change.components import ChangeState, WrittenPair, selected
 from components.tabs.change.effect import ReadText
 from components.tabs.change.experiments import summary
 from components.tabs.change.program import DEFAULT_LENGTH, DEFAULT_PARAMS, program
-from components.text_views import strip_words, token_lines
+from components.text_views import strip_labels, token_lines
 from gpt.documents.edit_text import format_edits
 
 NOWHERE = -1  # the divergence index of equal texts
@@ -41,15 +41,15 @@ def edited(s: Snapshot) -> dict[str, Any]:
 
 def side_labels(side: Literal["original", "edited"], language: Language) -> dict[str, str]:
     """Labels of the token strip on one side."""
-    return strip_words(language, t("change.edited.empty", language)) | {"name": t(f"change.{side}", language)}
+    return strip_labels(language, t("change.edited.empty", language)) | {"name": t(f"change.{side}", language)}
 
 
 def text_lines(text: ReadText) -> Lines:
     """Lines of the token strip, with the unedited model's statistics of each token."""
     tokens = text.statistics.tokens
-    known: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in tokens)]
-    known += [(None, None)] * (len(text.ids) - len(known))
-    return token_lines(text.loaded.tokenizer, text.ids, known, text.n_prompt)
+    statistics: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in tokens)]
+    statistics += [(None, None)] * (len(text.ids) - len(statistics))
+    return token_lines(text.loaded.tokenizer, text.ids, statistics, text.n_prompt)
 
 
 def first_difference(s: Snapshot) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from gpt.documents.beam_search import BeamSearch
 MAX_ROOT_CHARS = 9  # at the root of the tree
 
 
-def tree_words(language: Language) -> dict[str, str]:
+def tree_labels(language: Language) -> dict[str, str]:
     """Labels of the tree."""
     named = {
         key: t(f"beams.{key}", language) for key in ("empty", "keys", "step", "outcome", "token", "total", "score")
@@ -130,13 +130,13 @@ def picked(state: BeamState) -> int | None:
 
 
 def tree(s: Snapshot) -> dict[str, Any]:
-    found, labels = s.state(BeamState).search, tree_words(s.language)
+    found, labels = s.state(BeamState).search, tree_labels(s.language)
     if found is None:
         return {"search": "", "root": "", "lines": Lines(), "labels": labels}
     return {"search": f"{id(found):x}", "root": root_text(found), "lines": tree_lines(found), "labels": labels}
 
 
-def says(s: Snapshot) -> dict[str, Any]:
+def summary(s: Snapshot) -> dict[str, Any]:
     found = s.state(BeamState).search
     return {"text": "" if found is None or not found.candidates else best_sentence(found, s.language)}
 
@@ -176,7 +176,7 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 
 VIEWS = (
     View("beams-tree", inputs, tree),
-    View("beams-says", inputs, says),
+    View("beams-says", inputs, summary),
     View("beams-status", inputs, status),
     View("beams-chosen", inputs, chosen),
     View("beams-table", inputs, finished),

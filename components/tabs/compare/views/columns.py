@@ -19,14 +19,14 @@ from components.tabs.compare import figures
 from components.tabs.compare.components import SIDES, CompareState, Side
 from components.tabs.compare.pair import Pair
 from components.text_views import document_lines
-from components.text_views import strip_words as token_words
+from components.text_views import strip_labels as token_words
 from components.widgets.chart import chart_data
 from gpt.documents.comparison import Divergence
 
 MAX_BARS = 10
 
 
-def column_words(side: Side, language: Language) -> dict[str, str]:
+def column_labels(side: Side, language: Language) -> dict[str, str]:
     """Labels of one column's strip."""
     named = token_words(language, t("compare.empty", language))
     return named | {"name": f"{t(f'compare.{side}', language)}: {named['name']}"}
@@ -142,7 +142,7 @@ def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
 
 def strip(side: int, s: Snapshot) -> dict[str, Any]:
     """The text of one column."""
-    pair, labels = s.state(CompareState).pair, column_words(SIDES[side], s.language)
+    pair, labels = s.state(CompareState).pair, column_labels(SIDES[side], s.language)
     if pair is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1, "labels": labels}
     document, index = pair.documents[side], pair.comparison.divergence_index

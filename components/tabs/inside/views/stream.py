@@ -15,7 +15,7 @@ from components.tabs.inside.figures import share_bars
 from components.tabs.inside.results import PositionTrace
 from components.tabs.inside.views.captions import ACTIVATIONS, activation_of
 from components.tabs.inside.views.scene import Data, Draw, Scene, part_view, scene_of
-from components.text_views import strip_words, token_lines
+from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
@@ -57,7 +57,7 @@ def tokens(s: Snapshot, scene: Scene) -> Data:
         "doc": str(document.key),
         "selected": scene.position,
         "shade": shade_value(norms / max(float(norms.max()), 1e-9)),
-        "labels": strip_words(s.language) | {"attention": t("stream.tokens.share", s.language)},
+        "labels": strip_labels(s.language) | {"attention": t("stream.tokens.share", s.language)},
     }
 
 

@@ -96,7 +96,7 @@ class Drawn:
     """The content: a sentence, a chart (of `chart_data`), a strip of tokens, the rows of a table; empty parts are
     hidden."""
 
-    says: str = ""
+    summary: str = ""
     chart: dict[str, Any] | None = None
     strip: Lines = field(default_factory=Lines)
     table: list[list[str]] = field(default_factory=list)

@@ -63,8 +63,8 @@ def _prepare(session: Session, *, adapt_prompt: bool) -> Iterator[None]:
         loaded = yield from load_with_progress(session, session.model)
         if adapt_prompt:
             session.typed = encodable_text(loaded, session.typed)
-        with session.lock.beginning(turn) as mine:
-            if mine and (document := _start(session, loaded)) is not None:
+        with session.lock.beginning(turn) as has_turn:
+            if has_turn and (document := _start(session, loaded)) is not None:
                 settings = session.settings
                 session.pending = PendingGeneration(document, params, settings.length, settings.pace, turn, began)
     except ValueError as problem:
@@ -87,8 +87,8 @@ def prepare_continuation(session: Session) -> Iterator[None]:
     try:
         yield
         params, settings = session.settings.sampling_with_seed(), session.settings
-        with session.lock.beginning(turn) as mine:
-            if not mine or session.document is not document:
+        with session.lock.beginning(turn) as has_turn:
+            if not has_turn or session.document is not document:
                 return
             if 0 <= session.selection.position < len(document.ids) - 1:
                 document.go_back(session.selection.position)
@@ -113,8 +113,8 @@ def generate(session: Session) -> Iterator[None]:
         with admitted(session, pending.document.loaded) as waiting:
             for _ in waiting:
                 yield
-                with session.lock.writing(pending.turn) as mine:
-                    if not mine:
+                with session.lock.writing(pending.turn) as has_turn:
+                    if not has_turn:
                         return
             yield from _generate_steps(session, pending)
     finally:
@@ -123,8 +123,8 @@ def generate(session: Session) -> Iterator[None]:
 
 def _generate_steps(session: Session, pending: PendingGeneration) -> Iterator[None]:
     document, lock = pending.document, session.lock
-    with lock.writing(pending.turn) as mine:
-        if not mine:
+    with lock.writing(pending.turn) as has_turn:
+        if not has_turn:
             return
         document.read()
         session.throughput = Throughput(pending.params.seed)
@@ -135,8 +135,8 @@ def _generate_steps(session: Session, pending: PendingGeneration) -> Iterator[No
     )
     began, shown, count = time.perf_counter(), -math.inf, 0
     while True:
-        with lock.writing(pending.turn) as mine:
-            step = next(steps, None) if mine else None
+        with lock.writing(pending.turn) as has_turn:
+            step = next(steps, None) if has_turn else None
             if step is None:
                 return
             session.token_statistics.add(document, step)

@@ -23,7 +23,7 @@ from components.text_views import (
     document_lines,
     place_after,
     prompt_lines,
-    strip_words,
+    strip_labels,
 )
 from components.widgets.choices import Choice, choices_data
 from components.widgets.draw import Piece, draw_data
@@ -44,7 +44,7 @@ MAX_HITS = 8
 def strip(s: Snapshot) -> dict[str, Any]:
     """The text as a strip of tokens."""
     more = ("curve", "entropy", "surprise", "unit", "here", "totals")
-    labels = strip_words(s.language, t("strip.empty", s.language)) | {
+    labels = strip_labels(s.language, t("strip.empty", s.language)) | {
         key: t(f"strip.{key}", s.language) for key in more
     }
     if s.text is None:
@@ -73,7 +73,7 @@ def prompt_strip(s: Snapshot) -> dict[str, Any]:
         with suppress(ValueError):  # a character outside the vocabulary, reported by the count
             ids = s.loaded.tokenizer.encode(s.typed[:MAX_CHARACTERS])
             lines = prompt_lines(s.loaded.tokenizer, ids[:MAX_PROMPT_TOKENS])
-    return {"lines": lines, "doc": "prompt", "labels": strip_words(s.language)}
+    return {"lines": lines, "doc": "prompt", "labels": strip_labels(s.language)}
 
 
 def prompt_count(s: Snapshot) -> dict[str, Any]:
@@ -205,14 +205,14 @@ def tree(s: Snapshot) -> dict[str, Any]:
     current, depths = set(path), branches.depths
     lanes = []
     for line in lines[:MAX_LANES]:
-        mine = [node for node in line.nodes if node in current]
+        shared = [node for node in line.nodes if node in current]
         lanes.append(
             Lane(
                 parent=line.parent,
                 start=line.start,
                 end=depths[line.nodes[-1]],
-                reached=depths[mine[-1]] if mine else -1,
-                here=bool(mine) and mine[-1] == path[-1],
+                reached=depths[shared[-1]] if shared else -1,
+                here=bool(shared) and shared[-1] == path[-1],
                 label=_label(document, line),
                 sent={"document": str(document.key), "node": line.nodes[-1]},
             )

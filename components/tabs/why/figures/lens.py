@@ -49,9 +49,9 @@ def lens_heatmap(
     if not len(inputs) == len(outputs) == n:
         raise ValueError(f"{n} columns need as many labels, not {len(inputs)} and {len(outputs)}")
     cells = [[token_label(text, _LENS_LETTERS) for text in line] for line in texts]
-    places = list(range(n))
+    positions = list(range(n))
     names, followers = ([token_label(text, _LENS_LETTERS) for text in line] for line in (inputs, outputs))
-    below = {"overlaying": "x", "matches": "x", "side": "bottom", "tickvals": places, "ticktext": followers}
+    below = {"overlaying": "x", "matches": "x", "side": "bottom", "tickvals": positions, "ticktext": followers}
     return Figure(
         {
             "data": [
@@ -78,7 +78,7 @@ def lens_heatmap(
                 "margin": {"l": 48, "r": 8, "t": _ABOVE, "b": 8},
                 "annotations": [scale_title(value_title, _ABOVE)],
                 "xaxis": QUIET
-                | {"side": "top", "range": [-0.5, n - 0.5], "tickvals": places, "ticktext": names, "tickfont": LABEL}
+                | {"side": "top", "range": [-0.5, n - 0.5], "tickvals": positions, "ticktext": names, "tickfont": LABEL}
                 | ALL_LABELS,
                 "xaxis2": QUIET
                 | below
@@ -110,8 +110,8 @@ def path_lines(
     if not len(probability) == len(rank) == len(stages):
         raise ValueError(f"{len(stages)} stages need as many values, not {len(probability)} and {len(rank)}")
     n_layer = len(stages) // 2
-    places = (np.arange(len(stages)) / 2).astype(np.float32)
-    line = {"type": "scatter", "mode": "lines+markers", "x": places, "showlegend": False, "customdata": list(stages)}
+    positions = (np.arange(len(stages)) / 2).astype(np.float32)
+    line = {"type": "scatter", "mode": "lines+markers", "x": positions, "showlegend": False, "customdata": list(stages)}
     line |= {"line": {"color": LIGHT["after"], "width": 2}, "marker": {"color": LIGHT["after"], "size": 5}}
     top = float(np.log10(max(10, int(rank.max(initial=1)))))
     every = max(1, -(-n_layer // 12))

@@ -13,7 +13,7 @@ from components.state.snapshot import Snapshot
 from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.figures import lens as figures
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText, longest_gradient
-from components.text_views import strip_words, token_lines
+from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value
 from gpt import Tokenizer
@@ -52,15 +52,15 @@ def lead_sentence(traced: TracedText, prediction: Prediction, language: Language
 def token_choices(traced: TracedText, prediction: Prediction) -> list[tuple[str, int]]:
     """(label, id) of the best tokens, of the one that follows, and of the one to explain."""
     tokenizer, position = traced.loaded.tokenizer, prediction.position
-    known = dict(zip(prediction.best, prediction.probabilities, strict=True))
+    best = dict(zip(prediction.best, prediction.probabilities, strict=True))
     others = [prediction.token, *traced.text.ids[position + 1 : position + 2]]
-    named = [(f"{short(tokenizer, i)}  {percent(p)}", i) for i, p in known.items()]
-    return [*named, *((short(tokenizer, i), i) for i in dict.fromkeys(others) if i not in known)]
+    named = [(f"{short(tokenizer, i)}  {percent(p)}", i) for i, p in best.items()]
+    return [*named, *((short(tokenizer, i), i) for i in dict.fromkeys(others) if i not in best)]
 
 
-def influence_words(language: Language) -> dict[str, str]:
+def influence_labels(language: Language) -> dict[str, str]:
     """Labels of the strip, which is shaded by influence."""
-    return strip_words(language, t("strip.empty", language)) | {"attention": t("why.influence", language)}
+    return strip_labels(language, t("strip.empty", language)) | {"attention": t("why.influence", language)}
 
 
 def method_says(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:
@@ -129,7 +129,7 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 def strip(s: Snapshot) -> dict[str, Any]:
     """The text, shaded by each token's share of the influence."""
-    shown, words = s.state(WhyState).shown, influence_words(s.language)
+    shown, words = s.state(WhyState).shown, influence_labels(s.language)
     if shown is None:
         return {"lines": token_lines_of(None), "doc": "", "selected": -1, "shade": "", "labels": words}
     return {
