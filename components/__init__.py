@@ -1,1 +1,1 @@
-"""What a person sees. Knows gradio; reaches the model only through gpt's public names."""
+"""The user interface. Uses gradio, and the model only through gpt's public names."""

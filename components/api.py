@@ -138,7 +138,7 @@ class Endpoints:
         }
 
     def tokenize(self, text: str, model: str = "") -> dict:
-        """The token ids of a text and the text of each; bytes that are no whole character stand as \\xNN."""
+        r"""The token ids of a text and the text of each token; invalid bytes as \xNN."""
         tokenizer = self._model(model).tokenizer
         ids = tokenizer.encode(checked_text("text", text))
         return {"ids": ids, "tokens": [token_text(tokenizer, i) for i in ids]}

@@ -116,13 +116,13 @@ def build_app(
 
 
 def public_name(model: str) -> str:
-    """What strangers may read of a path: its end. The whole of it is for the person whose computer it is."""
+    """The public name of a model: the last two parts of a local path."""
     path = Path(model)
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
 
 
 def launch_options() -> dict[str, Any]:
-    """What every launch of the page passes on to gradio."""
+    """Options for `launch` that every start of the page needs."""
     return {
         "theme": THEME,
         "js": ON_OPEN,

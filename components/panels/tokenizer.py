@@ -56,7 +56,7 @@ class Vocabularies(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenizerState:
-    """word: the last one that could be split; problem: with what was typed since. text: whose cost is shown."""
+    """word: the last valid one; problem: the error of a later one. text: the text to tokenize."""
 
     word: str = "grandmother"
     text: str = "Hello, I am 小狗 🐶"

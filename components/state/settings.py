@@ -105,8 +105,8 @@ class Settings:
     pace: int = 50
 
     def with_value(self, name: str, value: object) -> Settings:
-        """The settings with another value of one of them, moved to the nearest allowed one. Raises ValueError for what
-        is no number."""
+        """The settings with another value of one field, limited to its range. Raises ValueError for an invalid
+        value."""
         if name == "seed":
             return replace(self, seed=value.strip()[:18] if isinstance(value, str) else "")
         if name == "pace":
