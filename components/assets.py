@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from components.downloads import ROUTE
+from components.i18n import LANGUAGES, t
 from components.theme import CSS
 from components.widgets.chart import PAGE_OPTIONS
 
@@ -26,7 +27,12 @@ PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
 _FOLDER = Path(__file__).parent
 _STYLES = [*sorted(_FOLDER.glob("widgets/*.css")), *sorted(_FOLDER.glob("widgets/*/*.css"))]  # shared styles first
-_STYLE = f"<style>{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
+_MORE = {language: t("more", language) for language in LANGUAGES}  # gradio's button of the tabs without room
+_WORDS = "".join(
+    f":root:lang({language}) {{ --gb-more: {json.dumps(word, ensure_ascii=False)}; }}\n"
+    for language, word in _MORE.items()
+)
+_STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
 _MODULES = {  # by the path in import statements
     path.relative_to(_FOLDER).as_posix(): path.read_bytes()
     for path in (_FOLDER / "page.js", _FOLDER / "arrival.js", *sorted(_FOLDER.glob("widgets/**/*.js")))

@@ -96,11 +96,9 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
     probs = [softmax(rows[0])]
     for before, after in pairwise(rows):
         probs.append(probs[-1] if after is before else softmax(after))
-    final = probs[-1]
     kept = torch.from_numpy(rows[-1] > -math.inf)
-    raw, penalty, temperature, top_k, top_p, min_p = probs
-    entropy = entropy_bits(final.double()).item()
-    return Stages(raw, penalty, temperature, top_k, top_p, min_p, final=final, kept=kept, entropy=entropy)
+    entropy = entropy_bits(probs[-1].double()).item()
+    return Stages(*probs, final=probs[-1], kept=kept, entropy=entropy)
 
 
 def entropy_bits(p: Tensor) -> Tensor:
@@ -144,7 +142,7 @@ def inverse_cdf(final: Tensor, u: float) -> int:
 
 
 def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
-    """Logits before and after each of the five stages, (vocab_size,) float32; the same object where one is off.
+    """Logits before and after each stage, (vocab_size,) float32; the same object where one is off.
 
     In numpy, whose overhead per call is a third of torch's.
     """

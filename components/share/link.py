@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from components.errors import PageError
-from components.state.settings import LIMITS, checked_number
+from components.i18n import LANGUAGES
+from components.state.settings import INTEGERS, LIMITS, checked_number
 from gpt import SamplingParams
 from gpt.documents.token_tree import OriginKind
 
@@ -76,7 +77,7 @@ def decode(query: str) -> tuple[dict[str, Any], list[str]]:
 def _setting(name: str, text: str) -> float | int:
     """A number within the limits of the page's setting."""
     limit = LIMITS[name]
-    return checked_number(name, _whole(text) if name == "top_k" else _number(text), limit.low, limit.high)
+    return checked_number(name, _whole(text) if name in INTEGERS else _number(text), limit.low, limit.high)
 
 
 def _number(text: str) -> float:
@@ -131,8 +132,8 @@ def _run(text: str) -> Run:
         raise PageError("error.link_value", value=text[:40])
     settings: dict[str, Any] = {}
     for letter, value in re.findall(_SETTING, parts[2]):
-        whole = letter in "ks"
-        settings[_LETTERS[letter]] = _whole(value, _MAX_SEED) if whole else _number(value)
+        name = _LETTERS[letter]
+        settings[name] = _whole(value, _MAX_SEED) if name in INTEGERS else _number(value)
     if settings and "seed" not in settings:
         raise PageError("error.link_value", value=text[:40])
     count = _whole(parts[1], least=1)
@@ -170,7 +171,7 @@ PARAMETERS: dict[str, Parameter] = {
     "layer": Parameter(_whole),
     "head": Parameter(_whole),  # default: the average
     "shading": Parameter(_name),  # the quantity that shades the strip; default: probability
-    "lang": Parameter(lambda text: "zh" if text == "zh" else "en"),
+    "lang": Parameter(lambda text: text if text in LANGUAGES else "en"),
 }
 # A link with no other parameters leaves the text as it is.
 VIEW = ("tab", "lesson", "position", "layer", "head", "shading", "lang", "edits", "edits_on")

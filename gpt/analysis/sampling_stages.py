@@ -47,7 +47,7 @@ class SamplingStage:
 
 
 def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
-    """The five stages and "final", for logits (vocab_size,). Arguments and errors are those of `distribution`."""
+    """Each stage and "final", for logits (vocab_size,). Arguments and errors are those of `distribution`."""
     rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
     *names, final = get_args(StageName)
     stages = [_stage(name, *pair) for name, pair in zip(names, pairwise(rows), strict=True)]

@@ -12,6 +12,7 @@ import components
 from components.i18n import t
 from components.i18n.catalogue import CATALOGUES, FOLDER, load_catalogues
 from components.localized import Localizer
+from components.state.settings import LIMITS
 
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in Path(components.__file__).parent.rglob("*.py"))
 TRANSLATIONS = {language: texts for language, texts in CATALOGUES.items() if language != "en"}
@@ -31,7 +32,7 @@ def test_every_language_has_the_keys_and_the_placeholders_of_english(language):
 
 
 def test_chinese_is_written_in_chinese():
-    names = {"top_k", "top_p", "min_p", "x", "activations.x"}
+    names = {*LIMITS, "x", "activations.x"}
     for key, chinese in CATALOGUES["zh"].items():
         formula = not re.search(r"[a-z]{2}", re.sub(r"{\w+}|softmax|exp|ln", "", chinese))
         assert key in names or key.startswith("language.") or formula or re.search("[\u4e00-\u9fff]", chinese), key

@@ -30,8 +30,10 @@ def test_whole_numbers_may_come_as_floats_but_not_as_fractions():
 
 def test_the_values_that_mean_off_become_none():
     assert sampling_params(temperature=1) == SamplingParams(temperature=1.0)
-    given = sampling_params(temperature=0.5, top_k=3, top_p=0.9, min_p=0.1, repetition_penalty=1.2, seed=0)
-    assert given == SamplingParams(0.5, 3, 0.9, 0.1, 1.2, 0)
+    given = {"temperature": 0.5, "top_k": 3, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.2, "seed": 0}
+    assert sampling_params(**given) == SamplingParams(**given)
+    disabled = {name: limit.off for name, limit in LIMITS.items() if limit.off is not None}
+    assert sampling_params(temperature=1, **disabled) == SamplingParams()
 
 
 def test_a_seed_of_any_size_is_kept_exactly():

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from typing import get_args
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.sampling import SamplingParams, Stages, distribution, sample_token
+from gpt.sampling import SamplingParams, StageName, Stages, distribution, sample_token
 
-STAGES = ("raw", "repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final")
+STAGES = ("raw", *get_args(StageName))
 
 
 def logits_of(*probabilities: float) -> torch.Tensor:
@@ -152,7 +153,9 @@ def test_greedy_ignores_the_draw():
 def test_logits_are_unchanged_and_may_have_any_float_dtype():
     logits = torch.randn(61)
     before = logits.clone()
-    stages = distribution(logits, SamplingParams(0.7, 9, 0.9, 0.05, 1.5), previous_ids=[1, 2])
+    stages = distribution(
+        logits, SamplingParams(0.7, top_k=9, top_p=0.9, min_p=0.05, repetition_penalty=1.5), previous_ids=[1, 2]
+    )
     stages.raw.zero_()
     assert torch.equal(logits, before)
     half = distribution(logits.bfloat16().requires_grad_(), SamplingParams()).raw

@@ -82,7 +82,7 @@ def test_sample_token_equals_inverse_cdf_of_the_final_distribution(vocab_size):
         SamplingParams(temperature=0),
         SamplingParams(0.7, top_k=5),
         SamplingParams(1.4, top_p=0.8),
-        SamplingParams(0.9, 40, 0.95, 0.02, 1.2),
+        SamplingParams(0.9, top_k=40, top_p=0.95, min_p=0.02, repetition_penalty=1.2),
         SamplingParams(30.0, min_p=0.5),
     ):
         for position in range(40):

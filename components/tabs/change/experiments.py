@@ -16,7 +16,6 @@ EXPERIMENTS: dict[str, Callable[[GPTConfig], Edits]] = {
     "relu": lambda config: Edits(activation="relu"),
     "other_gelu": lambda config: Edits(activation="gelu_tanh" if config.activation == "gelu" else "gelu"),
 }
-SEPARATOR: dict[Language, str] = {"en": "; ", "zh": "；"}
 MAX_DESCRIBED = 6  # edits named in a summary; the others are counted
 
 
@@ -62,4 +61,4 @@ def summary(edits: Edits, config: GPTConfig, language: Language) -> str:
     """All edits as one phrase; "" for none."""
     found = describe_edits(edits, config, language)
     more = [t("change.more", language, n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
-    return SEPARATOR[language].join([*found[:MAX_DESCRIBED], *more])
+    return t("change.separator", language).join([*found[:MAX_DESCRIBED], *more])

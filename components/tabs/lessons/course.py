@@ -1,16 +1,31 @@
-"""The course: the lessons in order, the code of each, and its place in the app."""
+"""The course: the lessons in order, the code and the panels of each, and its place in the app."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from components.events import Events
+from components.localized import Localizer
+from components.panels.feed_forward import build_feed_forward
+from components.panels.initialisation import build_initialisation
+from components.panels.kernels import build_kernels
+from components.panels.layer_norm import build_layer_norm
+from components.panels.masks import build_masks
+from components.panels.panel import IsOpen
+from components.panels.positions import build_positions
+from components.panels.shortcuts import build_shortcuts
+from components.panels.skeleton import build_skeleton
+from components.panels.tokenizer import build_tokenizer
+from components.panels.tying import build_tying
 from components.tabs.lessons.code_view import Code
 from gpt.config import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 
 # A configuration small enough to be drawn interactively.
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
+PanelBuilder = Callable[[Localizer, Events, str, IsOpen], None]
 
 
 @dataclass(frozen=True)
@@ -27,19 +42,19 @@ class Place:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. key: of its texts, `lesson.<key>.title` and so on, and of its figure; code: the excerpts."""
+    """A lesson. key: of its texts, `lesson.<key>.title` and so on, and of its figure; code: the excerpts; panels:
+    builders of what is shown below its figure, or instead of one."""
 
     key: str
     code: tuple[Code, ...]
     place: Place
+    panels: tuple[PanelBuilder, ...] = ()
 
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson("configuration", (Code("gpt.config", "GPTConfig"),), Place("shapes", PRESETS["gpt2"])),
     Lesson(
-        "tokenizer",
-        (Code("gpt.experiments.tokens", "merge_steps"),),
-        Place("playground"),
+        "tokenizer", (Code("gpt.experiments.tokens", "merge_steps"),), Place("playground"), panels=(build_tokenizer,)
     ),
     Lesson(
         "skeleton",
@@ -48,13 +63,27 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.experiments.random_models", "skeleton"),
         ),
         Place("shapes", PRESETS["gpt2"], skeleton=True),
+        panels=(build_skeleton,),
     ),
     Lesson(
-        "layer_norm", (Code("gpt.model", "LayerNorm.formula"), Code("gpt.model", "LayerNorm.forward")), Place("inside")
+        "layer_norm",
+        (Code("gpt.model", "LayerNorm.formula"), Code("gpt.model", "LayerNorm.forward")),
+        Place("inside"),
+        panels=(build_layer_norm,),
     ),
     Lesson("activations", (Code("gpt.model", "GELU.formula"), Code("gpt.model", "GELU.forward")), Place("activations")),
-    Lesson("feed_forward", (Code("gpt.model", "FeedForward.forward"),), Place("inside", selects_head=True)),
-    Lesson("shortcuts", (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),), Place("why")),
+    Lesson(
+        "feed_forward",
+        (Code("gpt.model", "FeedForward.forward"),),
+        Place("inside", selects_head=True),
+        panels=(build_feed_forward,),
+    ),
+    Lesson(
+        "shortcuts",
+        (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),),
+        Place("why"),
+        panels=(build_shortcuts,),
+    ),
     Lesson(
         "attention", (Code("gpt.model", "CausalSelfAttention.eager_attention"),), Place("inside", selects_head=True)
     ),
@@ -65,6 +94,7 @@ LESSONS: tuple[Lesson, ...] = (
         "initialisation",
         (Code("gpt.model", "GPT.__init__", ("if config.tie_weights",)), Code("gpt.model", "GPT.init_weights")),
         Place("shapes", PRESETS["gpt2"]),
+        panels=(build_tying, build_initialisation),
     ),
     Lesson("loss", (Code("gpt.model", "GPT.loss"),), Place("loss")),
     Lesson(
@@ -102,7 +132,10 @@ LESSONS: tuple[Lesson, ...] = (
         Place("playground"),
     ),
     Lesson(
-        "small", (Code("gpt.model", "GPT.hidden_states", ("if attention_mask is not None",)),), Place("shapes", SMALL)
+        "small",
+        (Code("gpt.model", "GPT.hidden_states", ("if attention_mask is not None",)),),
+        Place("shapes", SMALL),
+        panels=(build_masks,),
     ),
     Lesson(
         "training",
@@ -123,6 +156,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.model", "apply_rotary"),
         ),
         Place("playground"),
+        panels=(build_kernels, build_positions),
     ),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}

@@ -1,4 +1,4 @@
-"""The Lessons tab: twenty screens, each with an interactive figure, the code and a question.
+"""The Lessons tab: a screen for each lesson, with an interactive figure, the code and a question.
 
 The screens share their components: head and body are one widget each, and one set of controls with a chart, a strip and
 a table serves all figures. Only panels have components of their own.
@@ -15,17 +15,6 @@ import gradio as gr
 from components.events import Events, clamp_slider_js
 from components.i18n import Language, t
 from components.localized import Localizer
-from components.panels.feed_forward import build_feed_forward
-from components.panels.initialisation import build_initialisation
-from components.panels.kernels import build_kernels
-from components.panels.layer_norm import build_layer_norm
-from components.panels.masks import build_masks
-from components.panels.panel import IsOpen
-from components.panels.positions import build_positions
-from components.panels.shortcuts import build_shortcuts
-from components.panels.skeleton import build_skeleton
-from components.panels.tokenizer import build_tokenizer
-from components.panels.tying import build_tying
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.lessons import handlers
@@ -42,17 +31,6 @@ from components.widgets.tokens import tokens
 from gpt import GPTConfig, LoadedModel
 
 NAME = "lessons"
-# The panels of a lesson, below its figure if it has one.
-PANELS: dict[str, tuple[Callable[[Localizer, Events, str, IsOpen], None], ...]] = {
-    "tokenizer": (build_tokenizer,),
-    "skeleton": (build_skeleton,),
-    "layer_norm": (build_layer_norm,),
-    "feed_forward": (build_feed_forward,),
-    "shortcuts": (build_shortcuts,),
-    "initialisation": (build_tying, build_initialisation),
-    "small": (build_masks,),
-    "next": (build_kernels, build_positions),
-}
 SliderName = Literal["a", "b"]
 
 
@@ -123,10 +101,11 @@ def _picture(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
 def _panels(localizer: Localizer, events: Events) -> dict[str, gr.Column]:
     """The column of each lesson's panels."""
     columns: dict[str, gr.Column] = {}
-    for key, builders in PANELS.items():
-        with gr.Column(visible=False) as columns[key]:
-            for build in builders:
-                build(localizer, events, NAME, partial(is_lesson_open, key))
+    for lesson in LESSONS:
+        if lesson.panels:
+            with gr.Column(visible=False) as columns[lesson.key]:
+                for build in lesson.panels:
+                    build(localizer, events, NAME, partial(is_lesson_open, lesson.key))
     return columns
 
 

@@ -9,6 +9,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from components.i18n import LANGUAGES
 from components.share.document_link import document_values, prompt_text, replay
 from components.share.link import MAX_LINK, PARAMETERS, Run, decode, encode
 from components.state.settings import LIMITS, sampling_params
@@ -55,7 +56,7 @@ pages = st.fixed_dictionaries(
         "position": st.integers(0, 2**16),
         "layer": st.integers(0, 99),
         "head": st.integers(0, 99),
-        "lang": st.sampled_from(["en", "zh"]),
+        "lang": st.sampled_from(list(LANGUAGES)),
         "edits": st.text("ahf0123456789.=,", max_size=30),
         "edits_on": ids,
     },
@@ -81,7 +82,11 @@ def test_any_values_give_sound_ones_or_the_names_of_those_that_are_not(values):
     ("query", "refused"),
     [
         ("temperature=hot&prompt=a", ["temperature"]),
-        ("temperature=2.01&top_k=-1&top_p=0&min_p=nan&repetition_penalty=inf", [*sorted(LIMITS)]),
+        ("&".join(f"{name}=nan" for name in LIMITS), sorted(LIMITS)),
+        (
+            "temperature=2.01&top_k=-1&top_p=0&repetition_penalty=inf",
+            ["repetition_penalty", "temperature", "top_k", "top_p"],
+        ),
         ("seed=-1&length=0&position=1.5&layer=%00&head=None", ["head", "layer", "length", "position", "seed"]),
         ("text=40x&tab=<script>&prompt_ids=1--2", ["prompt_ids", "tab", "text"]),
         ("text=4t0.5&seed=True", ["seed", "text"]),  # settings without a seed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ import torch
 from gpt import SamplingParams, distribution
 from gpt.analysis.sampling_stages import cumulative_draw, sampling_stages, token_at_stages
 from gpt.analysis.vocabulary_search import search_vocabulary
-from gpt.sampling import inverse_cdf, uniform_draw
+from gpt.sampling import StageName, inverse_cdf, uniform_draw
 from tests.gpt.fake_models import tiny_tokenizer
 
-NAMES = ["repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final"]
+NAMES = list(get_args(StageName))
 EVERYTHING = SamplingParams(0.8, top_k=400, top_p=0.9, min_p=0.01, repetition_penalty=1.3)
 
 
@@ -25,10 +26,12 @@ def logits_of(*probabilities):
 
 def test_each_stage_of_a_small_distribution_is_as_calculated_by_hand():
     logits = logits_of(0.5, 0.25, 0.125, 0.0625, 0.0625)
-    stages = sampling_stages(logits, SamplingParams(top_k=4, top_p=0.75, min_p=0.4))
-    assert [stage.name for stage in stages] == NAMES
-    off, _, top_k, top_p, min_p, final = stages
-    assert [stage.active for stage in stages] == [False, False, True, True, False, True]
+    stages = {stage.name: stage for stage in sampling_stages(logits, SamplingParams(top_k=4, top_p=0.75, min_p=0.4))}
+    assert list(stages) == NAMES
+    assert [name for name, stage in stages.items() if stage.active] == ["top_k", "top_p", "final"]
+    off, top_k, top_p, min_p, final = (
+        stages[name] for name in ("repetition_penalty", "top_k", "top_p", "min_p", "final")
+    )
     assert (off.n_removed, off.removed_mass, off.n_kept) == (0, 0.0, 5)
     assert off.entropy_before == off.entropy_after == pytest.approx(1.875)
     assert (top_k.n_removed, top_k.n_kept, top_k.removed_mass) == (1, 4, pytest.approx(1 / 16))

@@ -43,7 +43,7 @@ class PipelineView:
 
     @cached_property
     def stages(self) -> list[SamplingStage]:
-        """The five stages and the full distribution."""
+        """Each stage, and all of them together."""
         return sampling_stages(self.logits, self.params, previous_ids=self.document.ids[: self.position + 1])
 
     @cached_property
@@ -128,7 +128,7 @@ def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str,
 
 
 def _values(view: PipelineView, token_id: int, unit: Unit) -> list[float]:
-    """One token before all stages and after each of the five, NaN where removed."""
+    """One token before all stages and after each, NaN where removed."""
     rows = token_at_stages(view.logits, view.stages, token_id)[:-1]
     return [math.nan if row.rank is None else getattr(row, unit) for row in rows]
 
