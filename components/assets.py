@@ -35,7 +35,7 @@ _WORDS = "".join(
 _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
 _MODULES = {  # by the path in import statements
     path.relative_to(_FOLDER).as_posix(): path.read_bytes()
-    for path in (_FOLDER / "page.js", _FOLDER / "arrival.js", *sorted(_FOLDER.glob("widgets/**/*.js")))
+    for path in (*sorted(_FOLDER.glob("*.js")), *sorted(_FOLDER.glob("widgets/**/*.js")))
 }
 _VERSION = hashlib.sha256(b"".join(name.encode() + script for name, script in _MODULES.items())).hexdigest()[:12]
 MODULES_URL = f"glassbox/{_VERSION}/"

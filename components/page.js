@@ -1,6 +1,7 @@
 // The page outside the widgets: theme, keys, adjustments for phones.
 
 import { arrive, linkQuery, session } from "./arrival.js";
+import "./gradio_workarounds.js";
 import { controls, start, store } from "./widgets/runtime.js";
 
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */
@@ -25,20 +26,6 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   const buttons = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("button.primary"));
   [...buttons].find((button) => button.offsetParent)?.click();
-});
-document.addEventListener("keydown", ({ key, target }) => { // gradio leaves a dropdown open when the focus moves on
-  if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
-  target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
-});
-
-let pressed = false; // a key that types: gradio's text boxes raise `input` only for keys
-document.addEventListener("keypress", () => {
-  pressed = true;
-  setTimeout(() => (pressed = false));
-});
-document.addEventListener("input", ({ target }) => { // pasting, deleting, input methods
-  if (pressed || !(target instanceof Element) || !target.matches("[data-testid=textbox]")) return;
-  target.dispatchEvent(new KeyboardEvent("keypress"));
 });
 
 /** Lets the browser save a file of the server. @param {{ url: string, name: string } | null} file */
