@@ -191,10 +191,7 @@ MESSAGES = {
     "checkpoint.tensor_size": "{file}: {name} claims {n:,} numbers, more than the file has",
     "layout.heads_unknown": "this checkpoint does not state its number of heads: give n_head, a divisor of {n_embd}",
     "layout.model_type": "this is a {model_type} model: only GPT-2 and models shaped like it can be shown",
-    "layout.unknown": (
-        "no known layout has weights named {names}: known are {hugging_face}, {nanogpt}, {mingpt}, the book's "
-        "{book} and our own"
-    ),
+    "layout.unknown": "no known layout has weights named {names}: known are {known} and our own",
     "layout.no_config": "these weights are in our own layout, but the config.json that belongs to them is missing",
     "layout.duplicate": "two weights are named {name}",
     "layout.missing": "the weights do not fit; missing: {names}",

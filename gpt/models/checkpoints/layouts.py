@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gpt.config import GPTConfig
+from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
 from gpt.models.checkpoints.hugging_face import read_options, transposed
 from gpt.models.meta import meta_model
@@ -38,6 +38,17 @@ BOOK_NAMES = {
     "final_norm.shift": "ln_f.bias",
     "out_head": "lm_head",
 }
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """A layout whose names are not GPT-2's. names: theirs and ours, the token embedding's first; activation: in ours."""
+
+    names: Mapping[str, str]
+    activation: Activation
+
+
+RENAMED = {BOOK: Renamed(BOOK_NAMES, "gelu_tanh")}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
 MAX_LISTED_WEIGHTS = 8  # of each kind, in an error message
@@ -83,8 +94,11 @@ def detect_layout(
     named = clean_names(tensors)
     options: Options = {"activation": "gelu_tanh"}
     weights: Weights = {name: (tensor,) for name, tensor in named.items()}
-    if "tok_emb.weight" in named:
-        layout, weights = BOOK, from_book(named)
+    their_names: Mapping[str, str] = {}
+    if renamed := [layout for layout, its in RENAMED.items() if f"{next(iter(its.names))}.weight" in named]:
+        layout, options = renamed[0], {"activation": RENAMED[renamed[0]].activation}
+        names = RENAMED[layout].names
+        weights, their_names = by_our_names(named, names), {ours: theirs for theirs, ours in names.items()}
     elif "wte.weight" in named:
         layout = gpt2_names_layout(tensors, weights, config, model_args)
         if layout == HUGGING_FACE:
@@ -96,10 +110,7 @@ def detect_layout(
             options = {"activation": "gelu"} | known_options(model_args or {}, NANOGPT_OPTIONS, "model_args")
     else:
         some = ", ".join(list(tensors)[:3])
-        raise GPTError(
-            "layout.unknown", names=some, hugging_face=HUGGING_FACE, nanogpt=NANOGPT, mingpt=MINGPT, book=BOOK
-        )
-    their_names = {ours: theirs for theirs, ours in BOOK_NAMES.items()} if layout == BOOK else {}
+        raise GPTError("layout.unknown", names=some, known=", ".join([HUGGING_FACE, NANOGPT, MINGPT, *RENAMED]))
     found = match_config(weights, options, n_head)
     if found.tie_weights:
         weights.pop("lm_head.weight", None)
@@ -149,15 +160,15 @@ def rename(name: str, names: Mapping[str, str]) -> str:
     return name
 
 
-def from_book(named: Mapping[str, Tensor]) -> Weights:
-    """The book's weights by our names; query, key and value are concatenated."""
+def by_our_names(named: Mapping[str, Tensor], names: Mapping[str, str]) -> Weights:
+    """The weights by our names; the book's query, key and value are concatenated."""
     weights: Weights = {}
     for name, tensor in named.items():
         others = [name.replace("W_query", other) for other in ("W_key", "W_value") if ".att.W_query." in name]
         if missing := [other for other in others if other not in named]:
             raise GPTError("layout.missing", names=", ".join(missing))
         if not re.search(r"\.att\.W_(key|value)\.", name):
-            weights[rename(name, BOOK_NAMES)] = (tensor, *(named[other] for other in others))
+            weights[rename(name, names)] = (tensor, *(named[other] for other in others))
     return weights
 
 
