@@ -97,8 +97,10 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
     for before, after in pairwise(rows):
         probs.append(probs[-1] if after is before else softmax(after))
     kept = torch.from_numpy(rows[-1] > -math.inf)
-    entropy = entropy_bits(probs[-1].double()).item()
-    return Stages(*probs, final=probs[-1], kept=kept, entropy=entropy)
+    final = probs[-1]
+    entropy = entropy_bits(final.double()).item()
+    raw, penalty, temperature, top_k, top_p, min_p = probs
+    return Stages(raw, penalty, temperature, top_k, top_p, min_p, final=final, kept=kept, entropy=entropy)
 
 
 def entropy_bits(p: Tensor) -> Tensor:

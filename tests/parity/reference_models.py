@@ -149,3 +149,53 @@ class MinGPT(NanoGPT):
 
     def __init__(self) -> None:
         super().__init__(tied=False, buffer=True, activation=BookGELU())
+
+
+class QKVProjAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv_proj, self.out_proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.register_buffer("mask", MASK.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, T, C = x.shape
+        q, k, v = self.qkv_proj(x).view(B, T, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+        scores = (q @ k.transpose(2, 3) / k.shape[-1] ** 0.5).masked_fill(self.mask[:T, :T].bool(), -torch.inf)
+        return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, C))
+
+
+class QKVProjFeedForward(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.fc1(x)))
+
+
+class QKVProjBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ln1, self.attn = nn.LayerNorm(WIDTH), QKVProjAttention()
+        self.ln2, self.mlp = nn.LayerNorm(WIDTH), QKVProjFeedForward()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.ln1(x))
+        return x + self.mlp(self.ln2(x))
+
+
+class QKVProjGPT(nn.Module):
+    """A GPT with one projection qkv_proj for query, key and value: exact GELU, biases, an untied head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token_embedding, self.position_embedding = nn.Embedding(VOCAB_SIZE, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+        self.blocks = nn.ModuleList(QKVProjBlock() for _ in range(LAYERS))
+        self.ln_f = nn.LayerNorm(WIDTH)
+        self.lm_head = nn.Linear(WIDTH, VOCAB_SIZE, bias=False)
+
+    def forward(self, idx: Tensor) -> Tensor:
+        x = self.token_embedding(idx) + self.position_embedding(torch.arange(idx.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.lm_head(self.ln_f(x))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.sources import load_model
 from tests.conftest import randomized
-from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
+from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT, QKVProjGPT
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 
@@ -66,11 +67,17 @@ def test_nanogpt_state_dict_without_args_needs_n_head(tmp_path: Path) -> None:
     assert_same_logits(tmp_path, model, "nanoGPT", n_head=3)
 
 
-def test_mingpt_state_dict_gives_its_logits(tmp_path: Path) -> None:
-    model = randomized(MinGPT())
+@pytest.mark.parametrize(
+    ("kind", "layout", "activation"), [(MinGPT, "minGPT", "gelu_tanh"), (QKVProjGPT, "GPT with qkv_proj", "gelu")]
+)
+def test_untied_state_dict_gives_its_logits(
+    tmp_path: Path, kind: type[nn.Module], layout: str, activation: str
+) -> None:
+    model = randomized(kind())
     torch.save(model.state_dict(), tmp_path / "model.pt")
-    assert_same_logits(tmp_path / "model.pt", model, "minGPT", n_head=3)
-    assert not open_checkpoint(tmp_path, n_head=3).config.tie_weights
+    assert_same_logits(tmp_path / "model.pt", model, layout, n_head=3)
+    config = open_checkpoint(tmp_path, n_head=3).config
+    assert (config.bias, config.qkv_bias, config.activation, config.tie_weights) == (True, True, activation, False)
 
 
 @pytest.mark.parametrize("qkv_bias", [True, False])
@@ -199,12 +206,19 @@ def test_mismatched_weights_are_listed_by_the_names_of_their_layout(tmp_path: Pa
     assert "wrong shape: trf_blocks.0.ff.layers.2.bias (5,) instead of (24,)" in said
 
 
-@pytest.mark.parametrize("name", ["W_key", "W_value"])
-def test_missing_key_or_value_matrix_is_named(tmp_path: Path, name: str) -> None:
-    state = BookGPT().state_dict()
-    del state[f"trf_blocks.1.att.{name}.weight"]
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (BookGPT, "trf_blocks.1.att.W_key.weight"),
+        (BookGPT, "trf_blocks.1.att.W_value.weight"),
+        (QKVProjGPT, "blocks.1.attn.qkv_proj.weight"),
+    ],
+)
+def test_missing_matrix_is_named(tmp_path: Path, kind: type[nn.Module], name: str) -> None:
+    state = kind().state_dict()
+    del state[name]
     torch.save(state, tmp_path / "model.pth")
-    with pytest.raises(ValueError, match=rf"missing: trf_blocks\.1\.att\.{name}\.weight"):
+    with pytest.raises(ValueError, match=f"missing: {re.escape(name)}"):
         load_model(tmp_path, n_head=3)
 
 
@@ -239,7 +253,7 @@ def test_nanogpt_characters_are_found_beside_and_in_its_data_folder(tmp_path: Pa
 
 
 @pytest.mark.parametrize("to", ["ours", "hf"])
-@pytest.mark.parametrize("kind", ["nano", "nano-without-bias", "min", "book", "hf"])
+@pytest.mark.parametrize("kind", ["nano", "nano-without-bias", "min", "book", "qkv_proj", "hf"])
 def test_converted_checkpoint_gives_the_logits_of_the_original(tmp_path: Path, kind: str, to: str) -> None:
     source = tmp_path / "in"
     source.mkdir()
@@ -248,7 +262,8 @@ def test_converted_checkpoint_gives_the_logits_of_the_original(tmp_path: Path, k
     elif kind == "hf":
         hugging_face(tie_word_embeddings=False, n_inner=20).save_pretrained(source)
     else:
-        torch.save(randomized(MinGPT() if kind == "min" else BookGPT()).state_dict(), source / "model.pt")
+        model = {"min": MinGPT, "book": BookGPT, "qkv_proj": QKVProjGPT}[kind]()
+        torch.save(randomized(model).state_dict(), source / "model.pt")
     original = load_model(source, n_head=3).model
     convert(source, tmp_path / "out", n_head=3, to=to)
     back = load_model(tmp_path / "out")

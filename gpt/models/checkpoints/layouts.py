@@ -20,6 +20,7 @@ from gpt.models.checkpoints.hugging_face import read_options, transposed
 from gpt.models.meta import meta_model
 
 OURS, HUGGING_FACE, NANOGPT, MINGPT, BOOK = "Glassbox GPT", "Hugging Face GPT-2", "nanoGPT", "minGPT", "GPTModel"
+QKV_PROJ = "GPT with qkv_proj"
 
 # The book's names and ours. Its query, key and value are three matrices, of which W_query is listed.
 BOOK_NAMES = {
@@ -38,17 +39,28 @@ BOOK_NAMES = {
     "final_norm.shift": "ln_f.bias",
     "out_head": "lm_head",
 }
+QKV_PROJ_NAMES = {
+    "token_embedding": "wte",
+    "position_embedding": "wpe",
+    "blocks": "h",
+    "ln1": "ln_1",
+    "ln2": "ln_2",
+    "attn.qkv_proj": "attn.c_attn",
+    "attn.out_proj": "attn.c_proj",
+    "mlp.fc1": "mlp.c_fc",
+    "mlp.fc2": "mlp.c_proj",
+}
 
 
 @dataclass(frozen=True)
 class Renamed:
-    """A layout whose names are not GPT-2's. names: theirs and ours, the token embedding's first; activation: in ours."""
+    """A layout with other names than GPT-2's. names: its names and ours, the token embedding first."""
 
     names: Mapping[str, str]
     activation: Activation
 
 
-RENAMED = {BOOK: Renamed(BOOK_NAMES, "gelu_tanh")}
+RENAMED = {BOOK: Renamed(BOOK_NAMES, "gelu_tanh"), QKV_PROJ: Renamed(QKV_PROJ_NAMES, "gelu")}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
 MAX_LISTED_WEIGHTS = 8  # of each kind, in an error message
@@ -123,7 +135,7 @@ def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     named = {}
     for name, tensor in tensors.items():
         name = re.sub(r"^(module\.|_orig_mod\.)*(transformer\.)?", "", name)
-        if re.search(r"\.attn\.(bias|masked_bias)$|\.att\.mask$", name):
+        if re.search(r"\.attn\.(bias|masked_bias)$|\.attn?\.mask$", name):
             continue
         if name in named:
             raise GPTError("layout.duplicate", name=name)
