@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 
 import pytest
+from plotly.utils import PlotlyJSONEncoder
 
 from components.state.session import Session
 from components.tabs.loss import handlers
@@ -27,7 +29,8 @@ def session():
 
 def drawn(session):
     snapshot = session.snapshot()
-    return {view.name.removeprefix("loss-"): view.draw(snapshot) for view in VIEWS}
+    fields = {view.name.removeprefix("loss-"): view.draw(snapshot) for view in VIEWS}
+    return json.loads(json.dumps(fields, cls=PlotlyJSONEncoder))
 
 
 def measured(session, text, parts=2):
