@@ -6,7 +6,7 @@ const ID = "glassbox-session";
 const SAVED = "glassbox-saved";
 const LINK = "glassbox-link"; // the query of the page's last address
 const LANGUAGE = "glassbox-lang";
-const ANSWER_MS = 60; // time for another tab with the same id to answer
+const ANSWER_MS = 250; // time for another tab with the same id, possibly busy, to answer
 
 /** Replaces storage where the browser blocks it. @type {Map<string, string>} */
 const memory = new Map();

@@ -22,11 +22,16 @@ from components.state.store import is_session_id
 
 def saved_inputs(s: Snapshot) -> Any:
     """Inputs of the saved session; constant while a text is generated."""
-    return "generating" if s.generating else (s.text, s.typed, s.settings, s.selection, s.tab)
+    return "generating" if s.generating else (s.id, s.text, s.typed, s.settings, s.selection, s.tab)
+
+
+def to_save(s: Snapshot) -> dict[str, Any] | None:
+    """What the page saves. The initial session is no visitor's: it must not replace what the browser has saved."""
+    return None if s.generating or not s.id else saved_session(s)
 
 
 SIGNALS = (
-    View("saved", saved_inputs, lambda s: None if s.generating else saved_session(s)),
+    View("saved", saved_inputs, to_save),
     View("session", lambda s: s.id, lambda s: s.id),
     DOWNLOAD,
     View("language", lambda s: s.language, lambda s: s.language),

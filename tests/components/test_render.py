@@ -9,7 +9,7 @@ import gradio as gr
 import pytest
 
 from components.render import Analysis, Control, Lines, Renderer, View
-from components.session_events import analyse, open_tab
+from components.session_events import SIGNALS, analyse, open_tab
 from components.state.selection import Selection
 from components.state.session import Session
 
@@ -78,6 +78,15 @@ def test_a_page_that_loads_anew_gets_what_differs_from_what_it_was_built_with(se
     renderer.start(session)
     again = frame(renderer, session)
     assert (again["base"], again["views"]) == (built["n"], {"a": {"text": "x"}})
+
+
+def test_a_page_that_loads_saves_nothing_before_its_session_is_there(session: Session) -> None:
+    renderer = Renderer()
+    renderer.signals.extend(SIGNALS)
+    assert json.loads(renderer.build(session))["saved"] is None
+    session.id, session.typed = "1", "The dog"
+    renderer.start(session)
+    assert frame(renderer, session)["saved"]["typed"] == "The dog"
 
 
 def test_a_page_that_loads_sets_no_control_that_it_was_built_with(session: Session) -> None:
