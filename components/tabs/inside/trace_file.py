@@ -15,9 +15,10 @@ MAX_BYTES = 2**26  # of the file; only the end of a longer text is included
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file in its own folder. first, last: the included positions."""
+    """A file in its own folder. version: of its text. first, last: the included positions."""
 
     path: Path
+    version: tuple[int, int]
     first: int
     last: int
     n_bytes: int
@@ -31,7 +32,7 @@ class TraceFile:
         trace = trace_window(text.loaded.model, text.ids[:n], first, n, text.document.edits)
         path = Path(tempfile.mkdtemp(prefix="glassbox-")) / "trace.npz"
         trace.save(path)
-        return cls(path, first, n - 1, path.stat().st_size)
+        return cls(path, text.version, first, n - 1, path.stat().st_size)
 
     def delete(self) -> None:
         """Remove the file and its folder if they exist."""

@@ -36,6 +36,7 @@ function mount(root, host) {
   function draw({ figure, text = "", note: second = "", rows: bars = null }) {
     setText(says, text);
     setText(note, second);
+    nameButtons();
     plot.setAttribute("aria-label", text);
     root.classList.remove("gb-nothing", "gb-undrawn");
     if (!figure) return clear();
@@ -78,8 +79,6 @@ function mount(root, host) {
   for (const button of save.querySelectorAll("button")) {
     button.addEventListener("click", () => savePicture(button.textContent.toLowerCase()));
   }
-  for (const event of ["pointerenter", "focusin"]) root.addEventListener(event, nameButtons);
-  nameButtons();
   if (!window.Plotly) document.querySelector("script[data-glassbox=plotly]")?.addEventListener("load", host.redraw);
   return { draw, destroy: () => drawn && window.Plotly.purge(plot) };
 }

@@ -25,6 +25,7 @@ from components.tabs.change.handlers.measurement import ANALYSIS, stop_task
 from components.tabs.change.program import program
 from components.tabs.change.tab import NAME
 from components.tabs.change.views import VIEWS
+from components.tabs.change.views.patching import answer_picker
 from components.tabs.change.views.texts import code
 from components.widgets.switches import switches_data
 from gpt import Edits, Generation, SamplingParams
@@ -422,8 +423,10 @@ def test_what_was_measured_on_a_model_is_not_shown_for_another(session):
     session.change(ChangeState, clean="the cat", corrupted="the dog")
     finish(patching.sweep(session))
     assert drawn(session, "map")["figure"] is not None
+    assert answer_picker("answer", session.snapshot())["value"] == session.state(ChangeState).sweeps.pair.answer
     session.document = other_model()
     assert drawn(session, "map")["figure"] is None
+    assert answer_picker("answer", session.snapshot()) == {"choices": [], "value": None}
 
 
 def test_a_map_has_zero_in_the_middle_of_its_colours_and_both_tokens_where_they_differ():

@@ -228,6 +228,8 @@ def test_the_saved_file_holds_every_activation_of_the_text_or_of_its_end(
     assert f"Positions {last} to {last}" in inside.shown("trace-said")["text"]
     assert Trace.load(inside.state.trace_file.path).layers[0].attn_weights.shape == (1, 3, 1, last + 1)
     assert not first.path.exists()
+    inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the mat")
+    assert inside.shown("trace-said")["text"] == ""
     inside.session.close()
     assert list(tmp_path.glob("glassbox-*")) == []
 

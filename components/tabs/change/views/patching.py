@@ -108,14 +108,16 @@ def cell(s: Snapshot) -> dict[str, Any]:
 
 
 def answer_picker(name: str, s: Snapshot) -> dict[str, Any]:
-    """Choices and value of a picker, "answer" or "other"."""
-    sweeps = sweeps_of(s)
-    return {"choices": [] if sweeps is None else list(sweeps.choices), "value": getattr(s.state(ChangeState), name)}
+    """Choices and value of a picker, "answer" or "other"; an id of another model's vocabulary is not shown."""
+    sweeps, state = sweeps_of(s), s.state(ChangeState)
+    if sweeps is None and state.sweeps is not None:
+        return {"choices": [], "value": None}
+    return {"choices": [] if sweeps is None else list(sweeps.choices), "value": getattr(state, name)}
 
 
 def picker_inputs(s: Snapshot) -> Any:
     sweeps, state = sweeps_of(s), s.state(ChangeState)
-    return sweeps and sweeps.choices, state.answer, state.other
+    return sweeps and sweeps.choices, state.sweeps is None, state.answer, state.other
 
 
 def _share(value: float) -> str:

@@ -27,9 +27,9 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def trace_said(s: Snapshot) -> dict[str, Any]:
-    """The content of the saved file."""
+    """The content of the saved file, until the text changes."""
     file = s.state(InsideState).trace_file
-    if file is None:
+    if file is None or s.text is None or file.version != s.text.version:
         return {"text": ""}
     size = format_bytes(file.n_bytes)
     return {"text": t("trace.saved", s.language, first=file.first, last=file.last, size=size)}
@@ -42,7 +42,7 @@ def _notice_inputs(s: Snapshot) -> Any:
 
 VIEWS = (
     View("inside-notice", _notice_inputs, notice),
-    View("trace-said", lambda s: (s.state(InsideState).trace_file, s.language), trace_said),
+    View("trace-said", lambda s: (s.state(InsideState).trace_file, s.text, s.language), trace_said),
     *machine.VIEWS,
     *head_stages.VIEWS,
     *attention_views.VIEWS,
