@@ -54,11 +54,13 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Sent:
-    """What was sent of a view: its inputs, a digest of each field, and the growing fields."""
+    """What was sent of a view: its inputs, a digest of each field, and the growing fields. frame: of a control, the
+    number of the frame; 0 for what the browser has by itself."""
 
     inputs: Hashable
     digests: dict[str, int] = field(default_factory=dict)
     lines: dict[str, Lines] = field(default_factory=dict)
+    frame: int = 0
 
 
 class Renderer:
@@ -112,15 +114,19 @@ class Renderer:
         session.sent, session.frame_number = dict(self._initial), 1
 
     def frame(self, session: Session, edited: Iterable[Block] = ()) -> str | None:
-        """The views and controls of the open tab that changed since the last frame, as JSON; None if none did. After
-        `session.missed_frame`, all of them.
+        """The views and controls of the open tab that changed since the last frame, as JSON; None if none did.
+
+        If the browser missed a frame, see `session.seen_frame`, all views, and the controls of the missed frames only:
+        a person may be editing the others.
 
         edited: components that the person is editing, which are not set.
         """
         with session.render_lock, session.lock.reading():
-            whole, session.missed_frame = session.missed_frame, False
-            if whole:
-                session.sent = {}
+            seen, session.seen_frame = session.seen_frame, None
+            whole = seen is not None
+            if seen is not None:
+                known = session.sent.items()
+                session.sent = {key: sent for key, sent in known if isinstance(key, Control) and sent.frame <= seen}
             snapshot = session.snapshot()
             tabs = dict.fromkeys(("", snapshot.tab))
             changed = {}
@@ -132,7 +138,7 @@ class Renderer:
                 if fields:
                     changed[view.name] = fields
             signals = {view.name: value for view in self.signals if (value := _signal(view, snapshot, session.sent))}
-            updates = {tab: update for tab in tabs if (update := self._updates(tab, snapshot, session.sent, edited))}
+            updates = {tab: update for tab in tabs if (update := self._updates(tab, snapshot, session, edited))}
             if updates:
                 signals["controls"] = _json(updates)
             if not changed and not signals and not whole:
@@ -142,17 +148,18 @@ class Renderer:
             return _encode(session.frame_number, base, changed, signals)
 
     def _updates(
-        self, tab: str, snapshot: Snapshot, sent: dict[str | Control, Sent], edited: Iterable[Block]
+        self, tab: str, snapshot: Snapshot, session: Session, edited: Iterable[Block]
     ) -> dict[int, dict[str, Any]]:
         """New properties of the tab's controls, by index of their components in `components`."""
         places = {component: place for place, component in enumerate(self.components(tab))}
         updates: dict[int, dict[str, Any]] = {}
         for control in self.controls.get(tab, ()):
-            inputs, before = control.inputs(snapshot), sent.get(control)
+            inputs, before = control.inputs(snapshot), session.sent.get(control)
             if before is not None and before.inputs == inputs:
                 continue
-            sent[control] = Sent(inputs)
-            if control.component not in edited and (properties := control.draw(snapshot)):
+            is_edited = control.component in edited
+            session.sent[control] = Sent(inputs, frame=0 if is_edited else session.frame_number + 1)
+            if not is_edited and (properties := control.draw(snapshot)):
                 updates.setdefault(places[control.component], {}).update(_as_pairs(properties))
         return updates
 

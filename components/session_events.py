@@ -84,7 +84,7 @@ def wire_session(
 
     opened = events.on(arrived.success, follow_link, [frame.saved], queue="model", js=_QUERY)
     events.on(frame.switch.input, choose_language, [frame.switch])
-    events.on(events.frame.retry, miss_frame)
+    events.on(events.frame.retry, miss_frame, payload=True)
     events.on(events.frame.tick, partial(analyse, events.renderer), queue="model")
     for tab in tabs.children:
         if isinstance(tab, gr.Tab):
@@ -138,6 +138,7 @@ def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable,
     return None if wanted is None else (tab, wanted)
 
 
-def miss_frame(session: Session) -> None:
-    """Let the next frame contain all views: the browser missed one."""
-    session.missed_frame = True
+def miss_frame(session: Session, sent: dict[str, Any]) -> None:
+    """Let the next frame contain all views: the browser missed one. sent: "seen", the number of the last it has."""
+    seen = sent.get("seen")
+    session.seen_frame = seen if type(seen) is int and 0 <= seen <= session.frame_number else 0

@@ -95,7 +95,8 @@ class Session:
         self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
         self.sent: dict[str, Any] = {}  # what was sent to the browser, see `components.render`
-        self.frame_number, self.missed_frame = 0, False
+        self.frame_number = 0
+        self.seen_frame: int | None = None  # the last one that the browser has, once it missed a later one
         self.render_lock, self.analysing = threading.Lock(), threading.Lock()
         self._states: dict[type, object] = {}
         self._states_lock = threading.Lock()

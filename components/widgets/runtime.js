@@ -130,7 +130,7 @@ function unmount(self) {
 /** The hidden gr.HTML whose value is a frame. @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props */
 export function receive(trigger, watch, props) {
   const take = () => props.value && store.apply(JSON.parse(props.value));
-  store.onGap = () => trigger("retry", {});
+  store.onGap = () => trigger("retry", { payload: { seen: store.number } });
   store.on("controls", (changes) => {
     for (const [tab, updates] of Object.entries(changes)) {
       const waiting = updatesOf(tab);

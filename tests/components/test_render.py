@@ -9,7 +9,7 @@ import gradio as gr
 import pytest
 
 from components.render import Analysis, Control, Lines, Renderer, View
-from components.session_events import SIGNALS, analyse, open_tab
+from components.session_events import SIGNALS, analyse, miss_frame, open_tab
 from components.state.selection import Selection
 from components.state.session import Session
 
@@ -62,7 +62,7 @@ def test_each_frame_names_the_one_that_it_builds_on_and_after_a_missed_one_all_i
     session.query = "x"
     second = frame(renderer, session)
     assert (first["base"], first["n"], second["base"]) == (0, 1, 1)
-    session.missed_frame = True
+    session.seen_frame = 0
     whole = frame(renderer, session)
     assert whole["base"] is None
     assert whole["views"] == {"a": {"text": "x", "fixed": 1}}
@@ -139,6 +139,29 @@ def test_a_control_is_set_when_its_inputs_change_but_never_while_it_is_edited(se
     session.query, session.selection = "y", Selection(layer=2)
     assert json.loads(renderer.frame(session, edited=[box]))["controls"] == {"playground": {"1": {"value": 2}}}
     assert renderer.frame(session) is None  # what was edited is known
+
+
+def test_after_a_missed_frame_only_the_controls_of_missed_frames_are_set(session: Session) -> None:
+    with gr.Blocks():
+        box, slider = gr.Textbox(), gr.Slider()
+    renderer = Renderer()
+    box_control = Control(box, lambda s: s.query, lambda s: {"value": s.query})
+    slider_control = Control(slider, lambda s: s.selection, lambda s: {"value": s.selection.layer})
+    renderer.add("playground", controls=[box_control, slider_control])
+    seen = frame(renderer, session)["n"]
+    session.selection = Selection(layer=2)
+    renderer.frame(session)
+    miss_frame(session, {"seen": seen})
+    assert frame(renderer, session)["controls"] == {"playground": {"1": {"value": 2}}}
+    session.query = "x"
+    renderer.frame(session, edited=[box])
+    miss_frame(session, {"seen": seen})
+    assert frame(renderer, session)["controls"] == {
+        "playground": {"1": {"value": 2}}
+    }  # the browser has what was edited
+    for strange in ({}, {"seen": "1"}, {"seen": 10**9}):
+        miss_frame(session, strange)
+        assert list(frame(renderer, session)["controls"]["playground"]) == ["1"]
 
 
 def test_choices_travel_as_pairs_and_a_closed_tab_sets_nothing(session: Session) -> None:
