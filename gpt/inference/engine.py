@@ -168,7 +168,7 @@ class Engine:
             chunk = CHUNK_TOKENS if len(requests) > 1 else self.model.config.block_size
             for batch in self._batches(requests, chunk):
                 self._run_batch(batch, chunk)
-        self._n_expected = len({*requests, *self._unfinished()})
+        self._n_expected = len({id(request.cache) for request in (*requests, *self._unfinished())})
         self._last_seconds = time.perf_counter() - began
 
     def _unfinished(self) -> list[ReadRequest]:

@@ -126,6 +126,22 @@ def test_a_pass_reads_steps_and_prompts_together_up_to_its_limit(loaded):
     assert sum(sizes[:5]) <= BATCH_TOKENS < sum(sizes[:6]) + 1
 
 
+def test_a_round_waits_for_each_text_once_and_not_for_its_last_request(loaded):
+    """A text that has asked again before its round ends is one text, not two."""
+    engine, cache, threads = Engine(loaded.model), KVCache(loaded.model.config), iter(range(100, 200))
+
+    def join(on_read) -> ReadRequest:
+        one = ReadRequest([1], cache, None, on_read)
+        one.thread = next(threads)
+        engine._join(one)
+        return one
+
+    first = join(lambda *read: join(lambda *read: None))
+    engine._run_round()
+    assert first.done
+    assert engine._n_expected == 1
+
+
 def test_a_request_that_fails_in_a_batch_fails_alone(loaded):
     engine = Engine(loaded.model)
     expected = engine.read([1, 2, 3], KVCache(loaded.model.config))[0]
