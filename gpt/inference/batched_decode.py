@@ -52,14 +52,13 @@ def batched_hidden_states(model: GPT, texts: Sequence[Sequence[int]], caches: Se
         qkv = block.attn.c_attn(block.ln_1(x)).view(len(idx), 3, model.config.n_head, -1)  # (N, 3, nh, hs)
         if rotary is not None:
             qkv = torch.cat((apply_rotary(qkv[:, :2], *rotary), qkv[:, 2:]), dim=1)
-        y = []
-        for part, T, views, mask in zip(qkv.split(sizes), sizes, layers, masks, strict=True):
-            part = part.permute(1, 2, 0, 3)  # (3, nh, T, hs)
+        heads, y = qkv.permute(1, 2, 0, 3)[:, None], []  # (3, 1, nh, N, hs)
+        parts, queries = heads.split(sizes, dim=-2), heads[0].split(sizes, dim=-2)
+        for part, q, T, views, mask in zip(parts, queries, sizes, layers, masks, strict=True):
             new, k, v = views[layer]
-            new.copy_(part[-len(new) :, None])
-            attended = F.scaled_dot_product_attention(part[:1], k, v, mask, is_causal=mask is None and T > 1)
-            y.append(attended.transpose(1, 2).flatten(0, 1))  # (T, nh, hs)
-        x = x + block.attn.c_proj(torch.cat(y).flatten(1))
+            new.copy_(part[-len(new) :])
+            y.append(F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None and T > 1))
+        x = x + block.attn.c_proj(torch.cat(y, dim=-2)[0].transpose(0, 1).flatten(1))  # (nh, N, hs) -> (N, C)
         x = x + block.mlp(block.ln_2(x), NO_CONTEXT)
     for cache, T in zip(caches, sizes, strict=True):
         cache.advance(T)
