@@ -228,7 +228,7 @@ test("frames come in by the hidden component, and a gap goes out by it", async (
   props.value = JSON.stringify({ n: 1002, base: 1001, views: {} });
   changed();
   context.mock.timers.tick(300);
-  assert.deepEqual(events, [["retry", {}]]);
+  assert.deepEqual(events, [["retry", { payload: { seen: 1000 } }]]);
 });
 
 test("what frames change in gradio's components is set once, in the order of the components", () => {
