@@ -151,8 +151,7 @@ class Renderer:
         self, tab: str, snapshot: Snapshot, session: Session, edited: Iterable[Block]
     ) -> dict[int, dict[str, Any]]:
         """New properties of the tab's controls, by index of their components in `components`."""
-        places = {component: place for place, component in enumerate(self.components(tab))}
-        updates: dict[int, dict[str, Any]] = {}
+        updates: dict[Block, dict[str, Any]] = {}
         for control in self.controls.get(tab, ()):
             inputs, before = control.inputs(snapshot), session.sent.get(control)
             if before is not None and before.inputs == inputs:
@@ -160,8 +159,11 @@ class Renderer:
             is_edited = control.component in edited
             session.sent[control] = Sent(inputs, frame=0 if is_edited else session.frame_number + 1)
             if not is_edited and (properties := control.draw(snapshot)):
-                updates.setdefault(places[control.component], {}).update(_as_pairs(properties))
-        return updates
+                updates.setdefault(control.component, {}).update(_as_pairs(properties))
+        if not updates:
+            return {}
+        components = self.components(tab)
+        return {components.index(component): properties for component, properties in updates.items()}
 
 
 def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:

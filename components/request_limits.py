@@ -23,21 +23,22 @@ class RequestLimits:
         if scope["type"] != "http" or scope["method"] != "POST" or not path.startswith(_CALLS):
             await self.app(scope, receive, send)
             return
-        body = b""
+        body = bytearray()
         more = True
         while more and len(body) <= MAX_BODY_BYTES:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
-            body, more = body + message.get("body", b""), message.get("more_body", False)
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
         if more or len(body) > MAX_BODY_BYTES:
             problem, status = f"a call may have at most {MAX_BODY_BYTES:,} bytes", 413
         else:
-            problem, status = _lacking(scope, path, body), 400
+            problem, status = _missing_values(scope, path, body), 400
         if problem:
             await JSONResponse({"error": problem}, status)(scope, receive, send)
             return
-        unread = [body]
+        unread = [bytes(body)]
 
         async def replay() -> Message:
             return {"type": "http.request", "body": unread.pop()} if unread else await receive()
@@ -45,7 +46,7 @@ class RequestLimits:
         await self.app(scope, replay, send)
 
 
-def _lacking(scope: Scope, path: str, body: bytes) -> str:
+def _missing_values(scope: Scope, path: str, body: bytes | bytearray) -> str:
     """Why an API call cannot be made, which gradio would not report; "" if it can."""
     if not path.startswith(_CALL):
         return ""
