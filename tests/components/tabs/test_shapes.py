@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,29 +9,19 @@ import torch
 
 from components.errors import localize_error
 from components.panels.shape_settings import RANGES, SWITCHES
-from components.state.session import Session
 from components.tabs.shapes import handlers
 from components.tabs.shapes.components import choice_of, preset_of
 from components.tabs.shapes.settings import OWN, PICKED, UNTIED, Shape
 from components.tabs.shapes.tab import can_build, control_value, slider_ends
-from components.tabs.shapes.views import VIEWS, cost_sentence
-from components.widgets.encoding import to_json
-from gpt import GPT, PRESETS, Generation, GPTConfig, LoadedModel, get_model
+from components.tabs.shapes.views import cost_sentence
+from gpt import GPT, PRESETS, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.vocabularies import PlainIds
-
-TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
-SMALL = replace(TINY, vocab_size=5000, block_size=64)
-PROMPT = "The <b>dog</b> and"
+from tests.components.tabs.shapes_session import TINY, drawn, new_session
 
 
 @pytest.fixture
 def session():
-    return Session(Generation(get_model(), PROMPT), PROMPT)
-
-
-def drawn(session):
-    snapshot = session.snapshot()
-    return json.loads(to_json({view.name.removeprefix("shape-"): view.draw(snapshot) for view in VIEWS}))
+    return new_session()
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import json
 import weakref
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 
@@ -16,25 +14,15 @@ from components.state.session import Session
 from components.tabs.shapes import handlers
 from components.tabs.shapes.components import ShapesState
 from components.tabs.shapes.tab import can_build, is_building
-from components.tabs.shapes.views import VIEWS
-from components.widgets.encoding import to_json
-from gpt import Generation, GPTConfig, get_model
+from gpt import Generation, get_model
 from gpt.experiments.random_models import RandomModels, memory_bytes
 from gpt.models.checkpoints.vocabularies import PlainIds
-
-TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
-SMALL = replace(TINY, vocab_size=5000, block_size=64)
-PROMPT = "The <b>dog</b> and"
+from tests.components.tabs.shapes_session import PROMPT, SMALL, drawn, new_session
 
 
 @pytest.fixture
 def session():
-    return Session(Generation(get_model(), PROMPT), PROMPT)
-
-
-def drawn(session):
-    snapshot = session.snapshot()
-    return json.loads(to_json({view.name.removeprefix("shape-"): view.draw(snapshot) for view in VIEWS}))
+    return new_session()
 
 
 def built(session, models=None):
