@@ -32,7 +32,8 @@ def main() -> int:
         if arguments.visitor_memory is not None:
             options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
         try:
-            app = build_app(model, n_head=arguments.n_head, **options)
+            given = {name: getattr(arguments, name) for name in ("n_head", "activation", "names")}
+            app = build_app(model, **given, **options)
         except HubUnreachable as problem:
             print(problem, file=sys.stderr)
             model = DEFAULT_MODEL
@@ -67,6 +68,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=port, default=os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT"))
     parser.add_argument("--model", help="which model opens first: a name, a path, or owner/name on the hub")
     parser.add_argument("--n-head", type=int, help="how many heads, for a checkpoint that does not say it")
+    parser.add_argument(
+        "--activation",
+        choices=("gelu_tanh", "gelu", "relu", "silu"),
+        help="for a checkpoint that does not say it; default: that of its layout",
+    )
+    parser.add_argument("--names", help="a file with the names of the weights; infer: take the names that are shown")
     parser.add_argument(
         "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of the weights; fp32 is exact"
     )

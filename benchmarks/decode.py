@@ -193,7 +193,7 @@ def prepare(folder: Path, engines: list[str]) -> None:
     from gpt.models.checkpoints.vocabularies import gpt2_or_ids
 
     torch.manual_seed(0)
-    model = GPT(PRESETS["gpt2"])
+    model = GPT(PRESETS["gpt2"]).eval()
     save_hugging_face(folder / "hf", model, gpt2_or_ids(VOCAB_SIZE))
     for name in engines:
         library, precision = name.split("-")

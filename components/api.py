@@ -10,6 +10,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import gradio as gr
+from gradio.blocks import BlockFunction
+from gradio.utils import get_function_description
 
 from components.errors import PageError
 from components.events import MAX_CONCURRENT_EVENTS, error
@@ -45,16 +47,16 @@ class Endpoints:
     def __init__(self, default_model: str) -> None:
         self.default_model = default_model
 
-    def register(self) -> None:
-        """Register each endpoint under its name; call inside a Blocks context."""
+    def register(self, app: gr.Blocks) -> None:
+        """Register each endpoint under its name; call inside the context of the app."""
         for function in (self.generate, self.next_token, self.attention, self.tokenize):
-            name = function.__name__
-            gr.api(
+            event = gr.api(
                 _with_sentences(function),
-                api_name=name,
+                api_name=function.__name__,
                 concurrency_id="model",
                 concurrency_limit=MAX_CONCURRENT_EVENTS,
             )
+            _describe(app.fns[event["id"]])
 
     def generate(
         self,
@@ -68,9 +70,20 @@ class Endpoints:
         seed: int = 0,
         model: str = "",
     ) -> Iterator[str]:
-        """Continue a prompt: yields the new text so far, first "", then after each token. 0 for top_k disables it.
+        """Continue a prompt, token by token. Only the prompt is required.
 
-        Under load an update may contain several tokens.
+        Parameters:
+            prompt: text to continue; an empty one starts from end-of-text
+            max_new_tokens: 1 up to the context of the model; the text may end before
+            temperature: 0 to 2; 0 always takes the most probable token
+            top_k: keep the k most probable tokens; 0 keeps all
+            top_p: keep the most probable tokens that total this probability; 1 keeps all
+            min_p: keep tokens of at least this share of the best one's probability; 0 keeps all
+            repetition_penalty: above 1 lowers the tokens of the text; 1 is off
+            seed: a whole number of at least 0; the same seed writes the same text
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            the new text so far: first "", then once for each token, or for several at once under load
         """
         loaded = self._model(model)
         params = sampling_params(
@@ -106,8 +119,19 @@ class Endpoints:
         min_p: float = 0.0,
         model: str = "",
     ) -> list[dict]:
-        """The k most probable next tokens after the sampling settings, best first, with the softmax of the raw
-        logits."""
+        """The most probable next tokens. Only the prompt is required.
+
+        Parameters:
+            prompt: text before the token; an empty one is end-of-text
+            k: how many tokens
+            temperature: 0 to 2; 0 gives the most probable token probability 1
+            top_k: keep the k most probable tokens; 0 keeps all
+            top_p: keep the most probable tokens that total this probability; 1 keeps all
+            min_p: keep tokens of at least this share of the best one's probability; 0 keeps all
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            a list, best first: token_id, token, probability with these settings, raw_probability without
+        """
         loaded = self._model(model)
         params = sampling_params(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
         count = checked_number("k", k, 1, loaded.tokenizer.n_vocab)
@@ -126,7 +150,16 @@ class Endpoints:
         ]
 
     def attention(self, prompt: str, layer: int, head: int, model: str = "") -> dict:
-        """Attention weights of one head over the prompt: weights[query][key], each row sums to 1."""
+        """The attention weights of one head. Prompt, layer and head are required.
+
+        Parameters:
+            prompt: text to read; an empty one is end-of-text
+            layer: counts from 0
+            head: counts from 0
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            tokens, and weights[query][key], where each row sums to 1
+        """
         loaded = self._model(model)
         config = loaded.model.config
         layer = checked_number("layer", layer, 0, config.n_layer - 1)
@@ -138,7 +171,14 @@ class Endpoints:
         }
 
     def tokenize(self, text: str, model: str = "") -> dict:
-        r"""The token ids of a text and the text of each token; invalid bytes as \xNN."""
+        r"""The tokens of a text. Only the text is required.
+
+        Parameters:
+            text: any text
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            ids, and tokens: the text of each, bytes that are no character as \xNN
+        """
         tokenizer = self._model(model).tokenizer
         ids = tokenizer.encode(checked_text("text", text))
         return {"ids": ids, "tokens": [token_text(tokenizer, i) for i in ids]}
@@ -151,6 +191,16 @@ class Endpoints:
         document = Generation(loaded, checked_text("prompt", prompt))
         document.read()
         return document
+
+
+def _describe(endpoint: BlockFunction) -> None:
+    """Show what the docstring says of parameters and returned values in the API page."""
+    _, parameters, returns = get_function_description(endpoint.fn)
+    for component, (name, description) in zip(endpoint.inputs, parameters.items(), strict=True):
+        component.label = name
+        component.api_info()["additional_description"] = description
+    for component, description in zip(endpoint.outputs, returns, strict=True):
+        component.label = component.api_info()["description"] = description
 
 
 def _with_sentences(function: F) -> F:

@@ -37,6 +37,7 @@ from components.tabs.train.tab import build_train
 from components.tabs.why.tab import build_why
 from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model
+from gpt.config import Activation
 
 STYLES = (
     "page.css",
@@ -58,18 +59,21 @@ def build_app(
     model: str = DEFAULT_MODEL,
     *,
     n_head: int | None = None,
+    activation: Activation | None = None,
+    names: Path | str | None = None,
     uploads: bool = False,
     visitor_memory: int = MAX_VISITOR_BYTES,
 ) -> gr.Blocks:
     """Build the page; the model generates the example of the first screen.
 
-    model: a listed name, a path, or a repository of the hub; n_head: for a checkpoint that does not specify it.
+    model: a listed name, a path, or a repository of the hub; n_head, activation, names: as for
+        `gpt.models.checkpoints.open_checkpoint`.
     uploads: whether visitors may upload checkpoints; only for an app with a single user.
     visitor_memory: memory limit in bytes of one visitor's recorded forward pass.
 
     Raises ValueError if the model does not exist or cannot be loaded.
     """
-    name = add_model(model, n_head, name=None if uploads else public_name(model))
+    name = add_model(model, n_head, activation=activation, names=names, name=None if uploads else public_name(model))
     localizer, renderer, store = Localizer(), Renderer(), SessionStore()
     first = opening(example(get_model(name)))
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
@@ -105,7 +109,7 @@ def build_app(
         wire_share(events, frame.link, playground_parts.files)
         opening_lesson = partial(open_lesson, first.document.loaded)
         wire_session(app, events, frame, tabs, first.copy, open_lesson=opening_lesson)
-        Endpoints(name).register()
+        Endpoints(name).register(app)
         if first.loaded.precision != "fp32":
             measure(first, name)
             wire_precision(events, frame.model)

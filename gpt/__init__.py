@@ -1,28 +1,34 @@
 """A GPT written from scratch in PyTorch, and everything that computes with it, independent of any user interface."""
 
 import gpt.inference.zero_gpu  # noqa: F401  on ZeroGPU it must come before torch
+from gpt.analysis.lens import logit_lens
+from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.config import PRESETS, GPTConfig
-from gpt.documents.generation import FinishReason, Generation, Step, encode_prompt
+from gpt.documents.beam_search import BeamSearch
+from gpt.documents.generation import FinishReason, Generation, Step
+from gpt.documents.prompt import encode_prompt
 from gpt.edits import Edits, Patch
-from gpt.generate import generate
+from gpt.generate import generate, generate_batch, generate_greedy
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_model, add_upload, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, load_model
 from gpt.sampling import SamplingParams, Stages, distribution, with_seed
-from gpt.tokenizer import Tokenizer
-from gpt.trace import Trace
+from gpt.tokenizer import Tokenizer, gpt2_tokenizer
+from gpt.trace import LayerTrace, Trace
 
 __all__ = [
     "DEFAULT_MODEL",
     "GPT",
     "PRESETS",
+    "BeamSearch",
     "Edits",
     "FinishReason",
     "GPTConfig",
     "Generation",
     "KVCache",
+    "LayerTrace",
     "LoadedModel",
     "Patch",
     "SamplingParams",
@@ -35,8 +41,13 @@ __all__ = [
     "distribution",
     "encode_prompt",
     "generate",
+    "generate_batch",
+    "generate_greedy",
     "get_model",
+    "gpt2_tokenizer",
     "list_models",
     "load_model",
+    "logit_lens",
+    "trace_text",
     "with_seed",
 ]

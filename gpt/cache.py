@@ -41,6 +41,7 @@ class KVCache:
         self.k, self.v = self._stored[:, -2], self._stored[:, -1]
         self.q = self._stored[:, 0] if keep_queries else None
         self.length = 0
+        self.n_crops = 0  # how often positions were dropped
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new positions of one layer, each (B, nh, T, hs); return all keys and values so far.
@@ -65,6 +66,11 @@ class KVCache:
         new = self._stored[..., self.length : end, :].unbind(0)
         return list(zip(new, self.k[..., :end, :].unbind(0), self.v[..., :end, :].unbind(0), strict=True))
 
+    def append(self, new: Tensor) -> None:
+        """Store one position of every layer: queries, keys and values, (n_layer, 3, nh, hs). Of batch size 1 only."""
+        self._stored[:, :, 0, :, self.length] = new[:, -self._stored.shape[1] :]
+        self.advance(1)
+
     def check_room(self, count: int) -> None:
         """Raise ValueError unless there is room for `count` more positions."""
         if self.length + count > self.max_length:
@@ -78,6 +84,7 @@ class KVCache:
         """Drop everything from position `length` on."""
         if not 0 <= length <= self.length:
             raise GPTError("argument.range", name="length", low=0, high=self.length, value=length)
+        self.n_crops += length < self.length
         self.length = length
 
     def fork(self, config: GPTConfig, batch_size: int, max_length: int, length: int | None = None) -> KVCache:
@@ -93,7 +100,7 @@ class KVCache:
         for mine, theirs in ((self.k, other.k), (self.v, other.v), (self.q, other.q)):
             if mine is not None and theirs is not None:
                 mine[:, :, :, : other.length] = theirs[:, :, :, : other.length]
-        self.length = other.length
+        self.length, self.n_crops = other.length, self.n_crops + 1
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
         """Attention weights of one layer, softmax(q k^T / sqrt(hs)) with the causal mask, from what is stored.

@@ -12,7 +12,7 @@ Position = Literal["learned", "rotary"]
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """Hyperparameters of a GPT-2-shaped model, named as in nanoGPT; the defaults are GPT-2 small.
+    """Hyperparameters of a GPT-2-shaped model, named as in nanoGPT; the defaults are GPT-2 small without dropout.
 
     vocab_size: rows of the token embedding.
     block_size: maximum length of a text, in tokens.
@@ -21,6 +21,7 @@ class GPTConfig:
     dropout: probability, used in training mode only.
     bias: False removes every bias, those of LayerNorm too; qkv_bias (False removes those of the
         query, key and value projections) matters only where bias is True.
+    head_bias: the output head has a bias, which GPT-2's has not.
     tie_weights: the output head shares the token embedding's matrix.
     activation: between the two feed-forward layers; GPT-2 has "gelu_tanh".
     position: "learned" (GPT-2: a vector per position) or "rotary" (RoFormer, arXiv 2104.09864).
@@ -37,6 +38,7 @@ class GPTConfig:
     dropout: float = 0.0
     bias: bool = True
     qkv_bias: bool = True
+    head_bias: bool = False
     tie_weights: bool = True
     activation: Activation = "gelu_tanh"
     position: Position = "learned"
@@ -68,9 +70,9 @@ class GPTConfig:
 
 
 PRESETS: dict[str, GPTConfig] = {
-    "gpt2": GPTConfig(),
-    "gpt2-medium": GPTConfig(n_layer=24, n_head=16, n_embd=1024),
-    "gpt2-large": GPTConfig(n_layer=36, n_head=20, n_embd=1280),
-    "gpt2-xl": GPTConfig(n_layer=48, n_head=25, n_embd=1600),
-    "distilgpt2": GPTConfig(n_layer=6),
+    "gpt2": GPTConfig(dropout=0.1),
+    "gpt2-medium": GPTConfig(n_layer=24, n_head=16, n_embd=1024, dropout=0.1),
+    "gpt2-large": GPTConfig(n_layer=36, n_head=20, n_embd=1280, dropout=0.1),
+    "gpt2-xl": GPTConfig(n_layer=48, n_head=25, n_embd=1600, dropout=0.1),
+    "distilgpt2": GPTConfig(n_layer=6, dropout=0.1),
 }

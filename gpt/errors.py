@@ -59,6 +59,7 @@ MESSAGES = {
     "argument.whole_number_range": "{name} must be a whole number between {low} and {high}, not {value!r}",
     "argument.number_min": "{name} must be a number of at least {low}, not {value!r}",
     "argument.number_range": "{name} must be a number between {low} and {high}, not {value!r}",
+    "document.dropped": "the first tokens of this text have left the context: save the document as a file instead",
     "context.full": "the context of {limit} tokens is full",
     "context.prompt_too_long": "the prompt has {n} tokens, {excess} more than the context of {limit}",
     "context.no_room": "{n} tokens do not fit: the context of {limit} has room for {room}",
@@ -72,7 +73,6 @@ MESSAGES = {
     "head.unknown": "head {head} does not exist: a layer has heads 0 to {last}",
     "prompt.type": "a prompt must be text, or token ids, which are whole numbers",
     "prompt.empty": "this vocabulary has no end-of-text token to start from: the prompt must not be empty",
-    "vocabulary.no_end_of_text": "this vocabulary has no end-of-text token to start a story from",
     "generation.first_position": "start must be at least 1, not {start}: the first token has no probability",
     "config.head_width": "n_embd ({n_embd}) must be divisible by n_head ({n_head}): all heads have the same width",
     "config.rotary_head_width": "rotary positions rotate pairs of numbers: a head width of {width} is odd",
@@ -80,6 +80,7 @@ MESSAGES = {
     "cache.full": "{n} positions do not fit a cache of {limit}",
     "cache.no_queries": "this cache keeps no queries: make it with keep_queries=True",
     "trace.not_a_trace": "this file is not a trace written by Trace.save",
+    "trace.not_recorded": "{name} was not recorded: model(idx, trace=Trace()) records it",
     "trace.incomplete": "this file does not hold the trace of a whole pass: final_norm is missing",
     "sampling.top_p": "top_p must be a number above 0 and at most 1, not {value!r}",
     "sampling.penalty_overflow": "repetition_penalty {value!r} takes these logits beyond the range of a float",
@@ -152,6 +153,16 @@ MESSAGES = {
     "memory.shape_in_use": "this shape needs {need} of memory, which others are using: try again later",
     "model.unknown": "there is no model {name!r}: known models are {models}",
     "model.unknown_source": "there is no model, file or folder {name!r}: known models are {models}",
+    "model.packed_train": (
+        "the weights of this model are packed for inference and cannot be trained: load it with "
+        "load_model(..., trainable=True)"
+    ),
+    "model.read_only": (
+        "the weights of this model are packed for inference and cannot be changed: load it with "
+        "load_model(..., trainable=True), or change one pass with Edits"
+    ),
+    "precision.int8_trainable": "int8 weights cannot be trained: choose fp32 or bf16",
+    "model.not_loaded": "give a model as a name, a path, or the result of load_model or get_model, not as {type}",
     "model.not_shared": "{name} is not a shared model",
     "hub.unknown": "there is no public model {name!r} on the Hugging Face hub",
     "hub.format": "{name} has no {file} on the hub: other formats are not fetched",
@@ -189,9 +200,27 @@ MESSAGES = {
     "checkpoint.code": "{file} would run code ({code}) and was not opened",
     "checkpoint.code_in_weights": "{file} would run code ({code}) and was not opened: save only model.state_dict()",
     "checkpoint.tensor_size": "{file}: {name} claims {n:,} numbers, more than the file has",
-    "layout.heads_unknown": "this checkpoint does not state its number of heads: give n_head, a divisor of {n_embd}",
+    "layout.heads_unknown": (
+        "this checkpoint does not state its number of heads: give n_head, a divisor of {n_embd}, and activation if it "
+        "is not {activation}"
+    ),
     "layout.model_type": "this is a {model_type} model: only GPT-2 and models shaped like it can be shown",
-    "layout.unknown": "no known layout has weights named {names}: known are {known} and our own",
+    "layout.unknown": (
+        "no known layout has weights named {names}: known are {known} and our own. Their roles cannot be inferred "
+        "either ({reason}): give them in a file, see --names"
+    ),
+    "layout.inferred": (
+        "no known layout has weights with these names. Names and shapes suggest these roles, for a model of width "
+        "{n_embd} with LayerNorm before attention and before feed-forward:\n{layout}\nIf that is right, say so with "
+        "names='infer' (--names infer in a command); else save it, correct it, and give that file as names"
+    ),
+    "layout.no_role": "nothing looks like {role}",
+    "layout.unclear": "{role} could be any of {names}",
+    "layout.norms": "a block needs 2 norms of the model's width, not {n}: {names}",
+    "layout.feed_forward": "a block needs 2 matrices beside attention, not {n}: {names}",
+    "layout.blocks_differ": "block {block} differs from the first in {names}",
+    "layout.left_over": "a GPT-2 has no place for {names}",
+    "layout.file": "{file} is not a table of names: {reason}",
     "layout.no_config": "these weights are in our own layout, but the config.json that belongs to them is missing",
     "layout.duplicate": "two weights are named {name}",
     "layout.missing": "the weights do not fit; missing: {names}",
@@ -201,7 +230,8 @@ MESSAGES = {
     "layout.option": "{where} has an option that is not implemented: {names}",
     "layout.option_value": "{option}={value!r} changes the mathematics: only {implemented!r} is implemented",
     "layout.activation": "activation_function={value!r} is not implemented: known are {choices}",
-    "layout.n_head": "n_head is {stated} in the checkpoint, not {n_head}",
+    "layout.stated": "{name} is {stated} in the checkpoint, not {given}",
+    "layout.head_bias": "transformers' GPT-2 has no bias in its head, which this model has",
     "layout.positions": "transformers' GPT-2 has learned positions only, not {position}",
     "vocabulary.not_gpt2": (
         "{file} is not a byte-level BPE like GPT-2's, the only kind read here: leave it out to write token ids "
@@ -224,17 +254,11 @@ MESSAGES = {
     "vocabulary.tiktoken_ids": "{file} is not a tiktoken vocabulary: its ids are not 0 to {last}, each once",
     "vocabulary.tiktoken": "{file} is not a tiktoken vocabulary: {reason}",
     "vocabulary.unknown_character": "this model does not know “{character}”: it was trained on {n} characters: {known}",
-    "vocabulary.unfetched": (
-        "GPT-2's vocabulary is not on this computer and could not be fetched: write token ids, 0 to {last}, "
-        "separated by spaces, not {word!r}"
-    ),
     "vocabulary.none": "this model has no vocabulary: write token ids, 0 to {last}, separated by spaces, not {word!r}",
     "training.rates_too_high": "the loss or the weights became infinite at step {step}: try lower rates than {rates}",
     "training.empty_text": "the text is empty: there is nothing to learn from",
-    "training.text_too_large": "the text has {n:,} bytes: at most {limit:,} can be learned from",
     "training.text_too_short": "the text has {n:,} {units}: with a context of {block_size} it needs {least:,}",
     "training.one_character": "the text repeats one character: there is nothing to predict",
-    "training.too_many_characters": "the text has {n:,} different characters, over {limit}: learn its bytes instead",
     "training.file_too_large": "{file} has {n:,} bytes: at most {limit:,} can be learned from",
     "training.file_not_utf8": "{file} is not UTF-8 text: byte {byte} is not part of a character",
     "training.file_binary": "{file} is not text: it contains a zero byte",

@@ -3,27 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal
 
-from gpt.checks import check_integer
+import torch
+from torch import Tensor
+
+from gpt.checks import check_choice, check_integer
 from gpt.documents.generation import Generation, Step
+from gpt.documents.sliding_window import sliding_steps
 from gpt.edits import Edits
+from gpt.errors import GPTError
+from gpt.inference.engine import MAX_TEXTS
+from gpt.model import GPT
 from gpt.models.loading import LoadedModel
+from gpt.models.registry import get_model, list_models
+from gpt.models.sources import load_model
 from gpt.sampling import SamplingParams
+from gpt.tokenizer import as_token_ids
+
+DEFAULT_PARAMS = SamplingParams()
 
 
 def generate(
-    loaded: LoadedModel,
+    model: LoadedModel | str | Path,
     prompt: str | Sequence[int],
-    params: SamplingParams,
-    max_new_tokens: int,
+    params: SamplingParams = DEFAULT_PARAMS,
+    max_new_tokens: int = 64,
     *,
     edits: Edits | None = None,
+    on_full: Literal["stop", "crop"] = "stop",
 ) -> Iterator[Step]:
     """Continue a prompt: yields one Step per token, each after one forward pass.
 
-    The iterator ends after a step with a finish_reason: end-of-text, max_new_tokens, or a full context (a
-    prompt of P tokens yields up to block_size - P + 1 steps). Invalid arguments raise ValueError at the call,
-    not at the first step.
+    model: a loaded model, a name, or a path, which is loaded at each call.
+    prompt: text or token ids.
+    on_full: "stop" ends where the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
+        "crop" goes on, from the last block_size tokens each time, and takes prompts of any length.
+
+    The iterator ends after a step with a finish_reason: end-of-text, max_new_tokens, or a full context. Invalid
+    arguments raise ValueError at the call, not at the first step.
     """
     check_integer("max_new_tokens", max_new_tokens, 1)
-    return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)
+    check_choice("on_full", on_full, ("stop", "crop"))
+    loaded = as_loaded(model)
+    if on_full == "stop":
+        return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)
+    ids = loaded.tokenizer.encode(prompt) if isinstance(prompt, str) else as_token_ids(prompt)
+    n_dropped = max(0, len(ids) - loaded.model.config.block_size)
+    document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped])
+    return (step for _, step in sliding_steps(document, params, max_new_tokens))
+
+
+def generate_batch(
+    model: LoadedModel | str | Path,
+    prompts: Sequence[str | Sequence[int]],
+    params: SamplingParams = DEFAULT_PARAMS,
+    max_new_tokens: int = 64,
+) -> list[list[int]]:
+    """Continue several prompts, texts or token ids: returns the new token ids of each.
+
+    The prompts share their forward passes, without padding: each gets the tokens that `generate` gives for it alone
+    with the same seed. Raises ValueError as `generate`, before any token is generated.
+    """
+    loaded = as_loaded(model)
+    streams = [generate(loaded, prompt, params, max_new_tokens) for prompt in prompts]
+    with ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="generate_batch") as pool:
+        return list(pool.map(lambda steps: [step.token_id for step in steps], streams))
+
+
+@torch.inference_mode()
+def generate_greedy(model: GPT, idx: Tensor, max_new_tokens: int) -> Tensor:
+    """Append the most likely next token, again and again: (B, T) ids -> (B, T + max_new_tokens).
+
+    Each step reads the last block_size tokens anew. `generate` gives the same tokens with a key-value cache.
+    """
+    for _ in range(max_new_tokens):
+        context = idx[:, -model.config.block_size :]
+        logits = model(context)[:, -1]  # (B, vocab_size), after the last token
+        next_token = logits.argmax(dim=-1, keepdim=True)  # (B, 1)
+        idx = torch.cat((idx, next_token), dim=1)
+    return idx
+
+
+def as_loaded(model: LoadedModel | str | Path) -> LoadedModel:
+    """The model itself if it is loaded, the shared one of a name of `list_models`, else that of `load_model`."""
+    if isinstance(model, LoadedModel):
+        return model
+    if not isinstance(model, (str, Path)):
+        raise GPTError("model.not_loaded", type=type(model))
+    return get_model(model) if model in list_models() else load_model(model)

@@ -40,6 +40,7 @@ class LayerNorm(nn.Module):
         self.eps = eps
 
     def formula(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width): mean 0 and variance 1 over the last dimension, then weight and bias."""
         mean = x.mean(dim=-1, keepdim=True)
         var = x.var(dim=-1, keepdim=True, unbiased=False)
         y = (x - mean) / torch.sqrt(var + self.eps) * self.weight
@@ -61,6 +62,7 @@ class GELU(nn.Module):
         self.approximate = approximate
 
     def formula(self, x: Tensor) -> Tensor:
+        """Any shape, by element: with the tanh approximation or the error function."""
         if self.approximate == "tanh":
             return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
         return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
@@ -75,6 +77,21 @@ ACTIVATIONS: dict[str, nn.Module] = {
     "relu": nn.ReLU(),
     "silu": nn.SiLU(),
 }
+
+
+class Dropout(nn.Dropout):
+    """In training mode each number is zero with probability p, the others are divided by 1 - p (arXiv 1207.0580).
+
+    Their mean stays the same, so nothing changes in evaluation mode. `formula` is the definition; `forward` computes
+    the same. Both draw from torch's global generator.
+    """
+
+    def formula(self, x: Tensor) -> Tensor:
+        """Any shape, by element; x itself in evaluation mode."""
+        if not self.training:
+            return x
+        kept = torch.empty_like(x).bernoulli_(1 - self.p)
+        return x * kept / (1 - self.p)
 
 
 class Linear(nn.Linear):
@@ -111,6 +128,14 @@ class ForwardContext:
     trace: Trace | None = None
     edits: Edits | None = None
 
+    @classmethod
+    def of_text(cls, config: GPTConfig, x: Tensor, edits: Edits | None = None) -> ForwardContext:
+        """The context of x (B, T, C), a text from its first position on, without cache and trace."""
+        has_positions, rotary = edits is None or not edits.drop_positions, None
+        if config.position == "rotary" and has_positions:
+            rotary = rotary_angles(torch.arange(x.shape[1], device=x.device), config.head_size)
+        return cls(is_causal=x.shape[1] > 1, rotary=rotary, edits=edits)
+
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
         """Apply the edits to a named activation, record it in the trace, and return it."""
         if self.edits is not None:
@@ -120,17 +145,25 @@ class ForwardContext:
         return value
 
 
+NO_CONTEXT = ForwardContext()
+
+
 class CausalSelfAttention(nn.Module):
-    """Multi-head attention of each token to itself and the tokens before it."""
+    """Multi-head attention of each token to itself and the tokens before it: (B, T, C) -> (B, T, C).
+
+    ctx: None is that of a whole text, see `ForwardContext.of_text`.
+    """
 
     def __init__(self, config: GPTConfig, layer: int) -> None:
         super().__init__()
-        self.layer, self.n_head, self.dropout = layer, config.n_head, config.dropout
+        self.config, self.layer, self.n_head = config, layer, config.n_head
         self.c_attn = Linear(config.n_embd, 3 * config.n_embd, bias=config.bias and config.qkv_bias)
         self.c_proj = Linear(config.n_embd, config.n_embd, bias=config.bias)
-        self.resid_dropout = nn.Dropout(config.dropout)
+        self.attn_dropout = Dropout(config.dropout)
+        self.resid_dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
+    def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
+        ctx = ctx or ForwardContext.of_text(self.config, x)
         B, T, C = x.shape
         qkv = self.c_attn(x).view(B, T, 3, self.n_head, C // self.n_head)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # 3 x (B, nh, T, hs)
@@ -161,14 +194,14 @@ class CausalSelfAttention(nn.Module):
             if ctx.has_padding:  # softmax of a fully masked row is NaN
                 weights = weights.masked_fill(hidden, 0.0)
             attn_weights[:, :, queries, keys] = weights
-            y.append(F.dropout(weights, self.dropout, self.training) @ v[:, :, keys])  # (B, nh, chunk, hs)
+            y.append(self.attn_dropout(weights) @ v[:, :, keys])  # (B, nh, chunk, hs)
         for name, value in (("attn_q", q), ("attn_k", k), ("attn_v", v), ("attn_weights", attn_weights)):
             ctx.hook(self.layer, name, value)
         return torch.cat(y, dim=2)
 
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """`eager_attention` in one kernel that does not store the attention weights."""
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.attn_dropout.p if self.training else 0.0
         y = F.scaled_dot_product_attention(q, k, v, ctx.attn_mask, dropout, is_causal=ctx.is_causal)
         if ctx.has_padding and ctx.attn_mask is not None:
             y = y.masked_fill(~ctx.attn_mask.any(dim=-1, keepdim=True), 0.0)
@@ -176,16 +209,17 @@ class CausalSelfAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an activation between them, applied to each token separately."""
+    """Two linear layers with an activation between them, applied to each token separately: (..., C) -> (..., C)."""
 
     def __init__(self, config: GPTConfig, layer: int) -> None:
         super().__init__()
         self.layer, self.activation = layer, config.activation
         self.c_fc = Linear(config.n_embd, config.ff_size, bias=config.bias)
         self.c_proj = Linear(config.ff_size, config.n_embd, bias=config.bias)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
+    def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
+        ctx = ctx or NO_CONTEXT
         replaced = None if ctx.edits is None else ctx.edits.activation
         activation = ACTIVATIONS[replaced or self.activation]
         pre = ctx.hook(self.layer, "mlp_pre", self.c_fc(x))  # (B, T, n_ff)
@@ -194,17 +228,21 @@ class FeedForward(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention, then feed-forward; each reads a normalised copy of the residual stream and adds its output to it."""
+    """Attention, then feed-forward; each reads a normalised copy of the residual stream and adds its output to it.
+
+    (B, T, C) -> (B, T, C). ctx: None is that of a whole text, see `ForwardContext.of_text`.
+    """
 
     def __init__(self, config: GPTConfig, layer: int) -> None:
         super().__init__()
-        self.layer = layer
+        self.config, self.layer = config, layer
         self.ln_1 = LayerNorm(config.n_embd, config.bias)
         self.attn = CausalSelfAttention(config, layer)
         self.ln_2 = LayerNorm(config.n_embd, config.bias)
         self.mlp = FeedForward(config, layer)
 
-    def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
+    def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
+        ctx = ctx or ForwardContext.of_text(self.config, x)
         x = ctx.hook(self.layer, "resid_pre", x)
         x = x + ctx.hook(self.layer, "attn_out", self.attn(self.ln_1(x), ctx))
         x = ctx.hook(self.layer, "resid_mid", x)
@@ -223,10 +261,10 @@ class GPT(nn.Module):
         self.config = config
         self.wte = Embedding(config.vocab_size, config.n_embd)
         self.wpe = Embedding(config.block_size, config.n_embd) if config.position == "learned" else None
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         self.h = nn.ModuleList(TransformerBlock(config, layer) for layer in range(config.n_layer))
         self.ln_f = LayerNorm(config.n_embd, config.bias)
-        self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False)
+        self.lm_head = Linear(config.n_embd, config.vocab_size, bias=config.head_bias)
         if config.tie_weights:
             self.lm_head.weight = self.wte.weight
         if not self.wte.weight.is_meta:
@@ -241,6 +279,12 @@ class GPT(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
 
+    def train(self, mode: bool = True) -> GPT:
+        """Set the mode. Raises ValueError for training packed weights, see `gpt.inference.packed_linear`."""
+        if mode and not isinstance(self.lm_head, nn.Linear):
+            raise GPTError("model.packed_train")
+        return super().train(mode)
+
     @property
     def blocks(self) -> list[TransformerBlock]:
         """The modules of `h` with their type, which nn.ModuleList does not keep."""
@@ -248,10 +292,12 @@ class GPT(nn.Module):
 
     @property
     def device(self) -> torch.device:
+        """Where the weights are, and where idx must be."""
         return next(self.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
+        """That of the first parameter; all have the same unless somebody changed them."""
         return next(self.parameters()).dtype
 
     def forward(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import codecs
+import gzip
+from functools import cache
 from operator import index
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +16,7 @@ from gpt.checks import check_token_id
 from gpt.errors import GPTError
 
 END_OF_TEXT = "<|endoftext|>"
+GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz"
 # Pre-tokenisation: words within which bytes are merged (GPT-2's encoder.py, in tiktoken's syntax).
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
@@ -88,13 +91,15 @@ def as_token_ids(ids: Any) -> list[int]:
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
-    """Read a vocabulary file in tiktoken's format: a line per token, its bytes in base64 and its id.
+    """Read a vocabulary file in tiktoken's format, compressed if its name ends with .gz.
 
-    The end-of-text token gets the id after the last. Raises ValueError for any other file.
+    Each line holds a token's bytes in base64 and its id. The end-of-text token gets the id after the last. Raises
+    ValueError for any other file.
     """
     path = Path(path)
     try:
-        lines = [line.split() for line in path.read_bytes().splitlines() if line]
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        lines = [line.split() for line in data.splitlines() if line]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
     except ValueError as error:
         raise GPTError("vocabulary.tiktoken", file=path.name, reason=error) from None
@@ -117,6 +122,7 @@ def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
     Path(path).write_text("".join(lines), encoding="ascii")
 
 
+@cache
 def gpt2_tokenizer() -> Tokenizer:
-    """GPT-2's vocabulary of 50,257 tokens, from tiktoken's cache (TIKTOKEN_CACHE_DIR) or the network."""
-    return Tokenizer(tiktoken.get_encoding("gpt2"))
+    """GPT-2's vocabulary of 50,257 tokens, from the package's own file. Every call returns the same object."""
+    return load_vocabulary(GPT2_VOCABULARY)

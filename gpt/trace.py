@@ -15,11 +15,21 @@ from torch import Tensor
 
 from gpt.errors import GPTError
 
-NOT_RECORDED: Any = None  # value of the fields before a pass, typed as any tensor
+NOT_RECORDED: Any = object()  # in a field that no pass has filled, typed as any tensor
 
 
-@dataclass
-class LayerTrace:
+class _Activations:
+    """Base of the traces: reading a field that no pass has filled raises ValueError."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if value is NOT_RECORDED:
+            raise GPTError("trace.not_recorded", name=name)
+        return value
+
+
+@dataclass(repr=False, eq=False)
+class LayerTrace(_Activations):
     """The activations of one block. B batch, T tokens of this pass, S positions attended to.
 
     resid_pre, resid_mid, resid_post: (B, T, C), the residual stream before attention, before the
@@ -28,6 +38,7 @@ class LayerTrace:
     attn_q: (B, nh, T, hs); attn_k, attn_v: (B, nh, S, hs); rotary positions already applied.
     attn_weights: (B, nh, T, S), after the softmax.
     mlp_pre, mlp_post: (B, T, n_ff), before and after the activation function.
+    Reading one that was not recorded raises ValueError.
     """
 
     resid_pre: Tensor = NOT_RECORDED
@@ -48,18 +59,18 @@ class LayerTrace:
         return self.attn_q @ self.attn_k.transpose(-2, -1) / math.sqrt(self.attn_q.shape[-1])
 
 
-@dataclass
-class Trace:
+@dataclass(repr=False, eq=False)
+class Trace(_Activations):
     """The activations of one forward pass, which fills it; another pass replaces the content.
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None where positions are rotary
     or dropped. layers: one LayerTrace per block. final_norm: (B, T, C), the input of the head. All tensors are
     detached. attention: False omits attn_q to attn_weights, so that the pass can use
-    scaled_dot_product_attention.
+    scaled_dot_product_attention. Reading what was not recorded raises ValueError.
     """
 
     token_embedding: Tensor = NOT_RECORDED
-    position_embedding: Tensor | None = None
+    position_embedding: Tensor | None = NOT_RECORDED
     layers: list[LayerTrace] = field(default_factory=list)
     final_norm: Tensor = NOT_RECORDED
     attention: bool = True
@@ -79,10 +90,10 @@ class Trace:
 
         bfloat16, which numpy does not have, is written as float32 without loss.
         """
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for name, owner, attribute in self._tensors():
-            value = getattr(owner, attribute)
-            if value is not None:
+            value = vars(owner)[attribute]
+            if isinstance(value, Tensor):
                 arrays[name] = (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
         np.savez(file, **arrays)
 
@@ -98,7 +109,7 @@ class Trace:
                         setattr(owner, attribute, torch.from_numpy(archive[name]))
         except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):
             raise GPTError("trace.not_a_trace") from None
-        if trace.final_norm is None:
+        if vars(trace)["final_norm"] is NOT_RECORDED:
             raise GPTError("trace.incomplete")
         return trace
 

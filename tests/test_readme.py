@@ -31,11 +31,16 @@ def test_two_commands_do_all_the_set_up():
     assert "\n" not in run + test
 
 
-@pytest.mark.parametrize("code", [block for block in blocks("python") if "gradio_client" not in block])
-def test_the_python_examples_run(code, monkeypatch, capsys):
+EXAMPLES = [block for block in blocks("python") if "gradio_client" not in block]
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_the_python_examples_print_what_their_comments_say(code, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out.strip()
+    said = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
+    assert said
+    assert capsys.readouterr().out.splitlines() == said
 
 
 def test_the_api_example_names_every_endpoint_as_it_is():

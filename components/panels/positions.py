@@ -1,4 +1,4 @@
-"""The positions panel: rotary embeddings, and two small models tested beyond their trained length."""
+"""The positions panel: sinusoidal and rotary positions, and two small models tested beyond their trained length."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from components.events import Events
 from components.i18n import t
 from components.labels import percent
 from components.localized import Localizer
-from components.panels.figures.charts import lines
+from components.panels.figures.charts import grid, lines
 from components.panels.figures.positions import Hands, circles
 from components.panels.panel import IsOpen, add_panel, panel_heading, problem_sentence, wire_values, within
 from components.panels.run import Run, run_buttons, time_limited, wire_run
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from gpt.experiments.positions import Extrapolation, rotary_closeness, train_extrapolation
+from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
 from gpt.model import rotary_angles
 
 HEAD_SIZE = 16  # of the charts
 PAIRS = (0, 2, 4, 6)
 MAX_POSITION = 64
+WIDTH = 64  # of the sinusoidal position vectors
 TRAINED_LENGTH, TESTED_LENGTH, STEPS = 32, 96, 240
 MAX_SECONDS = 30.0
 
@@ -62,6 +63,18 @@ def answer(s: Snapshot) -> dict[str, Any]:
     distance = s.state(PositionsState).distance
     near = percent(closeness()[distance])
     return {"text": t("positions.says", s.language, distance=distance, closeness=near)}
+
+
+def waves(s: Snapshot) -> dict[str, Any]:
+    """The sinusoidal position vectors, a row for each position."""
+    figure = grid(
+        sinusoidal_positions(MAX_POSITION + 1, WIDTH).numpy(),
+        value_title="",
+        x_title=t("positions.number", s.language),
+        y_title=t("positions.place", s.language),
+        height=300,
+    )
+    return chart_data(figure, t("positions.waves.says", s.language, width=WIDTH))
 
 
 def closeness_lines(s: Snapshot) -> dict[str, Any]:
@@ -148,6 +161,7 @@ def run_inputs(s: Snapshot) -> tuple[Any, ...]:
 VIEWS = (
     View("positions-answer", inputs, answer),
     View("positions-notice", run_inputs, lambda s: problem_sentence(s, s.state(PositionsState).run.problem)),
+    View("positions-waves", lambda s: s.language, waves),
     View("positions-circles", inputs, rotations),
     View("positions-closeness", inputs, closeness_lines),
     View("positions-beyond", run_inputs, beyond),
@@ -159,6 +173,7 @@ def build_positions(localizer: Localizer, events: Events, tab: str, is_open: IsO
     """Build the panel; the two models are trained on request."""
     with gr.Column(elem_classes="gb-card gb-panel"):
         panel_heading(localizer, "positions")
+        chart(elem_id="positions-waves", view="positions-waves")
         with gr.Row(elem_classes="gb-panel-controls"):
             distance: Any = {"label": "positions.distance", "info": "positions.distance.info"}
             parts = {

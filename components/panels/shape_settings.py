@@ -37,6 +37,7 @@ RANGES = {
     "vocab_size": Range(1, 131072, 1),
     "n_ff": Range(0, 16384, 8, least=0),
 }
+MAX_DROPOUT = 0.99
 LABELS = {
     "n_embd": "shapes.n_embd",
     "n_layer": "shapes.n_layer",
@@ -44,6 +45,7 @@ LABELS = {
     "block_size": "shapes.block_size",
     "vocab_size": "shapes.vocab_size",
     "n_ff": "shapes.n_ff",
+    "dropout": "shapes.dropout",
     "tie_weights": "shapes.tie_weights",
     "bias": "shapes.bias",
     "qkv_bias": "shapes.qkv_bias",
@@ -55,24 +57,28 @@ SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "skeleton")
 
 def values_of(config: GPTConfig) -> dict[str, Any]:
     """The control values of a configuration; a feed-forward width of 0 stands for 4 * n_embd."""
-    given = {name: getattr(config, name) for name in (*RANGES, "tie_weights", "bias", "qkv_bias")}
+    given = {name: getattr(config, name) for name in (*RANGES, "dropout", "tie_weights", "bias", "qkv_bias")}
     return given | {"n_ff": config.n_ff or 0, "rotary": config.position == "rotary", "skeleton": False}
 
 
-def check_value(name: str, value: object) -> int | bool:
+def check_value(name: str, value: object) -> float | bool:
     """The checked value of one control. Raises PageError for an invalid one."""
     if name in SWITCHES:
         return bool(value)
+    finite = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if name == "dropout":
+        if not finite or not 0 <= value <= MAX_DROPOUT:
+            raise PageError("shapes.error.dropout", high=MAX_DROPOUT)
+        return value
     least = RANGES[name].least
-    whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not whole or value != int(value) or value < least:
+    if not finite or value != int(value) or value < least:
         raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least)
     return int(value)
 
 
 def shape_of(given: Mapping[str, Any]) -> GPTConfig:
     """The configuration of the control values. Raises PageError for an invalid combination."""
-    checked = {name: check_value(name, given[name]) for name in (*RANGES, *SWITCHES)}
+    checked = {name: check_value(name, given[name]) for name in (*RANGES, "dropout", *SWITCHES)}
     width, heads = checked["n_embd"], checked["n_head"]
     if width % heads:
         widths = [width - width % heads + more for more in (0, heads) if width - width % heads + more]
@@ -83,7 +89,7 @@ def shape_of(given: Mapping[str, Any]) -> GPTConfig:
         raise PageError("shapes.error.rotary", width=width, heads=heads, size=width // heads)
     return GPTConfig(
         **{name: checked[name] for name in RANGES} | {"n_ff": checked["n_ff"] or None},
-        **{name: checked[name] for name in ("tie_weights", "bias", "qkv_bias")},
+        **{name: checked[name] for name in ("dropout", "tie_weights", "bias", "qkv_bias")},
         position="rotary" if checked["rotary"] else "learned",
     )
 

@@ -62,14 +62,13 @@ def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[st
     return chart_data(merge_ladder(rows), text)
 
 
-def cost(own: Tokenizer, gpt2: Tokenizer | None, text: str, language: Language) -> str:
+def cost(own: Tokenizer, gpt2: Tokenizer, text: str, language: Language) -> str:
     """The number of tokens of a text in both vocabularies; "" for an empty text."""
     if not text:
         return ""
     found = text_cost(own, text)
-    first = t("bpe.text.says", language, characters=found.characters, bytes=found.n_bytes, own=found.tokens)
-    second = "" if gpt2 is None else t("bpe.text.gpt2", language, gpt2=text_cost(gpt2, text).tokens)
-    return first + second
+    counts = {"own": found.tokens, "gpt2": text_cost(gpt2, text).tokens}
+    return t("bpe.text.says", language, characters=found.characters, bytes=found.n_bytes, **counts)
 
 
 def characters(text: str, language: Language) -> list[list[str]]:

@@ -32,26 +32,19 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
-from gpt import DEFAULT_MODEL, Tokenizer, get_model
-from gpt.experiments.tokens import cached_gpt2_tokenizer, language_costs, merge_steps, split_words
+from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
+from gpt.experiments.tokens import language_costs, merge_steps, split_words
 
 MAX_WORD_BYTES = 24  # one row each
 MAX_TEXT_CHARS = 200
-GPT2_SIZE = 50257
 Side = Literal["own", "gpt2"]
 
 
-class Request(NamedTuple):
-    """Whose vocabularies. current: that of the visitor's model where it is GPT-2's."""
-
-    current: Tokenizer | None
-
-
 class Vocabularies(NamedTuple):
-    """The bundled one, and GPT-2's; None where there is no copy of that on this computer."""
+    """The bundled model's and GPT-2's."""
 
     own: Tokenizer
-    gpt2: Tokenizer | None
+    gpt2: Tokenizer
 
 
 @dataclass(frozen=True)
@@ -64,15 +57,9 @@ class TokenizerState:
     result: Result[Vocabularies] | None = None
 
 
-def request_of(s: Snapshot) -> Request:
-    current = None if s.text is None else s.text.tokenizer
-    is_gpt2 = isinstance(current, Tokenizer) and current.n_vocab == GPT2_SIZE
-    return Request(current if is_gpt2 else None)
-
-
-def vocabularies(request: Request) -> Vocabularies:
+def vocabularies(request: tuple[()]) -> Vocabularies:
     """Both vocabularies; either may be loaded here."""
-    return Vocabularies(get_model(DEFAULT_MODEL).tokenizer, request.current or cached_gpt2_tokenizer())
+    return Vocabularies(get_model(DEFAULT_MODEL).tokenizer, gpt2_tokenizer())
 
 
 def type_word(session: Session, typed: object) -> None:
@@ -119,15 +106,10 @@ def notice(s: Snapshot) -> dict[str, Any]:
     return problem_sentence(s, state.problem, state.result and state.result.problem)
 
 
-def missing(s: Snapshot) -> dict[str, Any]:
-    both = result_of(s)
-    return {"text": "" if both is None or both.gpt2 else t("bpe.gpt2.none", s.language)}
-
-
 def name(side: Side, s: Snapshot) -> dict[str, Any]:
-    """The title of one side; "" without a vocabulary."""
+    """The title of one side."""
     both = result_of(s)
-    return {"text": "" if both is None or getattr(both, side) is None else side_name(both, side, s)}
+    return {"text": "" if both is None else side_name(both, side, s)}
 
 
 def side_name(both: Vocabularies, side: Side, s: Snapshot) -> str:
@@ -137,10 +119,9 @@ def side_name(both: Vocabularies, side: Side, s: Snapshot) -> str:
 def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
     """The merges of the word from bytes to tokens."""
     both, word = result_of(s), s.state(TokenizerState).word
-    tokenizer = None if both is None else getattr(both, side)
-    if tokenizer is None:
+    if both is None:
         return chart_data(None, "")
-    steps = merge_steps(tokenizer, word)
+    steps = merge_steps(getattr(both, side), word)
     caption = t("bpe.picture", s.language) if side == "own" else token_views.merge_summary(steps, word, s.language)
     return token_views.ladder(steps, caption, s.language)
 
@@ -163,11 +144,7 @@ def languages(s: Snapshot) -> dict[str, Any]:
     both = result_of(s)
     if both is None:
         return chart_data(None, "")
-    costs = {
-        side_name(both, side, s): language_costs(tokenizer)
-        for side in get_args(Side)
-        if (tokenizer := getattr(both, side)) is not None
-    }
+    costs = {side_name(both, side, s): language_costs(getattr(both, side)) for side in get_args(Side)}
     own = next(iter(costs.values()))
     figure = pair_bars(
         [t(f"bpe.language.{key}", s.language) for key in own],
@@ -186,7 +163,6 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 VIEWS = (
     View("bpe-answer", inputs, answer),
     View("bpe-notice", inputs, notice),
-    View("bpe-missing", inputs, missing),
     View("bpe-cost", inputs, cost),
     View("bpe-bytes", inputs, lambda s: {"rows": token_views.characters(s.state(TokenizerState).text, s.language)}),
     View("bpe-languages", lambda s: (result_of(s), s.language), languages),
@@ -194,7 +170,7 @@ VIEWS = (
     *(View(f"bpe-ladder-{side}", inputs, partial(ladder, side)) for side in get_args(Side)),
     *(View(f"bpe-strip-{side}", inputs, partial(strip, side)) for side in get_args(Side)),
 )
-ANALYSIS = computed(TokenizerState, request_of, vocabularies)
+ANALYSIS = computed(TokenizerState, lambda s: (), vocabularies)
 
 
 def build_tokenizer(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
@@ -203,7 +179,6 @@ def build_tokenizer(localizer: Localizer, events: Events, tab: str, is_open: IsO
         panel_heading(localizer, "bpe")
         texts: Any = {"label": "bpe.word", "info": "bpe.word.info"}
         word = localizer.build(gr.Textbox, texts, value=TokenizerState.word, max_length=80, elem_id="bpe-word")
-        sentence(kind="caption", elem_id="bpe-missing", view="bpe-missing")
         with gr.Row(elem_classes="gb-columns"):
             for side in get_args(Side):
                 with gr.Column(min_width=280):

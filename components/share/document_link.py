@@ -15,8 +15,11 @@ from gpt.errors import GPTError
 def document_values(document: Generation, params: SamplingParams) -> dict[str, Any]:
     """The current text as values of a link with the slider settings `params`.
 
-    The seed is that of `params`, else that of the last draw, so that continuing from the link repeats it.
+    The seed is that of `params`, else that of the last draw, so that continuing from the link repeats it. Raises
+    ValueError for a text with dropped tokens.
     """
+    if document.dropped:
+        raise GPTError("document.dropped")
     positions = range(document.n_prompt, len(document.ids))
     runs = [(origin, [*run]) for origin, run in groupby(positions, key=document.origin)]
     drawn = [origin.params for origin, _ in runs if origin.params is not None]

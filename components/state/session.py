@@ -37,7 +37,7 @@ class PendingGeneration:
     """A generation prepared by one event and run by the next.
 
     length: maximum number of new tokens. pace: tokens per second, 0 for full speed. began: start time, by
-    time.perf_counter().
+    time.perf_counter(). slides: past a full context, each token takes the place of the first one.
     """
 
     document: Generation
@@ -46,6 +46,7 @@ class PendingGeneration:
     pace: float
     turn: int
     began: float
+    slides: bool = False
 
 
 class Session:

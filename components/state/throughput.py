@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
-from gpt import Step
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Throughput:
         return self.count / self.seconds if self.seconds else None
 
 
-def measured(steps: Iterator[Step], seed: int, began: float, report: Callable[[Throughput], None]) -> Iterator[Step]:
-    """Pass the steps on, calling `report` with the current throughput before each one.
+def measured(steps: Iterator[T], seed: int, began: float, report: Callable[[Throughput], None]) -> Iterator[T]:
+    """Pass the steps of a generation on, calling `report` with the current throughput before each one.
 
     began: start time of the request, by time.perf_counter().
     """

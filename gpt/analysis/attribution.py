@@ -32,7 +32,7 @@ class Attribution:
 
     embedding, position: of the token at the position; position is 0 where positions are rotary or dropped.
     heads: (n_layer, n_head), through each head's slice of c_proj. attn_bias: (n_layer,), the bias of c_proj.
-    mlp: (n_layer,), feed-forward parts, biases included. norm_bias: the bias of the final LayerNorm.
+    mlp: (n_layer,), feed-forward parts, biases included. norm_bias: the biases of the final LayerNorm and of the head.
     scale: sqrt(variance + eps) of the final LayerNorm. logit: from the traced final state, which a model in bf16 or
     int8 has rounded.
     """
@@ -70,9 +70,7 @@ def direct_logit_attribution(
     if edits is not None and any(patch.position == S - T + position for patch in edits.patches):
         raise GPTError("position.patched", position=position)
 
-    w = to_float32(model.lm_head.weight[token])  # (C,)
-    if against is not None:
-        w = w - to_float32(model.lm_head.weight[against])
+    w = head_difference(model.lm_head.weight, token, against)  # (C,)
     scale = final_norm_scale(model, trace, position)
     d = before_final_norm(model, w) / scale  # (C,)
 
@@ -90,17 +88,24 @@ def direct_logit_attribution(
     wpe = trace.position_embedding
     if wpe is not None and wpe.dim() == 3:  # a pass with an attention_mask has a row of positions for each text
         wpe = wpe[0]
-    bias = model.ln_f.bias
+    norm_bias = d.new_zeros(()) if model.ln_f.bias is None else to_float32(model.ln_f.bias) @ w
+    head_bias = d.new_zeros(()) if model.lm_head.bias is None else head_difference(model.lm_head.bias, token, against)
     return Attribution(
         embedding=(single_sequence(trace.token_embedding)[position] @ d).item(),
         position=0.0 if wpe is None else (to_float32(wpe[position]) @ d).item(),
         heads=torch.stack(heads),
         attn_bias=torch.stack(attn_bias),
         mlp=torch.stack(mlp),
-        norm_bias=0.0 if bias is None else (to_float32(bias) @ w).item(),
+        norm_bias=(norm_bias + head_bias).item(),
         scale=scale.item(),
-        logit=(single_sequence(trace.final_norm)[position] @ w).item(),
+        logit=(single_sequence(trace.final_norm)[position] @ w + head_bias).item(),
     )
+
+
+def head_difference(parameter: Tensor, token: int, against: int | None) -> Tensor:
+    """The row of the head's weight or bias for `token`, minus that for `against`."""
+    row = to_float32(parameter[token])
+    return row if against is None else row - to_float32(parameter[against])
 
 
 def final_norm_scale(model: GPT, trace: Trace, position: int) -> Tensor:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gpt.analysis.attribution import head_difference
 from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, single_sequence, to_float32, trace_text
 from gpt.background import Progress
 from gpt.checks import check_layer, check_position, check_token_id
@@ -97,7 +98,8 @@ def patch_sweep(
         raise GPTError("patch.lengths_differ", clean=T, corrupted=len(corrupted))
     for token in (answer, other):
         check_token_id(token, model.config.vocab_size)
-    direction = to_float32(model.lm_head.weight[answer]) - to_float32(model.lm_head.weight[other])  # (C,)
+    direction = head_difference(model.lm_head.weight, answer, other)  # (C,)
+    bias = 0.0 if model.lm_head.bias is None else head_difference(model.lm_head.bias, answer, other).item()
     traces = [trace_text(model, ids) for ids in (clean, corrupted)]
     best, worst = (single_sequence(trace.final_norm)[-1] @ direction for trace in traces)
     if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
@@ -117,7 +119,7 @@ def patch_sweep(
             recovered[layer, positions.start : positions.stop] = to_float32(states) @ direction
             if progress is not None:
                 progress(layer * len(starts) + number + 1, model.config.n_layer * len(starts))
-    return PatchSweep((recovered - worst) / (best - worst), best.item(), worst.item())
+    return PatchSweep((recovered - worst) / (best - worst), best.item() + bias, worst.item() + bias)
 
 
 def batched_patches(name: str, layer: int, positions: range, good: Tensor, bad: Tensor) -> list[Patch]:

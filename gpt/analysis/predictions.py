@@ -23,10 +23,11 @@ def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) 
     (rows, log-probabilities in nats (n, vocab_size)).
     """
     weight = to_float32(model.lm_head.weight) if weight is None else weight
+    bias = None if model.lm_head.bias is None else to_float32(model.lm_head.bias)
     n = max(1, MAX_CHUNK_LOGITS // len(weight))
     for start in range(0, len(states), n):
         rows = slice(start, min(start + n, len(states)))
-        yield rows, F.linear(to_float32(states[rows]), weight).log_softmax(dim=-1)
+        yield rows, F.linear(to_float32(states[rows]), weight, bias).log_softmax(dim=-1)
 
 
 def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
-from gpt.model import GPT, ForwardContext, rotary_angles
+from gpt.model import GPT, ForwardContext
 from gpt.trace import Trace
 
 MAX_BATCH_TOKENS = 2048  # of one pass over several variants of a text
@@ -41,11 +41,7 @@ def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits |
 
     edits: must not change lower layers.
     """
-    T = resid_pre.shape[1]
-    rotary = None
-    if model.wpe is None and not (edits is not None and edits.drop_positions):
-        rotary = rotary_angles(torch.arange(T, device=resid_pre.device), model.config.head_size)
-    ctx = ForwardContext(is_causal=T > 1, rotary=rotary, edits=edits)
+    ctx = ForwardContext.of_text(model.config, resid_pre, edits)
     x = resid_pre
     for block in model.h[layer:]:
         x = block(x, ctx)

@@ -75,7 +75,7 @@ class Divergence:
 class Comparison:
     """The divergence of two documents with the same prompt, measured while they are generated.
 
-    comparable: whether they have the same vocabulary; without it nothing is measured.
+    comparable: whether they have the same vocabulary and the same prompt; without it nothing is measured.
     divergences: measured so far, one for each position from 0 on.
     """
 
@@ -84,7 +84,8 @@ class Comparison:
     ) -> None:
         self.left, self.right = left, right
         self.left_params, self.right_params = left_params, right_params
-        self.comparable = same_vocabulary(left.loaded, right.loaded)
+        self.same_vocabulary = same_vocabulary(left.loaded, right.loaded)
+        self.comparable = self.same_vocabulary and left.prompt_ids == right.prompt_ids
         self.divergences: list[Divergence] = []
 
     @property

@@ -20,11 +20,20 @@ class Document:
     ids: token ids of the current text. tree: all tokens and their origins; path: nodes of the current text.
     The first n_prompt_nodes nodes of the tree are the prompt; initially the text ends at `node`.
     block_size: the context length; a text may have one more token, which is predicted and never read.
+    dropped: ids before the first, which no longer fitted the context; see `gpt.documents.sliding_window`.
     key: unique among the documents of this process.
     """
 
-    def __init__(self, tokenizer: Vocabulary, block_size: int, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
-        self.tokenizer, self.block_size, self.key = tokenizer, block_size, next(_keys)
+    def __init__(
+        self,
+        tokenizer: Vocabulary,
+        block_size: int,
+        tree: TokenTree,
+        n_prompt_nodes: int,
+        node: int,
+        dropped: Sequence[int] = (),
+    ) -> None:
+        self.tokenizer, self.block_size, self.key, self.dropped = tokenizer, block_size, next(_keys), [*dropped]
         self._set_tree(tree, n_prompt_nodes, node)
 
     @property
@@ -50,10 +59,12 @@ class Document:
 
     @property
     def can_undo(self) -> bool:
+        """Whether there is a change that `undo` would act on."""
         return self._history.can_undo
 
     @property
     def can_redo(self) -> bool:
+        """Whether there is a change that `redo` would act on."""
         return self._history.can_redo
 
     def origin(self, position: int) -> Origin:
@@ -63,7 +74,9 @@ class Document:
     def draw(self, position: int) -> float | None:
         """The number in [0, 1) that the token at a position was sampled with, None if it was not sampled."""
         params = self.origin(position).params
-        return None if params is None or params.seed is None else uniform_draw(params.seed, position)
+        if params is None or params.seed is None:
+            return None
+        return uniform_draw(params.seed, len(self.dropped) + position)
 
     def append(self, *token_ids: int, after: int | None = None) -> str:
         """Append tokens chosen by hand, as one action; returns the characters they complete.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,8 +17,9 @@ from gpt.checks import check_head, check_layer
 from gpt.documents.document import Document
 from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache
 from gpt.documents.edit_text import format_edits
+from gpt.documents.prompt import encode_prompt
 from gpt.documents.saved_document import SavedDocument
-from gpt.documents.token_tree import Origin, TokenTree
+from gpt.documents.token_tree import TYPED, Origin, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.threads import threads_for
@@ -27,7 +28,6 @@ from gpt.models.gpu_copy import gpu_copy
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import get_model
 from gpt.sampling import SamplingParams, sample_token, uniform_draw, with_seed
-from gpt.tokenizer import as_token_ids
 
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
 
@@ -38,7 +38,7 @@ class Step:
 
     text: the characters that it completes; "" for a part of a character and for end-of-text.
     probability, rank (1 = best), entropy (bits): of the raw softmax before sampling.
-    position: index in the text, prompt included. draw: the uniform number that selected it.
+    position: index in the text, prompt and dropped tokens included. draw: the uniform number that selected it.
     finish_reason: None until the last step.
     """
 
@@ -75,17 +75,18 @@ class Generation(Document):
         prompt: str | Sequence[int],
         *,
         edits: Edits | None = None,
+        dropped: Sequence[int] = (),
         max_branch_bytes: int = MAX_BRANCH_BYTES,
     ) -> None:
         self.loaded, self.edits = loaded, edits
         self._cache = DocumentCache(loaded.engine, edits, max_branch_bytes)
         ids = encode_prompt(loaded, prompt)
         tree = TokenTree.from_ids(ids)
-        super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1)
+        super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1, dropped)
 
     def copy(self) -> Generation:
         """An independent document with the same content; the model is shared."""
-        other = Generation(self.loaded, self.prompt_ids, edits=self.edits)
+        other = Generation(self.loaded, self.prompt_ids, edits=self.edits, dropped=self.dropped)
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
         other.history, other._cache = self.history, self._cache.copy()
         return other
@@ -94,8 +95,10 @@ class Generation(Document):
         """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for patches without ids."""
         edits = format_edits(self.edits or Edits())
         vocab_size = self.loaded.model.config.vocab_size
-        tokens = tuple(self.tree.tokens)
-        return SavedDocument(self.loaded.name, vocab_size, self._n_prompt_nodes, self.path[-1], tokens, edits).to_json()
+        tokens, dropped = tuple(self.tree.tokens), tuple(self.dropped)
+        return SavedDocument(
+            self.loaded.name, vocab_size, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped
+        ).to_json()
 
     @classmethod
     def from_json(
@@ -110,7 +113,8 @@ class Generation(Document):
         loaded = get_model(saved.model) if loaded is None else loaded
         saved.check(loaded)
         prompt = [token.token_id for token in saved.tokens[: saved.n_prompt]]
-        document = cls(loaded, prompt, edits=saved.edits_for(loaded), max_branch_bytes=max_branch_bytes)
+        edits = saved.edits_for(loaded)
+        document = cls(loaded, prompt, edits=edits, dropped=saved.dropped, max_branch_bytes=max_branch_bytes)
         document._set_tree(TokenTree(saved.tokens), saved.n_prompt, saved.current)
         return document
 
@@ -157,6 +161,17 @@ class Generation(Document):
         weights = self._cache.kv.attn_weights(layer, stop=self.n_read)[0]  # (nh, S, S)
         return weights.mean(dim=0) if head is None else weights[head]
 
+    def without_first(self) -> Generation:
+        """A new document without the first token, which goes to `dropped`; the first that remains counts as typed.
+
+        Branches and activations are not copied: every token has another position now.
+        """
+        tokens = [replace(self.tree.tokens[node], parent=n - 1 if n else None) for n, node in enumerate(self.path[1:])]
+        tokens[0] = replace(tokens[0], origin=TYPED)
+        other = Generation(self.loaded, [tokens[0].token_id], edits=self.edits, dropped=[*self.dropped, self.ids[0]])
+        other._set_tree(TokenTree(tokens), max(1, self.n_prompt - 1), len(tokens) - 1)
+        return other
+
     def fork(self, batch_size: int, max_length: int) -> KVCache:
         """A key-value cache for a batch of continuations of what was read."""
         return self._cache.kv.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
@@ -199,19 +214,30 @@ class Generation(Document):
             if step.finish_reason is None and count == max_new_tokens:
                 step = replace(step, finish_reason="max_new_tokens")
             if step.finish_reason in ("max_new_tokens", "context_full"):
-                step = replace(step, text=step.text + self._decoder.feed(b"", final=True))
-                self._restart_decoder()  # a later token may complete the character
+                step = replace(step, text=step.text + self.incomplete_text())
             yield step
             if step.finish_reason is not None:
                 return
 
     def _zero_gpu_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
-        last = None
-        for step, start, rows in zero_gpu_steps(self.loaded, self.ids, self.edits, params, max_new_tokens):
-            self._cache.set_activations(start, [torch.from_numpy(part) for part in rows])
-            self._add([step.token_id], Origin("sampled", params), joined=self.path[-1] == last)
+        last, given = None, (self.ids, self.dropped, self.edits)
+        for step, start, rows in zero_gpu_steps(self.loaded, *given, params, max_new_tokens):
+            self.add_step(step, params, start, rows, joined=self.path[-1] == last)
             last = self.path[-1]
             yield step
+
+    def add_step(
+        self, step: Step, params: SamplingParams, start: int, rows: Sequence[np.ndarray], *, joined: bool = False
+    ) -> None:
+        """Append a step that a copy of this document made elsewhere, with its activations from position `start` on."""
+        self._cache.set_activations(start, [torch.from_numpy(part) for part in rows])
+        self._add([step.token_id], Origin("sampled", params), joined=joined)
+
+    def incomplete_text(self) -> str:
+        """Replacement characters for bytes at the end that are no character yet."""
+        text = self._decoder.feed(b"", final=True)
+        self._restart_decoder()  # a later token may complete the character
+        return text
 
     @torch.inference_mode()
     def _step(self, params: SamplingParams, *, joined: bool) -> Step:
@@ -221,8 +247,8 @@ class Generation(Document):
         return self._cache.read(self.ids, self.path, lambda: self._sample(params, joined))
 
     def _sample(self, params: SamplingParams, joined: bool) -> Step:
-        position = len(self.ids)
-        predicted = self._cache.distribution(position - 1)
+        position = len(self.dropped) + len(self.ids)
+        predicted = self._cache.distribution(len(self.ids) - 1)
         logits = predicted.logits.cpu()
         assert params.seed is not None  # set by with_seed
         draw = uniform_draw(params.seed, position)
@@ -253,31 +279,21 @@ class Generation(Document):
         return "context_full" if self.full else None
 
 
-def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:
-    """Token ids of a prompt, checked; see `Generation`."""
-    tokenizer, block_size = loaded.tokenizer, loaded.model.config.block_size
-    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else as_token_ids(prompt)
-    if not ids:
-        if tokenizer.eot_id is None:
-            raise GPTError("prompt.empty")
-        ids = [tokenizer.eot_id]
-    if len(ids) > block_size:
-        raise GPTError("context.prompt_too_long", n=len(ids), excess=len(ids) - block_size, limit=block_size)
-    for token_id in ids:
-        tokenizer.token_bytes(token_id)  # raises for an id that does not exist
-    return ids
-
-
 @on_gpu
 def zero_gpu_steps(
-    loaded: LoadedModel, ids: list[int], edits: Edits | None, params: SamplingParams, max_new_tokens: int
-) -> Iterator[tuple[Step, int, tuple[Tensor, ...]]]:
+    loaded: LoadedModel,
+    ids: list[int],
+    dropped: list[int],
+    edits: Edits | None,
+    params: SamplingParams,
+    max_new_tokens: int,
+) -> Iterator[tuple[Step, int, tuple[Any, ...]]]:
     """The steps after `ids`, in one ZeroGPU call.
 
     Yields (step, start, rows): the document's `rows` from position start on. The first covers the prompt,
     each later one the single position that its step has read.
     """
-    remote = Generation(gpu_copy(loaded), ids, edits=edits)
+    remote = Generation(gpu_copy(loaded), ids, edits=edits, dropped=dropped)
     for step in remote.local_steps(params, max_new_tokens):
         start = 0 if remote.n_read <= len(ids) else remote.n_read - 1
         yield step, start, remote.activations(start)

@@ -25,6 +25,7 @@ class SavedDocument:
 
     model: its name. vocab_size: of the model. tokens: nodes of the `TokenTree`; the first n_prompt are the prompt.
     current: the last node of the current text. edits: in the format of `gpt.documents.edit_text`.
+    dropped: ids before the first token, see `Document`.
     """
 
     model: str
@@ -33,6 +34,7 @@ class SavedDocument:
     current: int
     tokens: tuple[Token, ...]
     edits: str = ""
+    dropped: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         """The text of the file; equal settings are written once."""
@@ -45,7 +47,8 @@ class SavedDocument:
                 entry["settings"] = numbers[token.origin.params]
             tokens.append(entry)
         head = {"format": FORMAT, "version": VERSION, "model": self.model, "vocab_size": self.vocab_size}
-        body = {"prompt_tokens": self.n_prompt, "current": self.current} | ({"edits": self.edits} if self.edits else {})
+        body: dict[str, Any] = {"prompt_tokens": self.n_prompt, "current": self.current}
+        body |= {name: value for name, value in (("edits", self.edits), ("dropped", self.dropped)) if value}
         return json.dumps(
             head | body | {"settings": [asdict(params) for params in settings], "tokens": tokens}, indent=1
         )
@@ -79,7 +82,12 @@ class SavedDocument:
         TokenTree(tokens)  # raises unless they form a tree
         if not isinstance(edits := data.get("edits", ""), str):
             raise GPTError("document_file.edits", value=edits)
-        return cls(data["model"], vocab_size, n_prompt, integer_of(data, "current", 0, len(tokens) - 1), tokens, edits)
+        current, dropped = integer_of(data, "current", 0, len(tokens) - 1), data.get("dropped", [])
+        if not isinstance(dropped, list) or len(dropped) > MAX_TOKENS:
+            raise GPTError("document_file.no_list", name="dropped")
+        for token_id in dropped:
+            check_integer('"dropped"', token_id, 0, vocab_size - 1)
+        return cls(data["model"], vocab_size, n_prompt, current, tokens, edits, tuple(dropped))
 
     def check(self, loaded: LoadedModel) -> None:
         """Raise ValueError unless the document fits the vocabulary and the context of a model."""
@@ -91,8 +99,8 @@ class SavedDocument:
             raise GPTError("document_file.text_length", n=length, limit=config.block_size)
         if self.n_prompt > config.block_size:
             raise GPTError("document_file.prompt_length", n=self.n_prompt, limit=config.block_size)
-        for token in self.tokens:
-            loaded.tokenizer.token_bytes(token.token_id)
+        for token_id in (*self.dropped, *(token.token_id for token in self.tokens)):
+            loaded.tokenizer.token_bytes(token_id)
 
     def edits_for(self, loaded: LoadedModel) -> Edits | None:
         """The edits, None for none, with the values of patches computed. Raises ValueError where they do not fit."""

@@ -11,8 +11,9 @@ from gpt.documents.edit_text import edits_as_python
 from gpt.documents.generation import Generation
 from gpt.documents.token_tree import Origin
 from gpt.edits import Edits
+from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
-from gpt.models.registry import given_n_head
+from gpt.models.registry import given_options
 from gpt.models.sources import MODELS
 from gpt.sampling import SamplingParams
 
@@ -21,8 +22,10 @@ def python_snippet(document: Generation, trial_edits: Edits | None = None, trial
     """A program that prints the current text, from the same model, prompt, settings, seeds and chosen tokens.
 
     A model that is not listed is loaded by its path. trial_edits: for a second text, generated from the prompt or from
-    the tokens `trial_ids`. Raises ValueError for a patch without ids.
+    the tokens `trial_ids`. Raises ValueError for a patch without ids, and for a text with dropped tokens.
     """
+    if document.dropped:
+        raise GPTError("document.dropped")
     edits, trial_edits = document.edits or Edits(), trial_edits or Edits()
     changed, has_trial = edits != Edits(), trial_edits != Edits()
     n_prompt = document.n_prompt
@@ -60,9 +63,8 @@ def loading_line(loaded: LoadedModel) -> tuple[str, str]:
     """(name to import from gpt, line that loads the model)."""
     if loaded.name in MODELS and loaded.precision == "fp32":
         return "get_model", f"loaded = get_model({loaded.name!r})"
-    heads = given_n_head(loaded.name)
     options = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
-    options += "" if heads is None else f", n_head={heads}"
+    options += "".join(f", {name}={value!r}" for name, value in given_options(loaded.name).items())
     found = loaded.name in MODELS or "/" in loaded.name or Path(loaded.name).exists()
     hint = "" if found else "  # the path of that checkpoint"
     return "load_model", f"loaded = load_model({loaded.name!r}{options}){hint}"

@@ -1,4 +1,4 @@
-"""Learned and rotary positions, and both beyond the length that a model was trained on."""
+"""Sinusoidal, learned and rotary positions, and the last two beyond the length that a model was trained on."""
 
 from __future__ import annotations
 
@@ -97,6 +97,16 @@ class SecondOrderText:
         for t in range(2, length + 1):
             text[:, t] = torch.where(follows[:, t], self.table[text[:, t - 2], text[:, t - 1]], text[:, t])
         return Batch.of_rows(text)
+
+
+def sinusoidal_positions(n: int, width: int) -> Tensor:
+    """(n, width): the position vectors of the first Transformer (arXiv 1706.03762, section 3.5). width is even.
+
+    Number 2i of position p is sin(p / 10000^(2i / width)), number 2i + 1 the cosine of the same angle.
+    """
+    frequency = 10000 ** (-torch.arange(0, width, 2) / width)  # (width / 2,)
+    angle = torch.arange(n)[:, None] * frequency  # (n, width / 2)
+    return torch.stack((angle.sin(), angle.cos()), dim=2).flatten(1)
 
 
 def rotary_closeness(head_size: int, distances: Tensor) -> Tensor:

@@ -34,7 +34,6 @@ from gpt.training.trainer import Batch, Trainer
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results of the run that the page shows
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
 STEPS, BATCH_SIZE = 1024, 8
-BUNDLED_STEPS = 5000  # of the bundled model, by its card
 SAVE_STEPS = 100  # between two saves
 
 
@@ -191,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     f"{curve.name}: {curve.parameters:,} parameters, {curve.points[-1].bits_per_byte:.4f} bits a byte"
                 )
         if bundled is not None:
-            curves.append(measure_bundled(bundled, held_back, Recipe(steps=BUNDLED_STEPS)))
+            curves.append(measure_bundled(bundled, held_back, Recipe()))
             print(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits a byte")
         command = f"python -m gpt.experiments.scaling {options.text.name} --steps {options.steps}"
         found = {"command": command, "curves": [asdict(curve) for curve in curves]}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from gpt.config import GPTConfig
+from gpt.config import PRESETS, GPTConfig
 from gpt.errors import GPTError
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
 NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # per number, without the scales of int8
 
 # GPT-2 "124M" as textbooks build it: no QKV bias and an untied head, 163,009,536 parameters.
-UNTIED_124M = GPTConfig(qkv_bias=False, tie_weights=False)
+UNTIED_124M = replace(PRESETS["gpt2"], qkv_bias=False, tie_weights=False)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
         "attention": blocks * (4 * width * width + 3 * width * qkv_biases + width * biases),
         "feed_forward": blocks * (2 * width * n_ff + (n_ff + width) * biases),
         "norms": 0 if skeleton else (2 * blocks + 1) * width * (1 + biases),
-        "head": 0 if config.tie_weights else config.vocab_size * width,
+        "head": config.vocab_size * ((0 if config.tie_weights else width) + config.head_bias),
     }
 
 

@@ -1,4 +1,4 @@
-"""The cost of the next token with and without a KV cache and with both attention kernels, counted and measured."""
+"""The cost of tokens with and without a KV cache, counted pass by pass, and measured with both attention kernels."""
 
 from __future__ import annotations
 
@@ -73,6 +73,41 @@ def next_token_cost(
         cache_bytes=cache_numbers(config) * number_bytes * length if cached else 0,
         weight_bytes=config.n_head * n_read * length * number_bytes if kernel == "eager" else 0,
     )
+
+
+@dataclass(frozen=True)
+class GenerationPass:
+    """One forward pass of a generation.
+
+    n_computed: tokens that go through the layers. n_cached: tokens before them, whose keys and values come from the
+    cache. cache_bytes: of those keys and values, in all layers. multiplications: as in `Cost`.
+    """
+
+    n_computed: int
+    n_cached: int
+    cache_bytes: int
+    multiplications: int
+
+
+def generation_passes(
+    config: GPTConfig, n_prompt: int, length: int, *, cached: bool, number_bytes: int = 4
+) -> list[GenerationPass]:
+    """Count the forward passes that continue a prompt of n_prompt tokens to `length` tokens, the last of them read too.
+
+    The first pass reads the prompt (prefill), each other one the token that was generated last (decode). Without a
+    cache every pass reads the whole text so far. Raises ValueError for lengths outside the context, and for a prompt
+    longer than the text.
+    """
+    check_length(config, length)
+    if not 1 <= n_prompt <= length:
+        raise GPTError("argument.range", name="n_prompt", low=1, high=length, value=n_prompt)
+    passes = []
+    for end in range(n_prompt, length + 1):
+        n_cached = end - 1 if cached and end > n_prompt else 0
+        cost = next_token_cost(config, end, cached=n_cached > 0)
+        n_bytes = cache_numbers(config) * number_bytes * n_cached
+        passes.append(GenerationPass(end - n_cached, n_cached, n_bytes, cost.multiplications))
+    return passes
 
 
 @torch.inference_mode()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import regex
 
 from gpt.errors import GPTError
-from gpt.tokenizer import Tokenizer, Vocabulary, gpt2_tokenizer
+from gpt.tokenizer import Tokenizer, Vocabulary
 
 SAMPLES = {  # one sentence in several languages
     "en": "The little dog wanted to play in the garden.",
@@ -29,9 +25,6 @@ SAMPLES = {  # one sentence in several languages
     "emoji": "🐶🌳🎾😀👍🏽👨‍👩‍👧",
     "code": "for dog in garden:\n    dog.play(hours=2)",
 }
-GPT2_URLS = tuple(  # tiktoken names its cached files by the SHA-1 of these
-    f"https://openaipublic.blob.core.windows.net/gpt-2/encodings/main/{name}" for name in ("vocab.bpe", "encoder.json")
-)
 
 
 @dataclass(frozen=True)
@@ -103,10 +96,3 @@ def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
 def language_costs(vocabulary: Vocabulary) -> dict[str, TextCost]:
     """The length of each of SAMPLES."""
     return {language: text_cost(vocabulary, text) for language, text in SAMPLES.items()}
-
-
-def cached_gpt2_tokenizer() -> Tokenizer | None:
-    """GPT-2's vocabulary if it is in tiktoken's cache, else None; nothing is downloaded."""
-    folder = Path(os.environ.get("TIKTOKEN_CACHE_DIR") or Path(tempfile.gettempdir()) / "data-gym-cache")
-    is_cached = all((folder / hashlib.sha1(url.encode()).hexdigest()).exists() for url in GPT2_URLS)
-    return gpt2_tokenizer() if is_cached else None

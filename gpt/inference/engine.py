@@ -1,17 +1,20 @@
 """Continuous batching: texts that one model generates at the same time share its forward passes.
 
-There is no worker thread. A caller that finds the engine idle becomes its leader: it runs rounds for every waiting
-request until its own is done, then passes leadership to the request that has waited longest. A round reads
-the next token of each text and the next chunk of each prompt.
+A round reads the next token of each text and the next chunk of each prompt. A caller that finds the engine idle runs
+its own; those that come meanwhile are run by a worker thread, one for all models of the process.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -21,8 +24,9 @@ from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.inference.admission import AdmissionQueue
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
+from gpt.inference.decode_cache import DecodeCache
 from gpt.inference.packed_linear import multiplications_per_token
-from gpt.inference.threads import threads_for
+from gpt.inference.threads import SMALL_WORK, threads_for
 from gpt.model import GPT
 
 MAX_TEXTS = 32  # generated at the same time
@@ -30,6 +34,8 @@ CHUNK_TOKENS = 32  # of a prompt in one round with several requests
 BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
 GATHER_SHARE = 0.5  # longest wait for the other texts of a round, as a share of its time
 GATHER_SECONDS = 0.02  # longest wait in seconds
+WORKER = 0  # as the leader; no thread has this number
+LARGE_MODEL = 2**25  # weights of linear layers that no processor's cache holds: two threads read them faster
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,7 @@ class ReadRequest:
     states: list[Tensor] = field(default_factory=list)  # of the chunks read so far
     result: Any = None
     error: BaseException | None = None
-    done: bool = False
-    wake: threading.Event = field(default_factory=threading.Event)  # set when the request is done or becomes the leader
+    done: threading.Event = field(default_factory=threading.Event)
     thread: int = field(default_factory=threading.get_ident)  # of the caller
 
     def __post_init__(self) -> None:
@@ -72,14 +77,13 @@ class ReadRequest:
             if not isinstance(error, Exception):
                 raise
         finally:
-            self.done = True
-            self.wake.set()
+            self.done.set()
 
     def fail(self, error: Exception) -> None:
         """End with an error; the cache is as it was before the request."""
-        self.cache.crop(self.start)
-        self.error, self.done = error, True
-        self.wake.set()
+        self.cache.crop(min(self.start, self.cache.length))
+        self.error = error
+        self.done.set()
 
 
 class Engine:
@@ -90,8 +94,10 @@ class Engine:
         self.admission = AdmissionQueue(MAX_TEXTS)
         self.multiplications_per_token = multiplications_per_token(model)
         self._can_batch = can_batch(model)
+        self._decode_cache = DecodeCache()
+        self._is_large = self.multiplications_per_token >= LARGE_MODEL
         self._requests: list[ReadRequest] = []  # of all callers that are in `read`
-        self._leader: ReadRequest | None = None
+        self._leader: int | None = None  # the thread that runs the rounds: of a caller, or WORKER
         self._n_expected = 0  # texts that are likely to share the next round
         self._last_seconds = 0.0  # of the last round
         self._changed = threading.Condition()  # guards the attributes above
@@ -108,17 +114,16 @@ class Engine:
 
         cache: of batch size 1, with room for all ids; must not be used elsewhere meanwhile.
         on_read: called with the states (T, C), after the final norm, and the distribution after the last token, in
-            the thread that computed them, one after the other.
+            the thread that runs the rounds, one after the other.
         Raises what the model and `on_read` raise. The cache is then as before, unless `on_read` was called; the same
         holds after KeyboardInterrupt, which may come at any point.
         """
         request = ReadRequest(ids, cache, edits, on_read)
         try:
             self._join(request)
-            if self._leader is not request:
-                request.wake.wait()
-            while not request.done:
+            while self._leader == request.thread and not request.done.is_set():
                 self._run_round()
+            request.done.wait()
         finally:
             self._leave(request)
         if request.error is not None:
@@ -128,55 +133,67 @@ class Engine:
     @torch.inference_mode()
     def logits(self, states: Tensor) -> Tensor:
         """(B, C) states -> (B, vocab_size) float32."""
-        with threads_for(self.multiplications_per_token):
+        with self._threads(len(states)):
             return self.model.lm_head(states).float()
 
     @torch.inference_mode()
     def distribution(self, state: Tensor) -> NextTokenDistribution:
         """The distribution of the token after a final-norm state (C,)."""
-        with threads_for(self.multiplications_per_token):
+        with self._threads(1):
             return self._distributions(state[None])[0]
+
+    def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
+        """The number of threads for a pass."""
+        return threads_for(max(self.multiplications_per_token * n_tokens, SMALL_WORK if self._is_large else 0))
 
     def _join(self, request: ReadRequest) -> None:
         with self._changed:
             # An interrupted call of this thread may have left its request.
             self._requests = [other for other in self._requests if other.thread != request.thread] + [request]
-            if self._leader is None or self._leader.thread == request.thread:
-                self._leader = request
+            if self._leader in (None, request.thread):
+                self._leader = request.thread
             self._changed.notify_all()
 
     def _leave(self, request: ReadRequest) -> None:
-        """Withdraw a request, and pass leadership to the one that has waited longest."""
         with self._changed:
             self._requests = [other for other in self._requests if other is not request]
-            self._changed.notify_all()
-            if self._leader is request:
-                self._leader = next((other for other in self._requests if not other.done), None)
-                if self._leader is not None:
-                    self._leader.wake.set()
-        if not request.done:  # interrupted; another leader may be reading it
+            if self._leader == request.thread:
+                self._continue()
+        if not request.done.is_set():  # interrupted; a round may be reading it
             with self._round_lock:
-                if not request.done:
+                if not request.done.is_set():
                     request.cache.crop(request.start)
+
+    def _continue(self) -> None:
+        """Let the worker run the requests that are left."""
+        with self._changed:
+            self._leader = WORKER if self._requests else None
+            if self._leader == WORKER:
+                worker(os.getpid()).submit(self._run_in_worker)
+
+    def _run_in_worker(self) -> None:
+        self._run_round()
+        self._gather()
+        self._continue()
 
     def _run_round(self) -> None:
         """Read one token of each waiting text and a chunk of each prompt."""
-        self._gather()
         began = time.perf_counter()
         with self._round_lock:
             requests = self._unfinished()
             chunk = CHUNK_TOKENS if len(requests) > 1 else self.model.config.block_size
             for batch in self._batches(requests, chunk):
                 self._run_batch(batch, chunk)
-        self._n_expected = len({id(request.cache) for request in (*requests, *self._unfinished())})
-        self._last_seconds = time.perf_counter() - began
+        with self._changed:
+            self._n_expected = len({id(request.cache) for request in (*requests, *self._unfinished())})
+            self._last_seconds = time.perf_counter() - began
 
     def _unfinished(self) -> list[ReadRequest]:
         with self._changed:
-            return [request for request in self._requests if not request.done]
+            return [request for request in self._requests if not request.done.is_set()]
 
     def _gather(self) -> None:
-        """Wait for the next requests of the texts of the last round, which are sampling their tokens."""
+        """Wait for the next requests of the texts of the last round, whose callers have got their tokens."""
         with self._changed:
             timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
             self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)
@@ -201,12 +218,12 @@ class Engine:
     @torch.inference_mode()
     def _run_batch(self, batch: list[ReadRequest], chunk: int) -> None:
         """Read the next `chunk` tokens of each request."""
-        for request in batch:
-            request.cache.crop(request.start + request.n_read)  # drop what an interrupted pass has stored
         parts = [request.ids[request.n_read :][:chunk] for request in batch]
         is_last = [request.n_read + len(part) == len(request.ids) for request, part in zip(batch, parts, strict=True)]
         try:
-            with threads_for(self.multiplications_per_token * sum(map(len, parts))):
+            for request in batch:
+                request.cache.crop(request.start + request.n_read)  # drop what an interrupted pass has stored
+            with self._threads(sum(map(len, parts))):
                 states = self._hidden_states(batch, parts)
                 ends = [state[-1] for state, last in zip(states, is_last, strict=True) if last]
                 distributions = iter(self._distributions(torch.stack(ends)) if ends else [])
@@ -226,7 +243,8 @@ class Engine:
         """(T, C) for each request."""
         edits = batch[0].edits
         if self._can_batch and edits is None:
-            return batched_hidden_states(self.model, parts, [request.cache for request in batch])
+            caches = [request.cache for request in batch]
+            return batched_hidden_states(self.model, parts, caches, self._decode_cache, pad=self._is_large)
         idx = torch.tensor([parts[0]], device=self.model.device)
         return list(self.model.hidden_states(idx, cache=batch[0].cache, edits=edits))
 
@@ -236,3 +254,9 @@ class Engine:
         log_sum = logits.logsumexp(dim=-1)
         entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1) / math.log(2)
         return [NextTokenDistribution(*each) for each in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]
+
+
+@cache
+def worker(process: int) -> ThreadPoolExecutor:
+    """The thread that runs the rounds of a process; a fork needs another one."""
+    return ThreadPoolExecutor(1, thread_name_prefix="forward passes")

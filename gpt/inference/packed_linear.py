@@ -16,13 +16,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gpt.errors import GPTError
+from gpt.inference.read_only import ReadOnlyModule, ReadOnlyParameter
 
 Packing = Literal["fp32", "bf16", "int8"]
 EXPECTED_ROWS = 512  # batch rows for which oneDNN chooses the format; as fast for fewer rows
 SMALL_WEIGHT = 2**19  # elements of a matrix up to which F.linear is faster than oneDNN for a single row
 
 
-class PackedLinear(nn.Module, ABC):
+class PackedLinear(ReadOnlyModule, ABC):
     """nn.Linear with a packed weight, for inference; only the gradient of its input can be computed.
 
     embedding: the embedding whose weight this layer shares (a tied head), or None.
@@ -37,15 +38,11 @@ class PackedLinear(nn.Module, ABC):
     def product(self, x: Tensor) -> Tensor:
         """(B, in) -> (B, out)"""
 
-    @abstractmethod
-    def unpack(self) -> Tensor:
-        """(out, in) float32: the weight as `product` uses it."""
-
     @property
-    def weight(self) -> Tensor:
+    def weight(self) -> Tensor:  # type: ignore[override]
         """(out, in) float32, unpacked at each access unless the layer is tied."""
         (embedding,) = self._embedding
-        return self.unpack() if embedding is None else embedding.weight
+        return ReadOnlyParameter(self.unpack()) if embedding is None else embedding.weight
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
@@ -54,10 +51,6 @@ class PackedLinear(nn.Module, ABC):
         else:
             y = self.product(rows)
         return y.view(*x.shape[:-1], self.out_features)
-
-    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[f"{prefix}weight"] = self.weight
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
         return self  # immutable
@@ -132,7 +125,7 @@ class Int8Linear(PackedLinear):
         return _rebuild, (Int8Linear, self.unpack(), self.bias)
 
 
-class PackedEmbedding(nn.Module):
+class PackedEmbedding(ReadOnlyModule):
     """nn.Embedding with its rows in bfloat16, or in int8 with a scale for each, returned in float32."""
 
     rows: Tensor  # (n, C)
@@ -147,10 +140,13 @@ class PackedEmbedding(nn.Module):
         self.register_buffer("rows", rows if packing == "int8" else rows.bfloat16())
         self.register_buffer("scale", scale)
 
-    @property
-    def weight(self) -> Tensor:
-        """(n, C) float32."""
+    def unpack(self) -> Tensor:
         return self.rows.float() if self.scale is None else self.rows * self.scale
+
+    @property
+    def weight(self) -> Tensor:  # type: ignore[override]
+        """(n, C) float32."""
+        return ReadOnlyParameter(self.unpack())
 
     def forward(self, ids: Tensor) -> Tensor:
         rows = F.embedding(ids, self.rows)
@@ -173,6 +169,19 @@ def pack(model: nn.Module, packing: Packing) -> None:
         else:
             embeddings[layer.weight] = layer if packing == "fp32" else PackedEmbedding(layer, packing)
             setattr(module, name, embeddings[layer.weight])
+
+
+def freeze(model: nn.Module) -> None:
+    """Make the parameters of a packed model read-only, and list the weights of packed layers among them."""
+    frozen: dict[Tensor, ReadOnlyParameter] = {}
+    for module in model.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                module._parameters[name] = frozen.setdefault(parameter, ReadOnlyParameter(parameter))
+    for module in model.modules():
+        if isinstance(module, ReadOnlyModule):
+            (embedding,) = getattr(module, "_embedding", (None,))
+            module.list_weight(None if embedding is None else embedding._parameters["weight"])
 
 
 def pack_linear(

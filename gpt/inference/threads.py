@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from threadpoolctl import ThreadpoolController
 
-SMALL_WORK = 2**26  # multiplications below which one thread is faster
+SMALL_WORK = 2**28  # multiplications below which one thread is as fast, while other threads need the processors
 _OMP_PAUSE_SOFT = 1  # of omp_pause_resource_all: threads are created again when needed
 
 

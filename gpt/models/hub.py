@@ -147,6 +147,7 @@ def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
 
 
 def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
     total = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -12,7 +12,7 @@ import torch
 from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.inference.engine import Engine
-from gpt.inference.packed_linear import SMALL_WEIGHT, multiplications_per_token, pack
+from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, multiplications_per_token, pack
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
@@ -30,6 +30,7 @@ _engine_lock = threading.Lock()  # since Python 3.12, cached_property does not l
 class LoadedModel:
     """A model in evaluation mode with its tokenizer. Shared between users: never change it.
 
+    On a CPU its weights are packed and refuse changes; `load_model(..., trainable=True)` gives ordinary ones.
     layout: the name of its checkpoint's format.
     """
 
@@ -95,14 +96,24 @@ def can_pack(precision: Precision, device: torch.device) -> bool:
 
 
 def build(
-    name: str, checkpoint: Checkpoint, device: torch.device, precision: Precision, *, untrained: bool = False
+    name: str,
+    checkpoint: Checkpoint,
+    device: torch.device,
+    precision: Precision,
+    *,
+    untrained: bool = False,
+    trainable: bool = False,
 ) -> LoadedModel:
     """Build the model of a checkpoint. untrained: with the random initial weights of seed 0 instead of its own.
+
+    trainable: with ordinary parameters; otherwise they are packed where possible (`can_pack`) and cannot be changed.
 
     Raises ValueError if there is not enough memory, the weights or the logits are not finite, or the device does not
     support the precision.
     """
-    packed = can_pack(precision, device)
+    if trainable and precision == "int8":
+        raise GPTError("precision.int8_trainable")
+    packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
         raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
     dtype = torch.float32 if packed else DTYPES[precision]
@@ -117,6 +128,8 @@ def build(
         model.to(device)
     except torch.OutOfMemoryError:
         raise GPTError("memory.device", model=name, device=device) from None
+    if packed:
+        freeze(model)
     with torch.inference_mode(), threads_for(multiplications_per_token(model)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
             raise GPTError("checkpoint.logits_not_finite", model=name)

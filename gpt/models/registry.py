@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import torch
 
 from gpt.background import Progress
+from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
@@ -103,14 +104,25 @@ class Registry:
         loaded = self._in_memory.get(name)
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
-    def given_n_head(self, name: str) -> int | None:
-        """The n_head that was given with a model; None if none was."""
-        source = self._sources.get(name)
-        return None if source is None else source.n_head
+    def given_options(self, name: str) -> dict[str, object]:
+        """n_head, activation and names, as far as they were given with a model."""
+        given = {each: getattr(self._sources.get(name), each, None) for each in ("n_head", "activation", "names")}
+        return {each: str(value) if isinstance(value, Path) else value for each, value in given.items() if value}
 
-    def add(self, name_or_path: str | Path, n_head: int | None = None, *, name: str | None = None) -> str:
-        """Register a path or a repository of the hub, without loading it; returns its name."""
-        source = find_source(name_or_path, n_head)
+    def add(
+        self,
+        name_or_path: str | Path,
+        n_head: int | None = None,
+        *,
+        activation: Activation | None = None,
+        names: Path | str | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Register a path or a repository of the hub, without loading it; returns its name.
+
+        n_head, activation, names: as for `gpt.models.checkpoints.open_checkpoint`.
+        """
+        source = find_source(name_or_path, n_head, activation, names)
         name = name or str(name_or_path)
         with self._lock:
             if name not in MODELS and self._sources.get(name) != source:
@@ -123,6 +135,8 @@ class Registry:
         files: Sequence[str | Path],
         n_head: int | None = None,
         *,
+        activation: Activation | None = None,
+        names: Path | str | None = None,
         name: str | None = None,
         listed: bool = True,
     ) -> str:
@@ -130,6 +144,7 @@ class Registry:
 
         files: the weights, config.json and vocabulary; linked or copied to a folder that `remove` deletes. Raises
             ValueError as loading does, and registers nothing then.
+        n_head, activation, names: as for `gpt.models.checkpoints.open_checkpoint`.
         name: gets a number after it if it is taken; None is the name of the weights' file.
         listed: whether `names` shows it.
         """
@@ -148,7 +163,7 @@ class Registry:
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))
             name = next(name for name in chain([wanted], numbered) if name not in self._sources)
-            self._sources[name] = Source(Path(folder.name), n_head, listed=listed, folder=folder)
+            self._sources[name] = Source(Path(folder.name), n_head, activation, names, listed=listed, folder=folder)
         try:
             self.get(name)
         except BaseException:
@@ -267,7 +282,7 @@ add_model = _shared.add
 add_upload = _shared.add_upload
 remove_model = _shared.remove
 title = _shared.title
-given_n_head = _shared.given_n_head
+given_options = _shared.given_options
 
 
 def _shared_model(name: str) -> LoadedModel:

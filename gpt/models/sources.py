@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 
 from gpt.background import Progress
+from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.models import hub
-from gpt.models.checkpoints import Checkpoint, open_checkpoint
+from gpt.models.checkpoints import INFER, Checkpoint, NamesInferred, open_checkpoint
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision
 
 DEFAULT_MODEL = "stories"
@@ -25,32 +27,41 @@ MODELS = (DEFAULT_MODEL, UNTRAINED, "distilgpt2", "gpt2", "gpt2-medium", "gpt2-l
 class Source:
     """The source of a model. location: a path, or a repository of the hub.
 
-    listed: whether `list_models` shows it. folder: holds the files of an upload.
+    n_head, activation, names: as for `open_checkpoint`. listed: whether `list_models` shows it. folder: holds the
+    files of an upload.
     """
 
     location: Path | str
     n_head: int | None = None
+    activation: Activation | None = None
+    names: Path | str | None = None
     untrained: bool = False
     listed: bool = True
     folder: TemporaryDirectory[str] | None = None
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
         path = self.location if isinstance(self.location, Path) else hub.download(self.location, progress)
-        return open_checkpoint(path, n_head=self.n_head)
+        return open_checkpoint(path, n_head=self.n_head, activation=self.activation, names=self.names)
 
 
-def find_source(name_or_path: str | Path, n_head: int | None = None) -> Source:
+def find_source(
+    name_or_path: str | Path,
+    n_head: int | None = None,
+    activation: Activation | None = None,
+    names: Path | str | None = None,
+) -> Source:
     """The source of a name of MODELS, else of a path, else of a repository of the hub. Raises ValueError otherwise."""
+    given = (n_head, activation, names)
     name = str(name_or_path)
     if name in (DEFAULT_MODEL, UNTRAINED):
-        return Source(BUNDLED, n_head, untrained=name == UNTRAINED)
+        return Source(BUNDLED, *given, untrained=name == UNTRAINED)
     if name in MODELS:
-        return Source(name, n_head)
+        return Source(name, *given)
     if path := _existing(name):
-        return Source(path, n_head)
+        return Source(path, *given)
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
         raise GPTError("model.unknown_source", name=name, models=", ".join(MODELS))
-    return Source(name, n_head)
+    return Source(name, *given)
 
 
 def _existing(name: str) -> Path | None:
@@ -78,15 +89,28 @@ def load_model(
     device: str | torch.device | None = None,
     precision: Precision = "fp32",
     n_head: int | None = None,
+    activation: Activation | None = None,
+    names: Path | str | None = None,
+    trainable: bool = False,
     progress: Progress | None = None,
 ) -> LoadedModel:
     """Load a model that is not shared: a name of `list_models`, a path, or a repository of the hub.
 
-    device: None is CUDA if there is one, else MPS, else the CPU. n_head: for checkpoints that do not state it.
+    device: None is CUDA if there is one, else MPS, else the CPU.
+    n_head, activation, names: for checkpoints that do not state them, see `gpt.models.checkpoints.open_checkpoint`.
+        Where the roles of the weights can only be inferred, a warning shows the table by which they were read, which
+        names="infer" confirms.
+    trainable: the model has ordinary parameters: `loaded.model.train()`, an optimizer and changes in place work, and
+        generating is slower on a CPU, where weights are packed for inference otherwise and refuse all three.
     progress: called while it downloads, with the bytes downloaded and their total.
     Raises ValueError if it cannot be loaded.
     """
     check_precision(precision)
-    source = find_source(name_or_path, n_head)
+    source = find_source(name_or_path, n_head, activation, names)
     chosen = best_device() if device is None else available_device(device)
-    return build(str(name_or_path), source.open(progress), chosen, precision, untrained=source.untrained)
+    try:
+        checkpoint = source.open(progress)
+    except NamesInferred as unconfirmed:
+        warnings.warn(str(unconfirmed), stacklevel=2)
+        checkpoint = replace(source, names=INFER).open(progress)
+    return build(str(name_or_path), checkpoint, chosen, precision, untrained=source.untrained, trainable=trainable)

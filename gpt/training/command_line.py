@@ -1,6 +1,8 @@
 """Train a GPT on a text file.
 
-    python -m gpt.training stories.txt --out runs/stories
+    python -m gpt.training stories.txt --out runs/stories              stories, byte-level BPE
+    python -m gpt.training --characters FILE --out runs/characters     one text, character by character
+    python -m gpt.training --preset shakespeare-cpu --out runs/plays   Shakespeare's plays, which are inside
 
 The text is UTF-8; a line <|endoftext|> ends each story. The folder of --out gets the vocabulary, the best
 weights so far (best/, with a model card at the end), a log with its curve, samples, and last.pt, from which a
@@ -12,7 +14,9 @@ Under torchrun several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-The bundled model was trained with the defaults and --compile --every 200.
+The bundled model was trained on stories with the defaults and --compile --every 200.
+
+Beyond requirements.txt, stories need the package tokenizers, and the curve matplotlib.
 """
 
 from __future__ import annotations
@@ -22,39 +26,52 @@ import importlib.util
 import shlex
 import signal
 import sys
+import textwrap
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from gpt.errors import GPTError
 from gpt.training.folder_run import FolderRun
 from gpt.training.model_card import CardText, write_card
 from gpt.training.process import join_processes
-from gpt.training.recipe import Recipe
+from gpt.training.recipe import RECIPE_PRESETS, Recipe
 
-PACKAGES = ("tokenizers", "matplotlib")  # needed for training only: imported where they are used
+EVERY = 250  # steps between two evaluations
+SHAKESPEARE_CARD = CardText(
+    data="40,000 lines of Shakespeare's plays, the text of [char-rnn](https://github.com/karpathy/char-rnn); public "
+    "domain.",
+    language="en",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 1 after an error printed as a sentence, 128 + signal after a stop."""
-    options = make_parser().parse_args(arguments)
+    options = parse_options(arguments)
     try:
-        for package in PACKAGES:
-            if importlib.util.find_spec(package) is None:
-                raise GPTError("training.package", package=package)
-        recipe = Recipe(**{f.name: getattr(options, f.name) for f in fields(Recipe)})
+        if options.text and importlib.util.find_spec("tokenizers") is None:
+            raise GPTError("training.package", package="tokenizers")
+        recipe = chosen_recipe(options)
         with StopSignal() as stop, join_processes(recipe.precision) as process:
-            run = FolderRun(options.text, options.out, recipe, resume=options.resume or options.card)
+            if process.is_first and importlib.util.find_spec("matplotlib") is None:
+                print("without the package matplotlib there will be no curve.png", file=sys.stderr)
+            run = FolderRun(
+                options.text or options.characters,
+                options.out,
+                recipe,
+                characters=not options.text,
+                resume=options.resume or options.card,
+            )
             if not options.card and not run.train(process, every=options.every, compiled=options.compile, stop=stop):
                 if process.is_first:
                     print(f"stopped; the same command with --resume continues in {options.out}", file=sys.stderr)
                 return 128 + (stop.number or signal.SIGTERM)
         if process.is_first:
-            text = CardText(options.data, options.hardware, options.dataset, options.license)
             command = repeat_command(options, process.world_size)
-            score = write_card(run.folder, recipe, command, run.training, run.held_back, text)
-            print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits a byte on {len(run.held_back)} held-back stories")
+            score = write_card(run.folder, recipe, command, run.corpus, card_text(options))
+            print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits a byte on the held-back text")
     except OSError as error:
         return failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     except ValueError as error:
@@ -91,8 +108,37 @@ def failed(sentence: str) -> int:
     return 1
 
 
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options of a command line; ends the program with a sentence where there is no text, or two."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    options.preset = options.preset or default_preset(options)
+    if options.preset in (None, "stories") and not options.text and not options.characters:
+        parser.error("a file of stories, --characters FILE or --preset shakespeare-cpu says what to train on")
+    if not options.text and options.vocab_size is not None:
+        parser.error("--vocab-size is for stories: here the vocabulary is the characters of the text")
+    return options
+
+
+def default_preset(options: argparse.Namespace) -> str | None:
+    """The preset where none is named; None without a text."""
+    return "stories" if options.text else "shakespeare-cpu" if options.characters else None
+
+
+def chosen_recipe(options: argparse.Namespace) -> Recipe:
+    """The preset with the options that were given. Raises ValueError as `Recipe`."""
+    values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
+    return replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
+
+
+def card_text(options: argparse.Namespace) -> CardText:
+    """What was said of the text; Shakespeare's is known."""
+    default = CardText() if options.text or options.characters else SHAKESPEARE_CARD
+    return replace(default, **{f.name: x for f in fields(CardText) if (x := getattr(options, f.name)) is not None})
+
+
 def make_parser() -> argparse.ArgumentParser:
-    """The options; those of the recipe come from its fields."""
+    """The options; those of the recipe come from its fields, and are None where they are not given."""
 
     def count(word: str) -> int:
         if int(word) < 1:
@@ -106,29 +152,51 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=usage,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("text", type=Path, help="the stories")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("text", type=Path, nargs="?", help="a file of stories")
+    what.add_argument("--characters", type=Path, metavar="FILE", help="any text: a token for each character")
+    parser.add_argument(
+        "--preset",
+        choices=RECIPE_PRESETS,
+        help="recipe, before its options: stories; nanoGPT's character-level shakespeare, for a GPU; its smaller "
+        "setting shakespeare-cpu. Without a text, the last two train on Shakespeare's (stories; with --characters "
+        "shakespeare-cpu)",
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder of the run: new, empty, or to resume")
     parser.add_argument("--resume", action="store_true", help="continue the run in --out where it stopped")
     parser.add_argument("--compile", action="store_true", help="torch.compile: a slow start, then faster steps")
-    parser.add_argument("--every", type=count, default=250, metavar="N", help="evaluate and save every N steps (250)")
+    parser.add_argument(
+        "--every", type=count, default=EVERY, metavar="N", help=f"evaluate and save every N steps ({EVERY})"
+    )
     card = parser.add_argument_group("model card")
     card.add_argument("--card", action="store_true", help="train nothing: write the card of the run in --out again")
-    card.add_argument("--data", default=CardText.data, help="what the text is, where from, its licence; Markdown")
-    card.add_argument("--hardware", default=CardText.hardware, help="what it was trained on")
+    card.add_argument("--data", help="what the text is, where from, its licence; Markdown")
+    card.add_argument("--language", help='language of the text, as "en"')
+    card.add_argument("--hardware", help="what it was trained on")
     card.add_argument("--dataset", help="the text's id on the Hugging Face hub")
-    card.add_argument("--license", default=CardText.license, help="licence of the weights, as the hub spells it")
-    recipe = parser.add_argument_group("recipe")
+    card.add_argument("--license", help="licence of the weights, as the hub spells it")
+    presets = "\n".join(
+        textwrap.fill(f"{name}: {differences(preset)}.", 76)
+        for name, preset in RECIPE_PRESETS.items()
+        if name != "stories"
+    )
+    recipe = parser.add_argument_group("recipe", f"In parentheses the values of stories.\n{presets}")
     for f in fields(Recipe):
-        choices = f.metadata["choices"] or None
-        recipe.add_argument(
-            option_name(f.name),
-            type=type(f.default),
-            default=f.default,
-            choices=choices,
-            metavar=None if choices else "X" if isinstance(f.default, float) else "N",
-            help=f"{f.metadata['help']} ({f.default})",
-        )
+        options: dict[str, Any] = {"help": f"{f.metadata['help']} ({f.default})"}
+        if isinstance(f.default, bool):
+            options["action"] = argparse.BooleanOptionalAction
+        elif f.metadata["choices"]:
+            options["choices"] = f.metadata["choices"]
+        else:
+            options |= {"type": type(f.default), "metavar": "X" if isinstance(f.default, float) else "N"}
+        recipe.add_argument(option_name(f.name), **options)
     return parser
+
+
+def differences(recipe: Recipe) -> str:
+    """The values of a recipe that are not those of `Recipe()`."""
+    values = {f.name: getattr(recipe, f.name) for f in fields(recipe)}
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value != getattr(Recipe(), name))
 
 
 def option_name(field: str) -> str:
@@ -137,14 +205,24 @@ def option_name(field: str) -> str:
 
 
 def repeat_command(options: argparse.Namespace, world_size: int) -> str:
-    """The command that repeats the run: what differs from the defaults, without this machine's folders."""
+    """The command that repeats the run: what differs from the preset, without this machine's folders."""
     words = ["python"] if world_size == 1 else ["torchrun", "--nproc-per-node", str(world_size)]
-    words += ["-m", "gpt.training", options.text.name, "--out", options.out.resolve().name]
+    words += ["-m", "gpt.training"]
+    if options.text:
+        words.append(options.text.name)
+    elif options.characters:
+        words += ["--characters", options.characters.name]
+    if options.preset != default_preset(options):
+        words += ["--preset", options.preset]
+    words += ["--out", options.out.resolve().name]
     if options.compile:
         words.append("--compile")
-    defaults = make_parser().parse_args([options.text.name, "--out", "out"])
-    for name in ("every", *(f.name for f in fields(Recipe))):
-        value = getattr(options, name)
-        if value != getattr(defaults, name):
-            words += [option_name(name), str(value)]
+    if options.every != EVERY:
+        words += ["--every", str(options.every)]
+    recipe, preset = chosen_recipe(options), RECIPE_PRESETS[options.preset]
+    for f in fields(Recipe):
+        value = getattr(recipe, f.name)
+        if value != getattr(preset, f.name):
+            option = option_name(f.name)
+            words += [option if value else option.replace("--", "--no-")] if f.type == "bool" else [option, str(value)]
     return shlex.join(words)

@@ -13,19 +13,23 @@ from gpt.errors import GPTError
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load_vocabulary, save_vocabulary
 
 
+def read_text(path: Path | str) -> str:
+    """The text of a UTF-8 file. Raises ValueError for a file that cannot be read."""
+    path = Path(path)
+    if not path.is_file():
+        raise GPTError("training.no_file", path=path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise GPTError("training.file_not_utf8", file=path, byte=error.start) from None
+
+
 def read_stories(path: Path | str) -> list[str]:
     """The stories of a UTF-8 file, separated by <|endoftext|>, stripped and not empty.
 
     Raises ValueError for a file that cannot be read or has no text.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise GPTError("training.no_file", path=path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise GPTError("training.file_not_utf8", file=path, byte=error.start) from None
-    stories = [story.strip() for story in text.split(END_OF_TEXT)]
+    stories = [story.strip() for story in read_text(path).split(END_OF_TEXT)]
     stories = [story for story in stories if story]
     if not stories:
         raise GPTError("training.no_text", path=path)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from gpt.errors import GPTError
 from gpt.generate import generate
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
@@ -61,14 +60,13 @@ def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[
 
 @torch.inference_mode()
 def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batch_size: int = 16) -> Score:
-    """Score stories separately, each after an end-of-text token. The model must be in evaluation mode.
+    """Score stories separately, each after an end-of-text token; in a vocabulary without one, from the second token on.
 
-    Raises ValueError for a vocabulary without an end-of-text token.
+    The model must be in evaluation mode.
     """
-    if tokenizer.eot_id is None:
-        raise GPTError("vocabulary.no_end_of_text")
     device = model.device
-    documents = [[tokenizer.eot_id, *tokenizer.encode(story)] for story in stories]
+    start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
+    documents = [[*start, *tokenizer.encode(story)] for story in stories]
     pairs = [pair for ids in documents for pair in windows(ids, model.config.block_size)]
     pairs.sort(key=lambda pair: len(pair[0]))  # equal lengths in a batch need little padding
     nats = 0.0
@@ -79,12 +77,23 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
         targets = torch.tensor([t + [-100] * (width - len(t)) for _, t in batch], device=device)
         logits = model(inputs).flatten(0, 1).float()  # (batch x width, vocab_size)
         nats += F.cross_entropy(logits, targets.flatten(), ignore_index=-100, reduction="sum").item()
-    n_bytes = sum(len(story.encode("utf-8", "replace_surrogate")) for story in stories)
+    n_bytes = sum(len(tokenizer.token_bytes(token_id)) for ids in documents for token_id in ids[1:])
     return Score(nats, sum(len(ids) - 1 for ids in documents), n_bytes)
 
 
 def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:
-    """The prompt, cut to half a context, and the model's continuation."""
-    ids = loaded.tokenizer.encode(prompt)[: loaded.model.config.block_size // 2]
-    params = SamplingParams(temperature=temperature, seed=seed)
-    return loaded.tokenizer.decode(ids) + "".join(step.text for step in generate(loaded, ids, params, max_new_tokens))
+    """The prompt, cut to half a context, and its continuation, which goes on from the second half of a full context.
+
+    The draws after the n-th full context are those of seed + n.
+    """
+    half = loaded.model.config.block_size // 2
+    ids = loaded.tokenizer.encode(prompt)[:half]
+    text, end, finish_reason = loaded.tokenizer.decode(ids), len(ids) + max_new_tokens, "context_full"
+    while finish_reason == "context_full" and len(ids) < end:
+        params = SamplingParams(temperature=temperature, seed=seed)
+        for step in generate(loaded, ids[-half:], params, end - len(ids)):
+            ids.append(step.token_id)
+            text += step.text
+            finish_reason = step.finish_reason or "context_full"
+        seed += 1
+    return text

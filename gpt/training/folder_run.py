@@ -13,38 +13,41 @@ from tqdm import tqdm
 
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
-from gpt.training.corpus import StoryRows, encode_stories, fingerprint, read_stories, split_stories, train_tokenizer
 from gpt.training.evaluation import sample
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe
+from gpt.training.run_corpus import CharacterCorpus, RunCorpus, StoryCorpus
 from gpt.training.run_folder import LogRow, RunFolder
-from gpt.training.trainer import Batch, Trainer
+from gpt.training.trainer import Trainer
 
-PROMPTS, SAMPLE_TOKENS = ("Once upon a time", "Tom and Lily", "The little dog said"), 100
+SAMPLE_TOKENS = 100
 LINE_STEPS = 20  # between two lines of progress where there is no terminal; the loss shown is their mean
 
 
 class FolderRun:
     """One process of a training run in one folder.
 
+    text: a file of stories; with `characters`, any text, a token for each character, or None for Shakespeare's.
     Raises ValueError for an invalid text, folder or recipe; then nothing is written.
     """
 
-    def __init__(self, text: Path, out: Path, recipe: Recipe, *, resume: bool = False) -> None:
+    def __init__(
+        self, text: Path | None, out: Path, recipe: Recipe, *, characters: bool = False, resume: bool = False
+    ) -> None:
         self.recipe, self.folder = recipe, RunFolder(out)
         self.saved = self.folder.load() if resume else None
         if self.saved is None:
             self.folder.check_free()
         else:
             recipe.check_continues(Recipe(**self.saved["recipe"]), self.saved["step"])
-        stories = read_stories(text)
-        self.fingerprint = fingerprint(stories)
-        if self.saved is not None and self.saved.get("text", self.fingerprint) != self.fingerprint:
-            raise GPTError("training.other_text", text=text, folder=out)
-        self.training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
-        self.tokenizer = self.folder.tokenizer() if resume else train_tokenizer(self.training, recipe.vocab_size)
-        self.rows = StoryRows(self.training, self.tokenizer, recipe.block_size, recipe.seed)
-        encode_stories(self.held_back, self.tokenizer, recipe.block_size, "held-back")  # raises if it is too short
+        self.corpus: RunCorpus
+        if characters or text is None:
+            self.corpus = CharacterCorpus(text, recipe)
+        else:
+            self.corpus = StoryCorpus(text, recipe, self.folder.tokenizer())
+        fingerprint = self.corpus.fingerprint
+        if self.saved is not None and self.saved.get("text", fingerprint) != fingerprint:
+            raise GPTError("training.other_text", text=text or "Shakespeare", folder=out)
 
     def train(
         self, process: Process, *, every: int = 250, compiled: bool = False, stop: Callable[[], bool] = lambda: False
@@ -55,17 +58,17 @@ class FolderRun:
         becomes infinite; the last save stays.
         """
         recipe = self.recipe
-        trainer = Trainer(recipe.new_model(self.tokenizer.n_vocab), recipe, process, compiled=compiled)
+        trainer = Trainer(recipe.new_model(self.corpus.tokenizer.n_vocab), recipe, process, compiled=compiled)
         if self.saved is not None:
             trainer.load(self.saved)
         process.barrier()  # until every process has checked the folder
         if process.is_first and self.saved is None:
-            self.folder.begin(self.tokenizer)
+            self.folder.begin(self.corpus.tokenizer)
             self.save(trainer)
-        batches = self.rows.batches(recipe.batch_size, start=trainer.step)
+        batches = self.corpus.batches(recipe.batch_size, start=trainer.step)
         with closing(ProgressBar(trainer)) as progress:
             while trainer.step < recipe.steps and not process.all_reduce(stop())[0]:
-                trainer.update(Batch.of_rows(next(batches)))
+                trainer.update(next(batches))
                 progress.show()
                 if trainer.step % every == 0 or trainer.step == recipe.steps:
                     progress.print(self.evaluate(trainer))
@@ -75,7 +78,7 @@ class FolderRun:
 
     def evaluate(self, trainer: Trainer) -> str:
         """Score, log, save and sample the current weights; returns a line with the losses."""
-        score = trainer.score(self.tokenizer, self.held_back)
+        score = trainer.score(self.corpus.tokenizer, self.corpus.held_back)
         row = LogRow(
             step=trainer.step,
             tokens=trainer.n_tokens,
@@ -95,17 +98,18 @@ class FolderRun:
 
     def save(self, trainer: Trainer, row: LogRow | None = None, is_best: bool = False) -> None:
         """Write the state to resume from; after an evaluation also its row, the best weights, samples and the curve."""
-        state = {**trainer.state(), "recipe": asdict(self.recipe), "text": self.fingerprint}
+        state = {**trainer.state(), "recipe": asdict(self.recipe), "text": self.corpus.fingerprint}
         if not trainer.process.is_first:
             return
         if row is not None:
             self.folder.add_to_log(row)
             if is_best:
-                self.folder.save_best(trainer.model)
+                self.folder.save_best(trainer.model, self.corpus.tokenizer)
         self.folder.save(state)
         if row is not None:
-            loaded = LoadedModel("in training", trainer.model.eval(), self.tokenizer, trainer.process.device, "fp32")
-            texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in PROMPTS]
+            model, tokenizer = trainer.model.eval(), self.corpus.tokenizer
+            loaded = LoadedModel("in training", model, tokenizer, trainer.process.device, "fp32")
+            texts = [sample(loaded, prompt, seed=0, max_new_tokens=SAMPLE_TOKENS) for prompt in self.corpus.prompts]
             self.folder.add_samples(row.step, texts)
             self.folder.draw_curve()
 

@@ -29,7 +29,7 @@ from gpt.training.trainer import Trainer
 
 State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
 ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
-LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000, "dropout": 0}
+LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000}
 N_EVALUATIONS = 40  # of a run, without the one before the first step
 TIME_LIMIT_SECONDS = 300.0
 
@@ -85,8 +85,7 @@ class LiveRun:
     """One training run in a thread of its own. All methods can be called from any thread.
 
     recipe: its block_size is replaced by the dataset's. time_limit_seconds: from the start, pauses included, after
-    which the run finishes early. Raises ValueError for a recipe beyond LIMITS. Dropout is excluded: it uses torch's
-    global generator, which threads share.
+    which the run finishes early. Raises ValueError for a recipe beyond LIMITS.
     """
 
     def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from gpt.errors import GPTError
@@ -13,34 +12,29 @@ from gpt.models.meta import meta_model
 from gpt.models.sources import load_model
 from gpt.training.evaluation import Score, sample, score_stories
 from gpt.training.recipe import Recipe
+from gpt.training.run_corpus import RunCorpus
 from gpt.training.run_folder import RunFolder
 
-PROMPT, N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = "Once upon a time", 10, 150, 0.8
+N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = 10, 150, 0.8
 
 
 @dataclass(frozen=True)
 class CardText:
     """The parts of the card that are not in the run's folder.
 
-    data: description of the text in Markdown. dataset: its id on the hub. license: of the weights, in the hub's
-    spelling.
+    data: description of the text in Markdown. language: of the text, a code such as "en"; None is left out. dataset:
+    the text's id on the hub. license: of the weights, in the hub's spelling.
     """
 
     data: str = "Not described."
+    language: str | None = None
     hardware: str = "hardware not described"
     dataset: str | None = None
     license: str = "other"
 
 
-def write_card(
-    folder: RunFolder,
-    recipe: Recipe,
-    command: str,
-    training: Sequence[str],
-    held_back: Sequence[str],
-    text: CardText,
-) -> Score:
-    """Write README.md and curve.png beside the best weights of a run; returns their score on the held-back stories.
+def write_card(folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpus, text: CardText) -> Score:
+    """Write README.md and curve.png beside the best weights of a run; returns their score on the held-back text.
 
     The score is of the saved weights: half precision, computed in float32.
     Raises ValueError before the first evaluation.
@@ -48,17 +42,18 @@ def write_card(
     if not folder.log():
         raise GPTError("training.no_weights", folder=folder.path)
     loaded = load_model(folder.best)
-    score = score_stories(loaded.model, loaded.tokenizer, list(held_back))
+    score = score_stories(loaded.model, loaded.tokenizer, corpus.held_back)
+    folder.draw_curve(folder.best / "curve.png")
+    prompt = corpus.prompts[0]
     parts = [
         _front_matter(text),
-        _introduction(folder, loaded),
-        _data(recipe, training, held_back, text),
-        _figures(folder, recipe, score, text),
-        _recipe(recipe, command),
-        _samples(loaded),
+        _introduction(folder, loaded, corpus.vocabulary_text, prompt),
+        f"## Data\n\n{text.data}\n\n{corpus.split_text}\n",
+        _figures(folder, recipe, score, corpus.score_text, text),
+        recipe_section(recipe, command, vocab_size=loaded.tokenizer.eot_id is not None),
+        _samples(loaded, prompt),
         _limits(loaded),
     ]
-    folder.draw_curve(folder.best / "curve.png")
     (folder.best / "README.md").write_text("\n".join(parts), encoding="utf-8")
     return score
 
@@ -66,7 +61,7 @@ def write_card(
 def _front_matter(text: CardText) -> str:
     lines = [
         f"license: {json.dumps(text.license)}",
-        "language: en",
+        *([f"language: {text.language}"] if text.language else []),
         "library_name: pytorch",
         "pipeline_tag: text-generation",
         'tags: ["gpt", "gpt2", "from-scratch"]',
@@ -76,65 +71,58 @@ def _front_matter(text: CardText) -> str:
     return "---\n" + "\n".join(lines) + "\n---\n"
 
 
-def _introduction(folder: RunFolder, loaded: LoadedModel) -> str:
+def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, prompt: str) -> str:
     config = loaded.model.config
     n_parameters = sum(parameter.numel() for parameter in meta_model(config).parameters())
+    if loaded.tokenizer.eot_id is None:
+        file = "`characters.json` the vocabulary, a list\nof characters in the order of their ids."
+    else:
+        file = "`vocab.tiktoken` the vocabulary in\ntiktoken's format (end-of-text has the id after the last)."
+    call = f"generate(model, {json.dumps(prompt, ensure_ascii=False)}, params, {SAMPLE_TOKENS})"
     return f"""# {folder.path.resolve().name}
 
 A language model of the shape of GPT-2 with {n_parameters:,} parameters: {config.n_layer} blocks, {config.n_head} heads,
-width {config.n_embd}, a context of {config.block_size} tokens, a byte-level BPE vocabulary of
-{config.vocab_size:,} tokens made from the same text. Trained from random weights by this project's own code.
+width {config.n_embd}, a context of {config.block_size} tokens, {vocabulary}.
+Trained from random weights by this project's own code.
 
-`config.json` holds the shape, `model.safetensors` the weights in half precision, `vocab.tiktoken` the vocabulary in
-tiktoken's format (end-of-text has the id after the last). In Python, for the folder that holds this file:
+`config.json` holds the shape, `model.safetensors` the weights in half precision, {file}
+In Python, for the folder that holds this file:
 
 ```python
 from gpt import SamplingParams, generate, load_model
 
 model = load_model("path/to/this/folder")
-for step in generate(model, "{PROMPT}", SamplingParams(temperature={TEMPERATURE}, seed=0), {SAMPLE_TOKENS}):
+params = SamplingParams(temperature={TEMPERATURE}, seed=0)
+for step in {call}:
     print(step.text, end="")
 ```
 """
 
 
-def _data(recipe: Recipe, training: Sequence[str], held_back: Sequence[str], text: CardText) -> str:
-    total = len(training) + len(held_back)
-    n_bytes = sum(len(story.encode()) for part in (training, held_back) for story in part)
-    return f"""## Data
-
-{text.data}
-
-{total:,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, then a share of {recipe.held_back} held
-back: {len(held_back):,} stories that neither the weights nor the vocabulary were trained on, {len(training):,} to
-train on. The held-back stories chose the checkpoint (the lowest loss of all evaluations) and nothing else.
-"""
-
-
-def _figures(folder: RunFolder, recipe: Recipe, score: Score, text: CardText) -> str:
+def _figures(folder: RunFolder, recipe: Recipe, score: Score, score_text: str, text: CardText) -> str:
     rows = folder.log()
     best = min(rows, key=lambda row: row.val_loss)
+    picture = "\n![Loss in nats per token over the tokens read, on the training and the held-back text](curve.png)\n"
     return f"""## Figures
 
-On the held-back stories, with the weights as saved (half precision, read back and computed in float32):
+On the held-back text, with the weights as saved (half precision, read back and computed in float32):
 
 | bits per byte | nats per token | perplexity | tokens | bytes |
 |---|---|---|---|---|
 | **{score.bits_per_byte:.4f}** | {score.loss:.4f} | {score.perplexity:.2f} | {score.n_tokens:,} | {score.n_bytes:,} |
 
-Bits per byte: -log2 of the probability of a story's tokens given end-of-text, over its UTF-8 bytes; stories longer
-than the context by windows that restart with half a context.
+{score_text}
 
 The best of {len(rows)} evaluations, after step {best.step:,} of {recipe.steps:,} and {best.tokens:,} tokens; the mean
 training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1].seconds / 60:.0f} minutes
 ({text.hardware}).
-
-![Loss in nats per token over the tokens read, on the training and the held-back stories](curve.png)
-"""
+{picture if (folder.best / "curve.png").is_file() else ""}"""
 
 
-def _recipe(recipe: Recipe, command: str) -> str:
-    table = "\n".join(f"| {f.name} | {getattr(recipe, f.name)} | {f.metadata['help']} |" for f in fields(recipe))
+def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> str:
+    """The section of the card with the command and a row for each hyperparameter. vocab_size: whether it has one."""
+    shown = [f for f in fields(recipe) if f.name != "vocab_size" or vocab_size]
+    table = "\n".join(f"| {f.name} | {getattr(recipe, f.name)} | {f.metadata['help']} |" for f in shown)
     return f"""## Recipe
 
 ```
@@ -147,15 +135,15 @@ def _recipe(recipe: Recipe, command: str) -> str:
 """
 
 
-def _samples(loaded: LoadedModel) -> str:
+def _samples(loaded: LoadedModel, prompt: str) -> str:
     texts = []
     for seed in range(N_SAMPLES):
-        text = sample(loaded, PROMPT, seed=seed, max_new_tokens=SAMPLE_TOKENS, temperature=TEMPERATURE)
+        text = sample(loaded, prompt, seed=seed, max_new_tokens=SAMPLE_TOKENS, temperature=TEMPERATURE)
         wrapped = "\n".join(textwrap.fill(line, 100) for line in text.splitlines())
         texts.append(f"Seed {seed}:\n\n" + textwrap.indent(wrapped, "    ", lambda line: True) + "\n")
     return f"""## Ten samples
 
-"{PROMPT}" and up to {SAMPLE_TOKENS} tokens after it, at temperature {TEMPERATURE}, not chosen by hand:
+"{prompt}" and up to {SAMPLE_TOKENS} tokens after it, at temperature {TEMPERATURE}, not chosen by hand:
 
 """ + "\n".join(texts)
 

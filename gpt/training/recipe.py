@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import torch
@@ -31,8 +31,9 @@ class Recipe:
     n_layer: int = setting(8, "blocks", low=1)
     n_head: int = setting(6, "attention heads of a block", low=1)
     n_embd: int = setting(192, "width of the residual stream", low=1)
+    bias: bool = setting(True, "biases in the linear layers and norms", high=True)
     dropout: float = setting(0.0, "share of activations dropped while training", high=1)
-    steps: int = setting(5600, "updates of the weights", low=1)
+    steps: int = setting(5000, "updates of the weights", low=1)
     batch_size: int = setting(16, "rows of one context per update, over all processes", low=1)
     optimizer: Literal["muon", "adamw"] = setting(
         "muon", "muon for the blocks' matrices and AdamW for the rest, or adamw for all", choices=("muon", "adamw")
@@ -41,10 +42,11 @@ class Recipe:
     adamw_lr: float = setting(0.004, "highest learning rate of AdamW")
     muon_weight_decay: float = setting(0.2, "weight decay of Muon")
     adamw_weight_decay: float = setting(0.05, "weight decay of AdamW; norms and biases have none")
+    adamw_beta2: float = setting(0.95, "decay of AdamW's mean squared gradient", high=1)
     warmup: int = setting(100, "updates until the full learning rate")
     decay_from: float = setting(0.5, "share of the updates after which the rates fall to zero in a line", high=1)
     clip: float = setting(1.0, "largest norm of the gradient")
-    held_back: float = setting(0.02, "share of the stories that are kept for validation", high=1)
+    held_back: float = setting(0.02, "share of the text that is kept for validation", high=1)
     seed: int = setting(1337, "decides the split, the first weights, the order and the dropout")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", "of matrix products; auto: bf16 where the device has it", choices=("auto", "fp32", "bf16")
@@ -70,6 +72,7 @@ class Recipe:
             n_layer=self.n_layer,
             n_head=self.n_head,
             n_embd=self.n_embd,
+            bias=self.bias,
             dropout=self.dropout,
             position=position,
         )
@@ -77,6 +80,16 @@ class Recipe:
     def new_model(self, n_vocab: int, position: Position = "learned") -> GPT:
         """A model of that configuration with the initial weights of the seed."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
+
+    @property
+    def learning_rate(self) -> float:
+        """The highest learning rate: Muon's where it is used, else AdamW's."""
+        return self.muon_lr if self.optimizer == "muon" else self.adamw_lr
+
+    def with_learning_rate(self, rate: float) -> Recipe:
+        """The recipe with another `learning_rate`; those of both optimizers are scaled."""
+        factor = rate / self.learning_rate
+        return replace(self, muon_lr=self.muon_lr * factor, adamw_lr=self.adamw_lr * factor)
 
     def lr_factor(self, step: int) -> float:
         """Factor on the learning rates of update `step`, from 0: linear warm-up, constant, linear decay to zero."""
@@ -99,6 +112,39 @@ class Recipe:
                 raise GPTError("training.steps_fixed", old=old, new=new, step=step)
 
 
+# nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting that its README gives
+# for a CPU. Here the learning rate falls to zero in a line; there, to a tenth along a cosine.
+_SHAKESPEARE = Recipe(
+    n_layer=6,
+    n_head=6,
+    n_embd=384,
+    bias=False,
+    dropout=0.2,
+    batch_size=64,
+    optimizer="adamw",
+    adamw_lr=0.001,
+    adamw_weight_decay=0.1,
+    adamw_beta2=0.99,
+    decay_from=0.02,
+    held_back=0.1,
+)
+RECIPE_PRESETS: dict[str, Recipe] = {
+    "stories": Recipe(),
+    "shakespeare": _SHAKESPEARE,
+    "shakespeare-cpu": replace(
+        _SHAKESPEARE,
+        block_size=64,
+        n_layer=4,
+        n_head=4,
+        n_embd=128,
+        dropout=0.0,
+        steps=2000,
+        batch_size=12,
+        decay_from=0.05,
+    ),
+}
+
+
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
 
@@ -112,7 +158,9 @@ def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
         {"params": [p for p in rest if p.dim() == 2], "weight_decay": recipe.adamw_weight_decay},
         {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
     ]
-    optimizers: list[torch.optim.Optimizer] = [torch.optim.AdamW(groups, lr=recipe.adamw_lr, betas=(0.9, 0.95))]
+    optimizers: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(groups, lr=recipe.adamw_lr, betas=(0.9, recipe.adamw_beta2))
+    ]
     if chosen:
         decay = recipe.muon_weight_decay
         muon = torch.optim.Muon(matrices, lr=recipe.muon_lr, weight_decay=decay, adjust_lr_fn="match_rms_adamw")

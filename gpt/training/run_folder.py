@@ -1,8 +1,8 @@
 """The folder of a training run.
 
-vocab.tiktoken   the vocabulary
+vocab.tiktoken   the vocabulary; characters.json for one of characters
 last.pt          the state to resume from: weights, optimizers, step, recipe
-log.csv          a row per evaluation; curve.png is its plot
+log.csv          a row per evaluation; curve.png is its plot, where matplotlib is installed
 samples.txt      texts of the model at each evaluation
 best/            the model with the lowest held-back loss, in our own layout
 """
@@ -10,6 +10,7 @@ best/            the model with the lowest held-back loss, in our own layout
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
 import pickle
 from dataclasses import asdict, dataclass, fields
@@ -21,9 +22,8 @@ import torch
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
-from gpt.tokenizer import Tokenizer, load_vocabulary, save_vocabulary
-
-VOCABULARY = "vocab.tiktoken"
+from gpt.models.checkpoints.vocabularies import BPE, write_vocabulary
+from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class RunFolder:
         if self.path.exists() and any(self.path.iterdir()):
             raise GPTError("training.out_not_empty", path=self.path)
 
-    def begin(self, tokenizer: Tokenizer) -> None:
+    def begin(self, tokenizer: Vocabulary) -> None:
         """Create the folder, with the vocabulary and an empty log."""
         self.path.mkdir(parents=True, exist_ok=True)
-        save_vocabulary({tokenizer.token_bytes(i): i for i in range(tokenizer.n_vocab - 1)}, self.path / VOCABULARY)
+        write_vocabulary(tokenizer, self.path)
         self._write_log([])
 
-    def tokenizer(self) -> Tokenizer:
-        """The vocabulary of the run."""
-        return load_vocabulary(self.path / VOCABULARY)
+    def tokenizer(self) -> Tokenizer | None:
+        """The BPE vocabulary of the run, None before it has one."""
+        return load_vocabulary(self.path / BPE) if (self.path / BPE).is_file() else None
 
     def load(self) -> dict[str, Any]:
         """The state that `save` wrote last. Raises ValueError if there is none or its file cannot be read."""
@@ -83,9 +83,9 @@ class RunFolder:
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
-    def save_best(self, model: GPT) -> None:
+    def save_best(self, model: GPT, tokenizer: Vocabulary) -> None:
         """Write the model in half precision, with its vocabulary."""
-        save_model(self.best, model, self.path / VOCABULARY)
+        save_model(self.best, model, tokenizer)
 
     def log(self) -> list[LogRow]:
         """The evaluations so far."""
@@ -111,7 +111,12 @@ class RunFolder:
             file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
 
     def draw_curve(self, path: Path | None = None) -> None:
-        """Plot the log as a PNG, by default curve.png: both losses over the tokens read, the best evaluation marked."""
+        """Plot the log as a PNG, by default curve.png: both losses over the tokens read, the best evaluation marked.
+
+        Without matplotlib, nothing is written.
+        """
+        if importlib.util.find_spec("matplotlib") is None:
+            return
         from matplotlib.figure import Figure  # noqa: PLC0415 - not needed by the app
 
         rows = self.log()
@@ -122,9 +127,7 @@ class RunFolder:
         axes.plot(
             tokens, [row.train_loss for row in rows], "--", color="#6b7280", label="training (mean between points)"
         )
-        axes.plot(
-            tokens, [row.val_loss for row in rows], "-o", color="#2563eb", markersize=3, label="held-back stories"
-        )
+        axes.plot(tokens, [row.val_loss for row in rows], "-o", color="#2563eb", markersize=3, label="held-back text")
         axes.plot(best.tokens / 1e6, best.val_loss, "D", color="#c2410c", label=f"best: {best.val_loss:.3f}")
         axes.set(xlabel="tokens read, in millions", ylabel="loss, nats per token")
         axes.grid(alpha=0.3)

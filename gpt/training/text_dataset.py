@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -23,12 +25,17 @@ from gpt.training.trainer import Batch
 
 Units = Literal["characters", "bytes"]
 MAX_TEXT_BYTES = 1_000_000
-MAX_DISTINCT_CHARACTERS = 512
-VALIDATION_FRACTION = 0.1
 VALIDATION_ROWS = 32
 MAX_EXAMPLE_TOKENS = 48
+MAX_START_CHARS = 32
 SAMPLE_TOKENS = 120
+SHAKESPEARE = Path(__file__).parent.parent / "assets" / "shakespeare" / "input.txt.gz"
 TEXT_RECIPE = replace(RECIPE, block_size=64, batch_size=16, steps=1500)
+
+
+def shakespeare_text() -> str:
+    """40,000 lines of Shakespeare's plays, 1,115,394 characters: the text of nanoGPT's character-level experiment."""
+    return gzip.decompress(SHAKESPEARE.read_bytes()).decode()
 
 
 def read_upload(data: bytes, name: str = "this file") -> str:
@@ -47,28 +54,36 @@ def read_upload(data: bytes, name: str = "this file") -> str:
 class TextDataset:
     """A text as rows of one context, see `gpt.training.dataset.Dataset`.
 
-    units: a token for each character, or for each byte. The last tenth is kept for validation, at least one context.
-    Raises ValueError for a text that is too long, too short, or of one or too many different characters.
+    units: a token for each character, or for each byte. held_back: share at the end that is kept for validation, at
+    least one context. start: the first line, or its first words. Raises ValueError for a text that is too short or
+    repeats one character.
     """
 
-    name = "text"
-
-    def __init__(self, text: str, *, units: Units = "characters", block_size: int = 64, seed: int = 0) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        units: Units = "characters",
+        block_size: int = 64,
+        seed: int = 0,
+        held_back: float = 0.1,
+        name: str = "text",
+    ) -> None:
         check_choice("units", units, get_args(Units))
         text = text.replace("\r\n", "\n").encode("utf-8", "replace_surrogate").decode()
         if not text.strip():
             raise GPTError("training.empty_text")
-        if (n_bytes := len(text.encode())) > MAX_TEXT_BYTES:
-            raise GPTError("training.text_too_large", n=n_bytes, limit=MAX_TEXT_BYTES)
-        self.seed, self.block_size, self.start = seed, block_size, text[0]
-        self.vocabulary: Vocabulary = byte_vocabulary() if units == "bytes" else character_vocabulary(text)
+        self.name, self.seed, self.block_size = name, seed, block_size
+        self.vocabulary: Vocabulary = byte_vocabulary() if units == "bytes" else Characters(sorted(set(text)))
         ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
         if len(ids) < (least := self.min_tokens(block_size)):
             raise GPTError("training.text_too_short", n=len(ids), units=units, block_size=block_size, least=least)
         if len(set(ids)) < 2:
             raise GPTError("training.one_character")
-        n_validation = max(int(len(ids) * VALIDATION_FRACTION), block_size + 1)
-        tokens = torch.tensor(ids, dtype=torch.int16)  # large enough for either vocabulary
+        self.start = first_words(text) if len(first_words(text).encode()) <= block_size // 2 else text[0]
+        n_training = int(len(ids) * (1 - held_back))
+        n_validation = min(max(len(ids) - n_training, block_size + 1), len(ids) - block_size - 1)
+        tokens = torch.tensor(ids, dtype=torch.int32)
         self.training_ids, self.validation_ids = tokens[:-n_validation], tokens[-n_validation:]
         starts = np.linspace(0, n_validation - block_size - 1, VALIDATION_ROWS, dtype=int)
         self.validation = self._rows(self.validation_ids, starts)
@@ -92,7 +107,7 @@ class TextDataset:
         """None: no continuation is the correct one."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        """The model's continuation of the first character of the text."""
+        """The model's continuation of `start`."""
         text = sample(loaded, self.start, seed=self.seed, max_new_tokens=SAMPLE_TOKENS)
         return (Sample(self.start, text.removeprefix(self.start)),)
 
@@ -102,9 +117,7 @@ def byte_vocabulary() -> Tokenizer:
     return bpe_tokenizer({bytes([byte]): byte for byte in range(256)}, {END_OF_TEXT: 256}, 257)
 
 
-def character_vocabulary(text: str) -> Characters:
-    """The different characters of a text. Raises ValueError if there are too many."""
-    found = sorted(set(text))
-    if len(found) > MAX_DISTINCT_CHARACTERS:
-        raise GPTError("training.too_many_characters", n=len(found), limit=MAX_DISTINCT_CHARACTERS)
-    return Characters(found)
+def first_words(text: str) -> str:
+    """The first line of a text that is not empty; of a longer one than MAX_START_CHARS, its first three words."""
+    line = text.strip().split("\n")[0]
+    return line if len(line) <= MAX_START_CHARS else " ".join(line.split(" ")[:3])[:MAX_START_CHARS]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from gpt.errors import GPTError
 from gpt.model import GPT
+from gpt.seeding import seeded
 from gpt.tokenizer import Vocabulary
 from gpt.training.evaluation import Score, score_stories
 from gpt.training.process import Process
@@ -46,7 +49,7 @@ class _LossModule(nn.Module):
 
 
 class Trainer:
-    """A model, its optimizers and the progress of the training.
+    """A model, its optimizers and the progress of the training. The model is in evaluation mode between updates.
 
     step: updates made. losses: of the updates since the last evaluation. best: lowest held-back loss so far.
     Raises ValueError if batch_size is not a multiple of the number of processes.
@@ -80,23 +83,19 @@ class Trainer:
 
     def learning_rate(self, factor: float = 1.0) -> float:
         """The learning rate of the next update, Muon's where it is used, else AdamW's."""
-        highest = self.recipe.muon_lr if self.recipe.optimizer == "muon" else self.recipe.adamw_lr
-        return highest * factor * self.recipe.lr_factor(self.step)
+        return self.recipe.learning_rate * factor * self.recipe.lr_factor(self.step)
 
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
         """One update from the batch of all processes; returns their mean loss before it, in nats.
 
-        rate_factor: multiplies the recipe's learning rates. Dropout uses torch's global generator, seeded for
-        each update. Raises ValueError, before the weights are changed, if the loss or its gradient is not finite.
+        rate_factor: multiplies the recipe's learning rates. What is dropped depends on the recipe's seed, the step and
+        the rank. Raises ValueError, before the weights are changed, if the loss or its gradient is not finite.
         """
         recipe, process = self.recipe, self.process
-        if recipe.dropout:
-            self.model.train()
-            torch.manual_seed(int(np.random.SeedSequence([recipe.seed, self.step, process.rank]).generate_state(1)[0]))
         set_lr_factor(self.optimizers, rate_factor * recipe.lr_factor(self.step))
         mine = slice(process.rank, None, process.world_size)
         idx, targets = (rows[mine].to(process.device) for rows in (batch.idx, batch.targets))
-        with torch.enable_grad(), process.autocast():
+        with torch.enable_grad(), process.autocast(), self._dropout():
             loss = self._loss(idx, targets)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
@@ -109,10 +108,24 @@ class Trainer:
         self.losses.append(mean)
         return mean
 
+    @contextmanager
+    def _dropout(self) -> Iterator[None]:
+        """The model in training mode, with the random numbers of this step; without dropout nothing changes."""
+        if not self.recipe.dropout:
+            yield
+            return
+        seed = np.random.SeedSequence([self.recipe.seed, self.step, self.process.rank]).generate_state(1)[0]
+        with seeded(int(seed), self.process.device):
+            self.model.train()
+            try:
+                yield
+            finally:
+                self.model.eval()
+
     @torch.inference_mode()
     def loss(self, batch: Batch) -> float:
         """Mean loss of the current weights on a batch, in nats. Raises ValueError if it is not finite."""
-        loss = self.model.eval().loss(batch.idx, batch.targets).item()
+        loss = self.model.loss(batch.idx, batch.targets).item()
         self._check_finite(loss)
         return loss
 
@@ -121,7 +134,6 @@ class Trainer:
 
         Raises ValueError if the loss is not finite.
         """
-        self.model.eval()
         with self.process.autocast():
             mine = score_stories(self.model, tokenizer, stories[self.process.rank :: self.process.world_size])
         nats, n_tokens, n_bytes = self.process.all_reduce(mine.nats, mine.n_tokens, mine.n_bytes)

@@ -76,6 +76,24 @@ def test_a_preset_writes_what_is_typed_and_writing_can_be_stopped_and_refused_in
     expect(compare.locator("#compare-generate")).to_be_enabled()
 
 
+def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
+    prompt, right = compare.locator("#compare-prompt textarea"), compare.locator("#compare-right-prompt textarea")
+    prompt.fill("The cat")
+    expect(right).to_have_value("The cat")
+    right.fill("The dog")
+    compare.locator("#compare-generate").click()
+    for side, begins in (("left", "The cat"), ("right", "The dog")):
+        expect(compare.locator(f"#compare-{side}-strip .gb-strip")).to_contain_text(re.compile(f"^{begins}"))
+    expect(compare.locator("#compare-generate")).to_be_enabled()
+    expect(compare.locator("#compare-parting")).to_contain_text("After “·cat” on the left and “·dog” on the right")
+    compare.locator(f"#compare-left-strip {CHIPS}").first.click()
+    expect(compare.locator("#compare-parting")).to_contain_text("After “The” on the left and “·dog” on the right")
+    compare.locator("#compare-seeds").click()
+    expect(right).to_have_value("The cat")
+    expect(compare.locator("#compare-divergence .gb-says")).to_contain_text("with the same history")
+    expect(compare.locator("#compare-generate")).to_be_enabled()
+
+
 def test_a_way_through_the_tree_becomes_the_document(compare):
     compare.locator("#compare-prompt textarea").fill("Tom saw a big")
     compare.get_by_role("tab", name="Beam search", exact=True).click()

@@ -7,18 +7,22 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from components.tabs.lessons.course import LESSONS as COURSE
 from tests.browser.playground_page import open_playground
 
-LESSONS = {  # number of the lesson: what the ids of its panels begin with
-    2: ("bpe",),
-    3: ("skeleton",),
-    4: ("norm",),
-    6: ("ff",),
-    7: ("shortcuts",),
-    12: ("tying", "start"),
-    18: ("masks",),
-    20: ("kernels", "positions"),
+LESSONS = {  # lesson: what the ids of its panels begin with
+    "tokenizer": ("bpe",),
+    "skeleton": ("skeleton",),
+    "layer_norm": ("norm",),
+    "feed_forward": ("ff",),
+    "shortcuts": ("shortcuts",),
+    "block": ("placement",),
+    "initialisation": ("tying", "start"),
+    "small": ("masks",),
+    "positions": ("positions",),
+    "next": ("prefill", "kernels"),
 }
+NUMBERS = {lesson.key: n for n, lesson in enumerate(COURSE, 1)}
 
 
 def open_tab(page, address):
@@ -30,22 +34,23 @@ def open_tab(page, address):
     bar.click()
 
 
-def open_lesson(page, n):
+def open_lesson(page, lesson):
+    n = NUMBERS[lesson]
     page.locator(f"#lesson-head .gb-steps li:nth-child({n}) a").click()
     expect(page.locator("#lesson-head h2")).to_contain_text(re.compile(rf"^{n} · "))
-    for prefix in LESSONS[n]:
+    for prefix in LESSONS[lesson]:
         expect(page.locator(f"#{prefix}-answer p")).not_to_be_empty()
 
 
 def test_every_panel_answers_when_its_lesson_is_opened_on_a_dark_phone_and_fits(page, site):
     page.set_viewport_size({"width": 390, "height": 844})
     open_tab(page, f"{site}?__theme=dark")
-    for n, prefixes in LESSONS.items():
-        open_lesson(page, n)
+    for lesson, prefixes in LESSONS.items():
+        open_lesson(page, lesson)
         for prefix in prefixes:
             expect(page.locator(f"[id^={prefix}-] .main-svg").first).to_be_visible()
             expect(page.locator(f"#{prefix}-notice p")).to_be_hidden()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, n
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, lesson
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ def lessons(stay, site):
 
 
 def test_layer_norm_goes_from_the_example_to_the_running_model(lessons):
-    open_lesson(lessons, 4)
+    open_lesson(lessons, "layer_norm")
     expect(lessons.locator("#norm-answer")).to_contain_text("mean 0.2170")
     lessons.get_by_label("the running model").click()
     expect(lessons.locator("#norm-before .gb-says")).to_contain_text("192 numbers a row")
@@ -65,7 +70,7 @@ def test_layer_norm_goes_from_the_example_to_the_running_model(lessons):
 
 
 def test_a_panel_speaks_the_new_language_refuses_in_it_and_keeps_the_last_word(lessons):
-    open_lesson(lessons, 2)
+    open_lesson(lessons, "tokenizer")
     answer = lessons.locator("#bpe-answer p")
     expect(answer).to_contain_text("11 bytes")
     lessons.locator("#language").get_by_text("中文").click()
@@ -81,11 +86,15 @@ def test_a_panel_speaks_the_new_language_refuses_in_it_and_keeps_the_last_word(l
 
 
 def test_speed_is_measured_when_asked_and_training_stops_when_told(lessons):
-    open_lesson(lessons, 20)
+    open_lesson(lessons, "next")
     lessons.locator("#kernels-start").click()
     expect(lessons.locator("#kernels-measured .gb-says")).to_contain_text("tokens a second with the cache")
     expect(lessons.locator("#kernels-start")).to_be_enabled()
     expect(lessons.locator("#kernels-stop")).to_be_disabled()
+    lessons.locator("#layers-start").click()
+    expect(lessons.locator("#layers-measured .gb-says")).to_contain_text("Median of each part")
+    expect(lessons.locator("#layers-answer")).to_contain_text("(25)")
+    open_lesson(lessons, "positions")
     lessons.locator("#positions-start").click()
     expect(lessons.locator("#positions-start")).to_be_disabled()
     lessons.locator("#positions-stop").click()

@@ -134,3 +134,22 @@ def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
         opened.locator("#theme").click()
         if light:
             expect(opened.locator("#bars .bars path").first).not_to_have_css("fill", fill)
+
+
+def test_a_chart_saved_as_html_is_the_same_chart_without_network(opened, browser, tmp_path):
+    opened.locator("#bars figure").hover()
+    with opened.expect_download() as download:
+        opened.locator("#bars").get_by_role("button", name="Save this picture as HTML").click()
+    assert download.value.suggested_filename == "glassbox-bars.html"
+    download.value.save_as(tmp_path / "bars.html")
+    bars = "bars => bars.map(bar => [bar.getAttribute('d'), getComputedStyle(bar).fill])"
+    with browser.new_context(offline=True) as context:
+        saved = context.new_page()
+        seen = []
+        saved.on("pageerror", lambda error: seen.append(str(error)))
+        saved.on("request", lambda request: seen.append(request.url))
+        saved.goto((tmp_path / "bars.html").as_uri())
+        drawn = [page.locator(".bars path").evaluate_all(bars) for page in (saved, opened.locator("#bars"))]
+        assert drawn[0] == drawn[1] != []
+        expect(saved.locator("p").first).to_have_text(opened.locator("#bars .gb-says").inner_text())
+        assert seen == [(tmp_path / "bars.html").as_uri()]

@@ -7,9 +7,11 @@ import torch
 from playwright.sync_api import expect
 
 from components.page import build_app, launch_options
+from gpt import get_model
 from tests.browser.playground_page import ONE_MORE, forget_status, pick, written
 from tests.conftest import randomized
 from tests.parity.reference_models import NanoGPT
+from tests.parity.separate_qkv_models import OldMinGPT
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +54,24 @@ def test_what_is_no_checkpoint_is_a_sentence_and_a_bare_state_dict_asks_for_its_
     expect(opened.locator("#upload-message")).to_contain_text("2 heads")
     written(opened)
     expect(opened.locator("#model input")).to_have_value(re.compile("mine.pt"))
+
+
+def test_names_that_are_not_known_are_a_table_to_confirm_then_the_model_opens_with_the_chosen_activation(
+    opened, tmp_path
+):
+    weights = tmp_path / "habit.pt"
+    torch.save(randomized(OldMinGPT()).state_dict(), weights)
+    choose(opened, weights)
+    row = opened.locator("#upload-names tr", has_text="attn.q")
+    expect(row).to_contain_text("blocks.{n}.attn.query")
+    expect(opened.locator("#upload-message")).to_contain_text("If it is right, open again")
+    expect(opened.locator("#upload-activation input")).to_have_value("GELU (erf)")
+    pick(opened, "upload-heads", "3")
+    pick(opened, "upload-activation", "ReLU")
+    opened.locator("#prompt textarea").fill("3 5 7")
+    forget_status(opened)
+    opened.locator("#upload-open").click()
+    expect(opened.locator("#upload-message")).to_contain_text("3 heads")
+    expect(row).to_have_count(0)
+    written(opened)
+    assert get_model("habit.pt").model.config.activation == "relu"

@@ -51,7 +51,8 @@ def choose(page, name, value):
 
 
 def pick(page, name, n):
-    """The n-th choice of a list."""
+    """The n-th choice of a list, which opens in the middle of the window: a chart that grows leaves it in view."""
+    page.locator(f"#why-{name}").evaluate("element => element.scrollIntoView({block: 'center'})")
     page.locator(f"#why-{name} input").click()
     page.locator(f"#why-{name} [role=option]").nth(n).click()
 
@@ -140,3 +141,18 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     choose(why, "role", "induction")
     expect(says(why, "roles")).to_contain_text("Measured on 101 tokens")
     expect(why.locator("#why-role-says")).to_contain_text("looks at B")
+
+
+def test_watched_tokens_are_chosen_or_typed_and_stay_at_another_position(why):
+    ask(why, 5)
+    pick(why, "watch", 1)
+    for word in ("girl", "boy"):
+        why.locator("#why-watch input").fill(word)
+        why.locator("#why-watch input").press("Enter")
+    names = why.locator("#why-path .legendtext")
+    expect(names).to_have_count(4)
+    ask(why, 6)
+    expect(names.filter(has_text=re.compile("girl|boy"))).to_have_count(2)
+    expect(why.locator("#why-watch .token")).to_have_count(3)
+    why.locator("#why-watch .remove-all").click()
+    expect(why.locator("#why-path .gb-note")).to_be_empty()

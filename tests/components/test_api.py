@@ -1,6 +1,9 @@
 import json
 import math
+import re
+import subprocess
 from itertools import pairwise
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,6 +14,7 @@ from gradio_client.exceptions import AppError
 from components.page import build_app, launch_options
 from gpt import SamplingParams, generate, get_model
 
+README = Path(__file__).parents[2] / "README.md"
 DOG = "The dog ran to the"
 
 
@@ -78,6 +82,15 @@ def test_the_defaults_are_those_that_are_documented(client):
     assert found["/attention"] == {"prompt": None, "layer": None, "head": None, "model": ""}
     assert found["/tokenize"] == {"text": None, "model": ""}
     assert len(found) == 4
+
+
+def test_every_parameter_and_every_returned_value_is_described(client):
+    for endpoint in client.view_api(return_format="dict")["named_endpoints"].values():
+        for described in (*endpoint["parameters"], *endpoint["returns"]):
+            assert len(described["python_type"]["description"].split()) > 1
+        assert [each["label"] for each in endpoint["parameters"]] == [
+            each["parameter_name"] for each in endpoint["parameters"]
+        ]
 
 
 def test_next_token_is_sorted_and_equals_the_models_own_softmax(client):
@@ -185,6 +198,15 @@ def test_eight_at_once_get_what_each_would_get_alone(client):
     alone = [stream(client, "Tom", 10, 1.0, seed=seed)[-1] for seed in range(8)]
     jobs = [client.submit("Tom", 10, 1.0, seed=seed, api_name="/generate") for seed in range(8)]
     assert [job.result(timeout=60) for job in jobs] == alone
+
+
+def test_the_curl_example_of_the_readme_gets_the_three_best_next_tokens(client):
+    (example,) = re.findall(r"```bash\n(url=.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert "http://127.0.0.1:7860/" in example
+    script = example.replace("http://127.0.0.1:7860/", client.src)
+    event, data = subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout.strip().splitlines()
+    assert event == "event: complete"
+    assert json.loads(data.removeprefix("data: ")) == [ask(client, DOG, 3, api_name="/next_token")]
 
 
 def test_half_a_surrogate_pair_that_only_raw_json_can_send_becomes_a_replacement_character(client):

@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from components.request_limits import MAX_BODY_BYTES, RequestLimits
 
 
-def shout(text: str, times: int) -> str:
+def shout(text: str, times: int = 2) -> str:
     return text.upper() * times
 
 
@@ -21,28 +21,79 @@ def shout(text: str, times: int) -> str:
 def url() -> Iterator[str]:
     with gr.Blocks() as page:
         gr.api(shout, api_name="shout")
+        gr.Button().click(print, api_visibility="private")
     _, url, _ = page.launch(
         prevent_thread_lock=True, quiet=True, ssr_mode=False, app_kwargs={"middleware": [Middleware(RequestLimits)]}
     )
-    yield f"{url}gradio_api/call/shout"
+    yield f"{url}gradio_api"
     page.close()
 
 
-def test_a_call_that_lacks_values_is_told_how_many(url: str) -> None:
-    answer = httpx.post(url, json={"data": ["a"]})
-    assert answer.status_code == 400
-    assert answer.json() == {"error": "/shout: 1 of 2 values came, and over HTTP none is filled in"}
+TAKES = "/shout takes text, times=2"
+NEEDS = "are needed, as only call/v2 fills in defaults: " + TAKES
+NO_ENDPOINT = "there is no endpoint /whisper: there are /shout"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "sentence"),
+    [
+        ("call/shout", {"data": ["a"]}, 400, f"1 values came, and 2 {NEEDS}"),
+        ("call/shout/", {"data": ["a", 1, 2]}, 400, f"3 values came, and 2 {NEEDS}"),
+        ("run/shout", {"data": []}, 400, f"0 values came, and 2 {NEEDS}"),
+        ("api/shout", {"data": "a"}, 400, 'the values come as {"data": [...]}: ' + TAKES),
+        ("call/shout", ["a", 2], 400, 'the values come as {"data": [...]}: ' + TAKES),
+        ("call/v2/shout", {}, 400, f'the argument "text" is missing: {TAKES}'),
+        ("call/v2/shout", {"text": "a", "time": 2}, 400, f'there is no argument "time": {TAKES}'),
+        ("call/v2/shout", ["a"], 400, f"the arguments come as one JSON object: {TAKES}"),
+        ("call/whisper", {"data": ["a", 2]}, 404, NO_ENDPOINT),
+        ("call/v2/whisper", {"text": "a"}, 404, NO_ENDPOINT),
+        ("run/whisper", {"data": ["a", 2]}, 404, NO_ENDPOINT),
+        ("call/shout_1", {"data": ["a", 2]}, 404, "there is no endpoint /shout_1: there are /shout"),
+        ("queue/join", {"data": [], "fn_index": 0, "session_hash": "a"}, 400, f"0 values came, and 2 {NEEDS}"),
+        ("queue/join", {"data": [], "fn_index": 99, "session_hash": "a"}, 404, "there is no event with fn_index 99"),
+        ("queue/join", {"data": [], "session_hash": "a"}, 404, "there is no event with fn_index None"),
+    ],
+)
+def test_a_call_that_cannot_be_made_is_told_why(
+    url: str, capfd: pytest.CaptureFixture[str], path: str, body: object, status: int, sentence: str
+) -> None:
+    answer = httpx.post(f"{url}/{path}", json=body)
+    assert (answer.status_code, answer.json()) == (status, {"error": sentence})
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["call/shout", "call/v2/shout"])
+def test_the_result_of_an_unknown_call_is_not_found(url: str, capfd: pytest.CaptureFixture[str], path: str) -> None:
+    body = {"text": "a"} if "v2" in path else {"data": ["a", 2]}
+    event_id = httpx.post(f"{url}/{path}", json=body).json()["event_id"]
+    assert httpx.get(f"{url}/{path}/{event_id}").text == 'event: complete\ndata: ["AA"]\n\n'
+    unknown = httpx.get(f"{url}/{path}/{event_id[::-1]}")
+    assert (unknown.status_code, unknown.json()) == (404, {"error": "there is no call with this event_id"})
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_body_that_is_too_large_is_refused(url: str) -> None:
-    answer = httpx.post(url, content=b" " * (MAX_BODY_BYTES + 1))
+    answer = httpx.post(f"{url}/call/shout", content=b" " * (MAX_BODY_BYTES + 1))
     assert answer.status_code == 413
     assert "16,000,000 bytes" in answer.json()["error"]
 
 
+def test_a_body_that_is_nested_too_deeply_is_refused(url: str) -> None:
+    answer = httpx.post(f"{url}/call/shout", content=b"[" * 200_000, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "the body is nested too deeply"}
+
+
+def test_a_body_sent_as_a_form_is_told_the_header_that_it_needs(url: str) -> None:
+    answer = httpx.post(f"{url}/call/v2/shout", data={'{"text": "a"}': ""})
+    assert answer.status_code == 415
+    assert answer.json() == {"error": "a call needs the header Content-Type: application/json"}
+
+
 def test_every_other_request_passes_whole(url: str) -> None:
-    call = httpx.post(url, json={"data": ["a", 300_000]})
-    answer = httpx.get(f"{url}/{call.json()['event_id']}").text
+    call = httpx.post(f"{url}/call/shout", json={"data": ["a", 300_000]})
+    answer = httpx.get(f"{url}/call/shout/{call.json()['event_id']}").text
     assert answer.count("A") >= 300_000
-    assert httpx.post(url, content=b"no JSON").status_code == 422
-    assert Client(url.partition("gradio_api")[0], verbose=False).predict("b", 2, api_name="/shout") == "BB"
+    headers = {"Content-Type": "application/json"}
+    assert httpx.post(f"{url}/call/shout", content=b"no JSON", headers=headers).status_code == 422
+    assert Client(url.partition("gradio_api")[0], verbose=False).predict("b", 3, api_name="/shout") == "BBB"

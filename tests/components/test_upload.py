@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
-from components.tabs.playground.upload import opened_sentence
+from components.errors import PageError
+from components.i18n import Language
+from components.state.session import Session
+from components.tabs.playground.upload import UploadState, names_table, open_upload, opened_sentence
 from gpt import get_model
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.tokenizer import Vocabulary
+from tests.parity.fused_qkv_models import NumberedGPT, NumpyGPT
 
 
 @pytest.mark.parametrize(
@@ -29,3 +35,23 @@ def test_layout_shape_and_kind_of_vocabulary_are_named(vocabulary: Vocabulary | 
         assert kind in said
         for number in (config.n_layer, config.n_head, config.n_embd, config.block_size, config.vocab_size):
             assert f"{number:,}" in said
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_an_inferred_layout_is_shown_with_the_order_and_the_orientation_of_its_matrices(
+    tmp_path: Path, language: Language
+) -> None:
+    session = Session(None, language=language)
+    for model, expected in (
+        (NumpyGPT(), {"en": "query, key, value, transposed", "zh": "查询、键、值（转置）"}),
+        (NumberedGPT(), {"en": "key, query, value", "zh": "键、查询、值"}),
+    ):
+        path = tmp_path / f"{type(model).__name__}.pt"
+        torch.save(model.state_dict(), path)
+        with pytest.raises(PageError, match="No known layout"):
+            list(open_upload(session, [str(path)], None, None))
+        head, *rows = names_table(session.snapshot())["rows"]
+        assert len(head) == 3
+        fused = [row[0] for row in rows if row[1].startswith("h.{n}.attn.c_attn") and not row[1].endswith("bias")]
+        assert fused == [expected[language]]
+        assert session.state(UploadState).activation == "gelu"

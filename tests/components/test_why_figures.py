@@ -52,18 +52,21 @@ def test_the_lens_needs_a_text_for_each_cell_and_a_label_for_each_column(texts, 
 
 def test_the_lines_show_a_token_s_probability_and_rank_half_a_layer_apart_with_rank_one_on_top():
     p, rank = np.array([0.1, 0.2, 0.3, 0.4]), np.array([500, 20, 3, 1])
-    upper, lower = why_figures.path_lines(p, rank, ["a", "b", "c", "d"]).data
+    upper, lower = why_figures.path_lines(p[None], rank[None], ["a", "b", "c", "d"]).data
     np.testing.assert_array_equal(upper.x, [0, 0.5, 1, 1.5])
     np.testing.assert_allclose(upper.y, p, rtol=1e-6)
     np.testing.assert_array_equal(lower.y, rank)
-    axis = why_figures.path_lines(p, rank, ["a", "b", "c", "d"]).layout.yaxis2
+    axis = why_figures.path_lines(p[None], rank[None], ["a", "b", "c", "d"]).layout.yaxis2
     assert axis.type == "log"
     assert axis.range[0] > np.log10(500) > 0 > axis.range[1]
 
 
-def test_the_lines_need_a_stage_for_each_value():
-    with pytest.raises(ValueError, match="3 stages need as many values, not 2 and 2"):
-        why_figures.path_lines(np.zeros(2), np.ones(2), ["a", "b", "c"])
+def test_the_lines_of_several_tokens_differ_in_hue_and_dash_and_need_a_value_for_each_stage():
+    upper = why_figures.path_lines(np.zeros((6, 2)), np.ones((6, 2)), ["a", "b"], HOSTILE[:1] * 6).data[::2]
+    assert {line.name for line in upper} == {"&lt;b&gt;bold&lt;/b&gt;"}
+    assert len({line.line.color for line in upper}) == len({line.line.dash for line in upper}) == 6
+    with pytest.raises(ValueError, match="need as many values"):
+        why_figures.path_lines(np.zeros((1, 2)), np.ones((1, 2)), ["a", "b", "c"])
 
 
 def test_bars_go_both_ways_from_zero_in_two_colours_and_send_their_heads():
@@ -123,7 +126,7 @@ def test_a_map_of_heads_needs_two_dimensions():
 def test_every_colour_has_a_partner_on_the_dark_theme():
     figures = [
         lens(),
-        why_figures.path_lines(np.ones(2), np.ones(2), ["a", "b"]),
+        why_figures.path_lines(np.ones((3, 2)), np.ones((3, 2)), ["a", "b"], HOSTILE),
         why_figures.part_bars(["a"], np.ones(1), ["1"]),
         why_part_figures.layer_bars(np.ones(1), np.ones(1), [("a", 1.0)]),
         why_part_figures.head_map(P, diverging=True, selected=(0, 0)),

@@ -17,7 +17,7 @@ def test_the_default_is_gpt2_small():
     assert config.bias
     assert config.qkv_bias
     assert config.tie_weights
-    assert PRESETS["gpt2"] == config
+    assert PRESETS["gpt2"] == dataclasses.replace(config, dropout=0.1)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,7 @@ def test_presets_have_the_published_shapes(name, width, heads, layers):
     config = PRESETS[name]
     assert (config.n_embd, config.n_head, config.n_layer) == (width, heads, layers)
     assert config.head_size == 64
+    assert config.dropout == 0.1
 
 
 def test_feed_forward_width_is_four_times_the_model_unless_given():

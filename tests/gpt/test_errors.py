@@ -65,7 +65,7 @@ def test_no_sentence_is_raised_outside_of_the_table() -> None:
     "error",
     [
         GPTError("context.full", limit=8),
-        HeadsUnknown("layout.heads_unknown", n_embd=12),
+        HeadsUnknown("layout.heads_unknown", n_embd=12, activation="gelu"),
         MemoryInUse("memory.shape_in_use", need="1 GiB"),
         GPTError("file.damaged", file="a", reason=GPTError("beam.none_finished")),
         GPTError("argument.choice", name="activation", choices="relu", value=lambda: 0),

@@ -11,7 +11,8 @@ import torch
 from torch.testing import assert_close
 
 from gpt.config import GPTConfig
-from gpt.model import ACTIVATIONS, GELU, GPT, LayerNorm, apply_rotary, rotary_angles
+from gpt.model import ACTIVATIONS, GELU, GPT, Dropout, LayerNorm, apply_rotary, rotary_angles
+from gpt.seeding import seeded
 from gpt.trace import Trace
 
 EXACT = {"atol": 1e-5, "rtol": 0}
@@ -22,6 +23,18 @@ def tiny(**kwargs) -> GPT:
 
 
 # The parts
+
+
+@pytest.mark.parametrize("position", ["learned", "rotary"])
+@torch.inference_mode()
+def test_the_parts_called_by_themselves_give_what_a_pass_records(position):
+    model, trace = tiny(position=position).eval(), Trace()
+    model(torch.randint(61, (2, 9)), trace=trace)
+    for block, layer in zip(model.h, trace.layers, strict=True):
+        assert_close(block(layer.resid_pre), layer.resid_post, **EXACT)
+        assert_close(block.attn(block.ln_1(layer.resid_pre)), layer.attn_out, **EXACT)
+        assert_close(block.mlp(block.ln_2(layer.resid_mid)), layer.mlp_out, **EXACT)
+    assert_close(model.h[0](trace.layers[0].resid_pre[:, :1]), trace.layers[0].resid_post[:, :1], **EXACT)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -253,6 +266,15 @@ def test_dropout_applies_in_training_mode_only():
     model.train()
     assert (model(idx) - model(idx)).abs().max() > 1e-3
     assert (model(idx, trace=Trace()) - model(idx, trace=Trace())).abs().max() > 1e-3
+
+
+def test_the_dropout_formula_is_torchs_dropout():
+    dropout, x = Dropout(0.3), torch.randn(64, 64)
+    with seeded(5):
+        dropped = torch.nn.functional.dropout(x, 0.3)
+    with seeded(5):
+        assert_close(dropout.formula(x), dropped)
+    assert torch.equal(dropout.eval().formula(x), x)
 
 
 def test_every_activation_of_the_configuration_exists():

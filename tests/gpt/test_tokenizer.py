@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 
 import pytest
-import tiktoken
 
-from gpt.tokenizer import GPT2_PATTERN, IncrementalDecoder, Tokenizer, load_vocabulary
+from gpt.tokenizer import IncrementalDecoder, Tokenizer, load_vocabulary
 
 TEXTS = {
     "English": "Every effort moves you, doesn't it?  Two  spaces.",
@@ -45,14 +44,6 @@ def test_gpt2_has_its_vocabulary(gpt2):
     assert gpt2.eot_id == 50256
     assert gpt2.token_bytes(50256) == b"<|endoftext|>"
     assert gpt2.token_bytes(15496) == b"Hello"
-
-
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_the_word_pattern_splits_as_gpt2_does(gpt2, text):
-    ranks = gpt2.encoding._mergeable_ranks
-    ours = tiktoken.Encoding("ours", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={})
-    assert Tokenizer(ours).encode(text) == gpt2.encode(text)
-    assert Tokenizer(ours).eot_id is None
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -58,11 +58,21 @@ def test_a_trace_without_attention_records_everything_else(traced):
     model(idx, trace=less)
     for mine, whole in zip(less.layers, trace.layers, strict=True):
         for field in fields(mine):
-            value = getattr(mine, field.name)
             if field.name in ("attn_q", "attn_k", "attn_v", "attn_weights"):
-                assert value is None
+                with pytest.raises(ValueError, match=f"{field.name} was not recorded"):
+                    getattr(mine, field.name)
             else:
-                assert_close(value, getattr(whole, field.name), atol=1e-5, rtol=0)
+                assert_close(getattr(mine, field.name), getattr(whole, field.name), atol=1e-5, rtol=0)
+
+
+def test_reading_a_trace_before_a_pass_raises():
+    for name in ("token_embedding", "position_embedding", "final_norm"):
+        with pytest.raises(ValueError, match=f"{name} was not recorded"):
+            getattr(Trace(), name)
+    with pytest.raises(ValueError, match="attn_q was not recorded"):
+        _ = LayerTrace().attn_scores
+    with pytest.raises(AttributeError):
+        _ = Trace().final_nrom
 
 
 @torch.inference_mode()
@@ -155,7 +165,7 @@ def assert_equal_traces(found: Trace, expected: Trace) -> None:
     for mine, other in zip((found, *found.layers), (expected, *expected.layers), strict=True):
         for field in fields(mine):
             if field.name not in ("layers", "attention"):
-                value, saved = getattr(mine, field.name), getattr(other, field.name)
+                value, saved = vars(mine)[field.name], vars(other)[field.name]
                 assert (value is None) == (saved is None)
                 assert value is None or torch.equal(value, saved)
 

@@ -50,9 +50,11 @@ test("colours have other ones on the dark theme, labels and the figure that was 
 
 test("labels of columns that are narrower than 11 px are left out evenly", () => {
   const layout = { xaxis: { range: [0, 100] }, xaxis2: { tickvals: [0, 1, 2, 3, 4, 5], ticktext: [..."abcdef"] } };
-  thinLabels(layout, 620); // 5 px a column
+  const data = [{ texttemplate: "%{text}" }];
+  thinLabels({ data, layout }, 620); // 5 px a column
+  assert.deepEqual(data, [{}]);
   assert.deepEqual(layout.xaxis2, { tickvals: [0, 3], ticktext: ["a", "d"] });
-  thinLabels({ xaxis: { range: [0, 1] } }, 620);
+  thinLabels({ data, layout: { xaxis: { range: [0, 1] } } }, 620);
 });
 
 const LINES = [

@@ -18,6 +18,7 @@ from transformers import (
 
 from gpt.cache import KVCache
 from gpt.sampling import SamplingParams, distribution, sample_token
+from gpt.seeding import seeded
 from gpt.trace import Trace
 
 SMALL = {"vocab_size": 64, "n_positions": 16, "n_layer": 2, "n_head": 3, "n_embd": 12}
@@ -64,6 +65,20 @@ def test_left_padding_is_that_of_transformers(twins):
     expected = reference(idx, attention_mask=mask, position_ids=positions).logits
     real = mask.bool()
     assert_close(ours(idx, attention_mask=mask)[real], expected[real], atol=1e-5, rtol=0)
+
+
+def test_dropout_in_training_mode_drops_what_transformers_drops(twins):
+    reference, ours = twins(**SHAPES["three heads of five"])
+    idx = torch.randint(101, (2, 12))
+    for model in (reference, ours):
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.3
+        model.train()
+    with seeded(8):
+        expected = reference(idx).logits
+    with seeded(8):
+        assert_close(ours(idx, trace=Trace()), expected, atol=1e-5, rtol=0)
 
 
 def test_loss_and_its_gradient_are_those_of_transformers(twins):

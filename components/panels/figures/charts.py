@@ -14,6 +14,7 @@ from components.figures.style import ALL_LABELS, GRID_ZERO, LEGEND, LIGHT, QUIET
 from components.labels import decimal
 
 _PAIR = (LIGHT["before"], LIGHT["after"])
+_PARTS = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
 _HUES = (*CURVES, HEAD_HUES["same_token"])
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _LABELLED = 12  # maximum number of bars that have a number each
@@ -109,6 +110,50 @@ def pair_bars(
     return {"data": data, "layout": layout}
 
 
+def stacked_bars(
+    names: Sequence[str],
+    series: Mapping[str, np.ndarray],
+    *,
+    spread: tuple[np.ndarray, np.ndarray] | None = None,
+    highest: float | None = None,
+    x_title: str = "",
+    y_title: str = "",
+    tip: str = ",",
+) -> dict[str, Any]:
+    """A bar for each name, of up to three parts, the first below; not checked by plotly.
+
+    series: {legend entry: values, (N,)}. spread: the ends of a line on each bar, (N,). highest: the end of the axis.
+    Raises ValueError if the lengths differ.
+    """
+    data = []
+    for (part, values), colour in zip(series.items(), _PARTS, strict=False):
+        if len(values) != len(names):
+            raise ValueError(f"{len(names)} names need as many bars, not {len(values)}")
+        bars = {"type": "bar", "name": escape(part), "x": np.arange(len(names)), "y": np.asarray(values)}
+        bars |= {"marker": {"color": colour, "line": {"width": 0}}}
+        data.append(bars | {"hovertemplate": f"%{{x}}: %{{y:{tip}}}<extra>{escape(part)}</extra>"})
+    if spread is not None:
+        gap = np.full(len(names), np.nan)
+        path = {"x": np.arange(len(names)).repeat(3), "y": np.stack([*spread, gap], axis=1).ravel()}
+        line = {"type": "scatter", "mode": "lines", "line": {"color": LIGHT["text"], "width": 1.5}}
+        data.append(path | line | {"hoverinfo": "skip", "showlegend": False})
+    step = max(1, -(-len(names) // 12))
+    shown = [*range(0, len(names) - step, step), len(names) - 1]
+    ticks = {"tickvals": shown, "ticktext": [escape(names[i]) for i in shown], "automargin": True} | ALL_LABELS
+    y_axis = GRID_ZERO | {"title": {"text": escape(y_title)}, "rangemode": "tozero"}
+    layout = {
+        "template": {},
+        "height": 260,
+        "barmode": "stack",
+        "bargap": 0.2 if len(names) <= 48 else 0,
+        "margin": {"l": 64, "r": 8, "t": 32, "b": 44},
+        "xaxis": QUIET | ticks | {"title": {"text": escape(x_title)}},
+        "yaxis": y_axis if highest is None else y_axis | {"range": [0, highest]},
+        "legend": LEGEND,
+    }
+    return {"data": data, "layout": layout}
+
+
 def _decades(values: Sequence[np.ndarray]) -> dict[str, Any]:
     """The range of a logarithmic axis: powers of ten around all values above zero."""
     above = np.concatenate([np.asarray(v, dtype=np.float64) for v in values])
@@ -183,8 +228,13 @@ def lines(
     return {"data": data, "layout": layout}
 
 
-def grid(values: np.ndarray, *, value_title: str = "value", height: int = 260) -> Figure:
-    """Numbers around zero as cells, (rows, columns), the first row on top; numbered row by row."""
+def grid(
+    values: np.ndarray, *, value_title: str = "value", x_title: str = "", y_title: str = "", height: int = 260
+) -> Figure:
+    """Numbers around zero as cells, (rows, columns), the first row on top.
+
+    With axis titles the rows and the columns are numbered, without them the cells, row by row.
+    """
     values = np.asarray(values, dtype=np.float32)
     rows, columns = values.shape
     largest = float(np.nanmax(np.abs(values), initial=1e-9))
@@ -193,11 +243,12 @@ def grid(values: np.ndarray, *, value_title: str = "value", height: int = 260) -
     ends = {"tickvals": [-largest, 0, largest], "ticktext": [f"−{largest:.2g}", "0", f"{largest:.2g}"]}
     cells = {"type": "heatmap", "z": values, "zmin": -largest, "zmax": largest, "hoverongaps": False}
     cells |= {"colorscale": colorscale(DIVERGING), "colorbar": bar | ends | {"outlinewidth": 0}}
-    cells |= {
-        "customdata": number,
-        "hovertemplate": f"{escape(value_title)} %{{customdata}}: %{{z:.4f}}<extra></extra>",
-    }
-    hidden = QUIET | {"showticklabels": False}
+    place = f"{escape(y_title)} %{{y}}, {escape(x_title)} %{{x}}" if x_title else "%{customdata}"
+    cells |= {"customdata": number, "hovertemplate": f"{escape(value_title)} {place}: %{{z:.4f}}<extra></extra>"}
+    x, y = (
+        QUIET | {"showticklabels": bool(title), "title": {"text": escape(title)}, "automargin": True}
+        for title in (x_title, y_title)
+    )
     return Figure(
         {
             "data": [cells],
@@ -205,8 +256,8 @@ def grid(values: np.ndarray, *, value_title: str = "value", height: int = 260) -
                 "template": {},
                 "height": height,
                 "margin": {"l": 4, "r": 4, "t": 40, "b": 4},
-                "xaxis": hidden,
-                "yaxis": hidden | {"autorange": "reversed"},
+                "xaxis": x,
+                "yaxis": y | {"autorange": "reversed"},
             },
         }
     )

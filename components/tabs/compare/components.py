@@ -39,7 +39,8 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 
 @dataclass(frozen=True, eq=False)
 class CompareState:
-    """prompt: of both parts; taken: the Playground's prompt that it was copied from. columns: their settings.
+    """prompt: of both parts; taken: the Playground's prompt that it was copied from. right_prompt: None for the same.
+    columns: their settings.
 
     pair: the generated texts, which grow; pair_version changes with each token.
     measured: positions compared so far, and in total, during the measurement. notice: an error.
@@ -47,6 +48,7 @@ class CompareState:
 
     prompt: str = ""
     taken: str = ""
+    right_prompt: str | None = None
     columns: tuple[ColumnSettings, ColumnSettings] = PRESETS["temperatures"]
     length: int = 40
     pair: Pair | None = None
@@ -55,6 +57,11 @@ class CompareState:
     measured: tuple[int, int] | None = None
     notice: Message | Exception | None = None
     progress: Message | None = None
+
+    @property
+    def prompts(self) -> tuple[str, str]:
+        """The prompts of the columns."""
+        return self.prompt, self.prompt if self.right_prompt is None else self.right_prompt
 
     @property
     def busy(self) -> bool:
@@ -102,6 +109,7 @@ class CompareComponents:
     """The gradio components of the tab."""
 
     prompt: gr.Textbox
+    right_prompt: gr.Textbox
     columns: tuple[Column, Column]
     presets: dict[str, gr.Button]
     length: gr.Slider

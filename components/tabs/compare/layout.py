@@ -45,6 +45,13 @@ def columns(localizer: Localizer, model: str) -> dict[str, Any]:
                 )
                 for name in PRESETS
             }
+        right_prompt = localizer.build(
+            gr.Textbox,
+            {"label": "compare.right_prompt", "info": "compare.right_prompt.info"},
+            lines=1,
+            max_lines=6,
+            elem_id="compare-right-prompt",
+        )
         with gr.Row(elem_classes="gb-columns"):
             controls = [_controls(localizer, model, side) for side in range(len(SIDES))]
         with gr.Row(elem_classes="gb-compare-run"):
@@ -77,6 +84,7 @@ def columns(localizer: Localizer, model: str) -> dict[str, Any]:
     both = tuple(Column(**parts, strip=strip) for parts, strip in zip(controls, strips, strict=True))
     return {
         "columns": both,
+        "right_prompt": right_prompt,
         "presets": presets,
         "length": length,
         "generate": generate,

@@ -1,4 +1,4 @@
-"""Two documents that continue one prompt, and the selection in them."""
+"""Two documents that continue one prompt or two, and the selection in them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ CHUNK = 16  # positions compared between two updates
 
 
 class Pair:
-    """Two continuations of one prompt; they grow during generation.
+    """Two continuations of one prompt or two; they grow during generation.
 
     comparison: where they diverge and by how much. positions: the selected position of each column; None for the last
-    position before they diverge, or the last of all.
+    position before they diverge, or the last of all; with two prompts, for the last of each prompt.
     """
 
     def __init__(
-        self, loaded: tuple[LoadedModel, LoadedModel], prompt: str, params: tuple[SamplingParams, SamplingParams]
+        self,
+        loaded: tuple[LoadedModel, LoadedModel],
+        prompts: tuple[str, str],
+        params: tuple[SamplingParams, SamplingParams],
     ) -> None:
-        left, right = (Generation(each, prompt) for each in loaded)
-        self.documents, self.params, self.prompt = (left, right), params, prompt
+        left, right = (Generation(*each) for each in zip(loaded, prompts, strict=True))
+        self.documents, self.params, self.prompts = (left, right), params, prompts
         self.comparison = Comparison(left, right, *params)
         self.finish_reasons: list[FinishReason | None] = [None, None]
         self.positions: list[int | None] = [None, None]
@@ -64,8 +67,10 @@ class Pair:
 
     def at(self, side: int) -> int:
         """The selected position of a column."""
-        last = self.documents[side].n_read - 1
-        chosen = self.positions[side]
+        document, chosen = self.documents[side], self.positions[side]
+        last = document.n_read - 1
+        if chosen is None and self.prompts[0] != self.prompts[1]:
+            chosen = document.n_prompt - 1
         if chosen is None:
             apart = self.comparison.divergence_index
             chosen = last if apart is None else apart - 1

@@ -46,6 +46,7 @@ def _controls(ui: CompareComponents) -> list[Control]:
 
     controls = [
         Control(ui.prompt, lambda s: s.state(CompareState).prompt, lambda s: {"value": s.state(CompareState).prompt}),
+        Control(ui.right_prompt, lambda s: s.state(CompareState).prompts[1], _right_prompt),
         enabled(ui.generate, lambda s: not s.state(CompareState).generating),
         enabled(ui.stop, lambda s: s.state(CompareState).generating),
         enabled(ui.search, lambda s: not s.state(BeamState).searching),
@@ -59,6 +60,10 @@ def _controls(ui: CompareComponents) -> list[Control]:
             of = partial(_value, side, name)
             controls.append(Control(getattr(column, name), of, lambda s, of=of: {"value": of(s)}))
     return controls
+
+
+def _right_prompt(s: Snapshot) -> dict[str, Any]:
+    return {"value": s.state(CompareState).prompts[1]}
 
 
 def _models(s: Snapshot) -> tuple[Any, ...]:
@@ -76,6 +81,7 @@ def _value(side: int, name: str, s: Snapshot) -> Any:
 def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
     on, latest = events.on, {"trigger_mode": "always_last"}
     on(ui.prompt.input, columns.type_prompt, [ui.prompt], **latest)
+    on(ui.right_prompt.input, columns.type_right_prompt, [ui.right_prompt], **latest)
     on(ui.length.input, columns.set_length, [ui.length], js=clamp_js(1, columns.MAX_LENGTH), **latest)
     for side, column in enumerate(ui.columns):
         for name in ("model", "seed"):
@@ -88,7 +94,7 @@ def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
         on(column.strip.select, partial(columns.select_token, side), payload=True)
     on(ui.divergence.select, columns.select_bar, payload=True)
 
-    typed = [ui.prompt, *(column.seed for column in ui.columns)]
+    typed = [ui.prompt, ui.right_prompt, *(column.seed for column in ui.columns)]
     start_events = [ui.generate.click, *(column.seed.submit for column in ui.columns)]
     runs = [on(start_events, columns.generate_typed, typed, queue="model")]
     opened = on(tab.select, columns.open_tab)

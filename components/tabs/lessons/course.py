@@ -12,9 +12,13 @@ from components.panels.feed_forward import build_feed_forward
 from components.panels.initialisation import build_initialisation
 from components.panels.kernels import build_kernels
 from components.panels.layer_norm import build_layer_norm
+from components.panels.layer_times import build_layer_times
 from components.panels.masks import build_masks
+from components.panels.norm_placement import build_norm_placement
+from components.panels.notebook import build_notebook
 from components.panels.panel import IsOpen
 from components.panels.positions import build_positions
+from components.panels.prefill import build_prefill
 from components.panels.shortcuts import build_shortcuts
 from components.panels.skeleton import build_skeleton
 from components.panels.tokenizer import build_tokenizer
@@ -87,8 +91,27 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         "attention", (Code("gpt.model", "CausalSelfAttention.eager_attention"),), Place("inside", selects_head=True)
     ),
-    Lesson("block", (Code("gpt.model", "TransformerBlock.forward"),), Place("inside")),
+    Lesson(
+        "block",
+        (
+            Code("gpt.model", "TransformerBlock.forward"),
+            Code("gpt.experiments.norm_placement", "PostNormBlock.forward"),
+        ),
+        Place("inside"),
+        panels=(build_norm_placement,),
+    ),
     Lesson("model", (Code("gpt.model", "GPT.__init__"),), Place("why")),
+    Lesson(
+        "dropout",
+        (
+            Code("gpt.model", "Dropout.formula"),
+            Code("gpt.model", "GPT.hidden_states", ("x = self.drop",)),
+            Code("gpt.model", "CausalSelfAttention.eager_attention", ("y.append",)),
+            Code("gpt.model", "CausalSelfAttention.forward", ("return",)),
+            Code("gpt.model", "FeedForward.forward", ("return",)),
+        ),
+        Place("train"),
+    ),
     Lesson("parameters", (Code("gpt.experiments.shapes", "parameter_parts"),), Place("shapes", UNTIED_124M)),
     Lesson(
         "initialisation",
@@ -99,14 +122,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("loss", (Code("gpt.model", "GPT.loss"),), Place("loss")),
     Lesson(
         "greedy",
-        (
-            Code(
-                "gpt.documents.generation",
-                "Generation._sample",
-                ("position =", "predicted =", "logits =", "draw =", "token_id ="),
-            ),
-            Code("gpt.sampling", "sample_token"),
-        ),
+        (Code("gpt.generate", "generate_greedy"),),
         Place("playground", settings={"temperature": 0}),
     ),
     Lesson(
@@ -122,7 +138,12 @@ LESSONS: tuple[Lesson, ...] = (
         ),
         Place("playground", settings={"temperature": 0.8, "top_k": 50}),
     ),
-    Lesson("untrained", (Code("gpt.models.loading", "build", ("if untrained",)),), Place("shapes")),
+    Lesson(
+        "untrained",
+        (Code("gpt.models.loading", "build", ("if untrained",)),),
+        Place("shapes"),
+        panels=(build_notebook,),
+    ),
     Lesson(
         "layouts",
         (
@@ -149,14 +170,19 @@ LESSONS: tuple[Lesson, ...] = (
         Place("train"),
     ),
     Lesson(
+        "positions",
+        (Code("gpt.experiments.positions", "sinusoidal_positions"), Code("gpt.model", "apply_rotary")),
+        Place("inside"),
+        panels=(build_positions,),
+    ),
+    Lesson(
         "next",
         (
             Code("gpt.cache", "KVCache.update", ("self.k[", "self.v[", "return")),
             Code("gpt.model", "CausalSelfAttention.sdpa_attention", ("y = F.scaled",)),
-            Code("gpt.model", "apply_rotary"),
         ),
         Place("playground"),
-        panels=(build_kernels, build_positions),
+        panels=(build_prefill, build_kernels, build_layer_times),
     ),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from plotly.graph_objects import Figure
 
-from components.figures.palette import CURVES, MONO
+from components.figures.palette import CURVES, HEAD_HUES, MONO
 from components.figures.style import GRID_ZERO, LEGEND, LIGHT, QUIET, escape
 
 _HEIGHT = 300
@@ -19,14 +19,16 @@ _DASHES = ("solid", "dash", "dot")
 def bar_groups(
     names: Sequence[str], groups: Mapping[str, np.ndarray], *, y_title: str, x_title: str = "", log: bool = False
 ) -> Figure:
-    """Grouped vertical bars. Each group has the shape (len(names),).
+    """At most four groups of vertical bars. Each group has the shape (len(names),).
 
     log: a logarithmic axis without bars for 0. Raises ValueError if the lengths differ.
     """
     for name, values in groups.items():
         if len(values) != len(names):
             raise ValueError(f"{len(names)} names need as many bars, not {len(values)} of {name}")
-    colours = [LIGHT["before"], LIGHT["after"]] if len(groups) > 1 else [LIGHT["after"]]
+    colours = [LIGHT["before"], LIGHT["after"]] if len(groups) == 2 else [LIGHT["after"]]
+    if len(groups) > 2:
+        colours = [pair.light for pair in (*CURVES, HEAD_HUES["same_token"])]
     data = [
         {
             "type": "bar",
@@ -36,7 +38,7 @@ def bar_groups(
             "marker": {"color": colour},
             "hovertemplate": "%{y:.4~g}",
         }
-        for (name, values), colour in zip(groups.items(), colours, strict=True)
+        for (name, values), colour in zip(groups.items(), colours, strict=False)
     ]
     ticks = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names]}
     axis = QUIET | ticks | {"title": {"text": escape(x_title)}, "tickfont": {"family": MONO}, "automargin": True}

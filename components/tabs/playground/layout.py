@@ -116,6 +116,7 @@ def text(localizer: Localizer) -> dict[str, Any]:
         sentence(kind="status", elem_id="status", view="status")
         sentence(kind="notice", elem_id="notice", view="notice")
         use_tail = gr.Button(visible=False, size="sm", elem_id="use-tail")
+        sentence(kind="caption", elem_id="dropped", view="dropped")
         strip = tokens(elem_id="strip", view="strip")
         with gr.Row(elem_classes="gb-steer"):
             edit_buttons = {name: _small_button(localizer, name) for name in ("undo", "redo", "back", "go_on")}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +13,17 @@ import gradio as gr
 from components.errors import PageError, localize_error
 from components.events import Events
 from components.i18n import Language, t
+from components.labels import ACTIVATIONS
 from components.localized import Localizer
 from components.render import Control, View
 from components.state.session import Session
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.playground.handlers.generation import prepare_typed
 from components.widgets.sentence import sentence
+from components.widgets.table import table
 from gpt import LoadedModel, add_upload, get_model
-from gpt.models.checkpoints.layouts import HeadsUnknown
+from gpt.config import Activation
+from gpt.models.checkpoints import INFER, HeadsUnknown, NamesInferred
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 
 VOCABULARIES = {Characters: "upload.characters", PlainIds: "upload.ids"}
@@ -26,10 +31,18 @@ VOCABULARIES = {Characters: "upload.characters", PlainIds: "upload.ids"}
 
 @dataclass(frozen=True)
 class UploadState:
-    """heads: possible numbers of heads if the files do not specify it. opened: the loaded model."""
+    """What was asked about the files of the last attempt.
 
+    heads: possible numbers of heads if the files do not specify it. activation: the default where they do not specify
+    one. layout: the names that were inferred, as the content of a layout file, to be confirmed. opened: the loaded
+    model.
+    """
+
+    files: tuple[str, ...] = ()
     heads: tuple[int, ...] = ()
-    message: Message | Exception | None = None
+    activation: Activation | None = None
+    layout: str = ""
+    message: Exception | None = None
     opened: LoadedModel | None = None
 
 
@@ -39,6 +52,7 @@ class Upload:
 
     files: gr.File
     n_head: gr.Dropdown
+    activation: gr.Dropdown
     open: gr.Button
 
 
@@ -59,43 +73,69 @@ def build_upload(localizer: Localizer) -> Upload:
                 visible=False,
                 elem_id="upload-heads",
             )
+            activation = localizer.build(
+                gr.Dropdown,
+                {"label": "upload.activation", "info": "upload.activation.info"},
+                choices=[(label, name) for name, label in ACTIVATIONS.items()],
+                value=None,
+                visible=False,
+                elem_id="upload-activation",
+            )
         button = localizer.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
         sentence(kind="notice", elem_id="upload-message", view="upload-message")
-    return Upload(files, n_head, button)
+        table(elem_id="upload-names", view="upload-names", words_from=1)
+    return Upload(files, n_head, activation, button)
 
 
 def wire_upload(ui: Upload, events: Events) -> Any:
     """Wire the panel; returns the event that opens the files and prepares a text with their model."""
     heads = Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker)
-    events.renderer.add("playground", VIEWS, controls=[heads])
-    opened = events.on(ui.open.click, open_upload, [ui.files, ui.n_head], sets=[ui.n_head], queue="model")
+    activation = Control(ui.activation, lambda s: s.state(UploadState).activation, _activation_picker)
+    events.renderer.add("playground", VIEWS, controls=[heads, activation])
+    asked = [ui.n_head, ui.activation]
+    opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
     return events.on(opened.success, prepare_typed, queue="model")
 
 
-def open_upload(session: Session, files: list[str] | None, n_head: int | None) -> Iterator[None]:
-    """Add the model in the files to the list and choose it; ask for the number of heads if the files do not specify
-    it."""
+def open_upload(
+    session: Session, files: list[str] | None, n_head: int | None, activation: Activation | None
+) -> Iterator[None]:
+    """Add the model in the files to the list and choose it; ask for what the files do not specify.
+
+    Names that were inferred from these files and shown are confirmed by opening them again.
+    """
     if not files:
         raise PageError("upload.none")
+    if session.state(UploadState).files != tuple(files):  # what was asked and chosen is about other files
+        session.change(UploadState, heads=(), activation=None, layout="")
+        n_head = activation = None
+    names = INFER if session.state(UploadState).layout else None
+    session.change(UploadState, files=tuple(files))
     try:
-        name = add_upload(files, n_head)
-    except HeadsUnknown as unknown:
-        session.change(UploadState, heads=tuple(unknown.choices), message=Message("upload.ask"))
+        name = add_upload(files, n_head, activation=activation or None, names=names)
+    except (HeadsUnknown, NamesInferred) as unclear:
+        inferred = isinstance(unclear, NamesInferred)
+        question = PageError("upload.confirm" if inferred else "upload.ask")
+        session.change(
+            UploadState,
+            heads=tuple(unclear.choices),
+            activation=unclear.activation,
+            message=question,
+            **({"layout": unclear.values["layout"]} if inferred else {}),
+        )
         yield
-        raise
+        raise question from None
     except ValueError as problem:
         session.change(UploadState, message=problem)
         yield
         raise
     session.model, session.loaded = name, get_model(name)
-    session.change(UploadState, heads=(), message=None, opened=session.loaded)
+    session.change(UploadState, files=(), heads=(), activation=None, layout="", message=None, opened=session.loaded)
 
 
 def message(s: Snapshot) -> dict[str, Any]:
     """The recognised layout, the missing information, or the error."""
     state = s.state(UploadState)
-    if isinstance(state.message, Message):
-        return {"text": t(state.message.key, s.language, **state.message.values)}
     if state.message is not None:
         return {"text": localize_error(state.message, s.language)}
     return {"text": "" if state.opened is None else opened_sentence(state.opened, s.language)}
@@ -106,7 +146,36 @@ def _head_picker(s: Snapshot) -> dict[str, Any]:
     return {"visible": bool(heads), "choices": list(heads), "value": None}
 
 
-VIEWS = (View("upload-message", lambda s: (s.state(UploadState), s.language), message),)
+def _activation_picker(s: Snapshot) -> dict[str, Any]:
+    activation = s.state(UploadState).activation
+    return {"visible": activation is not None, "value": activation}
+
+
+def names_table(s: Snapshot) -> dict[str, Any]:
+    """The inferred names: role, the name in this app, the name in the files."""
+    layout = s.state(UploadState).layout
+    if not layout:
+        return {"rows": []}
+    head = [t(f"upload.names.{column}", s.language) for column in ("role", "ours", "theirs")]
+    found = json.loads(layout)
+    rows = [[role_words(ours, found, s.language), ours, theirs] for ours, theirs in found["names"].items()]
+    return {"rows": [head, *rows]}
+
+
+def role_words(ours: str, layout: dict[str, Any], language: Language) -> str:
+    """The role of one of our names; of a fused matrix its parts in their order."""
+    role = re.sub(r"\.(weight|bias)$", "", ours)
+    name = role.removeprefix("h.{n}.")
+    parts = [f"attn.{letter}" for letter in layout.get("qkv_order", "qkv")] if name == "attn.c_attn" else [name]
+    words = t("upload.role.and", language).join(t(f"upload.role.{part}", language) for part in parts)
+    turned = role in layout.get("transposed", ()) and not ours.endswith(".bias")
+    return t("upload.role.transposed", language, role=words) if turned else words
+
+
+VIEWS = (
+    View("upload-message", lambda s: (s.state(UploadState), s.language), message),
+    View("upload-names", lambda s: (s.state(UploadState).layout, s.language), names_table),
+)
 
 
 def opened_sentence(loaded: LoadedModel, language: Language) -> str:

@@ -69,6 +69,7 @@ class ShapesComponents:
 
     preset: gr.Dropdown
     sliders: dict[str, gr.Slider]
+    dropout: gr.Slider
     switches: dict[str, gr.Checkbox]
     build: gr.Button
     stop: gr.Button

@@ -7,10 +7,10 @@ from typing import Any
 
 import gradio as gr
 
-from components.events import Events, clamp_slider_js
+from components.events import Events, clamp_js, clamp_slider_js
 from components.i18n import t
 from components.localized import Localizer
-from components.panels.shape_settings import LABELS, RANGES, SWITCHES, values_of
+from components.panels.shape_settings import LABELS, MAX_DROPOUT, RANGES, SWITCHES, values_of
 from components.render import Control
 from components.state.session import Snapshot
 from components.tabs.shapes import handlers
@@ -65,8 +65,9 @@ def _settings(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
             name: build(gr.Slider, name, minimum=limit.least, maximum=INITIAL_MAX, step=limit.step)
             for name, limit in RANGES.items()
         }
+        dropout = build(gr.Slider, "dropout", minimum=0, maximum=MAX_DROPOUT, step=0.01)
         switches = {name: build(gr.Checkbox, name, container=False) for name in SWITCHES}
-    return {"preset": preset, "sliders": sliders, "switches": switches}
+    return {"preset": preset, "sliders": sliders, "dropout": dropout, "switches": switches}
 
 
 def elem_id(name: str) -> str:
@@ -122,7 +123,7 @@ def _controls(ui: ShapesComponents) -> list[Control]:
         Control(ui.build, can_build, lambda s: {"interactive": can_build(s)}),
         Control(ui.stop, is_building, lambda s: {"interactive": is_building(s)}),
     ]
-    for name, control in {**ui.sliders, **ui.switches}.items():
+    for name, control in {**ui.sliders, "dropout": ui.dropout, **ui.switches}.items():
         value = partial(control_value, name)
         controls.append(Control(control, value, lambda s, value=value: {"value": value(s)}))
     return controls
@@ -139,7 +140,7 @@ def slider_ends(name: str, s: Snapshot) -> dict[str, int]:
     )
 
 
-def control_value(name: str, s: Snapshot) -> int | bool:
+def control_value(name: str, s: Snapshot) -> float | bool:
     """The value of a control."""
     return choice_of(s).values[name]
 
@@ -160,6 +161,8 @@ def _wire(ui: ShapesComponents, events: Events, models: RandomModels) -> None:
     for name, slider in ui.sliders.items():
         js = clamp_slider_js(elem_id(name))
         events.on(slider.input, partial(handlers.set_value, name), [slider], js=js, **latest)
+    dropout_js = clamp_js(0, MAX_DROPOUT)
+    events.on(ui.dropout.input, partial(handlers.set_value, "dropout"), [ui.dropout], js=dropout_js, **latest)
     for name, switch in ui.switches.items():
         events.on(switch.input, partial(handlers.set_value, name), [switch], **latest)
     run = events.on(ui.build.click, partial(handlers.build, models), queue="model")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +16,25 @@ from components.errors import PageError
 from components.i18n import Language, t
 from gpt.training.dataset import Dataset
 from gpt.training.live_run import TIME_LIMIT_SECONDS
-from gpt.training.recipe import Recipe
+from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.tasks import RECIPES, TASKS, TaskDataset
 from gpt.training.text_dataset import (
-    MAX_DISTINCT_CHARACTERS,
     MAX_TEXT_BYTES,
     TEXT_RECIPE,
     TextDataset,
     read_upload,
+    shakespeare_text,
 )
 
-TEXT = "text"
-KINDS = (*TASKS, TEXT)
-LAYERS, HEADS, WIDTHS = (1, 2, 3, 4), (1, 2, 4, 8), (16, 32, 64, 128)
+SHAKESPEARE, TEXT = "shakespeare", "text"
+KINDS = (*TASKS, SHAKESPEARE, TEXT)
+MAX_DISTINCT_CHARACTERS = 512  # in a text with more, a token stands for a byte
+SHAPE = {
+    "n_layer": (1, 2, 3, 4),
+    "n_head": (1, 2, 4, 8),
+    "n_embd": (16, 32, 64, 128),
+    "dropout": (0.0, 0.1, 0.2, 0.5),
+}
 STEPS = (50, 3000)  # minimum, maximum
 SECONDS = (10, int(TIME_LIMIT_SECONDS))
 RATES = (1e-6, 100.0)  # minimum, maximum
@@ -45,24 +52,23 @@ class UploadedText:
 
 def recipe_for(kind: str) -> Recipe:
     """The default recipe of a task or text."""
-    return TEXT_RECIPE if kind == TEXT else RECIPES[kind]
+    return {TEXT: TEXT_RECIPE, SHAKESPEARE: RECIPE_PRESETS["shakespeare-cpu"], **RECIPES}[kind]
 
 
 def checked_recipe(kind: str, values: Mapping[str, object], language: Language) -> Recipe:
-    """The recipe of a kind with the visitor's n_layer, n_head, n_embd, steps and rate.
+    """The recipe of a kind with the visitor's n_layer, n_head, n_embd, dropout, steps and rate.
 
-    rate: Muon's learning rate; AdamW's is scaled with it. Raises ValueError for invalid values.
+    Raises ValueError for invalid values.
     """
-    for name, choices in (("n_layer", LAYERS), ("n_head", HEADS), ("n_embd", WIDTHS)):
+    for name, choices in SHAPE.items():
         if values[name] not in choices:
             allowed = ", ".join(map(str, choices))
             raise PageError("train.error.choice", name=t(f"train.{name}", language), choices=allowed)
     steps = checked_number("steps", values["steps"], *STEPS, language)
     rate = checked_number("rate", values["rate"], *RATES, language)
     recipe = recipe_for(kind)
-    shape = {name: int(values[name]) for name in ("n_layer", "n_head", "n_embd")}  # type: ignore[call-overload]
-    rates = {"muon_lr": rate, "adamw_lr": recipe.adamw_lr * rate / recipe.muon_lr}
-    return replace(recipe, **shape, **rates, steps=int(steps))
+    shape: dict[str, Any] = {name: choices[choices.index(values[name])] for name, choices in SHAPE.items()}
+    return replace(recipe, **shape, steps=int(steps)).with_learning_rate(rate)
 
 
 def checked_number(name: str, value: object, low: float, high: float, language: Language) -> float:
@@ -78,8 +84,10 @@ def dataset_for(kind: object, text: str, language: Language) -> Dataset:
     """The examples of a task, or batches of the text. Raises ValueError for an unusable text."""
     if kind not in KINDS:
         raise PageError("train.error.choice", name=t("train.task", language), choices=", ".join(KINDS))
-    if kind != TEXT:
+    if kind in TASKS:
         return TaskDataset(TASKS[kind])
+    if kind == SHAKESPEARE:
+        return TextDataset(shakespeare_text(), block_size=recipe_for(kind).block_size, name=SHAKESPEARE)
     check_text(text)
     return TextDataset(text, units="bytes" if len(set(text)) > MAX_DISTINCT_CHARACTERS else "characters")
 
@@ -125,7 +133,7 @@ def source(uploaded: UploadedText, language: Language) -> str:
 
 def about(kind: str, language: Language) -> str:
     """The description of a task, with an example."""
-    if kind == TEXT:
-        return t("train.about.text", language)
+    if kind not in TASKS:
+        return t(f"train.about.{kind}", language)
     example = TASKS[kind].draw(np.random.default_rng(EXAMPLE_SEED))
     return t(f"train.about.{kind}", language, example=example.prompt + example.answer.strip())

@@ -13,15 +13,14 @@ from gpt.training.live_run import Evaluation, LiveRun, RunSnapshot
 from gpt.training.run_queue import RunQueue
 
 _RECIPE = choices.recipe_for(choices.KINDS[0])
-SHAPE = ("n_layer", "n_head", "n_embd")
 
 
 @dataclass(frozen=True, eq=False)
 class TrainState:
     """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
-    uploaded: an uploaded text. rate: Muon's. seconds: the time limit. step: the displayed one, None for the newest;
-    layer, head: None until chosen. notice: an error or a message.
+    uploaded: an uploaded text. rate: the highest learning rate. seconds: the time limit. step: the displayed one,
+    None for the newest; layer, head: None until chosen. notice: an error or a message.
     """
 
     task: str = choices.KINDS[0]
@@ -30,8 +29,9 @@ class TrainState:
     n_layer: int = _RECIPE.n_layer
     n_head: int = _RECIPE.n_head
     n_embd: int = _RECIPE.n_embd
+    dropout: float = _RECIPE.dropout
     steps: float = _RECIPE.steps
-    rate: float = _RECIPE.muon_lr
+    rate: float = _RECIPE.learning_rate
     seconds: float = choices.SECONDS[1]
     factor: float = 1.0
     run: LiveRun | None = None
@@ -76,6 +76,7 @@ class TrainComponents:
     n_layer: gr.Radio
     n_head: gr.Radio
     n_embd: gr.Radio
+    dropout: gr.Radio
     steps: gr.Slider
     rate: gr.Number
     seconds: gr.Slider

@@ -11,7 +11,7 @@ from components.errors import PageError
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.train import choices
-from components.tabs.train.components import SHAPE, TrainState
+from components.tabs.train.components import TrainState
 from gpt.training.live_run import LiveRun
 from gpt.training.run_queue import QueueFull, RunQueue
 
@@ -23,8 +23,8 @@ def choose_task(session: Session, kind: object) -> None:
     if kind not in choices.KINDS:
         return
     recipe = choices.recipe_for(str(kind))
-    shape = {name: getattr(recipe, name) for name in SHAPE}
-    session.change(TrainState, task=kind, steps=recipe.steps, rate=recipe.muon_lr, notice=None, **shape)
+    shape = {name: getattr(recipe, name) for name in choices.SHAPE}
+    session.change(TrainState, task=kind, steps=recipe.steps, rate=recipe.learning_rate, notice=None, **shape)
 
 
 def set_value(name: str, session: Session, value: object) -> None:
@@ -76,7 +76,7 @@ def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
 
 def _new_run(state: TrainState, language: str) -> LiveRun:
     dataset = choices.dataset_for(state.task, state.text or (state.uploaded.text if state.uploaded else ""), language)
-    values = {name: getattr(state, name) for name in (*SHAPE, "steps", "rate")}
+    values = {name: getattr(state, name) for name in (*choices.SHAPE, "steps", "rate")}
     recipe = choices.checked_recipe(state.task, values, language)
     seconds = choices.checked_number("seconds", state.seconds, *choices.SECONDS, language)
     return LiveRun(dataset, recipe, time_limit_seconds=seconds)

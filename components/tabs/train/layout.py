@@ -49,7 +49,7 @@ def build_settings(localizer: Localizer) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     with localizer.build(gr.Accordion, {"label": "train.settings"}, open=False, elem_id="train-settings"):
         with gr.Row(elem_classes="gb-train-settings"):
-            for name, values in (("n_layer", choices.LAYERS), ("n_head", choices.HEADS), ("n_embd", choices.WIDTHS)):
+            for name, values in choices.SHAPE.items():
                 parts[name] = _switch(localizer, name, values, value=getattr(recipe, name), container=True)
         with gr.Row(elem_classes="gb-train-settings"):
             parts["steps"] = _slider(localizer, "steps", *choices.STEPS, recipe.steps, 50)
@@ -57,7 +57,7 @@ def build_settings(localizer: Localizer) -> dict[str, Any]:
             parts["rate"] = localizer.build(
                 gr.Number,
                 {"label": "train.rate", "info": "train.rate.info"},
-                value=recipe.muon_lr,
+                value=recipe.learning_rate,
                 minimum=choices.RATES[0],
                 maximum=choices.RATES[1],
                 elem_id="train-rate",
@@ -78,9 +78,7 @@ def build_buttons(localizer: Localizer) -> dict[str, Any]:
             start = button("start", variant="primary")
             pause = gr.Button(t("train.pause", "en"), size="md", min_width=0, interactive=False, elem_id="train-pause")
             cancel = button("cancel", interactive=False)
-        factor = _switch(
-            localizer, "factor", choices.FACTORS, lambda x, _: f"{x:g}", value=1.0, container=True, interactive=False
-        )
+        factor = _switch(localizer, "factor", choices.FACTORS, value=1.0, container=True, interactive=False)
     sentence(kind="notice", elem_id="train-notice", view="train-notice")
     sentence(kind="status", elem_id="train-status", view="train-status")
     with gr.Row(elem_classes="gb-buttons gb-short"):
@@ -130,7 +128,7 @@ def _switch(
     localizer: Localizer,
     name: str,
     values: tuple[Any, ...],
-    label: Callable[[Any, Language], str] = lambda value, _: str(value),
+    label: Callable[[Any, Language], str] = lambda value, _: f"{value:g}",
     *,
     value: Any = None,
     container: bool = False,

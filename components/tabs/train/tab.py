@@ -15,7 +15,7 @@ from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.train import choices, handlers, layout
-from components.tabs.train.components import SHAPE, TrainComponents, TrainState
+from components.tabs.train.components import TrainComponents, TrainState
 from components.tabs.train.scaling import build_scaling
 from components.tabs.train.views import VIEWS, evaluation_of, progress_of
 from components.widgets.chart import chart
@@ -59,7 +59,7 @@ def _controls(ui: TrainComponents) -> list[Control]:
         return control(getattr(ui, name), lambda s: getattr(s.state(TrainState), name), "value")
 
     return [
-        *(value(name) for name in (*SHAPE, "steps", "rate", "text", "factor")),
+        *(value(name) for name in (*choices.SHAPE, "steps", "rate", "text", "factor")),
         control(ui.own, lambda s: s.state(TrainState).task == choices.TEXT, "visible"),
         control(ui.start, lambda s: not _goes_on(s), "interactive"),
         control(ui.pause, _has_begun, "interactive"),
@@ -105,7 +105,7 @@ def _wire(ui: TrainComponents, events: Events) -> Any:
     queue, on = RunQueue(), events.on
     latest: Any = {"trigger_mode": "always_last"}
     on(ui.task.input, handlers.choose_task, [ui.task], **latest)
-    for name in (*SHAPE, "rate"):
+    for name in (*choices.SHAPE, "rate"):
         on(getattr(ui, name).input, partial(handlers.set_value, name), [getattr(ui, name)], **latest)
     for name, limits in (("steps", choices.STEPS), ("seconds", choices.SECONDS)):
         slider = getattr(ui, name)

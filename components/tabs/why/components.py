@@ -8,7 +8,8 @@ from typing import Any, Literal
 import gradio as gr
 
 from components.state.snapshot import Message, Snapshot
-from components.tabs.why.predictions import Influence, Method, Prediction, TracedText
+from components.tabs.why.predictions import Influence, Method, Prediction, TokenPaths, TracedText
+from gpt import Tokenizer
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.heads import HeadRoles
 from gpt.analysis.lens import Lens, LensPoint, TopTokens
@@ -19,11 +20,29 @@ Order = Literal["size", "layer"]
 
 
 @dataclass(frozen=True, eq=False)
+class WatchList:
+    """Tokens that a person watches; a new object for each change.
+
+    entries: ids of that tokenizer, and texts as they were typed; ids: of all of them. unknown: texts that are in no
+    token.
+    """
+
+    tokenizer: Tokenizer | None = None
+    entries: tuple[int | str, ...] = ()
+    ids: tuple[int, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def of(self, tokenizer: Tokenizer) -> WatchList:
+        """This list, or an empty one for another tokenizer."""
+        return self if self.tokenizer is tokenizer else WatchList()
+
+
+@dataclass(frozen=True, eq=False)
 class Answer:
     """Results for one prediction; None for what is not computed yet.
 
-    influence_known: whether the influence was computed, which may give None. against: the token that the attribution
-    compares with.
+    influence_known: whether the influence was computed, which may give None. paths: the token to explain and the
+    watched ones through the layers. against: the token that the attribution compares with.
     """
 
     traced: TracedText
@@ -32,6 +51,8 @@ class Answer:
     influence_known: bool = False
     lens: Lens | None = None
     cell: TopTokens | None = None
+    paths: TokenPaths | None = None
+    watched: WatchList = WatchList()
     attribution: Attribution | None = None
     against: int | None = None
 
@@ -60,6 +81,7 @@ class WhyState:
     order: Order = "size"
     role: Role = "previous_token"
     sample: Sample = "text"
+    watched: WatchList = WatchList()
     shown: Answer | None = None
     roles: dict[str, MeasuredRoles] = field(default_factory=dict)
     progress: Message | None = None
@@ -90,6 +112,7 @@ class WhyComponents:
     method: gr.Radio
     stage: gr.Radio
     lens: gr.HTML
+    watch: gr.Dropdown
     order: gr.Radio
     against: gr.Dropdown
     parts: gr.HTML

@@ -11,14 +11,17 @@ from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 from components.state.text import Text
 from components.tabs.why import predictions
-from components.tabs.why.components import Answer, MeasuredRoles, Order, Role, Sample, WhyState
+from components.tabs.why.components import Answer, MeasuredRoles, Order, Role, Sample, WatchList, WhyState
 from gpt import GPT
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
+from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.background import run_with_progress
 from gpt.inference.threads import threads_for
 
 T = TypeVar("T")
+MAX_WATCHED = 5
+MAX_SEARCH_CHARS = 80
 NOTHING = -1  # the choice of `against` for no token
 
 
@@ -71,6 +74,31 @@ def choose_against(session: Session, token: object) -> None:
     session.change(WhyState, token=shown.prediction.token, against=against, asked_at=_place(session))
 
 
+def watch(session: Session, wanted: object) -> None:
+    """Watch tokens through the layers. wanted: a list of ids, and of texts that stand for their first search result;
+    the page also sends what the server has set."""
+    document = session.document
+    if document is None or document.n_read == 0 or not isinstance(wanted, list):
+        return
+    tokenizer, vocab_size = document.tokenizer, document.loaded.model.config.vocab_size
+    entries = tuple(
+        each[:MAX_SEARCH_CHARS] if isinstance(each, str) else each
+        for each in wanted[:MAX_WATCHED]
+        if (isinstance(each, str) and each) or (type(each) is int and 0 <= each < vocab_size)
+    )
+    if entries == session.state(WhyState).watched.of(tokenizer).entries:
+        return
+    logits = document.logits(session.selection.at(document))
+    ids, unknown = [], []
+    for each in entries:
+        found = [each]
+        if isinstance(each, str):
+            found = [match.token_id for match in search_vocabulary(tokenizer, logits, each, limit=1)]
+            unknown += [] if found else [each]
+        ids += found
+    session.change(WhyState, watched=WatchList(tokenizer, entries, tuple(ids), tuple(unknown)))
+
+
 def choose(name: str, values: tuple[str, ...], session: Session, value: object) -> None:
     """Set a switch; results that depend on it are computed again."""
     if value not in values:
@@ -120,6 +148,8 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
         missing.append(("influence", state.method))
     if shown.cell is None:
         missing.append(("lens", state.stage, state.row))
+    if shown.paths is None or shown.watched is not state.watched:
+        missing.append(("paths", state.watched))
     if shown.attribution is None or shown.against != against:
         missing.append(("attribution", against))
     if state.measured_roles is None:
@@ -154,6 +184,7 @@ def analyse(session: Session) -> Iterator[None]:
             yield
         yield from _influence(session, answer)
         yield from _lens(session)
+        yield from _paths(session)
         yield from _attribution(session, against)
         yield from _roles(session)
     finally:
@@ -197,10 +228,24 @@ def _lens(session: Session) -> Iterator[None]:
     traced, prediction = answer.traced, answer.prediction
     lens = answer.lens
     if lens is None:
-        lens = yield from _busy(session, traced.model, "reading", lambda: predictions.lens(traced, prediction.token))
+        lens = yield from _busy(session, traced.model, "reading", lambda: predictions.lens(traced))
     place = prediction.position - traced.first
     cell = lens_top_tokens(traced.model, traced.trace, state.lens_row, state.stage, place)
     _update(session, answer, lens=lens, cell=cell)
+    yield
+
+
+def _paths(session: Session) -> Iterator[None]:
+    state = session.state(WhyState)
+    answer, watched = state.shown, state.watched
+    if answer is None or (answer.paths is not None and answer.watched is watched):
+        return
+    traced, prediction = answer.traced, answer.prediction
+    ids = list(dict.fromkeys((prediction.token, *watched.of(traced.loaded.tokenizer).ids)))
+    paths = yield from _busy(
+        session, traced.model, "reading", lambda: predictions.token_paths(traced, prediction.position, ids)
+    )
+    _update(session, answer, paths=paths, watched=watched)
     yield
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -87,6 +87,16 @@ class Influence:
     first: int
 
 
+@dataclass(frozen=True, eq=False)
+class TokenPaths:
+    """N tokens through the lens: probability and rank (1 = best), (N, 2 n_layer), after the attention and after the
+    feed-forward part of each layer."""
+
+    tokens: tuple[int, ...]
+    probability: np.ndarray
+    rank: np.ndarray
+
+
 def predict(text: Text, position: int, token: int | None = None) -> Prediction:
     """The prediction after a position. token: None for the one that follows, or the best if none does."""
     log_p = text.document.logits(position).log_softmax(dim=0)
@@ -115,9 +125,17 @@ def trace_around(text: Text, position: int, before: TracedText | None = None) ->
     return TracedText(text.loaded, edits, text, first, trace)
 
 
-def lens(traced: TracedText, token: int) -> Lens:
-    """The prediction of each layer at the traced positions; chosen: that token."""
-    return logit_lens(traced.model, traced.trace, chosen=token)
+def lens(traced: TracedText) -> Lens:
+    """The prediction of each layer at the traced positions."""
+    return logit_lens(traced.model, traced.trace)
+
+
+def token_paths(traced: TracedText, position: int, tokens: Sequence[int]) -> TokenPaths:
+    """The probability and rank of tokens in the lens after a traced position."""
+    places = [position - traced.first] * len(tokens)
+    lens = logit_lens(traced.model, traced.trace, positions=places, chosen=tokens)
+    p, rank = (values.flatten(0, 1).T.cpu().numpy() for values in (lens.chosen_probability, lens.chosen_rank))
+    return TokenPaths(tuple(tokens), p, rank)
 
 
 def longest_gradient(config: GPTConfig) -> int:

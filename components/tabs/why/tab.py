@@ -17,7 +17,7 @@ from components.tabs.why import handlers
 from components.tabs.why.components import Order, Role, Sample, WhyComponents, WhyState
 from components.tabs.why.predictions import METHODS
 from components.tabs.why.views import VIEWS
-from components.tabs.why.views.tokens import token_choices
+from components.tabs.why.views.tokens import short, token_choices
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
@@ -40,6 +40,7 @@ def build_why(localizer: Localizer, events: Events) -> None:
     controls = [
         Control(ui.token, lambda s: (s.state(WhyState).shown, s.language), _token_picker),
         Control(ui.against, lambda s: (s.state(WhyState).shown, s.language), _against_picker),
+        Control(ui.watch, lambda s: (*_place(s), s.language), _watch_picker),
     ]
     events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
     _wire(ui, events)
@@ -59,6 +60,23 @@ def _against_picker(s: Snapshot) -> dict[str, Any]:
     others = [each for each in token_choices(shown.traced, shown.prediction) if each[1] != shown.prediction.token]
     none = (t("why.against.none", s.language), handlers.NOTHING)
     return {"choices": [none, *others], "value": handlers.NOTHING if shown.against is None else shown.against}
+
+
+def _place(s: Snapshot) -> tuple[Any, ...]:
+    shown = s.state(WhyState).shown
+    return () if shown is None else (shown.traced, shown.prediction)
+
+
+def _watch_picker(s: Snapshot) -> dict[str, Any]:
+    shown, watched = s.state(WhyState).shown, s.state(WhyState).watched
+    if shown is None:
+        return {"choices": [], "value": []}
+    tokenizer = shown.traced.loaded.tokenizer
+    entries = watched.of(tokenizer).entries
+    best = token_choices(shown.traced, shown.prediction)
+    known = {each for _, each in best}
+    others = [(short(tokenizer, i), i) for i in entries if isinstance(i, int) and i not in known]
+    return {"choices": [*best, *others], "value": list(entries)}
 
 
 def _text(localizer: Localizer) -> dict[str, Any]:
@@ -89,8 +107,17 @@ def _lens(localizer: Localizer) -> dict[str, Any]:
             chart(elem_id="why-cell", view="why-cell")
         with gr.Column(elem_classes="gb-card", min_width=300):
             sentence(kind="question", elem_id="why-path-question", view="why-path-question")
+            watch = localizer.build(
+                gr.Dropdown,
+                {"label": "why.watch", "info": "why.watch.info"},
+                choices=[],
+                multiselect=True,
+                max_choices=handlers.MAX_WATCHED,
+                allow_custom_value=True,
+                elem_id="why-watch",
+            )
             chart(elem_id="why-path", view="why-path")
-    return {"stage": stage, "lens": lens}
+    return {"stage": stage, "lens": lens, "watch": watch}
 
 
 def _parts(localizer: Localizer) -> dict[str, Any]:
@@ -160,6 +187,7 @@ def _wire(ui: WhyComponents, events: Events) -> None:
         control = getattr(ui, name)
         events.on(control.input, partial(handlers.choose, name, values), [control], **latest)
     events.on(ui.token.input, handlers.choose_token, [ui.token], **latest)
+    events.on(ui.watch.change, handlers.watch, [ui.watch], **latest)
     events.on(ui.against.input, handlers.choose_against, [ui.against], **latest)
     for widget, handler in (
         (ui.strip, handlers.choose_position),

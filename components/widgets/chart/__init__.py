@@ -18,7 +18,8 @@ from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-chart">
 <div class="gb-plot" role="img"></div>
-<span class="gb-save" role="group"><button type="button">PNG</button><button type="button">SVG</button></span>
+<span class="gb-save" role="group"><button type="button">PNG</button><button type="button">SVG</button
+><button type="button">HTML</button></span>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
 # What every chart of the page is given.

@@ -14,6 +14,7 @@ import { find, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { createRows } from "./rows.js";
 import { dressed } from "./dress.js";
+import { saveChart } from "./save.js";
 
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
 const NARROWEST = 160; // px; a smaller width means that the layout is not complete
@@ -65,19 +66,9 @@ function mount(root, host) {
     }
   }
 
-  /** As displayed: width, theme and card colour. @param {string} format */
-  async function savePicture(format) {
-    const ground = getComputedStyle(root).getPropertyValue("--gb-card").trim();
-    const layout = { ...plot.layout, paper_bgcolor: ground, plot_bgcolor: ground };
-    const size = { width: plot.clientWidth, height: plot.clientHeight };
-    const link = document.createElement("a");
-    link.href = await window.Plotly.toImage({ data: plot.data, layout, config: CONFIG }, { format, scale: 2, ...size });
-    link.download = `glassbox-${host.id}.${format}`;
-    link.click();
-  }
-
   for (const button of save.querySelectorAll("button")) {
-    button.addEventListener("click", () => savePicture(button.textContent.toLowerCase()));
+    const format = /** @type {import("./save.js").Format} */ (button.textContent.toLowerCase());
+    button.addEventListener("click", () => saveChart(plot, root, `glassbox-${host.id}`, format));
   }
   if (!window.Plotly) document.querySelector("script[data-glassbox=plotly]")?.addEventListener("load", host.redraw);
   return { draw, destroy: () => drawn && window.Plotly.purge(plot) };

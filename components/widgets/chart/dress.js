@@ -14,11 +14,17 @@ export function recoloured(node, partners, colour = false) {
   return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, recoloured(value, partners, /color/.test(key))]));
 }
 
-/** Leaves out labels of narrow columns: each needs 11 px. @param {Record<string, any>} layout @param {number} width */
-export function thinLabels(layout, width) {
+const CELL_TEXT = 52; // px, of a cell that has room for a token
+
+/**
+ * Leaves out labels of narrow columns: each needs 11 px. Leaves out the texts of narrow cells.
+ * @param {{data: Record<string, any>[], layout: Record<string, any>}} figure @param {number} width
+ */
+export function thinLabels({ data, layout }, width) {
   const axis = layout.xaxis2;
   if (!axis?.tickvals || axis.tickvals.length < 2) return;
   const cell = (width - 120) / (layout.xaxis.range[1] - layout.xaxis.range[0]);
+  if (cell < CELL_TEXT) for (const trace of data) delete trace.texttemplate;
   const every = Math.ceil(11 / cell / (axis.tickvals[1] - axis.tickvals[0]));
   for (const key of ["tickvals", "ticktext"]) axis[key] = axis[key].filter((/** @type {any} */ _, /** @type {number} */ i) => i % every === 0);
 }
@@ -31,7 +37,7 @@ export function dressed(figure, root, width, partners) {
   const style = getComputedStyle(root);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(`--gb-${name}`).trim();
   const { data, layout } = recoloured(figure, partners);
-  thinLabels(layout, width);
+  thinLabels({ data, layout }, width);
   const hoverFont = { family: colour("mono"), size: 12, color: colour("text") };
   const page = {
     width,

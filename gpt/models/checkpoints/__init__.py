@@ -1,12 +1,14 @@
 """Models on disk: reads every layout of `gpt.models.checkpoints.layouts`, writes our own and Hugging Face's."""
 
-from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint, weight_files
-from gpt.models.checkpoints.layouts import HeadsUnknown
+from gpt.models.checkpoints.checkpoint import INFER, Checkpoint, open_checkpoint, weight_files
+from gpt.models.checkpoints.layouts import HeadsUnknown, NamesInferred
 from gpt.models.checkpoints.writing import convert, save_hugging_face, save_model
 
 __all__ = [
+    "INFER",
     "Checkpoint",
     "HeadsUnknown",
+    "NamesInferred",
     "convert",
     "open_checkpoint",
     "save_hugging_face",

@@ -1,26 +1,39 @@
-"""python -m gpt.models.checkpoints convert IN OUT: read a checkpoint in any known layout, write another."""
+"""python -m gpt.models.checkpoints convert IN OUT: read a checkpoint in any layout, write another."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
+from typing import get_args
 
+from gpt.config import Activation
 from gpt.models.checkpoints import convert
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m gpt.models.checkpoints", description="Convert checkpoints.")
-    command = parser.add_subparsers(required=True).add_parser("convert", help="read any known layout, write another")
+    command = parser.add_subparsers(required=True).add_parser(
+        "convert", help="read any layout, write ours or Hugging Face's"
+    )
     command.add_argument("source", type=Path, metavar="IN", help="a checkpoint: a file or a folder")
     command.add_argument("target", type=Path, metavar="OUT", help="the folder to write")
     command.add_argument("--n-head", type=int, help="heads, where the checkpoint does not say")
+    command.add_argument("--activation", choices=get_args(Activation), help="where the checkpoint does not say")
+    command.add_argument("--names", help="a file with the names of the weights; infer: take the names that are shown")
     command.add_argument("--to", choices=("ours", "hf"), default="ours", help="our own format, or Hugging Face's")
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
         sys.exit(f"{chosen.target} is there already: name a folder that is new or empty")
     try:
-        layout = convert(chosen.source, chosen.target, n_head=chosen.n_head, to=chosen.to)
+        layout = convert(
+            chosen.source,
+            chosen.target,
+            n_head=chosen.n_head,
+            activation=chosen.activation,
+            names=chosen.names,
+            to=chosen.to,
+        )
     except ValueError as error:
         sys.exit(str(error))
     except OSError as error:

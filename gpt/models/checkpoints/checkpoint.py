@@ -11,10 +11,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from gpt.config import GPTConfig
+from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.models.checkpoints.layouts import Weights, detect_layout
+from gpt.models.checkpoints.detection import detect_layout
+from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
+from gpt.models.checkpoints.translate import Weights
 from gpt.models.checkpoints.untrusted import open_safetensors, open_weights, read_json
 from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
 from gpt.models.memory import format_bytes, free_memory
@@ -22,6 +24,7 @@ from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+INFER = "infer"  # in place of the names of a layout file
 CHECKSUM = "sha256"  # an entry of our config.json
 TORCH_FILES = ("ckpt.pt", "pytorch_model.bin", "model.pt", "model.pth")
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
@@ -86,22 +89,33 @@ class Checkpoint:
         return weight
 
 
-def open_checkpoint(path: Path | str, *, n_head: int | None = None) -> Checkpoint:
-    """Open a folder or a file of any known layout; configuration and vocabulary are read from the same folder.
+def open_checkpoint(
+    path: Path | str,
+    *,
+    n_head: int | None = None,
+    activation: Activation | None = None,
+    names: Path | str | None = None,
+) -> Checkpoint:
+    """Open a folder or a file; configuration and vocabulary are read from the same folder.
 
-    n_head: for checkpoints that do not state it. Raises HeadsUnknown if it is needed, ValueError for a checkpoint
-    that cannot be read or is of another architecture.
+    n_head, activation: for checkpoints that do not state them; an activation that nothing states is that of the layout.
+    names: a layout file (`gpt.models.checkpoints.layouts.read_layout`) for weights of a layout that is not known, or
+        "infer" to take the roles that names and shapes suggest; None is names.json beside the weights, if it exists.
+    Raises NamesInferred if the roles of the weights can only be inferred, HeadsUnknown if n_head is needed, ValueError
+    for a checkpoint that cannot be read or is of another architecture.
     """
     path = Path(path)
     if not (path.is_file() or path.is_dir()):
         raise GPTError("file.unknown", path=path)
     try:
-        return open_files(weight_files(path) if path.is_dir() else [path], n_head)
+        return open_files(weight_files(path) if path.is_dir() else [path], n_head, activation, names)
     except OSError as error:
         raise GPTError("file.unreadable", file=path.name, reason=error.strerror or error) from None
 
 
-def open_files(files: list[Path], n_head: int | None) -> Checkpoint:
+def open_files(
+    files: list[Path], n_head: int | None, activation: Activation | None, names: Path | str | None
+) -> Checkpoint:
     """Open the weights in these files, with the configuration and the vocabulary beside the first."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
@@ -112,9 +126,25 @@ def open_files(files: list[Path], n_head: int | None) -> Checkpoint:
         tensors |= open_safetensors(file)
     model_args = extras.get("model_args")
     model_args = model_args if isinstance(model_args, dict) else None
-    found = detect_layout(tensors, config=config, model_args=model_args, n_head=n_head)
+    given = given_layout(folder, names)
+    found = detect_layout(
+        tensors,
+        config=config,
+        model_args=model_args,
+        given=given,
+        infer=names == INFER,
+        n_head=n_head,
+        activation=activation,
+    )
     vocabulary = find_vocabulary(vocabulary_folder(folder, extras), found.config.vocab_size)
-    return Checkpoint(found.layout, found.config, found.weights, vocabulary)
+    return Checkpoint(found.layout.title, found.config, found.weights, vocabulary)
+
+
+def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
+    """The layout in a file, None without one; see `open_checkpoint`."""
+    if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
+        return None
+    return read_layout(folder / LAYOUT_FILE if names is None else Path(names))
 
 
 def weight_files(folder: Path) -> list[Path]:

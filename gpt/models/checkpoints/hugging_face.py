@@ -65,9 +65,11 @@ def read_options(config: Mapping[str, object]) -> dict[str, object]:
 def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
     """The weights and the config.json of transformers' GPT2LMHeadModel; biases that a model lacks are zeros.
 
-    Raises ValueError for rotary positions.
+    Raises ValueError for rotary positions and for a head with a bias.
     """
     config = model.config
+    if config.head_bias:
+        raise GPTError("layout.head_bias")
     if config.position != "learned":
         raise GPTError("layout.positions", position=config.position)
     state = {name: value.detach().cpu() for name, value in model.state_dict().items()}

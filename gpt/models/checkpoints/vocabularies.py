@@ -58,19 +58,17 @@ class Characters:
 
 
 class PlainIds:
-    """A text is token ids separated by spaces, "15 3 8". unfetched: the vocabulary could not be downloaded."""
+    """A text is token ids separated by spaces, "15 3 8"."""
 
     eot_id = None
 
-    def __init__(self, n_vocab: int, *, unfetched: bool = False) -> None:
-        self.n_vocab, self.unfetched = n_vocab, unfetched
+    def __init__(self, n_vocab: int) -> None:
+        self.n_vocab = n_vocab
 
     def encode(self, text: str) -> list[int]:
         ids = []
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
-                if self.unfetched:
-                    raise GPTError("vocabulary.unfetched", last=self.n_vocab - 1, word=word[:20])
                 raise GPTError("vocabulary.none", last=self.n_vocab - 1, word=word[:20])
             check_token_id(int(word), self.n_vocab)
             ids.append(int(word))
@@ -107,13 +105,8 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
 
 
 def gpt2_or_ids(n_vocab: int) -> Vocabulary:
-    """GPT-2's vocabulary for a model of its size if it is cached or can be downloaded, else plain ids."""
-    if n_vocab not in GPT2_SIZES:
-        return PlainIds(n_vocab)
-    try:
-        return pad_vocabulary(gpt2_tokenizer(), n_vocab)
-    except OSError:  # not cached, and no network
-        return PlainIds(n_vocab, unfetched=True)
+    """GPT-2's vocabulary for a model of its size, else plain ids."""
+    return pad_vocabulary(gpt2_tokenizer(), n_vocab) if n_vocab in GPT2_SIZES else PlainIds(n_vocab)
 
 
 def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:

@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from safetensors.torch import save_file
 
+from gpt.config import Activation
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.checkpoints.checkpoint import CHECKSUM, CONFIG, WEIGHTS, folder_digest, open_checkpoint
@@ -55,15 +56,27 @@ def save_hugging_face(
         write_config(new, {**config, "bos_token_id": vocabulary.eot_id, "eos_token_id": vocabulary.eot_id})
 
 
-def convert(source: Path, target: Path, *, n_head: int | None = None, to: Literal["ours", "hf"] = "ours") -> str:
-    """Read any known layout, write ours or Hugging Face's in the stored data type; returns the layout that was read."""
-    checkpoint = open_checkpoint(source, n_head=n_head)
+def convert(
+    source: Path,
+    target: Path,
+    *,
+    n_head: int | None = None,
+    activation: Activation | None = None,
+    names: Path | str | None = None,
+    to: Literal["ours", "hf"] = "ours",
+) -> str:
+    """Read a checkpoint, write ours or Hugging Face's in the stored data type; returns the layout that was read.
+
+    n_head, activation, names: as for `open_checkpoint`.
+    """
+    checkpoint = open_checkpoint(source, n_head=n_head, activation=activation, names=names)
     write = save_model if to == "ours" else save_hugging_face
     write(target, checkpoint.build(), checkpoint.tokenizer, dtype=checkpoint.dtype)
     return checkpoint.layout
 
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:
+    """Write config.json beside the weights, with their permissions."""
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only their owner can read
 

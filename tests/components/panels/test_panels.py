@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -12,26 +13,30 @@ import torch
 
 from components.figures.palette import DARK_PARTNERS
 from components.labels import percent
-from components.panels import kernels, masks, positions
+from components.panels import kernels, layer_times, masks, notebook, positions
 from components.panels.feed_forward import hidden
 from components.panels.initialisation import InitialisationState
 from components.panels.kernels import KernelsState
 from components.panels.layer_norm import CHECKS, LayerNormState
+from components.panels.layer_times import LayerTimesState, Measured
 from components.panels.masks import MasksState
+from components.panels.norm_placement import NormPlacementState
 from components.panels.panel import add_panel, select_layer, select_position, store_value
 from components.panels.positions import PositionsState
 from components.panels.run import Run, run_steps, stop_run
 from components.panels.shortcuts import ShortcutsState, type_seed
 from components.panels.skeleton import TEXT, small_pair
-from components.panels.tokenizer import TokenizerState, type_text, type_word
+from components.panels.tokenizer import type_text, type_word
 from components.panels.tying import TyingState
 from components.render import Renderer
 from components.state.example import example
 from components.state.session import Session
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.experiments.activations import pre_activations
+from gpt.experiments.layer_times import LayerTimes
 from gpt.model import ACTIVATIONS
 from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.memory import format_bytes
 
 PANELS = {
     "layer_norm": "norm",
@@ -41,7 +46,9 @@ PANELS = {
     "initialisation": "start",
     "tying": "tying",
     "kernels": "kernels",
+    "prefill": "prefill",
     "positions": "positions",
+    "norm_placement": "placement",
     "skeleton": "skeleton",
     "feed_forward": "ff",
 }
@@ -144,6 +151,32 @@ def test_a_result_of_another_text_is_not_shown(session: Session, name: str) -> N
     assert {view.name: view.draw(snapshot) for view in module.VIEWS}[f"{PANELS[name]}-answer"]["text"] != before
 
 
+def test_the_norm_placement_follows_its_controls(session: Session) -> None:
+    session.change(NormPlacementState, layers=3)
+    found = shown(session, "norm_placement")
+    assert "Through 3 layers" in answer(found, "norm_placement")
+    pre, post = y_of(found["placement-straight-gradients"])
+    assert list(pre) == pytest.approx([1.0] * 4)
+    assert post[0] < post[-1] == pytest.approx(1.0)
+
+
+def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(session: Session) -> None:
+    def rows() -> list[list[str]]:
+        snapshot = session.snapshot()
+        return {view.name: view.draw(snapshot) for view in notebook.VIEWS}["notebook-values"]["rows"]
+
+    assert [row[1] for row in rows()[1:]][-1] == "27018  24086  47843  30961  42348  7267"
+    assert {row[2] for row in rows()[1:]} == {""}
+    values = notebook.steps(session.snapshot())
+    for _ in range(7):
+        found = next(values)
+    values.close()  # before the model is made
+    session.change(notebook.NotebookState, run=Run((*found[:6], replace(found[6], computed=(163_009_537,)))))
+    assert rows()[3][1:] == ["0.1324  0.217", "✓ 0.1324  0.217"]
+    assert rows()[7][1:] == ["163,009,536", "✗ 163,009,537"]
+    assert "7 of 12 values computed, 6 of them" in notebook.answer(session.snapshot())["text"]
+
+
 def test_layer_norm_shows_the_curriculum_s_rows(session: Session) -> None:
     found = shown(session, "layer_norm")
     rows = found["norm-numbers"]["rows"]
@@ -204,18 +237,17 @@ def test_a_seed_that_is_none_is_refused_until_another_comes(session: Session, se
     assert session.state(ShortcutsState) == ShortcutsState(seed=7)
 
 
-def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(session: Session) -> None:
     type_word(session, "小")
     found = shown(session, "tokenizer")
     (bars,) = found["bpe-ladder-own"]["figure"]["data"]
     assert bars["text"] == ["E5", "B0", "8F"]
+    (bars,) = found["bpe-ladder-gpt2"]["figure"]["data"]
+    assert bars["text"] == ["E5", "B0", "8F", "E5 B0", "8F"]
     assert ["小", "U+5C0F", "E5 B0 8F"] in found["bpe-bytes"]["rows"]
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "/nowhere")
-    session.change(TokenizerState, result=None)
-    found = shown(session, "tokenizer")
-    assert found["bpe-ladder-gpt2"]["figure"] is None
-    assert "no copy" in found["bpe-missing"]["text"]
-    assert len(found["bpe-languages"]["figure"]["data"]) == 1
+    assert len(found["bpe-languages"]["figure"]["data"]) == 2
+    type_text(session, "Hello, I am")
+    assert shown(session, "tokenizer")["bpe-cost"]["text"].endswith("GPT-2's needs 4.")
 
 
 @pytest.mark.parametrize(("word", "why"), [("", "no word"), ("two words", "cut into 2 words"), ("x" * 25, "25 bytes")])
@@ -279,6 +311,25 @@ def test_without_a_cache_the_next_token_costs_more_the_longer_the_text_is(sessio
     assert f"{config.n_layer * config.n_embd * 2 * 4 / 1024:.2f} KiB for each token" in answer(found, "kernels")
 
 
+def test_prefill_reads_the_prompt_and_decode_one_token_that_the_cache_completes(session: Session) -> None:
+    document = session.document
+    n, length, config = document.n_prompt, document.n_read, document.loaded.model.config
+    session.select(position=n + 1)
+    found = shown(session, "prefill")
+    computed, from_cache = y_of(found["prefill-cached"])
+    assert computed.tolist() == [n] + [1] * (length - n)
+    assert (computed + from_cache).tolist() == list(range(n, length + 1))
+    again, nothing = y_of(found["prefill-plain"])
+    assert again.tolist() == list(range(n, length + 1))
+    assert not nothing.any()
+    rows = found["prefill-passes"]["rows"]
+    assert [row[1:3] for row in rows[1:5]] == [[f"{n}", "0"], ["1", f"{n}"], ["1", f"{n + 1}"], ["1", f"{length - 1}"]]
+    assert rows[4][3] == format_bytes(2 * 4 * config.n_layer * config.n_embd * (length - 1))
+    assert rows[5] == ["all passes", f"{length}", "", "", f"{sum(range(n, length + 1)):,}"]
+    document.go_back(n - 1)
+    assert "Nothing is generated yet" in answer(shown(session, "prefill"), "prefill")
+
+
 def test_equal_vectors_at_one_place_are_as_close_as_can_be(session: Session) -> None:
     session.change(PositionsState, position=37, distance=0)
     found = shown(session, "positions")
@@ -312,17 +363,22 @@ def test_panels_show_the_smallest_models_too(name: str) -> None:
     assert answer(found, name) or notice(found, name)
 
 
-RUNS = [(KernelsState, kernels), (MasksState, masks), (PositionsState, positions)]
+RUNS = [
+    (KernelsState, kernels),
+    (LayerTimesState, layer_times),
+    (MasksState, masks),
+    (PositionsState, positions),
+]
 
 
-@pytest.mark.parametrize(("state", "module"), RUNS, ids=["kernels", "masks", "positions"])
+@pytest.mark.parametrize(("state", "module"), RUNS, ids=["kernels", "layer_times", "masks", "positions"])
 def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is_stopped(
     session: Session, state: Any, module: Any
 ) -> None:
     steps = getattr(module, "measure", None) or module.train
     running = run_steps(state, steps, True, session)
     next(running)
-    assert session.state(state).busy
+    assert session.state(state).run.running
     while session.state(state).run.latest is None:
         next(running)
     stop_run(state, session)
@@ -334,6 +390,24 @@ def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is
         views = {view.name: view.draw(session.snapshot()) for view in module.VIEWS}
         (chart,) = (views[name] for name in views if name.rpartition("-")[2] in ("measured", "losses", "beyond"))
         assert chart["figure"] is not None
+
+
+def test_layer_times_are_medians_of_the_passes_and_their_quartiles(session: Session) -> None:
+    usual = LayerTimes(0.001, (0.002, 0.003), (0.004, 0.006), 0.004)
+    slow = LayerTimes(0.001, (0.102, 0.003), (0.004, 0.006), 0.004)
+    session.change(LayerTimesState, run=Run(Measured(12, (usual, usual, slow, usual, usual))))
+    found = {view.name: view.draw(session.snapshot()) for view in layer_times.VIEWS}
+    attention, feed_forward, ends, quartiles = y_of(found["layers-measured"])
+    assert attention.tolist() == pytest.approx([0, 2, 3, 0])
+    assert feed_forward.tolist() == pytest.approx([0, 4, 6, 0])
+    assert ends.tolist() == pytest.approx([1, 0, 0, 4])
+    for end in quartiles.reshape(4, 3)[:, :2].T:
+        assert end.tolist() == pytest.approx([1, 6, 9, 4])
+    says = found["layers-answer"]["text"]
+    assert "(length 12)" in says
+    assert "takes 20 ms" in says
+    assert "(5), the fastest 20 ms, the slowest 120 ms" in says
+    assert "feed-forward takes 50\u00a0%, attention 25\u00a0%, the head 20\u00a0%, the embedding 5.0\u00a0%" in says
 
 
 def test_an_experiment_that_fails_says_why_and_may_be_started_again() -> None:

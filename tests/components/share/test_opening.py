@@ -7,6 +7,7 @@ import pytest
 from components.share.opening import open_link
 from components.state.selection import NEWEST
 from components.state.session import Session
+from components.tabs.lessons.course import LESSONS
 from components.tabs.playground.handlers import editing
 from gpt import Edits, Generation, get_model
 from gpt.documents.token_tree import History
@@ -49,7 +50,7 @@ def test_a_link_that_only_looks_leaves_the_text_and_says_what_it_cannot_follow(s
     assert "layer" in session.notice.values["note"]
     follow(session, "lesson=3&tab=inside")
     assert (session.tab, session.document) == ("lessons", text)
-    follow(session, "lesson=21")
+    follow(session, f"lesson={len(LESSONS) + 1}")
     assert "lesson" in session.notice.values["note"]
 
 

@@ -1,35 +1,29 @@
-"""The Compare tab without a browser: what the two columns and the beam search show, and what is refused."""
+"""The Compare tab without a browser: what the two columns show, and what is refused."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
 import torch
 
-from components.errors import localize_error
-from components.state.session import Session
 from components.state.settings import LIMITS
 from components.tabs.compare.components import COLUMN_SETTINGS, PRESETS, BeamState, CompareState
 from components.tabs.compare.figures import divergence_bars
 from components.tabs.compare.handlers import beam_search, columns
 from components.tabs.compare.pair import Pair
-from components.tabs.compare.views import VIEWS
-from components.tabs.compare.views import beam_search as beam_views
 from components.tabs.compare.views import columns as column_views
-from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, get_model, list_models
-from gpt.documents.beam_search import BeamSearch
+from gpt import GPT, GPTConfig, LoadedModel, SamplingParams, get_model, list_models
 from gpt.models.checkpoints.vocabularies import PlainIds
+from tests.components.tabs.compare_session import PROMPT, drawn, new_session
 
-PROMPT = "Once upon a time, there was a little girl named Lily. She"
 COLD, HOT = SamplingParams(0.3, seed=1), SamplingParams(1.5, seed=1)
 
 
-def written(left=COLD, right=HOT, *, models=("stories", "stories"), length=6, prompt=PROMPT):
-    pair = Pair(tuple(get_model(name) for name in models), prompt, (left, right))
+def written(left=COLD, right=HOT, *, models=("stories", "stories"), length=6, prompt=PROMPT, other=None):
+    pair = Pair(tuple(get_model(name) for name in models), (prompt, other or prompt), (left, right))
     pair.read()
     for _ in pair.steps(length):
         pass
@@ -104,7 +98,7 @@ def test_bars_after_the_parting_say_that_the_histories_differ():
 
 def test_two_vocabularies_are_shown_and_not_compared():
     stories, other = get_model(), with_another_vocabulary()
-    pair = Pair((stories, other), "1 2 3", (COLD, HOT))
+    pair = Pair((stories, other), ("1 2 3", "1 2 3"), (COLD, HOT))
     pair.read()
     for _ in pair.steps(3):
         pass
@@ -116,25 +110,27 @@ def test_two_vocabularies_are_shown_and_not_compared():
     assert [column_views.bars_chart(pair, side, "en")["text"] != "" for side in (0, 1)] == [True, True]
 
 
+def test_two_prompts_are_not_paired_and_their_predictions_are_compared_at_the_selected_positions():
+    other = "The dog"
+    pair = written(COLD, COLD, other=other)
+    assert (pair.comparison.divergence_index, pair.comparison.divergences) == (None, [])
+    ends = [len(get_model().tokenizer.encode(prompt)) - 1 for prompt in (PROMPT, other)]
+    assert [pair.at(0), pair.at(1)] == ends
+    assert pair.select(0, side=0)
+    assert [pair.at(0), pair.at(1)] == [0, ends[1]]
+    p, q = (document.logits(at).softmax(0) for document, at in zip(pair.documents, (0, ends[1]), strict=True))
+    apart = torch.nn.functional.kl_div(q.log(), p, reduction="sum").item() / math.log(2)
+    said = column_views.divergence_sentence(pair, "en")
+    assert f"After “Once” on the left and “·dog” on the right, the predictions are {apart:.2f} bits apart" in said
+    assert pair.documents[1].ids == written(COLD, COLD, prompt=other).documents[0].ids
+
+
 # the handlers
 
 
 @pytest.fixture
 def session(monkeypatch):
-    monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 1e9)
-    monkeypatch.setattr(columns, "UPDATE_SECONDS", 0)
-    monkeypatch.setattr(beam_search, "STEP_SECONDS", 0)
-    opened = Session(Generation(get_model(), PROMPT), PROMPT)
-    opened.tab = "compare"
-    columns.open_tab(opened)
-    opened.change(CompareState, length=5)
-    opened.change(BeamState, width=2, length=4)
-    return opened
-
-
-def drawn(session):
-    snapshot = session.snapshot()
-    return {view.name: view.draw(snapshot) for view in VIEWS}
+    return new_session(monkeypatch)
 
 
 def test_both_strips_grow_in_step_and_only_at_their_end(session):
@@ -159,10 +155,10 @@ def test_both_strips_grow_in_step_and_only_at_their_end(session):
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_the_last_result_stays(session, prompt, seed, model, says):
-    before = Pair((get_model(), get_model()), PROMPT, (COLD, HOT))
+    before = Pair((get_model(), get_model()), (PROMPT, PROMPT), (COLD, HOT))
     session.change(CompareState, pair=before)
     session.model = model
-    for _ in columns.generate_typed(session, prompt, "1", seed):
+    for _ in columns.generate_typed(session, prompt, prompt, "1", seed):
         pass
     notice = drawn(session)["compare-notice"]["text"]
     assert says in notice
@@ -209,6 +205,28 @@ def test_a_run_or_a_search_that_is_closed_before_its_first_step_has_ended(sessio
     assert not session.state(BeamState).searching
 
 
+def test_the_right_prompt_is_the_left_one_until_it_is_changed_and_a_preset_has_one_prompt(session):
+    state = session.state
+    assert state(CompareState).prompts == (PROMPT, PROMPT)
+    list(columns.generate_typed(session, "The cat", PROMPT, "1", "1"))  # the box on the right is out of date
+    assert state(CompareState).pair.prompts == ("The cat", "The cat")
+    columns.type_right_prompt(session, "The do")
+    list(columns.generate_typed(session, "The cat", "The dog", "1", "1"))
+    assert state(CompareState).pair.prompts == ("The cat", "The dog")
+    columns.type_prompt(session, "Lily")
+    assert state(CompareState).prompts == ("Lily", "The dog")
+    columns.type_right_prompt(session, "word " * 300)
+    list(columns.generate(session))
+    assert "Right: The prompt has" in drawn(session)["compare-notice"]["text"]
+    columns.type_right_prompt(session, "Lily")
+    columns.type_prompt(session, "Tom")
+    assert state(CompareState).prompts == ("Tom", "Tom")
+    columns.type_right_prompt(session, "")
+    assert state(CompareState).prompts == ("Tom", "")
+    columns.choose_preset("seeds", session)
+    assert state(CompareState).prompts == ("Tom", "Tom")
+
+
 def test_presets_are_models_and_settings_that_exist_and_differ():
     for left, right in PRESETS.values():
         assert left != right
@@ -224,95 +242,3 @@ def test_the_playground_s_prompt_is_taken_unless_another_was_typed(session):
     columns.type_prompt(session, "The cat")
     columns.open_tab(session)
     assert session.state(CompareState).prompt == "The cat"
-
-
-# beam search
-
-
-@pytest.fixture(scope="module")
-def search():
-    made = BeamSearch(Generation(get_model(), PROMPT), 3, 5)
-    for _ in made.steps():
-        pass
-    return made
-
-
-def test_the_lines_of_the_tree_add_up(search):
-    rows = [json.loads(line) for line in beam_views.tree_lines(search)]
-    nodes = [row for row in rows if isinstance(row, list)]
-    assert len(nodes) == len(search.candidates)
-    for number, (parent, _, depth, log_p, total, score, outcome) in enumerate(nodes):
-        assert -1 <= parent < number
-        before, above = (0.0, 0) if parent < 0 else (nodes[parent][4], nodes[parent][2])
-        assert total == pytest.approx(before + log_p, abs=1e-4)
-        assert score == pytest.approx(total / depth, rel=1e-5)
-        assert depth == above + 1
-        assert outcome in beam_views.tree_labels("en")
-    assert rows[-1] == {"best": search.best.candidate, "done": True}
-
-
-def test_the_best_text_is_said_and_leads_the_table(search):
-    text = get_model().tokenizer.decode(list(search.best.ids))
-    assert text.strip() in beam_views.best_sentence(search, "en").replace("·", " ")
-    assert "最佳的文本" in beam_views.best_sentence(search, "zh")
-    _head, first, *rest = beam_views.finished_rows(search, "en")
-    scores = [float(row[3].replace("−", "-")) for row in (first, *rest)]
-    assert text.strip() in first[0]
-    assert scores == sorted(scores, reverse=True)
-    assert len(scores) == search.width
-
-
-def test_the_tree_grows_and_a_click_chooses_another_way_unless_there_is_none(session):
-    trees = [drawn(session)["beams-tree"]["lines"] for _ in beam_search.search(session, PROMPT)]
-    candidates = [[line for line in tree if line.startswith("[")] for tree in trees]
-    assert all(after[: len(before)] == before for before, after in itertools.pairwise(candidates))
-    state = session.state(BeamState)
-    assert beam_views.picked(state) == state.search.best.candidate
-    beam_search.choose(session, {"candidate": 3})
-    assert "step 1" in drawn(session)["beams-chosen"]["text"]
-    for wrong in (-1, 10**6, True, "3", None):
-        beam_search.choose(session, {"candidate": wrong})
-        assert beam_views.picked(session.state(BeamState)) == 3
-
-
-def test_a_search_that_is_stopped_keeps_what_it_has(session):
-    session.change(BeamState, length=30)
-    run = beam_search.search(session, PROMPT)
-    for _ in range(4):
-        next(run)
-    beam_search.stop(session)
-    list(run)
-    shown = drawn(session)
-    assert "No text has ended yet" in shown["beams-says"]["text"]
-    assert "stopped" in shown["beams-status"]["text"]
-    assert not session.state(BeamState).searching
-
-
-@pytest.mark.parametrize(
-    ("prompt", "model", "says"), [("word " * 300, "stories", "the prompt has"), (PROMPT, "none", "no model")]
-)
-def test_a_search_that_cannot_be_is_one_sentence(session, prompt, model, says):
-    session.model = model
-    for _ in beam_search.search(session, prompt):
-        pass
-    assert says in drawn(session)["beams-notice"]["text"]
-    assert session.state(BeamState).search is None
-
-
-@pytest.mark.parametrize(("name", "value"), [("width", 9), ("width", 2.5), ("penalty", math.nan), ("length", 0)])
-def test_a_setting_of_the_search_out_of_its_range_is_refused(session, name, value):
-    with pytest.raises(ValueError, match=r"between|number") as refused:
-        beam_search.set_value(name, session, value)
-    assert localize_error(refused.value, "zh") != localize_error(refused.value, "en")
-
-
-def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):
-    for _ in beam_search.search(session, PROMPT):
-        pass
-    ids = session.state(BeamState).search.ids(beam_views.picked(session.state(BeamState)))
-    beam_search.adopt(session)
-    document = session.document
-    assert document.ids[-len(ids) :] == list(ids)
-    assert document.origin(len(document.ids) - 1).kind == "chosen"
-    assert session.tab == "playground"
-    assert session.can_undo

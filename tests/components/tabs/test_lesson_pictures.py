@@ -77,6 +77,18 @@ def test_the_parameters_are_those_of_the_curriculum(scene):
     assert "621.83 MiB" in counts[0].table[1]
 
 
+def test_with_dropout_two_passes_differ_in_training_mode_only(scene):
+    for p, share in ((0.1, "1.11"), (0.5, "2")):
+        picture = drawn(scene, "dropout", a=p, b=1)
+        one, two, three, four = (values["y"] for values in picture.chart["figure"]["data"])
+        assert one != two
+        assert three == four
+        assert f"1 / (1 − p) = {share}, which leaves the mean as it is." in picture.summary
+        assert len(picture.table) == 5
+    no_dropout = [values["y"] for values in drawn(scene, "dropout", a=0).chart["figure"]["data"]]
+    assert no_dropout == [three] * 4
+
+
 def test_the_loss_is_the_models_own(scene):
     ids = torch.tensor([scene.ids()])
     loss = scene.loaded.model.loss(ids[:, :-1], ids[:, 1:]).item()

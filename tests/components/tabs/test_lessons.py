@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import inspect
 import math
+import re
 from functools import partial
 from pathlib import Path
 
@@ -115,6 +116,21 @@ def test_every_lesson_is_whole_in_both_languages(session):
             assert views["head"]["index"] == views["body"]["index"] == INDEX[lesson.key]
             assert views["body"]["code"][0]["lines"]
     assert PICTURES.keys() <= {lesson.key for lesson in LESSONS}
+
+
+@pytest.mark.parametrize(
+    ("lesson", "english", "chinese"),
+    [
+        ("model", "decoder-only", "仅解码器（decoder-only）"),
+        ("greedy", "autoregressive", "自回归（autoregressive）"),
+        ("positions", "sinusoidal positions", "正弦位置编码"),
+        ("block", "post-norm", "post-norm"),
+    ],
+)
+def test_the_terms_of_the_curriculum_are_named_where_they_belong(lesson, english, chinese):
+    for language, term in zip(LANGUAGES, (english, chinese), strict=True):
+        said = t(f"lesson.{lesson}.says", language) + t(f"lesson.{lesson}.question", language)
+        assert re.search(term, re.sub(r"{\w+}", "", said)), said
 
 
 def test_the_facts_are_of_the_model(loaded):

@@ -1,4 +1,4 @@
-"""Writing and changing a text: nothing that was written is lost, and only the newest run writes."""
+"""Writing a text, picking a model and selecting: only the newest run writes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ import torch
 from components import update_rate
 from components.api import Endpoints
 from components.errors import localize_error
-from components.state.example import example, opening
-from components.state.session import MAX_ARCHIVED_DOCUMENTS, Session
+from components.state.example import example
+from components.state.session import Session
 from components.tabs.playground.components import EXAMPLES, PlaygroundState
 from components.tabs.playground.handlers import editing, generation, selection
-from components.tabs.playground.views import VIEWS
 from components.update_rate import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import add_model, remove_model
-from gpt.models.sources import BUNDLED
+from tests.components.tabs.playground_session import drawn, ids, new_session, run, write
 
 PROMPT = "Once upon a time"
 
@@ -34,10 +33,7 @@ def written() -> Generation:
 
 @pytest.fixture
 def session(written: Generation) -> Session:
-    opened = opening(written.copy())
-    for name, value in {"length": 3, "seed": "1", "pace": 0}.items():
-        selection.set_value(opened, name, value)
-    return opened
+    return new_session(written)
 
 
 @pytest.fixture
@@ -49,96 +45,12 @@ def letters(tmp_path: Path) -> Iterator[str]:
     remove_model(name)
 
 
-def run(steps: Iterator[None]) -> int:
-    """How many frames a handler asked for."""
-    return sum(1 for _ in steps)
-
-
-def write(session: Session, prompt: str) -> list[int]:
-    run(generation.prepare(session, prompt, session.settings.seed))
-    run(generation.generate(session))
-    generation.finish(session)
-    return ids(session)
-
-
-def ids(session: Session) -> list[int]:
-    return list(session.document.ids)
-
-
-def drawn(session: Session, name: str) -> dict:
-    return next(view for view in VIEWS if view.name == name).draw(session.snapshot())
-
-
 def test_a_run_writes_as_many_tokens_as_asked_for_and_says_how_it_ended(session: Session) -> None:
     found = write(session, "The dog")
     assert len(found) == session.document.n_prompt + 3
     assert "length reached" in drawn(session, "status")["text"]
     assert len(drawn(session, "strip")["lines"]) == len(found)
     assert write(session, "The dog") == found  # the same seed
-
-
-def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Session) -> None:
-    first = ids(session)
-    dog, cat = write(session, "The dog"), write(session, "The cat")
-    editing.undo(session)  # what was generated
-    assert ids(session) == cat[:-3]
-    editing.undo(session)
-    assert (ids(session), session.prompt, session.typed) == (dog, "The dog", "The dog")
-    assert session.document.n_read == len(dog)
-    editing.undo(session)
-    assert ids(session) == dog[:-3]
-    editing.undo(session)
-    editing.undo(session)  # nothing is left to take back
-    assert ids(session) == first
-    assert not session.can_undo
-    for expected in (dog[:-3], dog, cat[:-3], cat):
-        assert session.can_redo
-        editing.redo(session)
-        assert ids(session) == expected
-    assert not session.can_redo
-
-
-def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Session, written: Generation) -> None:
-    written_key = drawn(session, "bars")["rows"]["common"]["document"]
-    sent = {"document": written_key, "behind": session.document.path[-1], "token": 5}
-    editing.choose(session, sent)
-    assert ids(session) == [*written.ids, 5]
-
-
-def test_what_was_cleared_comes_back(session: Session) -> None:
-    first = ids(session)
-    generation.clear(session)
-    assert session.document is None
-    assert drawn(session, "strip")["lines"] == []
-    editing.undo(session)
-    assert ids(session) == first
-
-
-def test_another_way_on_leaves_nothing_to_redo(session: Session) -> None:
-    write(session, "The dog")
-    editing.undo(session)
-    editing.undo(session)
-    assert session.can_redo
-    editing.type_text(session, " red")
-    assert not session.can_redo
-
-
-def test_a_few_texts_are_kept(session: Session) -> None:
-    for n in range(MAX_ARCHIVED_DOCUMENTS + 3):
-        write(session, f"The dog {n}")
-    assert len(session.undo_stack) == MAX_ARCHIVED_DOCUMENTS
-
-
-def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:
-    session.model = add_model(BUNDLED, name="mine")
-    write(session, "The dog")
-    session.model = "stories"
-    here = write(session, "The cat")
-    editing.undo(session)
-    remove_model("mine")
-    with pytest.raises(ValueError, match="mine"):
-        editing.undo(session)
-    assert ids(session) == here[:-3]
 
 
 @pytest.mark.parametrize("change", [generation.stop, generation.clear, editing.undo])
@@ -154,19 +66,6 @@ def test_what_was_made_ready_and_stopped_is_not_written(
     assert run(generation.generate(session)) == 0  # the event may be on its way
     assert session.pending is None
     assert before == (None if session.document is None else ids(session))
-
-
-def test_going_on_from_an_earlier_token_begins_a_branch_and_keeps_the_rest(session: Session) -> None:
-    first = ids(session)
-    session.select(position=20)
-    run(generation.prepare_continuation(session))
-    run(generation.generate(session))
-    assert ids(session)[:21] == first[:21]
-    assert len(ids(session)) == 24
-    assert len(drawn(session, "tree")["lanes"]) == 2
-    editing.undo(session)
-    editing.undo(session)
-    assert ids(session) == first
 
 
 def test_a_step_adds_one_token_and_begins_anew_where_the_prompt_has_changed(session: Session) -> None:

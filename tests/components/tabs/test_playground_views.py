@@ -14,6 +14,7 @@ from components.state.selection import Selection
 from components.state.session import Session
 from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.playground.views import text as views
+from components.tabs.playground.views.tree import tree
 from components.text_views import document_lines
 from gpt import Generation, SamplingParams, distribution
 from tests.gpt.fake_models import tiny_model
@@ -112,7 +113,7 @@ def test_a_whole_token_after_half_a_character_is_shown_as_characters() -> None:
 def test_every_branch_has_one_line_that_starts_where_it_parts(seed: int) -> None:
     document = wandered(seed, 60)
     branches, path = document.tree, document.path
-    lanes = views.tree(snapshot(document))["lanes"]
+    lanes = tree(snapshot(document))["lanes"]
     assert sorted(lane["sent"]["node"] for lane in lanes) == sorted(branches.leaves())
     assert sum(lane["here"] for lane in lanes) == 1
     for number, lane in enumerate(lanes):
@@ -131,9 +132,9 @@ def test_every_branch_has_one_line_that_starts_where_it_parts(seed: int) -> None
 
 def test_one_text_has_no_branches_to_show_until_one_goes_back() -> None:
     document = Generation(tiny_model(), "the cat")
-    assert views.tree(snapshot(document))["lanes"] == []
+    assert tree(snapshot(document))["lanes"] == []
     document.go_back(2)
-    assert len(views.tree(snapshot(document))["lanes"]) == 1
+    assert len(tree(snapshot(document))["lanes"]) == 1
 
 
 @pytest.mark.parametrize("params", [SamplingParams(seed=4), SamplingParams(temperature=2.0, top_k=9, seed=9)])

@@ -38,6 +38,14 @@ def test_what_no_control_can_say_is_refused_and_changes_nothing(session, name: s
     assert preset_of(session) == PICKED
 
 
+@pytest.mark.parametrize("value", [None, "0.1", float("nan"), -0.1, 1, True])
+def test_a_dropout_that_drops_everything_or_is_no_number_is_refused(session, value: object) -> None:
+    with pytest.raises(ValueError, match=r"Dropout must be a number from 0 to 0\.99\."):
+        handlers.set_value("dropout", session, value)
+    handlers.set_value("dropout", session, 0.2)
+    assert choice_of(session).shape.config.dropout == 0.2
+
+
 def test_a_preset_shows_its_numbers_and_moving_a_control_makes_it_one_s_own(session):
     handlers.choose_preset(session, UNTIED)
     shown = drawn(session)

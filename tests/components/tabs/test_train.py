@@ -19,13 +19,13 @@ from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import get_model, list_models
 from gpt.tokenizer import Tokenizer
 from gpt.training.live_run import LiveRun
-from gpt.training.recipe import Recipe
+from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.run_queue import RunQueue
 from gpt.training.tasks import TASKS, TaskDataset
 
 TINY = Recipe(n_layer=1, n_head=1, n_embd=8, steps=1, batch_size=2, warmup=1)
 ENDLESS = replace(TINY, steps=5000)
-GOOD = {"n_layer": 2, "n_head": 4, "n_embd": 64, "steps": 300, "rate": 0.02}
+GOOD = {"n_layer": 2, "n_head": 4, "n_embd": 64, "dropout": 0.2, "steps": 300, "rate": 0.02}
 LANGUAGES = ("en", "zh")
 
 
@@ -176,7 +176,7 @@ def test_another_task_brings_its_own_settings() -> None:
     for kind in choices.KINDS:
         handlers.choose_task(session, kind)
         recipe, state = choices.recipe_for(kind), session.state(TrainState)
-        assert (state.n_layer, state.steps, state.rate) == (recipe.n_layer, recipe.steps, recipe.muon_lr)
+        assert (state.n_layer, state.steps, state.rate) == (recipe.n_layer, recipe.steps, recipe.learning_rate)
 
 
 def test_own_models_stand_behind_the_others_under_names_that_can_be_told_apart() -> None:
@@ -193,8 +193,8 @@ def test_own_models_stand_behind_the_others_under_names_that_can_be_told_apart()
 def test_every_default_is_among_the_choices_and_gives_its_own_recipe() -> None:
     for kind in choices.KINDS:
         recipe = choices.recipe_for(kind)
-        given = {name: getattr(recipe, name) for name in ("n_layer", "n_head", "n_embd", "steps")}
-        assert choices.checked_recipe(kind, {**given, "rate": recipe.muon_lr}, "en") == recipe
+        given = {name: getattr(recipe, name) for name in (*choices.SHAPE, "steps")}
+        assert choices.checked_recipe(kind, {**given, "rate": recipe.learning_rate}, "en") == recipe
 
 
 def test_both_learning_rates_follow_the_one_that_is_asked_for() -> None:
@@ -210,6 +210,7 @@ def test_both_learning_rates_follow_the_one_that_is_asked_for() -> None:
         ("n_head", 3),
         ("n_embd", 100),
         ("n_embd", None),
+        ("dropout", 0.3),
         ("steps", 10_000),
         ("steps", "many"),
         ("rate", 0),
@@ -267,6 +268,17 @@ def test_a_text_of_many_characters_is_learned_byte_by_byte() -> None:
     few, many = "tea for two\n" * 30, "".join(map(chr, range(0x4E00, 0x4E00 + 600)))
     assert isinstance(choices.dataset_for("text", few, "en").vocabulary, Characters)
     assert isinstance(choices.dataset_for("text", many, "en").vocabulary, Tokenizer)
+
+
+def test_shakespeare_is_trained_in_nanogpts_setting_for_a_cpu() -> None:
+    recipe = RECIPE_PRESETS["shakespeare-cpu"]
+    given = {"n_layer": 4, "n_head": 4, "n_embd": 128, "dropout": 0.0, "steps": 2000, "rate": 0.001}
+    assert choices.checked_recipe("shakespeare", given, "en") == recipe
+    run = LiveRun(choices.dataset_for("shakespeare", "", "en"), recipe)
+    assert (run.recipe.block_size, run.dataset.vocabulary.n_vocab) == (64, 65)
+    for language in LANGUAGES:
+        assert "nanoGPT" in choices.about("shakespeare", language)
+    assert short_name("shakespeare-00000000", "en") == "Shakespeare"
 
 
 def test_a_kind_that_does_not_exist_is_refused() -> None:

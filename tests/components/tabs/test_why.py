@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import replace
 
@@ -58,11 +59,14 @@ def test_a_window_traces_what_a_pass_over_the_whole_text_traces(document, last):
 def test_lens_and_attribution_of_a_window_are_those_of_the_whole_text(document, last):
     reading, asked = traced(document, last), predicted(document, last)
     whole, place = trace_text(reading.model, reading.ids), last - reading.first
-    part = predictions.lens(reading, asked.token)
-    alone = logit_lens(reading.model, whole, positions=[last], chosen=asked.token)
-    torch.testing.assert_close(part.chosen_probability[..., place], alone.chosen_probability[..., 0], atol=1e-4, rtol=0)
-    assert part.chosen_probability[-1, -1, place].item() == pytest.approx(asked.probability, abs=1e-4)
-    assert part.chosen_rank[-1, -1, place].item() == asked.rank
+    part, alone = predictions.lens(reading), logit_lens(reading.model, whole, positions=[last])
+    torch.testing.assert_close(part.probability[..., place], alone.probability[..., 0], atol=1e-4, rtol=0)
+    paths = predictions.token_paths(reading, last, [asked.token, 7])
+    for token, p, rank in zip((asked.token, 7), paths.probability, paths.rank, strict=True):
+        lens = logit_lens(reading.model, whole, positions=[last], chosen=token)
+        np.testing.assert_allclose(p, lens.chosen_probability.flatten(), atol=1e-4)
+        assert p[-1] == pytest.approx(document.logits(last).softmax(0)[token].item(), abs=1e-4)
+        assert rank[-1] == predicted(document, last, token).rank
     found = direct_logit_attribution(reading.model, reading.trace, place, asked.token)
     expected = direct_logit_attribution(reading.model, whole, last, asked.token)
     torch.testing.assert_close(found.heads, expected.heads, atol=1e-4, rtol=1e-4)
@@ -194,12 +198,13 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
 def test_every_view_speaks_both_languages(document, last):
     reading, asked = traced(document, last), predicted(document, 5)
     asked = replace(asked, position=last)
-    lens, influence = predictions.lens(reading, asked.token), predictions.Influence(np.array([0.5, -0.2]), 3)
+    lens, influence = predictions.lens(reading), predictions.Influence(np.array([0.5, -0.2]), 3)
+    paths = predictions.token_paths(reading, last, [asked.token, 7])
     for language in ("en", "zh"):
         texts = [
             tokens.lead_sentence(reading, asked, language),
             (lens_views.lens_map(reading, asked, lens, LENS_POINTS[0], 3, language))["text"],
-            (lens_views.path_lines(reading, asked, lens, language))["text"],
+            (lens_views.path_lines(document.tokenizer, paths, (), language))["note"],
             (tokens.influence_bars(reading, asked, influence, language))["text"],
             (parts.head_bars(reading, asked, Selection(layer=2, head=1), language))["text"],
         ]
@@ -270,6 +275,29 @@ def test_a_question_is_forgotten_at_another_position(session):
     answered(session)
     assert session.state(WhyState).shown.prediction.token == session.document.ids[5]
     assert session.state(WhyState).shown.against is None
+
+
+def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary(session):
+    best = int(session.document.logits(28).argmax())
+    handlers.watch(session, ["", 7, " girl", "no token has this", 10**9, best])
+    drawn = answered(session)
+    girl = session.document.tokenizer.encode(" girl")[0]
+    assert session.state(WhyState).shown.paths.tokens == (best, 7, girl)
+    assert [line.get("name") for line in drawn["why-path"]["figure"]["data"][::2]][2] == "·girl"
+    rank = 1 + int((session.document.logits(28) > session.document.logits(28)[girl]).sum())
+    assert re.search(rf"“·girl” starts at rank [\d,]+ and ends at rank {rank:,} with", drawn["why-path"]["note"])
+    assert "No token holds “no·token·has·this”" in drawn["why-path"]["note"]
+    session.select(position=4)
+    answered(session)
+    assert session.state(WhyState).shown.paths.tokens == (session.document.ids[5], 7, girl)
+    before = session.state(WhyState).watched
+    handlers.watch(session, [7, " girl", "no token has this"])  # as the page sends what the server has set
+    assert session.state(WhyState).watched is before
+    other = replace(session.document.loaded, tokenizer=copy.copy(session.document.tokenizer))
+    session.document = Generation(other, "Lily saw")
+    session.document.read()
+    answered(session)
+    assert len(session.state(WhyState).shown.paths.tokens) == 1
 
 
 def test_only_what_a_choice_changes_is_computed_again(session):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from gpt import Edits, Generation, SamplingParams, Trace, encode_prompt, generate
+from gpt import Edits, Generation, SamplingParams, Trace, encode_prompt, generate, get_model
+from gpt.models.sources import BUNDLED
 from tests.gpt.fake_models import forced_model, tiny_model
 
 
@@ -26,6 +27,16 @@ def test_greedy_steps_are_the_argmax_of_a_full_pass_over_all_that_came_before(lo
         assert step.entropy == pytest.approx(-(p * p.log2()).sum().item(), abs=1e-3)
         assert step.position == len(ids)
         ids.append(step.token_id)
+
+
+def test_a_model_is_given_loaded_by_name_or_by_path_and_the_rest_has_defaults():
+    greedy = [step.token_id for step in generate(get_model("stories"), "Once upon a time", GREEDY, 5)]
+    for model in ("stories", BUNDLED, str(BUNDLED)):
+        assert [step.token_id for step in generate(model, "Once upon a time", GREEDY, 5)] == greedy
+    steps = list(generate("stories", "Once upon a time"))
+    assert len(steps) == 64 or steps[-1].finish_reason == "end_of_text"
+    with pytest.raises(ValueError, match="the result of load_model or get_model, not as GPT"):
+        generate(get_model("stories").model, "Once upon a time")
 
 
 def test_each_token_takes_one_forward_pass():

@@ -86,6 +86,8 @@ def test_an_unknown_model_name_is_refused(document):
         ({"tokens": [0] * 65537}, "1 to 65,536 tokens, not 65,537"),
         ({"tokens": [5]}, "a token must be an object"),
         ({"tokens": None}, 'no list "tokens"'),
+        ({"dropped": 5}, 'no list "dropped"'),
+        ({"dropped": [3, 260]}, '"dropped" must be a whole number between 0 and 259, not 260'),
         ({"settings": None}, 'no list "settings"'),
         ({"settings": []}, "the file has no settings"),
         ({"settings": [{"seed": 1, "heat": 3}]}, "settings are an object of"),

@@ -6,9 +6,11 @@ import math
 
 import pytest
 import torch
+from torch.testing import assert_close
+from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
 
 from gpt.config import Position
-from gpt.experiments.positions import Extrapolation, rotary_closeness, train_extrapolation
+from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
 
 
 def extrapolation(position: Position, **options: int) -> Extrapolation:
@@ -25,6 +27,15 @@ def test_learned_positions_fail_beyond_the_trained_length_and_rotary_ones_less()
     assert learned.inside < 1.0 < learned.beyond  # uniform: ln(8) = 2.08; floor: 0.47
     assert rotary.inside < 1.0
     assert rotary.beyond < learned.beyond - 0.5
+
+
+def test_sinusoidal_positions_are_those_of_transformers_and_as_close_as_rotary_ones() -> None:
+    expected = torch.empty(50, 16)
+    create_sinusoidal_embeddings(50, 16, expected)
+    positions = sinusoidal_positions(50, 16)
+    assert_close(positions, expected, atol=1e-5, rtol=0)
+    closeness = (positions[30:] @ positions[30] / 8).double()  # 8 pairs of length 1
+    assert_close(closeness, rotary_closeness(16, torch.arange(20)), atol=1e-5, rtol=0)
 
 
 def test_losses_before_the_end_do_not_change_those_at_the_end() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -10,8 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import cache_numbers, flops_per_token
-from gpt.experiments.speed import measure_speed, next_token_cost, timed_token
+from gpt.experiments.speed import generation_passes, measure_speed, next_token_cost, timed_token
 from gpt.model import GPT
+from gpt.trace import Trace
 
 IDS = [5, 1, 60, 8, 8, 30, 2]
 
@@ -72,6 +76,38 @@ def test_cache_and_kernel_do_not_change_the_logits(model: GPT) -> None:
         assert cache.length == len(IDS) - 1
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_passes_of_a_generation_are_those_of_transformers(
+    twins: Callable[..., tuple[Any, GPT]], monkeypatch: pytest.MonkeyPatch, cached: bool
+) -> None:
+    reference, ours = twins(vocab_size=61, n_positions=16, n_layer=3, n_head=3, n_embd=24)
+    found: list[tuple[int, int, int]] = []
+    forward = reference.transformer.forward
+
+    def counted(input_ids: torch.Tensor, past_key_values: Any = None, **others: Any) -> Any:
+        n_cached = 0 if past_key_values is None else past_key_values.get_seq_length()
+        filled = past_key_values.layers if n_cached else []
+        found.append((input_ids.shape[1], n_cached, sum(layer.keys.nbytes + layer.values.nbytes for layer in filled)))
+        return forward(input_ids, past_key_values=past_key_values, **others)
+
+    monkeypatch.setattr(reference.transformer, "forward", counted)
+    reference.generation_config.eos_token_id = None
+    reference.generate(torch.tensor([IDS]), max_new_tokens=6, do_sample=False, use_cache=cached)
+    passes = generation_passes(ours.config, len(IDS), len(IDS) + 5, cached=cached)
+    assert [(each.n_computed, each.n_cached, each.cache_bytes) for each in passes] == found
+    assert sum(each.n_computed for each in passes) == (12 if cached else 7 + 8 + 9 + 10 + 11 + 12)
+
+
+@torch.inference_mode()
+def test_multiplications_of_prefill_and_decode_are_those_that_torch_counts(model: GPT) -> None:
+    cache, idx = KVCache(model.config), torch.tensor([IDS])
+    prefill, decode = generation_passes(model.config, len(IDS) - 1, len(IDS), cached=True)
+    for expected, new in ((prefill, idx[:, :-1]), (decode, idx[:, -1:])):
+        with FlopCounterMode(display=False) as counter:
+            model.lm_head(model.hidden_states(new, cache=cache, trace=Trace())[:, -1])  # eager, which it counts
+        assert 2 * expected.multiplications == counter.get_total_flops()
+
+
 def test_each_length_is_measured_with_and_without_cache_in_both_kernels(model: GPT) -> None:
     rows = list(measure_speed(model, IDS, [16, 1, 9], repeats=2))
     ways = [(cached, kernel) for cached in (True, False) for kernel in ("sdpa", "eager")]
@@ -90,5 +126,9 @@ def test_lengths_beyond_the_context_and_empty_texts_are_refused(model: GPT) -> N
     for length in (0, 17):
         with pytest.raises(ValueError, match=rf"length must be between 1 and 16, not {length}"):
             next(measure_speed(model, IDS, [length]))
+        with pytest.raises(ValueError, match=rf"length must be between 1 and 16, not {length}"):
+            generation_passes(model.config, 1, length, cached=True)
+    with pytest.raises(ValueError, match="n_prompt must be between 1 and 7, not 8"):
+        generation_passes(model.config, 8, 7, cached=True)
     with pytest.raises(ValueError, match="the text is empty"):
         next(measure_speed(model, [], [1]))

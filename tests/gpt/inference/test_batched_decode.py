@@ -1,8 +1,11 @@
+from random import Random
+
 import pytest
 import torch
 
 from gpt import GPT, GPTConfig, KVCache
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
+from gpt.inference.decode_cache import DecodeCache
 from gpt.inference.packed_linear import pack
 
 CONFIGS = {
@@ -54,7 +57,7 @@ def test_texts_of_different_lengths_read_together_equal_the_model_on_each(model)
             model(text[:, :start], cache=cache)
     unread = [text[0, start:].tolist() for text, start in zip(texts, starts, strict=True)]
     for states, text, cache, start in zip(
-        batched_hidden_states(model, unread, caches), texts, caches, starts, strict=True
+        batched_hidden_states(model, unread, caches, DecodeCache()), texts, caches, starts, strict=True
     ):
         whole = KVCache(model.config, keep_queries=cache.q is not None)
         assert torch.allclose(states, model.hidden_states(text, cache=whole)[0, start:], **CLOSE)
@@ -67,7 +70,7 @@ def test_a_prompt_read_in_chunks_equals_the_model(model):
     text = torch.randint(40, (1, 11))
     cache, whole = (KVCache(model.config, keep_queries=True) for _ in range(2))
     chunks = [
-        batched_hidden_states(model, [text[0, start:end].tolist()], [cache])[0]
+        batched_hidden_states(model, [text[0, start:end].tolist()], [cache], DecodeCache())[0]
         for start, end in ((0, 5), (5, 6), (6, 11))
     ]
     assert torch.allclose(torch.cat(chunks), model.hidden_states(text, cache=whole)[0], **CLOSE)
@@ -76,11 +79,49 @@ def test_a_prompt_read_in_chunks_equals_the_model(model):
 
 
 @torch.inference_mode()
+def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model):
+    """Random rounds on one DecodeCache; before each, a text may go back."""
+    random, shared = Random(3), DecodeCache()
+    texts: list[list[int]] = [[] for _ in range(7)]
+    caches = [KVCache(model.config, keep_queries=True) for _ in texts]
+    for _ in range(25):
+        chosen = random.sample(range(7), random.choice([1, 2, 3, 5, 7]))
+        new = [[random.randrange(40) for _ in range(random.choice([1, 1, 1, 3]))] for _ in chosen]
+        for i, ids in zip(chosen, new, strict=True):
+            if len(texts[i]) + len(ids) > model.config.block_size or random.random() < 0.2:
+                keep = random.randrange(min(len(texts[i]), 9) + 1)
+                caches[i].crop(keep)
+                del texts[i][keep:]
+            texts[i] += ids
+        states = batched_hidden_states(model, new, [caches[i] for i in chosen], shared, pad=random.random() < 0.5)
+        for i, ids, state in zip(chosen, new, states, strict=True):
+            whole = KVCache(model.config, keep_queries=True)
+            expected = model.hidden_states(torch.tensor([texts[i]]), cache=whole)[0, -len(ids) :]
+            assert torch.allclose(state, expected, **CLOSE)
+            assert same_content(caches[i], whole, len(texts[i]))
+
+
+@torch.inference_mode()
+def test_a_step_that_fails_in_its_middle_can_be_repeated(model, monkeypatch):
+    texts = [torch.randint(40, (1, n)) for n in (3, 6)]
+    caches, shared = [KVCache(model.config) for _ in texts], DecodeCache()
+    for text, cache in zip(texts, caches, strict=True):
+        model(text[:, :-1], cache=cache)
+    last = [text[0, -1:].tolist() for text in texts]
+    with monkeypatch.context() as patch:
+        patch.setattr(model.h[1].mlp, "forward", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            batched_hidden_states(model, [[7], [8]], caches, shared)
+    for text, state in zip(texts, batched_hidden_states(model, last, caches, shared), strict=True):
+        assert torch.allclose(state, model.hidden_states(text)[0, -1:], **CLOSE)
+
+
+@torch.inference_mode()
 def test_a_text_that_does_not_fit_is_refused_and_no_cache_changes(model):
     full, other = KVCache(model.config), KVCache(model.config)
     model(torch.randint(40, (1, 12)), cache=full)
     with pytest.raises(ValueError, match="13 positions do not fit a cache of 12"):
-        batched_hidden_states(model, [[1, 2], [0]], [other, full])
+        batched_hidden_states(model, [[1, 2], [0]], [other, full], DecodeCache())
     assert (full.length, other.length) == (12, 0)
 
 
@@ -93,19 +134,21 @@ def test_steps_of_a_text_among_others_equal_those_alone(packing):
     pack(model, packing)
     texts = [list(range(n)) for n in (3, 9, 20, 32, 5)]
     caches = [[KVCache(config) for _ in texts] for _ in range(2)]
-    batched_hidden_states(model, texts, caches[0])
+    shared = DecodeCache()
+    batched_hidden_states(model, texts, caches[0], shared)
     for text, cache in zip(texts, caches[1], strict=True):
-        batched_hidden_states(model, [text], [cache])
+        batched_hidden_states(model, [text], [cache], shared)
     close = {"atol": 1e-5 if packing == "fp32" else 2e-2, "rtol": 0}
     for token in range(3):
-        together = batched_hidden_states(model, [[token]] * len(texts), caches[0])
-        alone = [batched_hidden_states(model, [[token]], [cache])[0] for cache in caches[1]]
+        together = batched_hidden_states(model, [[token]] * len(texts), caches[0], shared, pad=token % 2 == 0)
+        alone = [batched_hidden_states(model, [[token]], [cache], shared, pad=token == 1)[0] for cache in caches[1]]
         for state, same in zip(together, alone, strict=True):
             assert torch.allclose(model.lm_head(state), model.lm_head(same), **close)
 
 
 def test_only_the_plain_model_in_evaluation_mode_is_batched(model):
     assert can_batch(model)
-    assert not can_batch(model.train())
+    model.training = True  # packed weights refuse model.train()
+    assert not can_batch(model)
     model.eval().h[0] = torch.nn.Identity()
     assert not can_batch(model)

@@ -26,9 +26,9 @@ def passes(monkeypatch) -> list[list[int]]:
     made: list[list[int]] = []
     batched = engine_module.batched_hidden_states
 
-    def watched(model, texts, caches):
+    def watched(model, texts, *others, **options):
         made.append([len(ids) for ids in texts])
-        return batched(model, texts, caches)
+        return batched(model, texts, *others, **options)
 
     monkeypatch.setattr(engine_module, "batched_hidden_states", watched)
     return made
@@ -101,10 +101,10 @@ def test_a_single_prompt_is_read_in_one_pass_and_several_in_chunks(loaded, passe
     engine = Engine(loaded.model)
     batched, hold, entered = engine_module.batched_hidden_states, threading.Event(), threading.Event()
 
-    def held(model, texts, caches):
+    def held(*arguments, **options):
         entered.set()
         assert hold.wait(20)
-        return batched(model, texts, caches)
+        return batched(*arguments, **options)
 
     monkeypatch.setattr(engine_module, "batched_hidden_states", held)
     with ThreadPoolExecutor(3) as pool:
@@ -138,7 +138,7 @@ def test_a_round_waits_for_each_text_once_and_not_for_its_last_request(loaded):
 
     first = join(lambda *read: join(lambda *read: None))
     engine._run_round()
-    assert first.done
+    assert first.done.is_set()
     assert engine._n_expected == 1
 
 
@@ -151,7 +151,7 @@ def test_a_request_that_fails_in_a_batch_fails_alone(loaded):
     assert isinstance(requests[0].error, ValueError)
     assert small.length == 0
     assert torch.allclose(requests[1].result[0], expected, **CLOSE)
-    assert all(one.wake.is_set() for one in requests)
+    assert all(one.done.is_set() for one in requests)
 
 
 @pytest.mark.parametrize("n_texts", [2, 8])
@@ -229,16 +229,16 @@ def test_a_prompt_that_fails_in_its_middle_leaves_the_cache_as_it_was(loaded, mo
     expected = engine.read(ids, KVCache(loaded.model.config))[0]
     batched = engine_module.batched_hidden_states
 
-    def fails(model, texts, caches):
+    def fails(model, texts, caches, *others, **options):
         if caches[0].length >= CHUNK_TOKENS:
             raise RuntimeError("out of memory")
-        return batched(model, texts, caches)
+        return batched(model, texts, caches, *others, **options)
 
     one = request(ids, cache)
     with monkeypatch.context() as patch:
         patch.setattr(engine_module, "batched_hidden_states", fails)
         engine._run_batch([one], CHUNK_TOKENS)
-        assert (cache.length, one.done) == (CHUNK_TOKENS, False)
+        assert (cache.length, one.done.is_set()) == (CHUNK_TOKENS, False)
         engine._run_batch([one], CHUNK_TOKENS)
     assert str(one.error) == "out of memory"
     assert cache.length == 0
@@ -253,11 +253,11 @@ def test_a_pass_that_fails_after_it_has_stored_positions_is_repeated_for_each_te
         engine.read([1, 2], cache)
     batched = engine_module.batched_hidden_states
 
-    def fails(model, texts, caches):
+    def fails(model, texts, caches, *others, **options):
         if len(texts) > 1:
-            batched(model, texts[:1], caches[:1])
+            batched(model, texts[:1], caches[:1], *others, **options)
             raise RuntimeError("out of memory")
-        return batched(model, texts, caches)
+        return batched(model, texts, caches, *others, **options)
 
     monkeypatch.setattr(engine_module, "batched_hidden_states", fails)
     requests = [request([token], cache) for token, cache in zip((3, 4, 5), caches, strict=True)]

@@ -93,8 +93,8 @@ def test_an_interrupted_read_leaves_the_cache_as_it_was(monkeypatch, tokens):
     engine.read([1, 2], cache)
     batched = engine_module.batched_hidden_states
 
-    def interrupted(model, texts, caches):
-        batched(model, texts, caches)
+    def interrupted(*arguments, **options):
+        batched(*arguments, **options)
         signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
@@ -137,10 +137,10 @@ def test_an_interrupted_waiting_caller_withdraws_its_request(monkeypatch):
     engine, cache = Engine(loaded.model), KVCache(loaded.model.config)
     batched, entered, hold = engine_module.batched_hidden_states, threading.Event(), threading.Event()
 
-    def held(model, texts, caches):
+    def held(*arguments, **options):
         entered.set()
         assert hold.wait(20)
-        return batched(model, texts, caches)
+        return batched(*arguments, **options)
 
     monkeypatch.setattr(engine_module, "batched_hidden_states", held)
     main = threading.get_ident()

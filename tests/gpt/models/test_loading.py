@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from gpt.models.checkpoints import Checkpoint, checkpoint, open_checkpoint, save_model
 from gpt.models.checkpoints.vocabularies import PlainIds
@@ -114,3 +116,57 @@ def test_free_memory_stays_within_the_containers_limit(tmp_path: Path, monkeypat
 )
 def test_sizes_are_written_in_their_largest_unit(n_bytes: int, text: str) -> None:
     assert format_bytes(n_bytes) == text
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+def test_packed_parameters_have_their_true_number_and_values_and_refuse_every_change(
+    tmp_path: Path, precision: Precision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 300)  # some weights are kept unpacked as well
+    original = tiny(tie_weights=False)
+    save_model(tmp_path, original, PlainIds(N_VOCAB), dtype=torch.float32)
+    model, idx = load_model(tmp_path, device="cpu", precision=precision).model, torch.arange(16)[None]
+    before = model(idx)
+    named = dict(model.named_parameters())
+    assert {name: p.shape for name, p in named.items()} == {name: p.shape for name, p in original.named_parameters()}
+    for name, value in original.state_dict().items():
+        torch.testing.assert_close(named[name] + 0, value, atol=0.02, rtol=0)
+        torch.testing.assert_close(model.state_dict()[name], named[name] + 0)
+    matrix = model.h[0].attn.c_attn
+    changes = [lambda parameter=p: parameter.data.zero_() for p in named.values()]
+    changes += [lambda parameter=p: nn.init.normal_(parameter) for p in named.values()]
+    changes += [lambda: matrix.weight.mul_(2), lambda: matrix.weight[0].zero_(), lambda: model.requires_grad_()]
+    changes += [model.half, lambda: operator.setitem(model.wte.weight, 3, 0.0), lambda: operator.iadd(matrix.bias, 1)]
+    for change in changes:
+        with pytest.raises(ValueError, match="cannot be changed: load it with load_model"):
+            change()
+    for part in (model, model.h[0].mlp):
+        with pytest.raises(ValueError, match=r"cannot be trained: load it with load_model\(\.\.\., trainable=True\)"):
+            part.train()
+    assert not model.training
+    assert not model.drop.training
+    assert torch.equal(model.eval().float()(idx), before)
+
+
+def test_tied_weights_are_one_parameter_of_a_packed_model() -> None:
+    expected = sum(parameter.numel() for parameter in load_model("stories", trainable=True).model.parameters())
+    for precision in ("fp32", "bf16", "int8"):
+        model = load_model("stories", device="cpu", precision=precision).model
+        assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+def test_a_trainable_model_learns_in_every_weight_and_takes_changes(tmp_path: Path) -> None:
+    save_model(tmp_path, tiny(), PlainIds(N_VOCAB))
+    model, idx = load_model(tmp_path, device="cpu", trainable=True).model, torch.arange(16)[None]
+    assert not model.training
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    optimizer = torch.optim.SGD(model.train().parameters(), lr=0.1)
+    model.loss(idx[:, :-1], idx[:, 1:]).backward()
+    optimizer.step()
+    assert [name for name, parameter in model.named_parameters() if torch.equal(parameter, before[name])] == []
+    logits = model(idx)
+    with torch.no_grad():
+        model.h[0].attn.c_proj.weight.zero_()
+    assert not torch.equal(model(idx), logits)
+    with pytest.raises(ValueError, match="int8 weights cannot be trained"):
+        load_model(tmp_path, device="cpu", trainable=True, precision="int8")

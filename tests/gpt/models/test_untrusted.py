@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints.layouts import expected_shapes
+from gpt.models.checkpoints.detection import expected_shapes
 from gpt.models.checkpoints.vocabularies import read_nanogpt_meta
 from gpt.models.sources import load_model
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import pickle
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tiktoken_ext.openai_public import r50k_pat_str
 from tokenizers import ByteLevelBPETokenizer, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as TheirTokenizer
 from transformers import GPT2Tokenizer
 
+from gpt.config import GPTConfig
+from gpt.model import GPT
 from gpt.models.checkpoints import save_hugging_face, save_model
 from gpt.models.checkpoints.bpe_files import read_gpt2_files, write_gpt2_files
 from gpt.models.checkpoints.vocabularies import (
     Characters,
     PlainIds,
     find_vocabulary,
-    gpt2_or_ids,
     read_nanogpt_meta,
 )
 from gpt.models.sources import load_model
@@ -85,38 +88,31 @@ def test_plain_ids_are_read_and_written_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("n_vocab", [50257, 50304])
-def test_gpt2_sized_model_without_vocabulary_gets_plain_ids_offline(
-    monkeypatch: pytest.MonkeyPatch, n_vocab: int
-) -> None:
-    def offline() -> Tokenizer:
-        raise ConnectionError("no network")
-
-    monkeypatch.setattr("gpt.models.checkpoints.vocabularies.gpt2_tokenizer", offline)
-    vocabulary = gpt2_or_ids(n_vocab)
-    assert (type(vocabulary), vocabulary.n_vocab, vocabulary.eot_id) == (PlainIds, n_vocab, None)
-    with pytest.raises(ValueError, match="GPT-2's vocabulary is not on this computer and could not be fetched"):
-        vocabulary.encode("Hello")
+def test_a_checkpoint_of_gpt2s_size_without_a_vocabulary_reads_as_text(tmp_path: Path, n_vocab: int) -> None:
+    save_model(tmp_path, GPT(GPTConfig(n_vocab, 8, 1, 1, 2)), PlainIds(n_vocab))
+    vocabulary = load_model(tmp_path).tokenizer
+    assert vocabulary.encode("Hello, I am") == [15496, 11, 314, 716]
+    assert (vocabulary.n_vocab, vocabulary.eot_id) == (n_vocab, 50256)
+    assert vocabulary.token_bytes(n_vocab - 1) == (b"<|endoftext|>" if n_vocab == 50257 else b"<50303>")
 
 
-def test_gpt2_sized_models_get_gpt2s_vocabulary(gpt2: Tokenizer) -> None:
-    plain, padded = gpt2_or_ids(50257), gpt2_or_ids(50304)
-    for vocabulary in (plain, padded):
-        assert vocabulary.encode("Hello, I am") == [15496, 11, 314, 716]
-        assert vocabulary.eot_id == 50256
-    assert (plain.n_vocab, padded.n_vocab) == (50257, 50304)
-    assert padded.token_bytes(50300) == b"<50300>"
+def test_the_bundled_gpt2_vocabulary_is_the_released_one(tmp_path: Path, gpt2: Tokenizer) -> None:
+    write_gpt2_files(gpt2, tmp_path)
+    merges, vocab = ((tmp_path / name).read_bytes() for name in ("merges.txt", "vocab.json"))
+    vocab = json.dumps(json.loads(vocab)).encode()  # non-ASCII letters are escaped in the released file
+    # Published by tiktoken (tiktoken_ext/openai_public.py) for vocab.bpe and encoder.json.
+    assert sha256(merges).hexdigest() == "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
+    assert sha256(vocab).hexdigest() == "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
+    assert gpt2.encoding._pat_str == r50k_pat_str
 
 
-def test_gpt2s_pair_of_files_encodes_like_tiktokens_gpt2(tmp_path: Path, gpt2: Tokenizer) -> None:
+def test_gpt2s_pair_of_files_encodes_like_the_bundled_one(tmp_path: Path, gpt2: Tokenizer) -> None:
     write_gpt2_files(gpt2, tmp_path)
     found = find_vocabulary(tmp_path, 50257)
     assert [found.encode(text) for text in TEXTS] == [gpt2.encode(text) for text in TEXTS]
     assert found.encode("Every effort moves you") == [6109, 3626, 6100, 345]
     assert all(found.token_bytes(i) == gpt2.token_bytes(i) for i in range(50257))
     assert found.eot_id == gpt2.eot_id
-    merges = (tmp_path / "merges.txt").read_text(encoding="utf-8").splitlines()
-    assert merges[:4] == ["#version: 0.2", "Ġ t", "Ġ a", "h e"]  # as released
-    assert len(merges) == 50001
 
 
 def test_written_vocabulary_encodes_in_transformers_as_before(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:

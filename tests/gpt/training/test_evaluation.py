@@ -91,10 +91,13 @@ def test_the_score_of_no_story_is_zero(tiny: GPT, byte_tokenizer: Tokenizer) -> 
     assert score_stories(tiny, byte_tokenizer, []) == Score(0.0, 0, 0)
 
 
-def test_a_vocabulary_without_end_of_text_is_refused(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+@torch.no_grad()
+def test_without_end_of_text_a_text_is_scored_from_its_second_token_on(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
     byte_tokenizer.eot_id = None
-    with pytest.raises(ValueError, match="no end-of-text token"):
-        score_stories(tiny, byte_tokenizer, ["a"])
+    score = score_stories(tiny, byte_tokenizer, ["ä the"])
+    ids = torch.tensor([[*"ä".encode(), 258]])
+    nats = torch.nn.functional.cross_entropy(tiny(ids[:, :-1])[0], ids[0, 1:], reduction="sum").item()
+    assert score == Score(pytest.approx(nats, rel=1e-6), n_tokens=2, n_bytes=5)
 
 
 def test_a_sample_starts_with_the_prompt_and_is_determined_by_its_seed(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
@@ -102,6 +105,17 @@ def test_a_sample_starts_with_the_prompt_and_is_determined_by_its_seed(tiny: GPT
     texts = [sample(loaded, "Once", seed=seed, max_new_tokens=8) for seed in (0, 0, 1)]
     assert all(text.startswith("Once") for text in texts)
     assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_sample_goes_on_from_the_second_half_of_a_full_context(tiny: GPT, byte_tokenizer: Tokenizer) -> None:
+    byte_tokenizer.eot_id = None
+    loaded = LoadedModel("tiny", tiny, byte_tokenizer, torch.device("cpu"), "fp32")
+    ids = list(b"Once")
+    while len(ids) < 4 + 30:
+        start = 0 if len(ids) < 13 else 13 - 6 + (len(ids) - 13) // 7 * 7  # 12 are read for the 13th, then 6 stay
+        ids.append(int(tiny(torch.tensor([ids[start:]]))[0, -1].argmax()))
+    text = sample(loaded, "Once", seed=0, max_new_tokens=30, temperature=0)
+    assert text == byte_tokenizer.decode(ids)
 
 
 def test_a_prompt_is_cut_to_half_the_context(tiny: GPT, byte_tokenizer: Tokenizer) -> None:

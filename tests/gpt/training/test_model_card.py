@@ -5,17 +5,19 @@ import shlex
 import shutil
 import signal
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
 
-from gpt.models.sources import load_model
-from gpt.training.command_line import make_parser
+from gpt.models.sources import BUNDLED, load_model
+from gpt.training.command_line import __doc__ as usage
+from gpt.training.command_line import chosen_recipe, parse_options, repeat_command
 from gpt.training.corpus import read_stories, split_stories
 from gpt.training.evaluation import score_stories
+from gpt.training.model_card import recipe_section
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Trainer
 from tests.gpt.training.tiny_run import CARD, assert_one_sentence, contents
@@ -37,9 +39,9 @@ def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: 
     assert f"{len(training)} to\ntrain on" in body
 
     command = next(line for line in body.splitlines() if line.startswith("python -m gpt.training"))
-    options = make_parser().parse_args(shlex.split(command)[3:])
+    options = parse_options(shlex.split(command)[3:])
     saved = torch.load(whole_run / "last.pt", weights_only=True)["recipe"]
-    assert {field.name: getattr(options, field.name) for field in fields(Recipe)} == saved
+    assert asdict(chosen_recipe(options)) == saved
     assert (options.text.name, options.out.name, options.every) == ("stories.txt", "tiny-stories", 5)
     assert str(whole_run.parent) not in card
     for field in fields(Recipe):
@@ -47,6 +49,22 @@ def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: 
     assert [line for line in body.splitlines() if line.startswith("Seed ")] == [f"Seed {seed}:" for seed in range(10)]
     assert "![" in body
     assert (whole_run / "best" / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_bundled_card_the_docstrings_and_the_defaults_state_one_recipe() -> None:
+    card = (BUNDLED / "README.md").read_text(encoding="utf-8")
+    command = "python -m gpt.training tinystories.txt --out stories --compile --every 200"
+    options = parse_options(shlex.split(command)[3:])
+    assert repeat_command(options, world_size=1) == command
+    assert chosen_recipe(options) == Recipe()
+    assert recipe_section(Recipe(), command) in card
+    recipe = Recipe()
+    assert load_model(BUNDLED, device="cpu").model.config == recipe.model_config(recipe.vocab_size)
+    n_tokens = recipe.steps * recipe.batch_size * recipe.block_size
+    assert f"step {recipe.steps:,} of {recipe.steps:,} and {n_tokens:,} tokens" in card
+    assert f"shuffled with seed {recipe.seed}, then a share of {recipe.held_back} held" in card
+    assert "the defaults are those of the bundled model" in str(Recipe.__doc__)
+    assert "trained on stories with the defaults and --compile --every 200." in str(usage)
 
 
 def test_a_card_can_be_written_again_without_training(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpt.model import GPT
-from gpt.training.recipe import Recipe, make_optimizers, set_lr_factor
+from gpt.training.recipe import RECIPE_PRESETS, Recipe, make_optimizers, set_lr_factor
 
 SMALL = Recipe(n_layer=2, n_head=2, n_embd=16, block_size=16, vocab_size=300, steps=100, warmup=10, decay_from=0.5)
 
@@ -45,6 +45,21 @@ def test_every_parameter_has_one_optimizer_and_only_matrices_decay(optimizer: st
     assert sorted(map(id, parameters)) == sorted(map(id, model.parameters()))
     for group in groups:
         assert {parameter.dim() == 2 for parameter in group["params"]} == {group["weight_decay"] > 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "millions", "rows"), [("shakespeare", "10.65", (64, 256)), ("shakespeare-cpu", "0.80", (12, 64))]
+)
+def test_the_shakespeare_presets_are_nanogpts(name: str, millions: str, rows: tuple[int, int]) -> None:
+    recipe = RECIPE_PRESETS[name]
+    model = GPT(recipe.model_config(65))
+    without_positions = sum(p.numel() for p in model.parameters()) - model.wpe.weight.numel()
+    assert f"{without_positions / 1e6:.2f}" == millions  # "number of parameters", as nanoGPT prints it
+    assert (recipe.batch_size, recipe.block_size) == rows
+    (adamw,) = make_optimizers(model, recipe)
+    assert [group["weight_decay"] for group in adamw.param_groups] == [0.1, 0.0]
+    assert {(group["lr"], group["betas"]) for group in adamw.param_groups} == {(1e-3, (0.9, 0.99))}
+    assert [recipe.lr_factor(step) for step in (0, 99)] == [0.01, 1.0]
 
 
 def test_muon_gets_the_matrices_of_the_blocks_and_nothing_else() -> None:

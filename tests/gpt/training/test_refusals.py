@@ -138,7 +138,15 @@ def test_a_package_that_training_needs_is_named_where_it_is_missing(
 
 
 def test_invalid_arguments_exit_with_the_code_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["stories.txt"], ["stories.txt", "--out", "x", "--every", "0"], ["--steps", "many"]):
+    for arguments in (
+        ["stories.txt"],
+        ["stories.txt", "--out", "x", "--every", "0"],
+        ["--steps", "many"],
+        ["--out", "x"],
+        ["--preset", "stories", "--out", "x"],
+        ["stories.txt", "--characters", "novel.txt", "--out", "x"],
+        ["--characters", "novel.txt", "--out", "x", "--vocab-size", "300"],
+    ):
         with pytest.raises(SystemExit) as error:
             main(arguments)
         assert error.value.code == 2

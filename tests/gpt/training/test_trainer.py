@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -80,10 +81,23 @@ def test_state_and_load_continue_bit_for_bit_dropout_included() -> None:
         assert torch.equal(value, weights(second)[name]), name
 
 
-def test_without_dropout_torchs_global_generator_is_not_used() -> None:
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_an_update_leaves_torchs_global_generator_as_it_is_and_the_model_in_evaluation_mode(dropout: float) -> None:
     state = torch.get_rng_state()
-    make_trainer(replace(RECIPE, dropout=0)).update(BATCH)
+    trainer = make_trainer(replace(RECIPE, dropout=dropout))
+    assert (trainer.update(BATCH) == make_trainer(replace(RECIPE, dropout=0)).update(BATCH)) is not bool(dropout)
     assert torch.equal(torch.get_rng_state(), state)
+    assert not trainer.model.training
+
+
+def test_trainings_with_dropout_in_threads_are_those_alone() -> None:
+    def losses(seed: int) -> list[float]:
+        trainer = make_trainer(replace(RECIPE, seed=seed, dropout=0.5))
+        return [trainer.update(BATCH) for _ in range(20)]
+
+    with ThreadPoolExecutor() as threads:
+        together = list(threads.map(losses, range(4)))
+    assert together == [losses(seed) for seed in range(4)]
 
 
 def test_the_seed_determines_the_initial_weights() -> None:

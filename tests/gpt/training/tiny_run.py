@@ -13,7 +13,7 @@ TINY = shlex.split(
     "--vocab-size 270 --block-size 16 --n-layer 1 --n-head 2 --n-embd 16 --batch-size 4 --held-back 0.1 --warmup 2"
     " --steps 12 --every 5 --precision fp32 --dropout 0.1"
 )
-CARD = ["--data", "Made up, [nobody's](https://example.org).", "--dataset", "a/b", "--license", "mit"]
+CARD = shlex.split("""--data "Made up, [nobody's](https://example.org)." --dataset a/b --license mit --language en""")
 
 
 def write_stories(path: Path) -> None:

@@ -42,6 +42,12 @@ def type_prompt(session: Session, prompt: str) -> None:
     session.change(CompareState, prompt=prompt)
 
 
+def type_right_prompt(session: Session, prompt: str) -> None:
+    """Set the prompt of the right column; while it is equal to the left one, it stays the same as the left one."""
+    same = prompt == session.state(CompareState).prompt
+    session.change(CompareState, right_prompt=None if same else prompt)
+
+
 def set_length(session: Session, length: object) -> None:
     session.change(CompareState, length=min(max_new_tokens(length), MAX_LENGTH))
 
@@ -61,12 +67,14 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
 
 
 def choose_preset(name: str, session: Session) -> None:
-    """Set both columns to a preset: the page's model and default settings, except for what is compared."""
-    session.change(CompareState, columns=PRESETS[name])
+    """Set both columns to a preset: one prompt, the page's model and default settings, except for what is compared."""
+    session.change(CompareState, columns=PRESETS[name], right_prompt=None)
 
 
-def generate_typed(session: Session, prompt: str, left_seed: str, right_seed: str) -> Iterator[None]:
-    """`generate` with the values of the boxes."""
+def generate_typed(session: Session, prompt: str, right_prompt: str, left_seed: str, right_seed: str) -> Iterator[None]:
+    """`generate` with the values of the boxes. The box of a right prompt that nobody changed may be out of date."""
+    if session.state(CompareState).right_prompt is not None:
+        session.change(CompareState, right_prompt=right_prompt)
     type_prompt(session, prompt)
     for side, seed in enumerate((left_seed, right_seed)):
         set_value(side, "seed", session, seed)
@@ -93,17 +101,18 @@ def generate(session: Session) -> Iterator[None]:
 
 def _prepare(session: Session) -> Generator[None, None, Pair]:
     state = session.state(CompareState)
-    prompt = checked_text("prompt", state.prompt)
+    prompts = (checked_text("prompt", state.prompts[0]), checked_text("prompt", state.prompts[1]))
     params = (_params(state.columns[0]), _params(state.columns[1]))
     loaded = []
     for column in state.columns:
         loaded.append((yield from load_with_progress(session, column.model or session.model)))
-    _check_fits(session, prompt, loaded)
-    pair = Pair((loaded[0], loaded[1]), prompt, params)
+    _check_fits(session, prompts, loaded)
+    pair = Pair((loaded[0], loaded[1]), prompts, params)
     before = session.state(CompareState).pair
     if before is not None:
         before.stop()  # a new run ends the previous one
-    session.change(CompareState, pair=pair, notice=None if prompt else Message("prompt.started_empty"), pair_version=0)
+    notice = None if all(prompts) else Message("prompt.started_empty")
+    session.change(CompareState, pair=pair, notice=notice, pair_version=0)
     return pair
 
 
@@ -112,9 +121,9 @@ def _params(column: ColumnSettings) -> SamplingParams:
     return Settings(column.temperature, column.top_k, column.top_p, seed=column.seed).sampling_with_seed()
 
 
-def _check_fits(session: Session, prompt: str, models: list[LoadedModel]) -> None:
-    """Raise PageError, naming the side, if the prompt is too long for a model."""
-    for side, loaded in zip(SIDES, models, strict=True):
+def _check_fits(session: Session, prompts: tuple[str, str], models: list[LoadedModel]) -> None:
+    """Raise PageError, naming the side, if a prompt is too long for its model."""
+    for side, prompt, loaded in zip(SIDES, prompts, models, strict=True):
         n, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
         if n > limit:
             problem = Verbatim(count_sentence(n, limit, session.language))

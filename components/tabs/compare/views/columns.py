@@ -21,6 +21,7 @@ from components.tabs.compare.pair import Pair
 from components.text_views import document_lines
 from components.text_views import strip_labels as token_words
 from components.widgets.chart import chart_data
+from gpt.analysis.predictions import kl_divergence
 from gpt.documents.comparison import Divergence
 
 MAX_BARS = 10
@@ -49,8 +50,10 @@ def status_sentence(pair: Pair, side: int, language: Language) -> str:
 def divergence_sentence(pair: Pair, language: Language) -> str:
     """The first difference of the texts and its cause."""
     names = [short_name(document.loaded.name, language) for document in pair.documents]
-    if not pair.comparison.comparable:
+    if not pair.comparison.same_vocabulary:
         return t("compare.vocabularies", language, left=names[0], right=names[1])
+    if not pair.comparison.comparable:
+        return _prompts_sentence(pair, language)
     at = pair.comparison.divergence_index
     if at is None:
         lengths = {len(document.ids) for document in pair.documents}
@@ -68,6 +71,14 @@ def divergence_sentence(pair: Pair, language: Language) -> str:
     if draws[0] == draws[1]:
         return caption + t("compare.parts.draw.same", language, draw=f"{draws[0]:.3f}")
     return caption + t("compare.parts.draw", language, left=f"{draws[0]:.3f}", right=f"{draws[1]:.3f}")
+
+
+def _prompts_sentence(pair: Pair, language: Language) -> str:
+    """The divergence of the models' predictions after the selected positions of two texts with different prompts."""
+    places = [(document, pair.at(side)) for side, document in enumerate(pair.documents)]
+    p, q = (document.logits(position).cpu().double().log_softmax(dim=0) for document, position in places)
+    left, right = (quoted(document.loaded.tokenizer, document.ids[position]) for document, position in places)
+    return t("compare.prompts", language, left=left, right=right, bits=bits(kl_divergence(p, q).item()))
 
 
 def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:

@@ -8,17 +8,19 @@ import numpy as np
 import torch
 
 from components.figures import charts as big
-from components.labels import percent, power, quoted, token_text
+from components.labels import decimal, percent, power, quoted, token_text, visible
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons import figures
 from components.tabs.lessons.course import SMALL
 from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec, last_head, last_layer
 from components.widgets.chart import chart_data
 from gpt import GPT
+from gpt.experiments.dropout import DroppedPart, dropout_effect
 from gpt.experiments.masks import padding_effect
 from gpt.experiments.random_models import skeleton as make_skeleton
 
 TOP = 8  # bars of next tokens
+SHOWN = 3  # numbers of a vector before and after dropout
 IDS = (2, 16)  # the batch of the small model: rows, tokens
 STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
@@ -114,6 +116,37 @@ def model(scene: Scene) -> Drawn:
     return Drawn(chart=next_tokens(scene, logits, text).chart, table=rows)
 
 
+def dropout(scene: Scene) -> Drawn:
+    """The next token in two passes of each mode, and what each part of the first pass in training mode loses."""
+    ids, tokenizer = scene.ids(), scene.loaded.tokenizer
+    effect = dropout_effect(scene.loaded.model, ids, p=scene.a, seed=int(scene.b))
+    shares = {"training": effect.training.float().softmax(-1), "evaluation": effect.evaluation.float().softmax(-1)}
+    best = shares["evaluation"][0].topk(min(5, shares["evaluation"].shape[1])).indices  # (5,)
+    passes = {
+        scene.t(f"dropout.{mode}", n=n): row[best].cpu().numpy()
+        for mode, rows in shares.items()
+        for n, row in enumerate(rows, 1)
+    }
+    names = [visible(token_text(tokenizer, token_id)) for token_id in best.tolist()]
+    figure = figures.bar_groups(names, passes, y_title=scene.t("dropout.probability"))
+    one, two, three, four = (percent(float(values[0])) for values in passes.values())
+    text = scene.t("dropout", token=quoted(tokenizer, int(best[0])), one=one, two=two, three=three, four=four)
+    head = [scene.t(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
+    rows = [head, *(dropped_row(scene, part) for part in effect.parts)]
+    return Drawn(scene.t("dropout.scale", scale=f"{1 / (1 - scene.a):.3g}"), chart_data(figure, text), table=rows)
+
+
+def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
+    """The name of a part, how much is dropped, and SHOWN numbers before and after, a dropped one among them."""
+    zeros = (part.after == 0).nonzero().flatten().tolist()
+    first = max(0, min(zeros[0] - 1, len(part.after) - SHOWN)) if zeros else 0
+    shown = (
+        "  ".join(decimal(x, 2) if x else "0" for x in row[first : first + SHOWN].tolist())
+        for row in (part.before, part.after)
+    )
+    return [scene.t(f"dropout.{part.part}"), f"{part.n_dropped} / {len(part.before)}", *shown]
+
+
 @torch.inference_mode()
 def skeleton(scene: Scene) -> Drawn:
     """The model, or one of the same configuration whose blocks and norms do nothing."""
@@ -173,5 +206,11 @@ PICTURES: dict[str, Picture] = {
     "attention": Picture(attention, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, last_head, 1, 0)),
     "block": Picture(block, text=EXAMPLE, a=LAYER),
     "model": Picture(model, text=EXAMPLE, a=SliderSpec("picture.depth", 0, lambda config: config.n_layer, 1, 0)),
+    "dropout": Picture(
+        dropout,
+        text=EXAMPLE,
+        a=SliderSpec("picture.dropout.share", 0, 0.9, 0.05, 0.1),
+        b=SliderSpec("picture.seed", 0, 20, 1, 0),
+    ),
     "small": Picture(small, a=SliderSpec("picture.padding", 0, 15, 1, 4)),
 }

@@ -16,7 +16,8 @@ from gpt.experiments.initialisation import residual_norms
 from gpt.experiments.shapes import UNTIED_124M, cache_numbers
 from gpt.experiments.speed import next_token_cost
 from gpt.models.checkpoints.hugging_face import transposed
-from gpt.models.checkpoints.layouts import BOOK_NAMES
+from gpt.models.checkpoints.layouts import BOOK
+from gpt.models.checkpoints.translate import their_name
 from gpt.models.memory import format_bytes
 from gpt.models.meta import meta_model
 
@@ -68,8 +69,7 @@ def name_rows(layout: str) -> list[list[str]]:
     weights = meta_model(GPTConfig(n_layer=1)).state_dict()
     ours = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     if layout == "book":
-        named = {place: name for name, place in BOOK_NAMES.items()}
-        pairs = [pair for name, shape in ours.items() for pair in book_parts(book_name(name, named), shape, name)]
+        pairs = [pair for name, shape in ours.items() for pair in book_parts(shape, name)]
     else:
         turns = transposed if layout == "hugging_face" else lambda _, tensor: tensor
         pairs = [
@@ -79,19 +79,12 @@ def name_rows(layout: str) -> list[list[str]]:
     return [[name, str(list(shape)), here, str(list(ours[here]))] for name, shape, here in pairs]
 
 
-def book_name(name: str, named: dict[str, str]) -> str:
-    """A weight name in the book's naming."""
-    for ours in sorted(named, key=len, reverse=True):
-        name = f".{name}.".replace(f".{ours}.", f".{named[ours]}.").strip(".")
-    return name
-
-
-def book_parts(name: str, shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
-    """The book's query, key and value weights for a combined one here."""
-    if ".W_query." not in name:
-        return [(name, shape, ours)]
+def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
+    """The book's weights for one here, with their shapes: three for query, key and value."""
+    if ".c_attn." not in ours:
+        return [(their_name(ours, BOOK), shape, ours)]
     third = (shape[0] // 3, *shape[1:])
-    return [(name.replace("W_query", each), third, ours) for each in ("W_query", "W_key", "W_value")]
+    return [(their_name(ours, BOOK, (part, 0)), third, ours) for part in range(3)]
 
 
 def cost(scene: Scene) -> Drawn:

@@ -19,6 +19,7 @@ from components.state.throughput import Throughput, measured
 from components.tabs.playground.components import PlaygroundState, tail_length
 from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
+from gpt.documents.sliding_window import sliding_steps
 
 UPDATE_SECONDS = 0.02  # between two frames at full speed
 
@@ -94,10 +95,10 @@ def prepare_continuation(session: Session) -> Iterator[None]:
                 document.go_back(session.selection.position)
             session.selection = replace(session.selection, position=NEWEST)
             session.redo_stack.clear()
-            if document.full:
-                session.notice = Message("error.context.full", {"limit": document.block_size})
-            else:
-                session.pending = PendingGeneration(document, params, settings.length, settings.pace, turn, began)
+            slides = document.full
+            if slides:
+                session.push_undo()
+            session.pending = PendingGeneration(document, params, settings.length, settings.pace, turn, began, slides)
     except ValueError as problem:
         session.notice = problem
     finally:
@@ -130,15 +131,19 @@ def _generate_steps(session: Session, pending: PendingGeneration) -> Iterator[No
         session.throughput = Throughput(pending.params.seed)
     yield
 
-    steps = measured(
-        document.steps(pending.params, pending.length), pending.params.seed, pending.began, session.set_throughput
-    )
+    if pending.slides:
+        made = sliding_steps(document, pending.params, pending.length)
+    else:
+        made = ((document, step) for step in document.steps(pending.params, pending.length))
+    steps = measured(made, pending.params.seed, pending.began, session.set_throughput)
     began, shown, count = time.perf_counter(), -math.inf, 0
     while True:
-        with lock.writing(pending.turn) as has_turn:
-            step = next(steps, None) if has_turn else None
-            if step is None:
+        with (lock.beginning if pending.slides else lock.writing)(pending.turn) as has_turn:
+            latest = next(steps, None) if has_turn else None
+            if latest is None:
                 return
+            document, step = latest
+            session.document = document
             session.token_statistics.add(document, step)
             session.finish_reason = step.finish_reason
             if step.finish_reason is not None:
@@ -185,10 +190,10 @@ def step(session: Session, typed: str, seed: str) -> Iterator[None]:
                 document = _start(session, loaded)
             if document is None:
                 return
-            if document.full:
-                session.notice = Message("error.context.full", {"limit": document.block_size})
-                return
             session.redo_stack.clear()
+            if document.full:
+                session.push_undo()
+                document = session.document = document.without_first()
             steps = document.steps(params, 1)
             for made in measured(steps, params.seed, time.perf_counter(), session.set_throughput):
                 document.read()

@@ -1,5 +1,5 @@
 """The views of the Playground."""
 
-from components.tabs.playground.views import next_token, pipeline, text
+from components.tabs.playground.views import next_token, pipeline, text, tree
 
-VIEWS = (*text.VIEWS, *next_token.VIEWS, *pipeline.VIEWS)
+VIEWS = (*text.VIEWS, *tree.VIEWS, *next_token.VIEWS, *pipeline.VIEWS)

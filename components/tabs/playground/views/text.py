@@ -1,10 +1,10 @@
-"""The prompt, the token strip and its status, the draw of a token, the branches, the search results."""
+"""The prompt, the token strip and its status, the draw of a token, the search results."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,17 +27,14 @@ from components.text_views import (
 )
 from components.widgets.choices import Choice, choices_data
 from components.widgets.draw import Piece, draw_data
-from components.widgets.tree import Lane, tree_data
-from gpt import Generation, distribution
+from gpt import distribution
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
-from gpt.documents.token_tree import TokenTree
 
 MAX_PROMPT_TOKENS = 600  # shown while typing a long prompt
+MAX_DROPPED = 60  # tokens that are quoted
 MAX_PIECES = 48  # shown individually in the draw
 MIN_PIECE_SHARE = 0.004  # of the draw
-MAX_LANES = 60
-LABEL_TOKENS = 16  # in the label of a branch
 MAX_HITS = 8
 
 
@@ -64,6 +61,16 @@ def strip(s: Snapshot) -> dict[str, Any]:
         "by": s.selection.shading,
         "labels": labels,
     }
+
+
+def dropped(s: Snapshot) -> dict[str, Any]:
+    """The tokens that no longer fit the context."""
+    ids = [] if s.text is None else s.text.document.dropped
+    if s.text is None or not ids:
+        return {"text": ""}
+    end = s.text.document.tokenizer.decode(ids[-MAX_DROPPED:]).replace("\n", " ")
+    shown = end if len(ids) <= MAX_DROPPED else f"…{end}"
+    return {"text": t("strip.dropped", s.language, n=len(ids), text=shown, limit=s.text.document.block_size)}
 
 
 def prompt_strip(s: Snapshot) -> dict[str, Any]:
@@ -155,6 +162,8 @@ def draw(s: Snapshot) -> dict[str, Any]:
         return draw_data(t(f"draw.{origin.kind}", language, token=token))
     if position > s.text.n_read:
         return draw_data("")
+    if document.dropped and position < len(document.ids) - 1:
+        return draw_data(t("draw.dropped", language, token=token))
     stages = distribution(document.logits(position - 1), origin.params, previous_ids=document.ids[:position])
     if origin.params.temperature == 0:
         return draw_data(t("draw.greedy", language, token=token))
@@ -162,7 +171,8 @@ def draw(s: Snapshot) -> dict[str, Any]:
     start, end = drawn_strip.bounds
     text = t(
         "draw.says", language, token=token, number=f"{number:.4f}", start=f"{start:.4f}", end=f"{end:.4f}",
-        seed=origin.params.seed, position=position, temperature=f"{origin.params.temperature:g}",
+        seed=origin.params.seed, position=len(document.dropped) + position,
+        temperature=f"{origin.params.temperature:g}",
     )  # fmt: skip
     pieces, drawn = _pieces(s.text, drawn_strip.ids, drawn_strip.ends, drawn_strip.index, language)
     return draw_data(text, pieces, number=number, place=drawn, mark=t("draw.mark", language, number=f"{number:.2f}"))
@@ -184,70 +194,6 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language:
             name = t("draw.others", language, n=f"{after - first:,}")
         pieces.append(Piece(float(ends[after - 1]), f"{name} {span} ({percent(ends[after - 1] - starts[first])})"))
     return pieces, number
-
-
-class _Line(NamedTuple):
-    """A branch: the nodes that belong to no other branch, the index of its parent line, and its depth."""
-
-    nodes: list[int]
-    parent: int | None
-    start: int
-
-
-def tree(s: Snapshot) -> dict[str, Any]:
-    """The branches of the text; empty if there is only one and the text ends at its end."""
-    if s.text is None:
-        return tree_data([], "")
-    document, branches, path = s.text.document, s.text.document.tree, s.text.document.path
-    if not branches.children(path[-1]) and len(branches.leaves()) == 1:
-        return tree_data([], "")
-    lines = _lines(branches)
-    current, depths = set(path), branches.depths
-    lanes = []
-    for line in lines[:MAX_LANES]:
-        shared = [node for node in line.nodes if node in current]
-        lanes.append(
-            Lane(
-                parent=line.parent,
-                start=line.start,
-                end=depths[line.nodes[-1]],
-                reached=depths[shared[-1]] if shared else -1,
-                here=bool(shared) and shared[-1] == path[-1],
-                label=_label(document, line),
-                sent={"document": str(document.key), "node": line.nodes[-1]},
-            )
-        )
-    more = len(lines) - len(lanes)
-    key = "tree.says" if len(lines) > 1 else "tree.says.one"
-    text = t(key, s.language, n=len(lines)) + (t("tree.more", s.language, n=more) if more else "")
-    return tree_data(lanes, text)
-
-
-def _lines(branches: TokenTree) -> list[_Line]:
-    """Branches after their parents; of two branches of one parent the later fork comes first, so that lines do not
-    cross."""
-    lines: list[_Line] = []
-    waiting: list[tuple[int, int | None]] = [(0, None)]
-    while waiting:
-        node, parent = waiting.pop()
-        number, nodes = len(lines), [node]
-        while children := branches.children(node):
-            waiting += [(child, number) for child in reversed(children[1:])]
-            node = children[0]
-            nodes.append(node)
-        lines.append(_Line(nodes, parent, max(0, branches.depths[nodes[0]] - 1)))
-    return lines
-
-
-def _label(document: Generation, line: _Line) -> str:
-    """The first tokens of a branch that belong to no other; of the first branch those after its first fork."""
-    nodes, tree = line.nodes, document.tree
-    if line.parent is None:
-        fork = next((i for i, node in enumerate(nodes) if len(tree.children(node)) > 1), -1)
-        nodes = nodes[fork + 1 :] if fork >= 0 else nodes[-LABEL_TOKENS:]
-    ids = [tree.tokens[node].token_id for node in nodes[:LABEL_TOKENS]]
-    more = "…" if len(nodes) > LABEL_TOKENS else ""
-    return "…" + document.loaded.tokenizer.decode(ids).replace("\n", "⏎") + more
 
 
 def hits(s: Snapshot) -> dict[str, Any]:
@@ -277,12 +223,12 @@ def hits(s: Snapshot) -> dict[str, Any]:
 
 VIEWS = (
     View("strip", lambda s: (s.text, s.selection, s.language), strip),
+    View("dropped", lambda s: (s.text, s.language), dropped),
     View("prompt-strip", lambda s: (s.typed, s.loaded, s.language), prompt_strip),
     View("prompt-count", lambda s: (s.typed, s.loaded, s.language), prompt_count),
     View("status", lambda s: (s.text, s.progress, s.throughput, s.finish_reason, s.last_action, s.language), status),
     View("notice", lambda s: (s.notice, s.state(PlaygroundState).too_long, s.loaded, s.language), notice),
     View("hint", lambda s: (s.text, s.selection, s.language), hint),
     View("draw", lambda s: (s.text, s.selection, s.language), draw),
-    View("tree", lambda s: (None if s.generating else s.text, s.language), tree),
     View("hits", lambda s: (s.query, s.query and s.text, s.selection, s.language), hits),
 )

@@ -12,8 +12,8 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from components.figures.charts import token_label
-from components.figures.palette import DIVERGING, MONO, SEQUENTIAL, colorscale
-from components.figures.style import ALL_LABELS, GRID, LABEL, LIGHT, QUIET, SMALL, escape
+from components.figures.palette import DIVERGING, HEAD_HUES, MONO, SEQUENTIAL, colorscale
+from components.figures.style import ALL_LABELS, GRID, LABEL, LEGEND, LIGHT, QUIET, SMALL, escape
 
 IN_CELL = SMALL | {"color": LIGHT["text"]}
 SHADES = SEQUENTIAL[:4]  # light enough for text on top
@@ -23,6 +23,14 @@ _CELL = 26  # pixels of one row of a heatmap
 _LINE = 15  # minimum pixels of a row with text
 _ROWS_HIGH = 460  # maximum pixels of all rows of a heatmap
 _SCALE = 168  # pixels of a scale, margins included
+_PATHS = (
+    (LIGHT["after"], "solid"),
+    (HEAD_HUES["induction"].light, "dash"),
+    (HEAD_HUES["same_token"].light, "dot"),
+    (HEAD_HUES["duplicate_token"].light, "dashdot"),
+    (HEAD_HUES["first_token"].light, "longdash"),
+    (HEAD_HUES["spread"].light, "longdashdot"),
+)
 _LENS_LETTERS = 8  # characters of a token in a cell
 _ABOVE = 96  # pixels above a lens: the scale, and vertical tokens on a narrow page
 
@@ -96,38 +104,47 @@ def path_lines(
     probability: np.ndarray,
     rank: np.ndarray,
     stages: Sequence[str],
+    tokens: Sequence[str] = ("",),
     *,
     layer_title: str = "layer",
     probability_title: str = "probability",
     rank_title: str = "rank",
 ) -> Figure:
-    """One token from layer to layer: its probability above, its rank below on a logarithmic scale, 1 on top.
+    """Up to six tokens from layer to layer: the probability above, the rank below on a logarithmic scale, 1 on top.
 
-    probability, rank: (2 n_layer,), after the attention and after the feed-forward part of each layer; stages: the name
-    of each. Raises ValueError if the lengths differ.
+    probability, rank: (N, 2 n_layer), after the attention and after the feed-forward part of each layer; stages: the
+    name of each; tokens: (N,), distinguished by hue and dash. Raises ValueError if the lengths differ.
     """
     probability, rank = np.asarray(probability, dtype=np.float32), np.asarray(rank, dtype=np.int32)
-    if not len(probability) == len(rank) == len(stages):
-        raise ValueError(f"{len(stages)} stages need as many values, not {len(probability)} and {len(rank)}")
+    shape = (len(tokens), len(stages))
+    if not probability.shape == rank.shape == shape:
+        raise ValueError(f"{shape} tokens and stages need as many values, not {probability.shape} and {rank.shape}")
     n_layer = len(stages) // 2
     positions = (np.arange(len(stages)) / 2).astype(np.float32)
-    line = {"type": "scatter", "mode": "lines+markers", "x": positions, "showlegend": False, "customdata": list(stages)}
-    line |= {"line": {"color": LIGHT["after"], "width": 2}, "marker": {"color": LIGHT["after"], "size": 5}}
+    data: list[dict[str, Any]] = []
+    for token, p, ranks, (colour, dash) in zip(tokens, probability, rank, _PATHS, strict=False):
+        name = token_label(token)
+        line = {"type": "scatter", "mode": "lines+markers", "x": positions, "name": name, "customdata": list(stages)}
+        line |= {"line": {"color": colour, "width": 2, "dash": dash}, "marker": {"color": colour, "size": 5}}
+        tip = f"{name} %{{customdata}}: ".lstrip()
+        data += [
+            line | {"y": p, "legendgroup": name, "hovertemplate": f"{tip}%{{y:.2%}}<extra></extra>"},
+            line
+            | {"y": ranks, "yaxis": "y2", "showlegend": False}
+            | {"hovertemplate": f"{tip}{escape(rank_title)} %{{y:,}}<extra></extra>"},
+        ]
     top = float(np.log10(max(10, int(rank.max(initial=1)))))
     every = max(1, -(-n_layer // 12))
     ticks = list(range(0, n_layer, every))
     return Figure(
         {
-            "data": [
-                line | {"y": probability, "hovertemplate": "%{customdata}: %{y:.2%}<extra></extra>"},
-                line
-                | {"y": rank, "yaxis": "y2", "hovertemplate": f"%{{customdata}}: {escape(rank_title)} %{{y:,}}"}
-                | {"hoverinfo": "none", "name": ""},
-            ],
+            "data": data,
             "layout": {
                 "template": {},
-                "height": 300,
-                "margin": {"l": 64, "r": 12, "t": 8, "b": 40},
+                "height": 300 if len(tokens) == 1 else 336,
+                "margin": {"l": 64, "r": 12, "t": 8 if len(tokens) == 1 else 44, "b": 40},
+                "showlegend": len(tokens) > 1,
+                "legend": LEGEND | {"font": LABEL},
                 "xaxis": GRID
                 | {"title": {"text": layer_title}, "range": [-0.2, n_layer - 0.3], "anchor": "y2", "tickvals": ticks},
                 "yaxis": GRID

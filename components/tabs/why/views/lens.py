@@ -1,4 +1,4 @@
-"""The logit lens: the predictions of each layer around the position, and the path of one token through the layers."""
+"""The logit lens: the predictions of each layer around the position, and the paths of tokens through the layers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from components.i18n import Language, t
-from components.labels import percent, quoted, token_text
+from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.figures import lens as figures
-from components.tabs.why.predictions import Prediction, TracedText
+from components.tabs.why.predictions import Prediction, TokenPaths, TracedText
 from components.tabs.why.views.tokens import short
 from components.widgets.chart import chart_data
 from gpt import Tokenizer
@@ -95,26 +95,33 @@ def path_title(traced: TracedText, prediction: Prediction, language: Language) -
     return t("why.path.question", language, token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
-def path_lines(traced: TracedText, prediction: Prediction, lens: Lens, language: Language) -> dict[str, Any]:
-    """The token to explain at each stage."""
-    column = prediction.position - traced.first
-    p = lens.chosen_probability[:, :, column].flatten().float().cpu().numpy()  # (2 n_layer,)
-    rank = lens.chosen_rank[:, :, column].flatten().cpu().numpy()
-    stages = [stage_name(stage, layer, language) for layer in range(len(p) // 2) for stage in LENS_POINTS]
+def path_lines(tokenizer: Tokenizer, paths: TokenPaths, unknown: Sequence[str], language: Language) -> dict[str, Any]:
+    """The token to explain, the first of the paths, and the watched ones at each stage. unknown: texts that are in no
+    token."""
+    n_layer = paths.rank.shape[1] // 2
+    stages = [stage_name(stage, layer, language) for layer in range(n_layer) for stage in LENS_POINTS]
     figure = figures.path_lines(
-        p,
-        rank,
+        paths.probability,
+        paths.rank,
         stages,
+        [token_text(tokenizer, token) for token in paths.tokens],
         layer_title=t("attention.layer", language),
         probability_title=t("strip.probability", language),
         rank_title=t("why.path.rank", language),
     )
-    token, ends = quoted(traced.loaded.tokenizer, prediction.token), (f"{rank[0]:,}", f"{rank[-1]:,}")
-    caption = t("why.path.says", language, token=token, first=ends[0], last=ends[1], p=percent(float(p[-1])))
+    caption, *others = (
+        _path_sentence(quoted(tokenizer, token), p, rank, stages, language)
+        for token, p, rank in zip(paths.tokens, paths.probability, paths.rank, strict=True)
+    )
+    others += [t("pipeline.unknown", language, query=visible(text)) for text in unknown]
+    return chart_data(figure, caption, " ".join(others))
+
+
+def _path_sentence(token: str, p: np.ndarray, rank: np.ndarray, stages: Sequence[str], language: Language) -> str:
+    ends = {"first": f"{rank[0]:,}", "last": f"{rank[-1]:,}", "p": percent(float(p[-1]))}
     best = np.flatnonzero(rank == 1)
-    if len(best):
-        caption += t("why.path.best", language, where=stages[best[0]])
-    return chart_data(figure, caption)
+    where = t("why.path.best", language, where=stages[best[0]]) if len(best) else ""
+    return t("why.path.says", language, token=token, **ends) + where
 
 
 def lens_picture(s: Snapshot) -> dict[str, Any]:
@@ -138,9 +145,10 @@ def path_question(s: Snapshot) -> dict[str, Any]:
 
 def path(s: Snapshot) -> dict[str, Any]:
     shown = s.state(WhyState).shown
-    if shown is None or shown.lens is None:
+    if shown is None or shown.paths is None:
         return chart_data(None, "")
-    return path_lines(shown.traced, shown.prediction, shown.lens, s.language)
+    tokenizer = shown.traced.loaded.tokenizer
+    return path_lines(tokenizer, shown.paths, shown.watched.of(tokenizer).unknown, s.language)
 
 
 VIEWS = (

@@ -1,0 +1,123 @@
+"""The layer times panel: how long each part of the running model takes, measured on the visitor's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import gradio as gr
+import numpy as np
+
+from components.errors import PageError
+from components.events import Events
+from components.i18n import t
+from components.labels import percent
+from components.localized import Localizer
+from components.panels.figures.charts import stacked_bars
+from components.panels.panel import IsOpen, add_panel, no_text, panel_heading, problem_sentence
+from components.panels.run import Run, run_buttons, time_limited, wire_run
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.widgets.chart import chart, chart_data
+from gpt.experiments.layer_times import LayerTimes, measure_layers
+
+N_PASSES = 25
+MAX_SECONDS = 10.0
+
+
+class Measured(NamedTuple):
+    """Passes over a text of n_tokens."""
+
+    n_tokens: int
+    passes: tuple[LayerTimes, ...]
+
+    def milliseconds(self, part: str) -> np.ndarray:
+        """A field of `LayerTimes` in each pass: (n,), or (n, n_layer)."""
+        return 1000 * np.array([getattr(each, part) for each in self.passes])
+
+
+@dataclass(frozen=True)
+class LayerTimesState:
+    """run: the passes measured so far."""
+
+    run: Run[Measured] = field(default_factory=Run)
+
+
+def measure(s: Snapshot) -> Iterator[Measured]:
+    """Time one pass after the other, for MAX_SECONDS at most."""
+    if s.text is None or no_text(s):
+        raise PageError("error.no_text")
+    ids = s.text.ids[: s.text.n_read]
+    measured = Measured(len(ids), ())
+    for times in time_limited(measure_layers(s.text.loaded.model, ids, N_PASSES), MAX_SECONDS):
+        measured = Measured(len(ids), (*measured.passes, times))
+        yield measured
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    """The time of a whole pass, and the share of each kind of part."""
+    measured = s.state(LayerTimesState).run.latest
+    if measured is None:
+        return {"text": "" if no_text(s) else t("layers.says", s.language, passes=N_PASSES, seconds=f"{MAX_SECONDS:g}")}
+    total = measured.milliseconds("total")
+    shares = {
+        part: percent(float(np.median(measured.milliseconds(part).reshape(len(total), -1).sum(axis=1) / total)))
+        for part in ("embedding", "attention", "feed_forward", "head")
+    }
+    middle, low, high = (f"{value:.3g}" for value in (np.median(total), total.min(), total.max()))
+    counts = {"tokens": f"{measured.n_tokens:,}", "passes": len(total)}
+    return {
+        "text": t("layers.measured", s.language, median=middle, fastest=low, slowest=high, **counts)
+        + t("layers.shares", s.language, **shares)
+    }
+
+
+def picture(s: Snapshot) -> dict[str, Any]:
+    """The median of each part, and the quartiles of the embedding, of each block and of the head."""
+    measured = s.state(LayerTimesState).run.latest
+    if measured is None:
+        return chart_data(None, "")
+    embedding, attention, feed_forward, head = (
+        measured.milliseconds(part) for part in ("embedding", "attention", "feed_forward", "head")
+    )
+    columns = np.column_stack([embedding, attention + feed_forward, head])  # (n, n_layer + 2)
+    low, high = np.percentile(columns, [25, 75], axis=0)
+    n_layer = attention.shape[1]
+    ends = np.zeros(n_layer + 2)
+    ends[[0, -1]] = np.median(embedding), np.median(head)
+    figure = stacked_bars(
+        [t("layers.embedding", s.language), *map(str, range(n_layer)), t("layers.head", s.language)],
+        {
+            t("layers.attention", s.language): np.pad(np.median(attention, axis=0), 1),
+            t("layers.feed_forward", s.language): np.pad(np.median(feed_forward, axis=0), 1),
+            t("layers.ends", s.language): ends,
+        },
+        spread=(low, high),
+        x_title=t("layers.layer", s.language),
+        y_title=t("layers.milliseconds", s.language),
+        tip=".3g",
+    )
+    return chart_data(figure, t("layers.picture.says", s.language))
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(LayerTimesState).run, no_text(s) is None, s.language
+
+
+VIEWS = (
+    View("layers-answer", inputs, answer),
+    View("layers-notice", inputs, lambda s: problem_sentence(s, no_text(s), s.state(LayerTimesState).run.problem)),
+    View("layers-measured", inputs, picture),
+)
+
+
+def build_layer_times(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
+    """Build the panel; the time is measured on request."""
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        panel_heading(localizer, "layers")
+        buttons = run_buttons(localizer, "kernels.measure", "layers")
+        chart(elem_id="layers-measured", view="layers-measured")
+        localizer.sentence("layers.note", kind="caption")
+    add_panel(events, tab, is_open, VIEWS, buttons.controls(LayerTimesState))
+    wire_run(events, buttons, LayerTimesState, measure, small=False)

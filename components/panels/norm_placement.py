@@ -1,0 +1,138 @@
+"""The norm placement panel: pre-norm and post-norm blocks before training, by depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import gradio as gr
+import numpy as np
+
+from components.events import Events
+from components.i18n import t
+from components.labels import power
+from components.localized import Localizer
+from components.panels.figures.charts import lines
+from components.panels.panel import (
+    IsOpen,
+    Result,
+    add_panel,
+    computed,
+    panel_heading,
+    problem_sentence,
+    waiting_sentence,
+    wire_values,
+    within,
+)
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.widgets.chart import chart, chart_data
+from gpt.experiments.norm_placement import PLACEMENTS, DepthProfile, depth_profile
+
+RANGES = {"layers": (2, 48, 1), "seed": (0, 100, 1)}
+CHARTS = ("straight_gradients", "weight_gradients", "lengths")  # fields of DepthProfile
+
+
+class Request(NamedTuple):
+    """The two models."""
+
+    layers: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class NormPlacementState:
+    """The number of blocks of both models, and their seed. result: a profile for each of PLACEMENTS."""
+
+    layers: int = 24
+    seed: int = 0
+    result: Result[tuple[DepthProfile, ...]] | None = None
+
+
+def request_of(s: Snapshot) -> Request:
+    state = s.state(NormPlacementState)
+    return Request(state.layers, state.seed)
+
+
+def compute(request: Request) -> tuple[DepthProfile, ...]:
+    return tuple(depth_profile(each, n_layer=request.layers, seed=request.seed) for each in PLACEMENTS)
+
+
+def profiles(s: Snapshot) -> tuple[DepthProfile, ...] | None:
+    result = s.state(NormPlacementState).result
+    return None if result is None else result.value
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    found = profiles(s)
+    if found is None:
+        return {"text": waiting_sentence(s)}
+    pre, post = found
+    values = {"n": len(pre.weight_gradients), "straight": power(post.straight_gradients[0])}
+    values |= {"pre": f"{pre.weight_gradients[-1]:.2g}", "post": f"{post.weight_gradients[-1]:.2g}"}
+    return {"text": t("placement.says", s.language, **values)}
+
+
+def picture(field: str, s: Snapshot) -> dict[str, Any]:
+    """One number for each depth of both models."""
+    found = profiles(s)
+    if found is None:
+        return chart_data(None, "")
+    series = {
+        t(f"placement.{name}", s.language): np.array(getattr(profile, field))
+        for name, profile in zip(PLACEMENTS, found, strict=True)
+    }
+    figure = lines(
+        np.arange(len(next(iter(series.values())))),
+        series,
+        x_title=t("placement.block" if field == "weight_gradients" else "placement.after", s.language),
+        y_title=t(f"placement.{field}", s.language),
+        log_y=field == "straight_gradients",
+        height=260,
+    )
+    return chart_data(figure, t(f"placement.{field}.says", s.language))
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(NormPlacementState).result, s.language
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    result = s.state(NormPlacementState).result
+    return problem_sentence(s, result and result.problem)
+
+
+VIEWS = (
+    View("placement-answer", inputs, answer),
+    View("placement-notice", inputs, notice),
+    *(View(f"placement-{field.replace('_', '-')}", inputs, partial(picture, field)) for field in CHARTS),
+)
+ANALYSIS = computed(NormPlacementState, request_of, compute)
+CHECKS = {name: within(low, high) for name, (low, high, _) in RANGES.items()}
+
+
+def build_norm_placement(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
+    """Build the panel; it initialises two small models and computes their gradients."""
+    parts: dict[str, Any] = {}
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        panel_heading(localizer, "placement")
+        localizer.sentence("placement.models", kind="caption")
+        with gr.Row(elem_classes="gb-panel-controls"):
+            for name, (low, high, step) in RANGES.items():
+                parts[name] = localizer.build(
+                    gr.Slider,
+                    {"label": f"placement.{name}"},
+                    minimum=low,
+                    maximum=high,
+                    step=step,
+                    value=getattr(NormPlacementState, name),
+                    elem_id=f"placement-{name}",
+                )
+        with gr.Row(elem_classes="gb-columns"):
+            for field in CHARTS:
+                with gr.Column(min_width=280):
+                    name = f"placement-{field.replace('_', '-')}"
+                    chart(elem_id=name, view=name)
+    add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
+    wire_values(events, NormPlacementState, CHECKS, parts)

@@ -1,0 +1,90 @@
+"""The notebook panel: the textbook experiment from seed to text, beside the values that the original printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+from components.events import Events
+from components.i18n import t
+from components.localized import Localizer
+from components.panels.panel import IsOpen, add_panel, panel_heading, problem_sentence
+from components.panels.run import Run, run_buttons, wire_run
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.widgets.table import table
+from gpt.experiments.notebook import PRINTED, PROMPT, SEED, PrintedValue, run_notebook
+from gpt.tokenizer import gpt2_tokenizer
+
+Values = tuple[PrintedValue, ...]
+
+
+@dataclass(frozen=True)
+class NotebookState:
+    """run: the values computed so far."""
+
+    run: Run[Values] = field(default_factory=Run)
+
+
+def steps(s: Snapshot) -> Iterator[Values]:
+    """All values computed so far, after each of them."""
+    values: Values = ()
+    for value in run_notebook():
+        values += (value,)
+        yield values
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    """How many values agree, and the text of the six tokens."""
+    values = s.state(NotebookState).run.latest or ()
+    if not values:
+        return {"text": t("notebook.says", s.language, seed=SEED, prompt=PROMPT)}
+    n = sum(value.is_equal for value in values)
+    text = t("notebook.equal", s.language, n=n, done=len(values), total=len(PRINTED))
+    if values[-1].name == "tokens":
+        tokens = [int(token_id) for token_id in values[-1].computed]
+        text += t("notebook.text", s.language, text=PROMPT + gpt2_tokenizer().decode(tokens))
+    return {"text": text}
+
+
+def rows(s: Snapshot) -> dict[str, Any]:
+    """A row for each value: printed in the original, and computed here."""
+    computed = {value.name: value for value in s.state(NotebookState).run.latest or ()}
+    found = [[t(f"notebook.{column}", s.language) for column in ("value", "printed", "computed")]]
+    for name, printed in PRINTED.items():
+        value = computed.get(name)
+        mark = "" if value is None else f"{'✓' if value.is_equal else '✗'} {numbers(value.computed)}"
+        found.append([t(f"notebook.{name}", s.language), numbers(printed), mark])
+    return {"rows": found}
+
+
+def numbers(values: tuple[float, ...]) -> str:
+    """Integers exactly, from a million on with commas; other numbers with at most five significant digits."""
+    shown = (
+        f"{value:,}" if value >= 1e6 else f"{value:d}" if isinstance(value, int) else f"{value:.5g}" for value in values
+    )
+    return "  ".join(shown).replace("-", "−")
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(NotebookState).run, s.language
+
+
+VIEWS = (
+    View("notebook-answer", inputs, answer),
+    View("notebook-notice", inputs, lambda s: problem_sentence(s, s.state(NotebookState).run.problem)),
+    View("notebook-values", inputs, rows),
+)
+
+
+def build_notebook(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
+    """Build the panel; the model is made on request."""
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        panel_heading(localizer, "notebook")
+        buttons = run_buttons(localizer, "notebook.run", "notebook")
+        table(elem_id="notebook-values", view="notebook-values")
+    add_panel(events, tab, is_open, VIEWS, buttons.controls(NotebookState))
+    wire_run(events, buttons, NotebookState, steps, small=False)

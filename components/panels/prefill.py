@@ -1,0 +1,129 @@
+"""The prefill panel: what each pass of a generation computes, and what it takes from the key-value cache."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import gradio as gr
+import numpy as np
+
+from components.events import Events
+from components.i18n import t
+from components.labels import quoted
+from components.localized import Localizer
+from components.panels.figures.charts import stacked_bars
+from components.panels.panel import IsOpen, add_panel, no_text, panel_heading, problem_sentence
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.state.text import Text
+from components.widgets.chart import chart, chart_data
+from components.widgets.table import table
+from gpt.experiments.speed import GenerationPass, generation_passes
+from gpt.models.memory import format_bytes
+
+
+class Passes(NamedTuple):
+    """The passes that generate the visitor's text from its prompt, with and without a cache."""
+
+    cached: list[GenerationPass]
+    plain: list[GenerationPass]
+
+
+def n_prompt(text: Text) -> int:
+    """The number of tokens of the prompt that the model has read."""
+    return min(text.document.n_prompt, text.n_read)
+
+
+def passes(s: Snapshot) -> Passes | None:
+    """None without a text."""
+    if s.text is None or no_text(s):
+        return None
+    size = s.text.loaded.model.dtype.itemsize
+    return Passes(
+        *(
+            generation_passes(s.text.config, n_prompt(s.text), s.text.n_read, cached=cached, number_bytes=size)
+            for cached in (True, False)
+        )
+    )
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    found = s.cached(passes)
+    if found is None or s.text is None:
+        return {"text": ""}
+    text = t("prefill.says", s.language, n=n_prompt(s.text))
+    if len(found.cached) == 1:
+        return {"text": text + t("prefill.no_decode", s.language)}
+    cached, plain = (sum(each.n_computed for each in side) for side in found)
+    last = found.cached[-1]
+    totals = {"cached": f"{cached:,}", "plain": f"{plain:,}", "ratio": f"{plain / cached:,.1f}"}
+    return {
+        "text": text
+        + t("prefill.decode", s.language, position=last.n_cached - 1, bytes=format_bytes(last.cache_bytes), **totals)
+    }
+
+
+def bars(kind: str, s: Snapshot) -> dict[str, Any]:
+    """For each pass the tokens that are computed, and those that come from the cache."""
+    found = s.cached(passes)
+    if found is None or s.text is None:
+        return chart_data(None, "")
+    side = getattr(found, kind)
+    figure = stacked_bars(
+        [str(number) for number in range(len(side))],
+        {
+            t("prefill.computed", s.language): np.array([each.n_computed for each in side]),
+            t("prefill.from_cache", s.language): np.array([each.n_cached for each in side]),
+        },
+        highest=1.05 * s.text.n_read,
+        x_title=t("prefill.number", s.language),
+        y_title=t("prefill.tokens", s.language),
+    )
+    return chart_data(figure, t(f"prefill.{kind}.says", s.language))
+
+
+def rows(s: Snapshot) -> dict[str, Any]:
+    """Prefill, the first and the last decode step, that of the selected token, and the sums."""
+    found = s.cached(passes)
+    if found is None or s.text is None or s.position is None:
+        return {"rows": []}
+    n, last = n_prompt(s.text), len(found.cached) - 1
+    columns = ("step", "computed", "from_cache", "bytes", "without")
+    shown = [[t(f"prefill.{column}", s.language) for column in columns]]
+    for number in sorted({0, min(1, last), max(0, s.position - n + 1), last}):
+        position = n + number - 1
+        token = quoted(s.text.tokenizer, s.text.ids[position])
+        key = "prefill.decode.step" if number else "prefill.prefill"
+        cached, plain = found.cached[number], found.plain[number]
+        counts = f"{cached.n_computed:,}", f"{cached.n_cached:,}", format_bytes(cached.cache_bytes)
+        shown.append([t(key, s.language, n=n, token=token, position=position), *counts, f"{plain.n_computed:,}"])
+    cached_sum, plain_sum = (sum(each.n_computed for each in side) for side in found)
+    return {"rows": [*shown, [t("prefill.sum", s.language), f"{cached_sum:,}", "", "", f"{plain_sum:,}"]]}
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.text, s.loaded, s.language
+
+
+VIEWS = (
+    View("prefill-answer", inputs, answer),
+    View("prefill-notice", inputs, lambda s: problem_sentence(s, no_text(s))),
+    View("prefill-cached", inputs, partial(bars, "cached")),
+    View("prefill-plain", inputs, partial(bars, "plain")),
+    View("prefill-passes", lambda s: (s.position, *inputs(s)), rows),
+)
+
+
+def build_prefill(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
+    """Build the panel; everything is counted from the text and the shape of the model."""
+    with gr.Column(elem_classes="gb-card gb-panel"):
+        panel_heading(localizer, "prefill")
+        with gr.Row(elem_classes="gb-columns"):
+            for kind in Passes._fields:
+                with gr.Column(min_width=280):
+                    localizer.sentence(f"prefill.{kind}", kind="question")
+                    chart(elem_id=f"prefill-{kind}", view=f"prefill-{kind}")
+        table(elem_id="prefill-passes", view="prefill-passes")
+        localizer.sentence("prefill.note", kind="caption")
+    add_panel(events, tab, is_open, VIEWS)

@@ -1,0 +1,49 @@
+"""Fine-tune a model on a text: python -m examples.fine_tune TEXT_FILE OUT_FOLDER [--model NAME] [--steps N]
+
+The folder opens with `python app.py --model OUT_FOLDER`, or by its files in the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from gpt import load_model
+from gpt.models.checkpoints import save_model
+
+
+def fine_tune(text: str, out: Path, *, model: str = "stories", steps: int = 100, batch_size: int = 8) -> list[float]:
+    """Train all weights of a model on a text and save it; the loss of every step, in nats per token."""
+    loaded = load_model(model, trainable=True)
+    ids = torch.tensor(loaded.tokenizer.encode(text), device=loaded.device)
+    length = min(loaded.model.config.block_size, len(ids) - 1, 128)
+    generator = torch.Generator().manual_seed(0)
+    optimizer = torch.optim.AdamW(loaded.model.parameters(), lr=1e-4)
+    losses = []
+    loaded.model.train()
+    for _ in range(steps):
+        starts = torch.randint(len(ids) - length, (batch_size,), generator=generator)
+        windows = torch.stack([ids[start : start + length + 1] for start in starts.tolist()])  # (B, T + 1)
+        loss = loaded.model.loss(windows[:, :-1], windows[:, 1:])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    loaded.model.eval()
+    save_model(out, loaded.model, loaded.tokenizer)
+    return losses
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.fine_tune", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("text", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--model", default="stories")
+    parser.add_argument("--steps", type=int, default=100)
+    chosen = parser.parse_args()
+    losses = fine_tune(chosen.text.read_text("utf-8"), chosen.out, model=chosen.model, steps=chosen.steps)
+    print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f} nats per token; saved in {chosen.out}")

@@ -1,0 +1,76 @@
+"""Dropout on a text: predictions in training and in evaluation mode, and what each part loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from gpt.model import GPT
+from gpt.models.meta import meta_model
+from gpt.seeding import seeded
+from gpt.trace import Trace
+
+Part = Literal["drop", "h.0.attn.attn_dropout", "h.0.attn.resid_dropout", "h.0.mlp.dropout"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+@dataclass(frozen=True)
+class DroppedPart:
+    """The dropout of one module in one pass. before, after: (n,), its numbers for the last token, of all
+    heads for attention weights."""
+
+    part: Part
+    before: Tensor
+    after: Tensor
+
+    @property
+    def n_dropped(self) -> int:
+        """How many of the n numbers became zero."""
+        return int(((self.after == 0) & (self.before != 0)).sum())
+
+
+@dataclass(frozen=True)
+class DropoutEffect:
+    """training, evaluation: logits after the last token in two passes each, (2, vocab_size). parts: of the first pass
+    in training mode, the embedding and the first block; in the other blocks it is the same."""
+
+    training: Tensor
+    evaluation: Tensor
+    parts: tuple[DroppedPart, ...]
+
+
+@torch.inference_mode()
+def dropout_effect(model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int = 0) -> DropoutEffect:
+    """Read a text twice in each mode with a dropout of p. The model itself is not changed.
+
+    Raises ValueError for p outside 0 to below 1.
+    """
+    twin = meta_model(replace(model.config, dropout=p))
+    twin.load_state_dict(model.state_dict(), assign=True)
+    idx = torch.tensor([list(ids)], device=model.device)
+    parts: dict[str, DroppedPart] = {}
+
+    def record(part: Part) -> Callable[..., None]:
+        def hook(module: Any, args: tuple[Tensor], out: Tensor) -> None:
+            before, after = (x[0, ..., -1, :].flatten() for x in (args[0], out))
+            parts[part] = DroppedPart(part, before, after)
+
+        return hook
+
+    for part in PARTS:
+        twin.get_submodule(part).register_forward_hook(record(part))
+
+    def logits() -> Tensor:
+        return twin(idx, trace=Trace())[0, -1]  # (vocab_size,)
+
+    with seeded(seed, model.device):
+        twin.train()
+        training = logits()
+        first_pass = tuple(parts[part] for part in PARTS)
+        training = torch.stack((training, logits()))
+    twin.eval()
+    return DropoutEffect(training, torch.stack((logits(), logits())), first_pass)

@@ -1,0 +1,119 @@
+"""The textbook experiment from seed to text: an untrained GPT-2 of 124M, with the values that the original printed.
+
+Source: chapter 4 of Raschka, "Build a Large Language Model (From Scratch)" (2024).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+
+from gpt.errors import GPTError
+from gpt.experiments.normalisation import linear_relu_rows, normalise
+from gpt.experiments.shapes import UNTIED_124M, count_parameters
+from gpt.experiments.shortcuts import shortcut_gradients
+from gpt.generate import generate_greedy
+from gpt.model import GPT, LayerNorm
+from gpt.models.memory import format_bytes, free_memory
+from gpt.models.meta import meta_model
+from gpt.seeding import seeded
+from gpt.tokenizer import gpt2_tokenizer
+from gpt.trace import Trace
+
+SEED = 123
+BATCH = ("Every effort moves you", "Every day holds a")
+PROMPT = "Hello, I am"
+PRINTED: dict[str, tuple[float, ...]] = {
+    "batch": (6109, 3626, 6100, 345, 6109, 1110, 6622, 257),
+    "prompt": (15496, 11, 314, 716),
+    "means": (0.1324, 0.2170),
+    "variances": (0.0231, 0.0398),
+    "without": (0.00020173587, 0.00012011161, 0.00071520417, 0.0013988739, 0.0050496464),
+    "with": (0.22169793, 0.20694107, 0.32896996, 0.26657325, 1.3258542),
+    "parameters": (163_009_536,),
+    "tied": (124_412_160,),
+    "mebibytes": (621.83,),
+    "shape": (2, 4, 50257),
+    "logits": (0.3613, 0.4222, -0.0711),
+    "tokens": (27018, 24086, 47843, 30961, 42348, 7267),
+}
+
+
+@dataclass(frozen=True)
+class PrintedValue:
+    """A value of the original experiment, and the one computed here. name: a key of PRINTED."""
+
+    name: str
+    printed: tuple[float, ...]
+    computed: tuple[float, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both agree: integers exactly, other numbers to a relative difference of 1e-6."""
+        pairs = zip(self.computed, self.printed, strict=True)
+        return all(a == b if isinstance(b, int) else math.isclose(a, b, rel_tol=1e-6) for a, b in pairs)
+
+
+def run_notebook() -> Iterator[PrintedValue]:
+    """Compute the values in the order of PRINTED, rounded as there. The model takes 622 MiB for a few seconds.
+
+    Raises ValueError if that memory is not free.
+    """
+
+    def value(name: str, *computed: float) -> PrintedValue:
+        return PrintedValue(name, PRINTED[name], computed)
+
+    def rounded(name: str, values: Tensor) -> PrintedValue:
+        return value(name, *(round(number, 4) for number in values.tolist()))
+
+    encode = gpt2_tokenizer().encode
+    batch, prompt = [encode(text) for text in BATCH], encode(PROMPT)
+    yield value("batch", *chain(*batch))
+    yield value("prompt", *prompt)
+    rows = normalise(linear_relu_rows(seed=SEED))
+    yield rounded("means", rows.mean)
+    yield rounded("variances", rows.unbiased_variance)
+    gradients = shortcut_gradients(seed=SEED)
+    yield value("without", *gradients.without)
+    yield value("with", *gradients.with_shortcuts)
+    n_parameters = count_parameters(UNTIED_124M)
+    yield value("parameters", n_parameters)
+    yield value("tied", count_parameters(replace(UNTIED_124M, tie_weights=True)))
+    n_bytes = 4 * n_parameters
+    yield value("mebibytes", round(n_bytes / 2**20, 2))
+    if free_memory() < 1.25 * n_bytes:
+        raise GPTError("memory.shape_in_use", need=format_bytes(n_bytes))
+    with torch.inference_mode():
+        with seeded(SEED):
+            model = default_initialised_124m().train()
+            logits = model(torch.tensor(batch), trace=Trace())  # (2, 4, vocab_size)
+        yield value("shape", *logits.shape)
+        yield rounded("logits", logits[0, 0, :3])
+        new = generate_greedy(model.eval(), torch.tensor([prompt]), len(PRINTED["tokens"]))[0, len(prompt) :]
+        yield value("tokens", *new.tolist())
+
+
+def default_initialised_124m() -> GPT:
+    """UNTIED_124M with the initial weights of PyTorch's own modules, from torch's global generator.
+
+    They are drawn as if query, key and value had a layer each; `GPT.init_weights` draws GPT-2's.
+    """
+    model = meta_model(UNTIED_124M).to_empty(device="cpu")
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight)
+        elif isinstance(module, LayerNorm):
+            nn.init.ones_(module.weight)
+            nn.init.zeros_(module.get_parameter("bias"))
+        elif isinstance(module, nn.Linear):
+            for weight in module.weight.chunk(3) if name.endswith("c_attn") else [module.weight]:
+                nn.init.kaiming_uniform_(weight, a=math.sqrt(5))
+            if module.bias is not None:
+                limit = 1 / math.sqrt(module.in_features)
+                nn.init.uniform_(module.bias, -limit, limit)
+    return model

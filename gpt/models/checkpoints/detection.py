@@ -1,0 +1,255 @@
+"""Detects the layout of a checkpoint and translates its weights to our names.
+
+Sizes are read from the weights. The configuration file adds what shapes do not determine (heads, activation) and must
+match the weights.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpt.config import Activation, GPTConfig
+from gpt.errors import GPTError
+from gpt.models.checkpoints.hugging_face import read_options
+from gpt.models.checkpoints.infer import infer_layout
+from gpt.models.checkpoints.layouts import (
+    CUSTOM,
+    GPT2_LAYOUTS,
+    HUGGING_FACE,
+    LAYOUTS,
+    MINGPT,
+    NANOGPT,
+    OURS,
+    HeadsUnknown,
+    Layout,
+    NamesInferred,
+)
+from gpt.models.checkpoints.translate import Weights, is_named, role_of, strip_wrappers, their_name, translate
+from gpt.models.meta import meta_model
+
+OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
+NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
+MAX_LISTED_WEIGHTS = 8  # of each kind, in an error message
+MASKS = re.compile(r"\.attn\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|IGNORE)$")  # buffers of attention
+
+Options = dict[str, Any]  # by the names of GPTConfig
+
+
+@dataclass(frozen=True, eq=False)
+class DetectedLayout:
+    """The weights and the configuration of a checkpoint, in our names."""
+
+    layout: Layout
+    config: GPTConfig
+    weights: Weights
+
+
+def detect_layout(
+    tensors: Mapping[str, Tensor],
+    *,
+    config: Mapping[str, object] | None = None,
+    model_args: Mapping[str, object] | None = None,
+    given: Layout | None = None,
+    infer: bool = False,
+    n_head: int | None = None,
+    activation: Activation | None = None,
+) -> DetectedLayout:
+    """Find the layout of these weights and translate it.
+
+    config: the config.json beside them; model_args: nanoGPT's, from inside the checkpoint. given: the layout, instead
+    of a known one. infer: whether a layout that was inferred from names and shapes is taken.
+    Raises NamesInferred if it is not, HeadsUnknown if the number of heads is not stated; ValueError for weights
+    without a layout, for an option that is not implemented, and for weights that do not fit, which are listed.
+    """
+    if config is not None and config.get("model_type", "gpt2") != "gpt2":
+        raise GPTError("layout.model_type", model_type=config["model_type"])
+    named = clean_names(tensors)
+    known = given or known_layout(tensors, named, config, model_args)
+    layout = known or infer_layout(named)
+    if layout.title == CUSTOM:
+        named = {name: tensor for name, tensor in named.items() if tensor.is_floating_point()}
+    weights, layout = translate(named, layout, n_head)
+    sizes = read_sizes(weights, layout)
+    if known is None and not infer:
+        raise NamesInferred("layout.inferred", layout=layout.to_json(), n_embd=sizes["n_embd"])
+    stated = stated_options(layout, config, model_args)
+    if layout.title == CUSTOM:
+        fill_biases(weights, sizes)
+    found = match_config(sizes, stated, {"n_head": n_head, "activation": activation}, layout)
+    if found.tie_weights:
+        weights.pop("lm_head.weight", None)
+    check_weights(found, weights, layout)
+    return DetectedLayout(layout, found, weights)
+
+
+def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Strip the prefixes of torch.compile, DDP and the outer module, and leave out the buffers of causal masks."""
+    named: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        name = strip_wrappers(name)
+        if MASKS.search(name):
+            continue
+        if name in named:
+            raise GPTError("layout.duplicate", name=name)
+        named[name] = tensor
+    return named
+
+
+def known_layout(
+    tensors: Mapping[str, Tensor],
+    named: Mapping[str, Tensor],
+    config: Mapping[str, object] | None,
+    model_args: Mapping[str, object] | None,
+) -> Layout | None:
+    """The layout that has these names; None for one that is not known."""
+    for layout in LAYOUTS:
+        if all(is_named(role, layout, named) for role in layout.names if role != "lm_head"):
+            return layout
+    if "wte.weight" in named and any(name.startswith("h.") for name in named):
+        return GPT2_LAYOUTS[gpt2_layout(tensors, named, config, model_args)]
+    return None
+
+
+def gpt2_layout(
+    tensors: Mapping[str, Tensor],
+    named: Mapping[str, Tensor],
+    config: Mapping[str, object] | None,
+    model_args: Mapping[str, object] | None,
+) -> str:
+    """The layout of weights with GPT-2's names, one of four. Hugging Face stores its matrices transposed (Conv1D).
+
+    nanoGPT has a tied head, may lack biases, and states its model_args; minGPT has none of these.
+    """
+    qkv = named.get("h.0.attn.c_attn.weight", torch.empty(0))
+    if qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]:
+        return HUGGING_FACE
+    if model_args is not None:
+        return NANOGPT
+    if not any("transformer." in name for name in tensors):
+        if config is None or "tie_weights" not in config:
+            raise GPTError("layout.no_config")
+        return OURS
+    return NANOGPT if is_tied(named.get("lm_head.weight"), named["wte.weight"]) or "ln_f.bias" not in named else MINGPT
+
+
+def stated_options(
+    layout: Layout, config: Mapping[str, object] | None, model_args: Mapping[str, object] | None
+) -> Options:
+    """What a checkpoint states about itself, by the names of GPTConfig."""
+    if layout.title == HUGGING_FACE and config:
+        return read_options(config)
+    if layout.title == OURS:
+        return known_options(config or {}, OUR_OPTIONS, "config.json")
+    if layout.title == NANOGPT:
+        return known_options(model_args or {}, NANOGPT_OPTIONS, "model_args")
+    return {}
+
+
+def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:
+    """The options. Raises ValueError for one that is not known: it may change the mathematics."""
+    if unknown := sorted(set(options) - known):
+        raise GPTError("layout.option", where=where, names=", ".join(map(str, unknown)))
+    return dict(options)
+
+
+def is_tied(head: Tensor | None, wte: Tensor) -> bool:
+    """Whether the head is the embedding's matrix: absent, or equal to it."""
+    if head is None:
+        return True
+    return head.shape == wte.shape and (head.data_ptr() == wte.data_ptr() or torch.equal(head, wte))
+
+
+def match_config(sizes: Options, stated: Options, given: Options, layout: Layout) -> GPTConfig:
+    """The configuration on which weights, stated and given options agree. Raises ValueError if they do not."""
+    found = dict(sizes)
+    for name in stated.keys() & found.keys() - {"tie_weights"}:
+        if stated[name] not in (found[name], None):
+            raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
+    stated = {name: value for name, value in stated.items() if value is not None}
+    if layout.n_head is not None:
+        stated.setdefault("n_head", layout.n_head)
+    for name, value in given.items():
+        if value is not None and stated.setdefault(name, value) != value:
+            raise GPTError("layout.stated", name=name, stated=stated[name], given=value)
+    if "n_head" not in stated:
+        raise HeadsUnknown("layout.heads_unknown", n_embd=found["n_embd"], activation=layout.activation)
+    if found["n_ff"] == 4 * found["n_embd"]:
+        found["n_ff"] = None
+    return GPTConfig(**{"activation": layout.activation, **stated, **found})
+
+
+def read_sizes(weights: Weights, layout: Layout) -> Options:
+    """Every option that the names and shapes of the weights determine."""
+    for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(weights))):
+        if name not in weights or weights[name][0].dim() != 2:
+            raise GPTError("layout.not_a_matrix", name=their_name(name, layout))
+    wte = weights["wte.weight"][0]
+    biases = {name for name in weights if name.endswith(".bias")} - {"lm_head.bias"}
+    found: Options = {
+        "vocab_size": wte.shape[0],
+        "n_embd": wte.shape[1],
+        "n_layer": len({name.split(".")[1] for name in weights if re.match(r"h\.\d+\.", name)}),
+        "n_ff": weights["h.0.mlp.c_fc.weight"][0].shape[0],
+        "bias": bool(biases) if layout.title == CUSTOM else "ln_f.bias" in weights,
+        "tie_weights": is_tied(weights.get("lm_head.weight", (None,))[0], wte),
+    }
+    if found["bias"]:
+        found["qkv_bias"] = "h.0.attn.c_attn.bias" in weights
+    if "lm_head.bias" in weights:
+        found["head_bias"] = True
+    if "wpe.weight" in weights:
+        found["block_size"] = weights["wpe.weight"][0].shape[0]
+    return found
+
+
+def fill_biases(weights: Weights, sizes: Options) -> None:
+    """Add zeros for the biases that no block has, where other parts of the model have some."""
+    if not sizes["bias"]:
+        return
+    present = {role_of(name) for name in weights}
+    for name, shape in expected_shapes(GPTConfig(n_head=1, **sizes)).items():
+        if name.endswith(".bias") and role_of(name) not in present:
+            weights[name] = (torch.zeros(shape),)
+
+
+def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every weight that a checkpoint of this configuration has."""
+    shapes = {name: tuple(value.shape) for name, value in meta_model(config).state_dict().items()}
+    if config.tie_weights:
+        del shapes["lm_head.weight"]
+    return shapes
+
+
+def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
+    """Raise ValueError that lists the weights which are missing, unexpected, of the wrong shape or type."""
+    expected = expected_shapes(config)
+    found = {name: concatenated_shape(part) for name, part in weights.items()}
+    problems = {
+        "missing": [name for name in expected if name not in found],
+        "unexpected": [name for name in found if name not in expected],
+        "wrong shape": [name for name in expected if found.get(name, expected[name]) != expected[name]],
+        "not floating point": [name for name, part in weights.items() if not all(t.is_floating_point() for t in part)],
+    }
+    listed = []
+    for kind, names in problems.items():
+        shown = [
+            their_name(name, layout) + (f" {found[name]} instead of {expected[name]}" if kind == "wrong shape" else "")
+            for name in names[:MAX_LISTED_WEIGHTS]
+        ]
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        listed += [f"{kind}: {', '.join(shown)}{more}"] if names else []
+    if listed:
+        raise GPTError("layout.misfits", problems="; ".join(listed))
+
+
+def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
+    """The shape of tensors concatenated along the first axis; () if they cannot be."""
+    if any(t.dim() == 0 or t.shape[1:] != part[0].shape[1:] for t in part):
+        return ()
+    return (sum(t.shape[0] for t in part), *part[0].shape[1:])

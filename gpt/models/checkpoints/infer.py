@@ -1,0 +1,243 @@
+"""Infers the layout of a GPT from the shapes of its weights and the words in their names.
+
+Shapes tell the embeddings, a fused query-key-value matrix and the feed-forward part; words tell query from key, the
+first norm from the second, the head from the embedding. What neither tells is an error that says what is unclear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from gpt.errors import GPTError
+from gpt.models.checkpoints.layouts import CUSTOM, HUGGING_FACE, LAYOUTS, MINGPT, NANOGPT, ROLES, Layout
+
+WEIGHT_LEAVES, BIAS_LEAVES = ("weight", "w", "scale", "gamma", "g", "gain", "kernel"), ("bias", "b", "shift", "beta")
+LEAF = re.compile(rf"(?:^|.*[._])({'|'.join((*WEIGHT_LEAVES, *BIAS_LEAVES))})", re.IGNORECASE)
+POSITION = re.compile(r"pos\w*|wpe|pe")
+TOKEN = re.compile(r"tok\w*|wte|emb\w*|word\w*|vocab\w*|e")
+HEAD = re.compile(r"head|lm|unembed\w*|out|output|logits?|decoder|generator|classifier|toprobs|u")
+PARTS = {"q": r"w?(to)?q(uer\w*)?", "k": r"w?(to)?k(eys?)?", "v": r"w?(to)?v(al\w*)?"}
+FUSED = re.compile(r"(c|in)?_?(attn|proj)|qkv|query|" + "|".join(("kqv", "qvk", "kvq", "vqk", "vkq")))
+FIRST_NORM, SECOND_NORM = re.compile(r"att\w*|sa|mha|in|input|pre"), re.compile(r"mlp|ff\w*|feed|post|final|out")
+EXPANDS = re.compile(r"fc1|(linear|dense|lin|w|fc)1|up|in|inner|expand|intermediate|1")
+CONTRACTS = re.compile(r"fc2|(linear|dense|lin|w|fc)2|down|out|outer|contract|proj|2")
+
+
+@dataclass
+class Module:
+    """The weights of one module, by their names; in a block with "{n}" for its number, in a head "{h}"."""
+
+    name: str
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of "weight" and "bias"
+    names: dict[str, str] = field(default_factory=dict)
+    copies: int = 1  # heads
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.shapes.get("weight", ())
+
+    def has(self, pattern: str | re.Pattern[str]) -> bool:
+        """Whether one of the words of the name matches completely."""
+        return any(re.fullmatch(pattern, word) for word in words(self.name.split("{n}")[-1]))
+
+
+def infer_layout(named: Mapping[str, Tensor]) -> Layout:
+    """The layout of weights that no known layout names. Raises ValueError that says what is missing or unclear."""
+    floating = {name: tuple(tensor.shape) for name, tensor in named.items() if tensor.is_floating_point()}
+    try:
+        return Inference(floating).layout()
+    except GPTError as reason:
+        known = ", ".join([HUGGING_FACE, NANOGPT, MINGPT, *(layout.title for layout in LAYOUTS)])
+        raise GPTError("layout.unknown", names=", ".join(list(named)[:3]), known=known, reason=reason) from None
+
+
+class Inference:
+    """Finds the module of each role. shapes: of all weights, by name."""
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        prefix = block_prefix(shapes)
+        inside = {name: shape for name, shape in shapes.items() if re.match(rf"{re.escape(prefix)}\d", name)}
+        if not inside:
+            raise GPTError("layout.no_role", role="h.{n}")
+        self.roles: dict[str, Module] = {}
+        self.transposed: list[str] = []
+        self.width = Counter(size for shape in inside.values() for size in shape).most_common(1)[0][0]
+        self.block = modules(same_in_all_blocks(inside, prefix))
+        self.outside = modules({name: shape for name, shape in shapes.items() if name not in inside})
+
+    def layout(self) -> Layout:
+        """The layout. Raises ValueError as `infer_layout`."""
+        self.find_norms()
+        self.find_attention()
+        self.find_feed_forward()
+        self.find_embeddings()
+        if left := [module.name for module in (*self.block, *self.outside)]:
+            raise GPTError("layout.left_over", names=", ".join(left))
+        fused = self.roles.get("h.{n}.attn.c_attn", Module(""))
+        order = next((word for word in words(fused.name) if sorted(word) == ["k", "q", "v"]), "qkv")
+        return Layout(CUSTOM, self.names(), transposed=tuple(self.transposed), qkv_order=order)
+
+    def names(self) -> dict[str, str]:
+        """The names by role, one for a module whose weights are called weight and bias."""
+        found: dict[str, str] = {}
+        for role in (role for role in ROLES if role in self.roles):
+            module = self.roles[role]
+            plain = all(name == f"{module.name}.{leaf}" for leaf, name in module.names.items())
+            found |= {role: module.name} if plain else {f"{role}.{leaf}": name for leaf, name in module.names.items()}
+        return found
+
+    def take(self, role: str, candidates: list[Module], group: list[Module]) -> Module:
+        """Give a role to the only candidate. Raises ValueError if there is none, or more than one."""
+        if not candidates:
+            raise GPTError("layout.no_role", role=role)
+        if len(candidates) > 1:
+            raise GPTError("layout.unclear", role=role, names=", ".join(module.name for module in candidates))
+        group.remove(candidates[0])
+        self.roles[role] = candidates[0]
+        return candidates[0]
+
+    def find_norms(self) -> None:
+        """Two norms in a block, and one after them."""
+        norms = [module for module in self.block if module.shape == (self.width,)]
+        if len(norms) != 2:
+            raise GPTError("layout.norms", n=len(norms), names=", ".join(module.name for module in norms))
+        numbers = [[int(n) for n in re.findall(r"\d+", module.name)] for module in norms]
+        second = [norm for norm in norms if norm.has(SECOND_NORM)]
+        first = [norm for norm in norms if norm.has(FIRST_NORM) and norm not in second]
+        if len(second) == 1 or len(first) == 1:
+            first = [norm for norm in norms if norm not in second] if len(second) == 1 else first
+        elif numbers[0] != numbers[1]:
+            first = [norms[numbers.index(min(numbers))]]
+        else:
+            first = norms
+        self.take("h.{n}.ln_1", first, self.block)
+        self.take("h.{n}.ln_2", [norm for norm in norms if norm in self.block], self.block)
+        self.take("ln_f", [module for module in self.outside if module.shape == (self.width,)], self.outside)
+
+    def find_attention(self) -> None:
+        """One matrix for query, key and value, or three; and that of the output."""
+        C = self.width
+        fused = [m for m in self.block if m.shape in ((3 * C, C), (C, 3 * C)) and m.has(FUSED)]
+        if fused:
+            module = self.take("h.{n}.attn.c_attn", fused, self.block)
+            self.transposed += ["h.{n}.attn.c_attn"] if module.shape == (C, 3 * C) else []
+        else:
+            for letter, pattern in PARTS.items():
+                self.take(f"h.{{n}}.attn.{letter}", [m for m in self.square() if m.has(pattern)], self.block)
+        square = self.square()
+        if len(square) > 1:  # a feed-forward part as wide as the model
+            square = [m for m in square if m.has(r"att\w*|sa|mha|w?o")]
+        self.take("h.{n}.attn.c_proj", square, self.block)
+
+    def square(self) -> list[Module]:
+        """Matrices of C x C, or of a head each, or (nh, C, hs) and the like."""
+        C = self.width
+
+        def is_square(m: Module) -> bool:
+            rows = m.shape[:1] if len(m.shape) == 2 else ()
+            return (len(m.shape) == 3 and C in m.shape) or (rows == (C // m.copies,) and m.shape[1] == C)
+
+        return [module for module in self.block if is_square(module)]
+
+    def find_feed_forward(self) -> None:
+        """The matrix that expands is known by its bias, else by its words, else by its orientation in nn.Linear."""
+        C = self.width
+        pair = [module for module in self.block if len(module.shape) == 2]
+        if len(pair) != 2:
+            raise GPTError("layout.feed_forward", n=len(pair), names=", ".join(module.name for module in pair))
+        wide = max(size for module in pair for size in module.shape)
+        rules: list[Callable[[Module], bool]] = [
+            lambda module: wide != C and module.shapes.get("bias") == (wide,),
+            lambda module: module.has(EXPANDS) and not module.has(CONTRACTS),
+            lambda module: wide != C and module.shape == (wide, C),
+        ]
+        expands = next((found for rule in rules if len(found := [m for m in pair if rule(m)]) == 1), pair)
+        first = self.take("h.{n}.mlp.c_fc", expands, self.block)
+        self.take("h.{n}.mlp.c_proj", [module for module in self.block if module in pair], self.block)
+        fused = self.roles.get("h.{n}.attn.c_attn")
+        turned = first.shape == (C, wide) if wide != C else bool(self.transposed)
+        if turned:
+            parts = ["h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v", "h.{n}.attn.c_proj"]
+            square = [role for role in parts if role in self.roles and len(self.roles[role].shape) == 2]
+            self.transposed += [*square, "h.{n}.mlp.c_fc", "h.{n}.mlp.c_proj"]
+        elif fused is not None and self.transposed:
+            self.transposed += ["h.{n}.attn.c_proj"]
+
+    def find_embeddings(self) -> None:
+        """Positions by their word; of two others the head by its word, or by being no embedding."""
+        C = self.width
+        group = [module for module in self.outside if C in module.shape]
+        positions = [module for module in group if module.has(POSITION)]
+        if not positions and len(group) == 3:  # two of three have the rows of the vocabulary
+            sizes = Counter(size for module in group for size in module.shape if size != C)
+            positions = [module for module in group if not any(sizes[size] > 1 for size in module.shape)]
+        self.take("wpe", positions, self.outside)
+        group = [module for module in self.outside if module in group]
+        heads = [module for module in group if module.has(HEAD)]
+        tokens = [module for module in group if module.has(TOKEN)]
+        if len(group) > 1:
+            head = heads if len(heads) == 1 else [module for module in group if module not in tokens]
+            module = self.take("lm_head", head, self.outside)
+            self.transposed += ["lm_head"] if module.shape[0] == C != module.shape[1] else []
+            group.remove(module)
+        self.take("wte", group, self.outside)
+
+
+def words(name: str) -> list[str]:
+    """The words of a name in lower case: "self_attn.q_proj" is self, attn, q, proj; digits stay with their word too."""
+    parts = [part for part in re.split(r"[._{}]+", name) if part]
+    pieces = [piece for part in parts for piece in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", part)]
+    return [word.lower() for word in (*parts, *pieces)]
+
+
+def block_prefix(names: Iterable[str]) -> str:
+    """What stands before the number of a block: the beginning that most weights have before a number."""
+    starts = Counter(name[: match.start()] for name in names for match in re.finditer(r"\d+", name))
+    return max(starts, key=lambda start: (starts[start], -len(start)), default="")
+
+
+def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> dict[str, tuple[int, ...]]:
+    """The weights of one block, with {n} for its number. Raises ValueError if blocks differ."""
+    blocks: dict[str, dict[str, tuple[int, ...]]] = {}
+    for name, shape in inside.items():
+        number = re.findall(r"\d+", name[len(prefix) :])[0]
+        blocks.setdefault(number, {})[f"{prefix}{{n}}{name[len(prefix) + len(number) :]}"] = shape
+    first = next(iter(blocks.values()))
+    for number, block in blocks.items():
+        if differing := [name for name in first.keys() | block.keys() if first.get(name) != block.get(name)]:
+            raise GPTError("layout.blocks_differ", block=number, names=", ".join(sorted(differing)[:3]))
+    return first
+
+
+def modules(shapes: Mapping[str, tuple[int, ...]]) -> list[Module]:
+    """The weights by module; modules that differ only in a number, each with the rows of a head, become one."""
+    found: dict[str, Module] = {}
+    for name, shape in shapes.items():
+        match = LEAF.fullmatch(name)
+        start = re.fullmatch(r"(.*[._])?(w|b)_(\w+)", name, re.IGNORECASE)  # W_Q, b_Q
+        if match:
+            stem, leaf = name[: match.start(1)].rstrip("._"), match[1]
+        elif start:
+            stem, leaf = (start[1] or "") + start[3], start[2]
+        else:
+            stem, leaf = name, "weight"
+        kind = "bias" if leaf.lower() in BIAS_LEAVES else "weight"
+        module = found.setdefault(stem, Module(stem))
+        module.shapes[kind], module.names[kind] = shape, name
+    return list(merge_heads(found.values()))
+
+
+def merge_heads(found: Iterable[Module]) -> Iterable[Module]:
+    """Modules of single heads, "heads.0.key" and "heads.1.key", as one with {h} for the number."""
+    groups: dict[str, list[Module]] = {}
+    for module in found:
+        groups.setdefault(re.sub(r"(heads?\D?)\d+", r"\1{h}", module.name), []).append(module)
+    for name, members in groups.items():
+        first = members[0]
+        renamed = {kind: re.sub(r"(heads?\D?)\d+", r"\1{h}", own) for kind, own in first.names.items()}
+        yield Module(name, first.shapes, renamed, len(members)) if "{h}" in name else first

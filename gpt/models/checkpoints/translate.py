@@ -1,0 +1,135 @@
+"""Translates the weights of a checkpoint from the names and the orientation of its layout to ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from gpt.errors import GPTError
+from gpt.models.checkpoints.layouts import CUSTOM, HeadsUnknown, Layout
+
+Weights = dict[str, tuple[Tensor, ...]]  # by our names, the stored tensors that are concatenated along the first axis
+Place = tuple[int, int]  # of a tensor among those of one weight: 0, 1, 2 for query, key, value; number of the head
+
+
+def strip_wrappers(name: str) -> str:
+    """The name without the prefixes of torch.compile, DDP and the outer module."""
+    return re.sub(r"^(module\.|_orig_mod\.)*(transformer\.)?", "", name)
+
+
+@lru_cache(maxsize=256)
+def pattern(ours: str, theirs: str) -> re.Pattern[str]:
+    """Matches the names of a role: groups n and h, and "leaf" unless `ours` names a single weight."""
+    text = re.escape(strip_wrappers(theirs)).replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\{h\}", r"(?P<h>\d+)")
+    return re.compile(text + ("" if ours.endswith((".weight", ".bias")) else r"(\.(?P<leaf>weight|bias))?"))
+
+
+def is_named(role: str, layout: Layout, names: Iterable[str]) -> bool:
+    """Whether one of the names is that of a role of the layout."""
+    matches = pattern(role, layout.names[role]).fullmatch
+    return any(matches(name) for name in names)
+
+
+def our_name(name: str, layout: Layout) -> tuple[str, Place]:
+    """Our name of a weight, and its place there; its own name if the layout does not have it."""
+    for ours, theirs in layout.names.items():
+        if match := pattern(ours, theirs).fullmatch(name):
+            groups = match.groupdict()
+            if not ours.endswith((".weight", ".bias")):
+                ours = f"{ours}.{groups['leaf'] or 'weight'}"
+            ours = ours.replace("{n}", str(int(groups.get("n") or 0)))
+            if part := re.fullmatch(r"(h\.\d+\.attn)\.([qkv])\.(weight|bias)", ours):
+                return f"{part[1]}.c_attn.{part[3]}", ("qkv".index(part[2]), int(groups.get("h") or 0))
+            return ours, (0, 0)
+    return name, (0, 0)
+
+
+def role_of(ours: str) -> str:
+    """Our name of a weight with {n} for the number of its block."""
+    return re.sub(r"^h\.\d+\.", "h.{n}.", ours)
+
+
+def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
+    """The layout's name of one of our weights; `ours` if it has none."""
+    role = role_of(ours)
+    if not any(role.startswith(known) for known in layout.names) or place is not None:
+        role = role.replace(".c_attn.", f".{'qkv'[place[0] if place else 0]}.")
+    for known, theirs in layout.names.items():
+        if role == known or role.startswith(f"{known}."):
+            n = ours.split(".")[1]
+            return theirs.replace("{n}", n).replace("{h}", str(place[1] if place else 0)) + role[len(known) :]
+    return ours
+
+
+def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
+    """The weights by our names, and the layout with the number of heads where names or shapes determine it.
+
+    Weights without a role keep their names. Raises ValueError for two weights of one role, and for a query, key or
+    value without the others.
+    """
+    found: dict[str, dict[Place, Tensor]] = {}
+    for name, tensor in named.items():
+        ours, place = our_name(name, layout)
+        if place in found.setdefault(ours, {}):
+            raise GPTError("layout.duplicate", name=name)
+        found[ours][place] = tensor
+    if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # blocks numbered from 1
+        found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - 1}", ours): parts for ours, parts in found.items()}
+    query = found.get("h.0.attn.c_attn.weight", {}).get((0, 0))
+    heads = [place[1] + 1 for parts in found.values() for place in parts if "{h}" in str(layout.names)]
+    if heads:
+        layout = replace(layout, n_head=max(heads))
+    elif query is not None and query.dim() == 3:
+        layout = replace(layout, n_head=len(query))
+    separate = any(role.startswith("h.{n}.attn.q") for role in layout.names)
+    places = list(product(range(3), range(max(heads, default=1)))) if separate else [(0, 0)]
+    biased = {place for ours, parts in found.items() if ours.endswith(".attn.c_attn.bias") for place in parts}
+    weights: Weights = {}
+    for ours, parts in found.items():
+        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # a key may have no bias where others have
+            zeros = torch.zeros_like(next(iter(parts.values())))
+            parts |= {place: zeros for place in places if place not in biased}
+        wanted = places if ".attn.c_attn." in ours else [(0, 0)]
+        if missing := [their_name(ours, layout, place) for place in wanted if place not in parts]:
+            raise GPTError("layout.missing", names=", ".join(missing))
+        weights[ours] = tuple(t for place in wanted for t in stored(parts[place], ours, layout, n_head, separate))
+    return weights, layout
+
+
+def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separate: bool) -> Iterable[Tensor]:
+    """A stored tensor as views in our orientation, which are concatenated.
+
+    Query, key and value may be (nh, C, hs) with biases (nh, hs), their output (nh, hs, C), positions (1, T, C).
+    """
+    role = re.sub(r"\.(weight|bias)$", "", role_of(ours))
+    turned = {re.sub(r"\.[qkv]$", ".c_attn", each) for each in layout.transposed}
+    if ours == "wpe.weight" and tensor.dim() == 3 and 1 in tensor.shape[:2]:
+        return [tensor[0] if len(tensor) == 1 else tensor[:, 0]]
+    if role.endswith("attn.c_attn") and separate and tensor.dim() == 3:
+        return [head.t() if head.shape[0] >= head.shape[1] else head for head in tensor]
+    if role.endswith("attn.c_attn") and separate and tensor.dim() == 2 and ours.endswith(".bias"):
+        return list(tensor)
+    if role.endswith("attn.c_proj") and tensor.dim() == 3:
+        return [tensor.flatten(0, 1).t()]
+    if tensor.dim() == 2 and role in turned:
+        tensor = tensor.t()
+    if role.endswith("attn.c_attn") and not separate and layout.qkv_order != "qkv":
+        return in_order(tensor, layout, layout.n_head or n_head)
+    return [tensor]
+
+
+def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]:
+    """Query, key and value of a fused matrix or bias that holds them in another order."""
+    if layout.qkv_order != "heads":
+        parts = tensor.chunk(3)
+        return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]
+    if n_head is None or len(tensor) % (3 * n_head):
+        raise HeadsUnknown("layout.heads_unknown", n_embd=len(tensor) // 3, activation=layout.activation)
+    heads = tensor.unflatten(0, (n_head, 3, -1))
+    return [heads[head, part] for part in range(3) for head in range(n_head)]

@@ -1,0 +1,109 @@
+"""The text of a training run: split, encoded, in batches, and described for the model card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from gpt.tokenizer import Vocabulary
+from gpt.training.corpus import (
+    StoryRows,
+    encode_stories,
+    fingerprint,
+    read_stories,
+    read_text,
+    split_stories,
+    train_tokenizer,
+)
+from gpt.training.recipe import Recipe
+from gpt.training.text_dataset import TextDataset, shakespeare_text
+from gpt.training.trainer import Batch
+
+
+class RunCorpus(Protocol):
+    """The text of a run.
+
+    fingerprint: hash of the whole text. held_back: the texts that are scored. prompts: starts of samples, the first
+    for the card. vocabulary_text, split_text, score_text: what the card says of the vocabulary, the split and the
+    score.
+    """
+
+    tokenizer: Vocabulary
+    fingerprint: str
+    held_back: list[str]
+    prompts: tuple[str, ...]
+    vocabulary_text: str
+    split_text: str
+    score_text: str
+
+    def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
+        """Endless batches, from batch number `start` on."""
+
+
+class StoryCorpus:
+    """Stories and a byte-level BPE vocabulary of their training part, see `RunCorpus`.
+
+    tokenizer: None trains one. Raises ValueError for a text that cannot be read or is too short.
+    """
+
+    prompts: tuple[str, ...] = ("Once upon a time", "Tom and Lily", "The little dog said")
+    score_text = (
+        "Bits per byte: -log2 of the probability of a story's tokens given end-of-text, over its UTF-8 bytes; stories "
+        "longer\nthan the context by windows that restart with half a context."
+    )
+
+    def __init__(self, path: Path, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
+        stories = read_stories(path)
+        self.fingerprint = fingerprint(stories)
+        training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
+        self.tokenizer = tokenizer or train_tokenizer(training, recipe.vocab_size)
+        self._rows = StoryRows(training, self.tokenizer, recipe.block_size, recipe.seed)
+        encode_stories(self.held_back, self.tokenizer, recipe.block_size, "held-back")  # raises if it is too short
+        self.vocabulary_text = (
+            f"a byte-level BPE vocabulary of\n{self.tokenizer.n_vocab:,} tokens made from the same text"
+        )
+        n_bytes = sum(len(story.encode()) for story in stories)
+        self.split_text = (
+            f"{len(stories):,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, then a share of "
+            f"{recipe.held_back} held\nback: {len(self.held_back):,} stories that neither the weights nor the "
+            f"vocabulary were trained on, {len(training):,} to\ntrain on. The held-back stories chose the checkpoint "
+            "(the lowest loss of all evaluations) and nothing else."
+        )
+
+    def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
+        return map(Batch.of_rows, self._rows.batches(batch_size, start))
+
+
+class CharacterCorpus:
+    """One text, a token for each character, see `RunCorpus`.
+
+    path: None is Shakespeare's text. Raises ValueError for a text that cannot be read or is too short.
+    """
+
+    score_text = (
+        "Bits per byte: -log2 of the probability of the held-back text's characters after its first, over their UTF-8 "
+        "bytes, by\nwindows that restart with half a context."
+    )
+
+    def __init__(self, path: Path | None, recipe: Recipe) -> None:
+        text = shakespeare_text() if path is None else read_text(path)
+        self._dataset = TextDataset(
+            text, block_size=recipe.block_size, seed=recipe.seed, held_back=recipe.held_back, name="characters"
+        )
+        dataset = self._dataset
+        self.tokenizer = dataset.vocabulary
+        self.fingerprint = fingerprint([dataset.name, text])
+        self.held_back = [self.tokenizer.decode(dataset.validation_ids.tolist())]
+        self.prompts: tuple[str, ...] = (dataset.start,)
+        self.vocabulary_text = f"a vocabulary of the\n{self.tokenizer.n_vocab} different characters of the text"
+        n_training, n_held_back = len(dataset.training_ids), len(dataset.validation_ids)
+        self.split_text = (
+            f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a share of {recipe.held_back}) "
+            f"are held back, the {n_training:,} before\nthem are trained on. The held-back part chose the checkpoint "
+            "(the lowest loss of all evaluations) and nothing else."
+        )
+
+    def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
+        return (self._dataset.batch(step, batch_size) for step in count(start))

@@ -1,0 +1,39 @@
+"""What the tests of the Playground's handlers share: a session, runs of a handler, and the data of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from components.state.example import opening
+from components.state.session import Session
+from components.tabs.playground.handlers import generation, selection
+from components.tabs.playground.views import VIEWS
+from gpt import Generation
+
+
+def new_session(written: Generation) -> Session:
+    """A session with a copy of the text, and short runs with a fixed seed."""
+    opened = opening(written.copy())
+    for name, value in {"length": 3, "seed": "1", "pace": 0}.items():
+        selection.set_value(opened, name, value)
+    return opened
+
+
+def run(steps: Iterator[None]) -> int:
+    """How many frames a handler asked for."""
+    return sum(1 for _ in steps)
+
+
+def write(session: Session, prompt: str) -> list[int]:
+    run(generation.prepare(session, prompt, session.settings.seed))
+    run(generation.generate(session))
+    generation.finish(session)
+    return ids(session)
+
+
+def ids(session: Session) -> list[int]:
+    return list(session.document.ids)
+
+
+def drawn(session: Session, name: str) -> dict:
+    return next(view for view in VIEWS if view.name == name).draw(session.snapshot())

@@ -1,0 +1,67 @@
+"""The average of a layer's heads in the Playground and in Why is that of transformers; Inside has its own test."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from components.state.session import Session
+from components.tabs.playground.handlers.selection import choose_head, choose_layer
+from components.tabs.playground.views import next_token
+from components.tabs.why import handlers as why
+from components.tabs.why.views import VIEWS
+from components.text_views import AVERAGE, attention_shade
+from components.widgets.tokens import FULL
+from gpt import Tokenizer
+from tests.components.tabs.inside_session import document_of, unpacked
+from tests.conftest import make_twins
+
+LAYER, POSITION = 1, 7
+
+
+@pytest.fixture
+def shown(byte_tokenizer: Tokenizer) -> tuple[np.ndarray, Session]:
+    """The weights (T, T) of one layer, averaged over transformers' heads, and a session that shows the average."""
+    reference, ours = make_twins(vocab_size=byte_tokenizer.n_vocab, n_positions=64, n_layer=3, n_head=3, n_embd=36)
+    session = Session(document_of(ours, byte_tokenizer))
+    choose_layer(session, str(LAYER))
+    choose_head(session, str(AVERAGE))
+    session.select(position=POSITION)
+    with torch.inference_mode():
+        heads = reference(torch.tensor([session.document.ids]), output_attentions=True).attentions[LAYER][0]
+    assert (heads[0] - heads[1]).abs().max() > 0.01  # so that no head is the average
+    return np.mean([head.numpy() for head in heads], axis=0), session
+
+
+def drawn(session: Session, views: Any, name: str) -> dict[str, Any]:
+    return next(view for view in views if view.name == name).draw(session.snapshot())
+
+
+def test_the_playground_s_heatmap_and_shades_show_the_mean_of_the_single_heads(
+    shown: tuple[np.ndarray, Session],
+) -> None:
+    mean, session = shown
+    picture = drawn(session, next_token.VIEWS, "heatmap")
+    z = picture["figure"]["data"][0]["z"]
+    weights = unpacked(z["bdata"], z["dtype"], *mean.shape)
+    causal = np.tril(np.ones_like(mean, bool))
+    np.testing.assert_allclose(weights[causal], mean[causal], atol=1e-5)
+    assert "average of heads" in picture["text"]
+    session.selection = replace(session.selection, shading="attention")
+    snapshot = session.snapshot()
+    largest, _, levels = attention_shade(snapshot.text, snapshot.selection).partition(":")
+    shades = unpacked(levels, "<u2", -1) / FULL * float(largest)
+    np.testing.assert_allclose(shades, mean[POSITION, : POSITION + 1], atol=2e-5)
+
+
+def test_the_bars_in_why_show_the_mean_of_the_single_heads(shown: tuple[np.ndarray, Session]) -> None:
+    mean, session = shown
+    session.tab = "why"
+    list(why.analyse(session))
+    x = drawn(session, VIEWS, "why-head")["figure"]["data"][1]["x"]
+    bars = unpacked(x["bdata"], x["dtype"], -1)
+    np.testing.assert_allclose(bars, np.sort(mean[POSITION, : POSITION + 1])[::-1][: len(bars)], atol=1e-5)

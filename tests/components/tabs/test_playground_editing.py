@@ -1,0 +1,100 @@
+"""Changing a text: nothing that was written is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.state.example import example
+from components.state.session import MAX_ARCHIVED_DOCUMENTS, Session
+from components.tabs.playground.handlers import editing, generation
+from gpt import Generation, get_model
+from gpt.models.registry import add_model, remove_model
+from gpt.models.sources import BUNDLED
+from tests.components.tabs.playground_session import drawn, ids, new_session, run, write
+
+
+@pytest.fixture(scope="module")
+def written() -> Generation:
+    return example(get_model())
+
+
+@pytest.fixture
+def session(written: Generation) -> Session:
+    return new_session(written)
+
+
+def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Session) -> None:
+    first = ids(session)
+    dog, cat = write(session, "The dog"), write(session, "The cat")
+    editing.undo(session)  # what was generated
+    assert ids(session) == cat[:-3]
+    editing.undo(session)
+    assert (ids(session), session.prompt, session.typed) == (dog, "The dog", "The dog")
+    assert session.document.n_read == len(dog)
+    editing.undo(session)
+    assert ids(session) == dog[:-3]
+    editing.undo(session)
+    editing.undo(session)  # nothing is left to take back
+    assert ids(session) == first
+    assert not session.can_undo
+    for expected in (dog[:-3], dog, cat[:-3], cat):
+        assert session.can_redo
+        editing.redo(session)
+        assert ids(session) == expected
+    assert not session.can_redo
+
+
+def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Session, written: Generation) -> None:
+    written_key = drawn(session, "bars")["rows"]["common"]["document"]
+    sent = {"document": written_key, "behind": session.document.path[-1], "token": 5}
+    editing.choose(session, sent)
+    assert ids(session) == [*written.ids, 5]
+
+
+def test_what_was_cleared_comes_back(session: Session) -> None:
+    first = ids(session)
+    generation.clear(session)
+    assert session.document is None
+    assert drawn(session, "strip")["lines"] == []
+    editing.undo(session)
+    assert ids(session) == first
+
+
+def test_another_way_on_leaves_nothing_to_redo(session: Session) -> None:
+    write(session, "The dog")
+    editing.undo(session)
+    editing.undo(session)
+    assert session.can_redo
+    editing.type_text(session, " red")
+    assert not session.can_redo
+
+
+def test_a_few_texts_are_kept(session: Session) -> None:
+    for n in range(MAX_ARCHIVED_DOCUMENTS + 3):
+        write(session, f"The dog {n}")
+    assert len(session.undo_stack) == MAX_ARCHIVED_DOCUMENTS
+
+
+def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(session: Session) -> None:
+    session.model = add_model(BUNDLED, name="mine")
+    write(session, "The dog")
+    session.model = "stories"
+    here = write(session, "The cat")
+    editing.undo(session)
+    remove_model("mine")
+    with pytest.raises(ValueError, match="mine"):
+        editing.undo(session)
+    assert ids(session) == here[:-3]
+
+
+def test_going_on_from_an_earlier_token_begins_a_branch_and_keeps_the_rest(session: Session) -> None:
+    first = ids(session)
+    session.select(position=20)
+    run(generation.prepare_continuation(session))
+    run(generation.generate(session))
+    assert ids(session)[:21] == first[:21]
+    assert len(ids(session)) == 24
+    assert len(drawn(session, "tree")["lanes"]) == 2
+    editing.undo(session)
+    editing.undo(session)
+    assert ids(session) == first

@@ -1,0 +1,125 @@
+import inspect
+
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from gpt import Generation, SamplingParams, generate, generate_batch, generate_greedy, load_model
+from gpt.documents import sliding_window
+from gpt.documents.sliding_window import sliding_steps
+from gpt.inference import zero_gpu
+from gpt.models import gpu_copy
+from gpt.sampling import sample_token, uniform_draw
+from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
+from tests.gpt.fake_models import EOT, tiny_model
+
+PROMPT = list(b"the cat sat on a mat")
+
+
+def ids_of(steps) -> list[int]:
+    return [step.token_id for step in steps]
+
+
+@pytest.fixture
+def loaded():
+    """A context of 24 tokens, and end-of-text is never predicted."""
+    loaded = tiny_model()
+    with torch.no_grad():
+        loaded.model.lm_head.weight[EOT] = 0
+        loaded.model.ln_f.bias += 0.1 * torch.randn(16, generator=torch.Generator().manual_seed(1))
+    return loaded
+
+
+def test_greedy_generation_past_a_full_context_equals_transformers_on_the_last_tokens(tmp_path):
+    torch.manual_seed(5)
+    config = GPT2Config(vocab_size=50, n_positions=16, n_embd=24, n_layer=2, n_head=3, bos_token_id=0, eos_token_id=0)
+    reference = GPT2LMHeadModel(config).eval()
+    reference.save_pretrained(tmp_path)
+    model = load_model(tmp_path, device="cpu").model
+    ids = expected = torch.tensor([[7, 3, 9], [1, 2, 4]])
+    for _ in range(40):
+        logits = reference(expected[:, -16:]).logits[:, -1]
+        expected = torch.cat((expected, logits.argmax(dim=-1, keepdim=True)), dim=1)
+    assert generate_greedy(model, ids, 40).equal(expected)
+
+
+@pytest.mark.parametrize("prompt", [PROMPT[:3], PROMPT, PROMPT * 3], ids=["short", "nearly full", "longer than it"])
+def test_cropping_equals_the_loop_without_a_cache(loaded, prompt):
+    expected = generate_greedy(loaded.model, torch.tensor([prompt]), 60)[0, len(prompt) :].tolist()
+    steps = list(generate(loaded, prompt, GREEDY, 60, on_full="crop"))
+    assert ids_of(steps) == expected
+    assert [step.position for step in steps] == list(range(len(prompt), len(prompt) + 60))
+    assert [step.finish_reason for step in steps] == [None] * 59 + ["max_new_tokens"]
+    assert "".join(step.text for step in steps) == loaded.tokenizer.decode(expected)
+
+
+def test_draws_count_dropped_tokens_and_only_read_ones_are_penalised(loaded):
+    params = SamplingParams(temperature=1.5, repetition_penalty=1.4, seed=8)
+    expected = list(PROMPT)
+    for _ in range(30):
+        logits = loaded.model(torch.tensor([expected[-24:]]))[0, -1]
+        expected.append(sample_token(logits, params, uniform_draw(8, len(expected)), previous_ids=expected[-24:]))
+    assert ids_of(generate(loaded, PROMPT, params, 30, on_full="crop")) == expected[len(PROMPT) :]
+
+
+def test_each_dropped_token_makes_a_new_document_that_is_read_as_if_it_were_typed(loaded):
+    first = Generation(loaded, PROMPT)
+    steps = list(sliding_steps(first, WARM, 12))
+    assert [document is first for document, _ in steps] == [True] * 5 + [False] * 7
+    last = steps[-1][0]
+    whole = PROMPT + ids_of(step for _, step in steps)
+    assert last.dropped + last.ids == whole
+    assert (len(last.dropped), last.n_prompt) == (7, 13)
+    assert last.draw(24) == uniform_draw(WARM.seed, 31)
+    assert first.ids == whole[:25]
+    assert_equals_fresh(last)
+    saved = Generation.from_json(last.to_json(), loaded)
+    assert (saved.dropped, saved.ids, saved.draw(24)) == (last.dropped, last.ids, last.draw(24))
+    assert last.copy().dropped == last.dropped
+
+
+def test_a_prompt_that_was_dropped_whole_leaves_one_typed_token(loaded):
+    document = [*sliding_steps(Generation(loaded, PROMPT), WARM, 50)][-1][0]
+    assert document.n_prompt == 1
+    assert Generation.from_json(document.to_json(), loaded).ids == document.ids
+
+
+def test_end_of_text_ends_it(loaded):
+    with torch.no_grad():
+        loaded.model.lm_head.weight.zero_()
+        loaded.model.lm_head.weight[EOT] = loaded.model.ln_f(loaded.model.wte.weight[5]) * 50
+    steps = list(generate(loaded, PROMPT, SamplingParams(seed=3), 200, on_full="crop"))
+    assert steps[-1].finish_reason == "end_of_text"
+    assert EOT not in ids_of(steps[:-1])
+
+
+def test_what_to_do_when_full_is_checked(loaded):
+    with pytest.raises(ValueError, match="on_full"):
+        generate(loaded, PROMPT, GREEDY, 5, on_full="wrap")
+
+
+def test_zero_gpu_gives_the_same_documents(loaded, monkeypatch):
+    monkeypatch.setattr(gpu_copy, "DEVICE", "cpu")
+    remote = zero_gpu.on_gpu(inspect.unwrap(sliding_window._remote_steps))
+    monkeypatch.setattr(sliding_window, "_remote_steps", remote)
+    expected = list(sliding_steps(Generation(loaded, PROMPT), WARM, 15))
+    monkeypatch.setattr(sliding_window, "on_zero_gpu", lambda: True)
+    for (document, step), (alone, same) in zip(
+        sliding_steps(Generation(loaded, PROMPT), WARM, 15), expected, strict=True
+    ):
+        assert (step, document.ids, document.dropped) == (same, alone.ids[: len(document.ids)], alone.dropped)
+    assert_equals_fresh(document)
+
+
+def test_a_batch_gives_each_prompt_its_own_continuation(loaded):
+    prompts = ["the cat", PROMPT, "a", [5], "the", "", [7, 8, 9] * 4]
+    params = SamplingParams(temperature=1.2, seed=2)
+    alone = [ids_of(generate(loaded, prompt, params, 18)) for prompt in prompts]
+    assert generate_batch(loaded, prompts, params, 18) == alone
+    assert len({len(ids) for ids in alone}) > 1  # the context of the longest is full before
+    assert generate_batch(loaded, [], params, 3) == []
+
+
+def test_a_batch_with_a_wrong_prompt_is_refused_before_any_token(loaded):
+    with pytest.raises(ValueError, match="500"):
+        generate_batch(loaded, ["the", [500]], GREEDY, 5)

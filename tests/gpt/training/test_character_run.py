@@ -1,0 +1,98 @@
+"""Training on the characters of one text from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from gpt.generate import generate
+from gpt.models.sources import load_model
+from gpt.sampling import SamplingParams
+from gpt.training.command_line import main
+from tests.gpt.training.tiny_run import assert_one_sentence, assert_same_weights, contents
+
+TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
+TINY = shlex.split("--block-size 32 --n-layer 1 --n-head 2 --n-embd 16 --batch-size 4 --steps 6 --every 3")
+
+
+@pytest.fixture
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """train(out, *more arguments): a tiny run on the CPU on the characters of TEXT; returns its exit code."""
+    monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
+    (tmp_path / "tea.txt").write_text(TEXT, encoding="utf-8")
+    return lambda out, *more: main(["--characters", str(tmp_path / "tea.txt"), "--out", str(out), *TINY, *more])
+
+
+def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model_with_its_card(
+    tmp_path: Path,
+    train: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    extra = ("tokenizers", "matplotlib")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in extra else find_spec(name))
+    assert train(tmp_path / "teas", "--data", "A song.", "--language", "en") == 0
+    assert "without the package matplotlib there will be no curve.png" in capsys.readouterr().err
+    best = tmp_path / "teas" / "best"
+    assert {path.name for path in best.iterdir()} == {
+        "README.md",
+        "characters.json",
+        "config.json",
+        "model.safetensors",
+    }
+    loaded = load_model(best, device="cpu")
+    assert "".join(loaded.tokenizer.characters) == "".join(sorted(set(TEXT)))
+    text = "".join(step.text for step in generate(loaded, "7 bottles", SamplingParams(seed=1), 12))
+    assert len(text) == 12
+    assert set(text) <= set(TEXT)
+
+    _, front, body = (best / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    assert yaml.safe_load(front)["language"] == "en"
+    n_held_back = len(TEXT) - int(0.9 * len(TEXT))
+    for said in (
+        "A song.",
+        f"{len(set(TEXT))} different characters of the text",
+        f"{len(TEXT):,} characters. Split: the last {n_held_back:,}",
+        f"| {n_held_back - 1:,} | {n_held_back - 1:,} |",
+        "python -m gpt.training --characters tea.txt --out teas --every 3 --block-size 32",
+        'generate(model, "0", params, 150)',
+    ):
+        assert said in body
+    for other in ("stories", "end-of-text", "vocab_size", "vocab.tiktoken", "![", "Once upon a time"):
+        assert other not in body
+
+
+def test_a_stopped_run_on_characters_resumes_and_ends_in_the_same_weights(
+    tmp_path: Path, train: Callable[..., int], at_step: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(tmp_path / "whole") == 0
+    at_step(4, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert train(tmp_path / "stopped") == 128 + signal.SIGTERM
+    assert train(tmp_path / "stopped", "--resume") == 0
+    assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
+    before = contents(tmp_path / "whole")
+    (tmp_path / "tea.txt").write_text(TEXT.replace("tea", "ale"), encoding="utf-8")
+    capsys.readouterr()
+    assert train(tmp_path / "whole", "--resume") == 1
+    assert_one_sentence(capsys, "is not the text that the run")
+    assert contents(tmp_path / "whole") == before
+
+
+def test_the_shakespeare_preset_needs_no_file(
+    tmp_path: Path, at_step: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
+    at_step(1, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert main(["--preset", "shakespeare-cpu", "--out", str(tmp_path), "--n-layer", "1"]) == 128 + signal.SIGTERM
+    assert len(json.loads((tmp_path / "characters.json").read_text(encoding="utf-8"))) == 65
+    recipe = torch.load(tmp_path / "last.pt", weights_only=True)["recipe"]
+    assert (recipe["adamw_beta2"], recipe["n_embd"], recipe["n_layer"]) == (0.99, 128, 1)

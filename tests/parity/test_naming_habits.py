@@ -1,0 +1,198 @@
+"""Any GPT that somebody built from a text opens: ten naming habits, and what cannot be told from a file."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.lens import logit_lens
+from gpt.analysis.tracing import trace_text
+from gpt.models.checkpoints import HeadsUnknown, NamesInferred, open_checkpoint, save_hugging_face, save_model
+from gpt.models.sources import load_model
+from tests.conftest import randomized
+from tests.parity.fused_qkv_models import EncoderGPT, MegatronGPT, NumberedGPT, NumpyGPT, TiedGPT
+from tests.parity.separate_qkv_models import LectureGPT, LensGPT, OldMinGPT, SeqGPT, WqGPT
+
+IDX = torch.arange(32).view(2, 16) * 7 % 61
+KNOWN = {
+    LectureGPT: ("GPTLanguageModel", {}),
+    TiedGPT: ("GPT with blocks", {"n_head": 3}),
+}
+INFERRED = {
+    OldMinGPT: {"n_head": 3},
+    LensGPT: {"activation": "gelu_tanh"},
+    WqGPT: {"n_head": 3, "activation": "silu"},
+    EncoderGPT: {"n_head": 3},
+    NumpyGPT: {"n_head": 3, "activation": "gelu_tanh"},
+    SeqGPT: {"n_head": 3, "activation": "relu"},
+    NumberedGPT: {"n_head": 3},
+}
+
+
+def saved(model: nn.Module, path: Path) -> Path:
+    """The state dict of the model, randomized, in a file of the kind that its name says."""
+    state = randomized(model).state_dict()
+    if path.suffix == ".safetensors":  # which refuses tensors that share memory
+        save_file({name: tensor.clone().contiguous() for name, tensor in state.items()}, path)
+    else:
+        torch.save(state, path)
+    return path
+
+
+def assert_same_logits(path: Path, model: nn.Module, **options: object) -> None:
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error")
+        logits = load_model(path, device="cpu", **options).model(IDX)
+        torch.testing.assert_close(logits, model(IDX), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+@pytest.mark.parametrize("file", ["mine.pt", "mine.safetensors"])
+def test_names_of_a_known_text_open_at_once(tmp_path: Path, kind: type[nn.Module], file: str) -> None:
+    model, (layout, options) = kind(), KNOWN[kind]
+    path = saved(model, tmp_path / file)
+    assert open_checkpoint(path, **options).layout == layout
+    assert_same_logits(path, model, **options)
+
+
+@pytest.mark.parametrize("kind", INFERRED)
+@pytest.mark.parametrize("file", ["mine.pt", "mine.safetensors"])
+def test_inferred_names_give_the_logits_of_the_model(tmp_path: Path, kind: type[nn.Module], file: str) -> None:
+    model, options = kind(), INFERRED[kind]
+    path = saved(model, tmp_path / file)
+    with pytest.raises(NamesInferred) as unconfirmed:
+        open_checkpoint(path, **options)
+    assert_same_logits(path, model, names="infer", **options)
+    with pytest.warns(UserWarning, match=r'"wte(\.weight)?": '):
+        load_model(path, device="cpu", **options)
+    (tmp_path / "names.json").write_text(json.dumps(unconfirmed.value.layout))  # the table of the message is a file
+    assert_same_logits(path, model, **options)
+
+
+def test_an_order_that_nothing_tells_is_given_in_a_file(tmp_path: Path) -> None:
+    model = MegatronGPT()
+    path = saved(model, tmp_path / "mine.pt")
+    with pytest.raises(NamesInferred) as unconfirmed:
+        open_checkpoint(path)
+    layout = tmp_path / "order.json"
+    layout.write_text(json.dumps(unconfirmed.value.layout | {"qkv_order": "heads", "activation": "gelu_tanh"}))
+    with pytest.raises(HeadsUnknown):
+        open_checkpoint(path, names=layout)
+    assert_same_logits(path, model, names=layout, n_head=3)
+
+
+def test_heads_are_asked_for_only_where_shapes_do_not_tell(tmp_path: Path) -> None:
+    for model, choices in ((LensGPT(), []), (WqGPT(), [1, 2, 3, 4, 6, 8, 12, 24])):
+        with pytest.raises(NamesInferred) as unconfirmed:
+            open_checkpoint(saved(model, tmp_path / "mine.pt"))
+        assert unconfirmed.value.choices == choices
+
+
+def test_biases_that_only_some_parts_have_are_zeros_in_the_others(tmp_path: Path) -> None:
+    model = randomized(SeqGPT())
+    for layer in model.model.decoder.layers:
+        torch.nn.init.zeros_(layer.self_attn.k_proj.bias)
+        torch.nn.init.zeros_(layer.fc2.bias)
+    dropped = ("k_proj.bias", "fc2.bias")
+    torch.save({name: t for name, t in model.state_dict().items() if not name.endswith(dropped)}, tmp_path / "mine.pt")
+    assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3, activation="relu")
+
+
+NORM, MATRIX = torch.ones(24), torch.zeros(24, 24)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "added", "said"),
+    [
+        ("attention.wq", "attention.alpha", {}, r"nothing looks like h\.\{n\}\.attn\.q"),
+        ("attention.wv", "attention.old_k", {}, r"attn\.k could be any of layers\.\{n\}\.attention\.wk, .*old_k"),
+        ("_norm", "_norm", {"third_norm.weight": NORM}, "a block needs 2 norms of the model's width, not 3"),
+        ("feed_forward.w2", "feed_forward.w2", {"feed_forward.w3.weight": MATRIX}, "needs 2 matrices .*, not 3: .*w3"),
+        ("norm.weight", "norm.weight", {"attention.rope.freq.weight": NORM[:4]}, "no place for .*rope"),
+    ],
+)
+def test_what_stays_unclear_is_said(tmp_path: Path, old: str, new: str, added: dict[str, Tensor], said: str) -> None:
+    state = {name.replace(old, new): tensor for name, tensor in WqGPT().state_dict().items()}
+    state |= {f"layers.{layer}.{name}": tensor.clone() for name, tensor in added.items() for layer in range(2)}
+    torch.save(state, tmp_path / "mine.pt")
+    with pytest.raises(ValueError, match=said):
+        load_model(tmp_path / "mine.pt", n_head=3)
+
+
+def test_norms_without_telling_names_and_blocks_that_differ_are_not_guessed(tmp_path: Path) -> None:
+    state = WqGPT().state_dict()
+    unnamed = {name.replace("attention_norm", "x").replace("ffn_norm", "y"): tensor for name, tensor in state.items()}
+    torch.save(unnamed, tmp_path / "mine.pt")
+    with pytest.raises(ValueError, match=r"ln_1 could be any of layers\.\{n\}\.y, layers\.\{n\}\.x"):
+        load_model(tmp_path / "mine.pt", n_head=3)
+    del state["layers.1.attention.wq.weight"]
+    torch.save(state, tmp_path / "mine.pt")
+    with pytest.raises(ValueError, match=r"block 1 differs from the first in layers\.\{n\}\.attention\.wq"):
+        load_model(tmp_path / "mine.pt", n_head=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"wte": "tok"}, '"names" must give a name'),
+        ({"names": {"tok": "wte"}}, "names must be one of wte, .*, not 'tok'"),
+        ({"names": {"h.{n}.ln_1": "norm"}}, "norm must have {n} once"),
+        ({"names": {"wte": "tok"}, "rotary": True}, "option that is not implemented: rotary"),
+        ({"names": {"wte": "tok"}, "qkv_order": "vk"}, "qkv_order must be"),
+        ({"names": {"wte": "tok"}}, "tok.weight is missing or not a matrix"),
+    ],
+)
+def test_a_wrong_file_of_names_is_a_sentence(tmp_path: Path, content: dict[str, object], said: str) -> None:
+    path = saved(WqGPT(), tmp_path / "mine.pt")
+    (tmp_path / "names.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=said):
+        open_checkpoint(path, n_head=3)
+
+
+def test_an_activation_that_contradicts_the_checkpoint_is_refused() -> None:
+    with pytest.raises(ValueError, match="activation is gelu_tanh in the checkpoint, not relu"):
+        load_model("stories", device="cpu", activation="relu")
+
+
+def test_a_head_with_a_bias_is_part_of_every_prediction(tmp_path: Path) -> None:
+    loaded = load_model(saved(LectureGPT(), tmp_path / "mine.pt"), device="cpu")
+    ids = IDX[0].tolist()
+    trace = trace_text(loaded.model, ids)
+    logits = loaded.model(IDX[:1])[0, -1].detach()
+    found = direct_logit_attribution(loaded.model, trace, 15, 7)
+    assert found.logit == pytest.approx(logits[7].item(), abs=1e-4)
+    assert found.total == pytest.approx(found.logit, abs=1e-4)
+    assert logit_lens(loaded.model, trace).probability[-1, 1, -1].item() == pytest.approx(
+        logits.softmax(0).max().item(), abs=1e-5
+    )
+    with pytest.raises(ValueError, match="no bias in its head"):
+        save_hugging_face(tmp_path / "hf", loaded.model, loaded.tokenizer)
+    save_model(tmp_path / "ours", loaded.model, loaded.tokenizer, dtype=torch.float32)
+    assert torch.equal(load_model(tmp_path / "ours", device="cpu").model(IDX[:1])[0, -1], logits)
+
+
+def test_convert_command_shows_the_inferred_names_and_takes_them_when_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = randomized(OldMinGPT())
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    command = ["checkpoints", "convert", str(tmp_path / "model.pt"), str(tmp_path / "out"), "--n-head", "3"]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit, match=r'"h\.\{n\}\.attn\.q": +"blocks\.\{n\}\.attn\.query"'):
+        runpy.run_module("gpt.models.checkpoints", run_name="__main__")
+    monkeypatch.setattr("sys.argv", [*command, "--names", "infer", "--activation", "relu"])
+    runpy.run_module("gpt.models.checkpoints", run_name="__main__")
+    loaded = load_model(tmp_path / "out", device="cpu")
+    assert loaded.model.config.activation == "relu"
+    for block in model.blocks:
+        block.mlp[1] = nn.ReLU()
+    with torch.no_grad():
+        torch.testing.assert_close(loaded.model(IDX), model(IDX), atol=1e-5, rtol=0)

@@ -1,0 +1,28 @@
+"""The programs of `examples`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from components.state.session import Session
+from components.tabs.playground.upload import open_upload
+from examples.fine_tune import fine_tune
+from gpt import SamplingParams, generate, load_model
+from gpt.models.registry import remove_model
+
+RHYME = "Twinkle, twinkle, little star, how I wonder what you are! Up above the world so high. "
+
+
+def test_a_model_fine_tuned_on_a_text_opens_in_the_page_and_writes_it(tmp_path: Path) -> None:
+    losses = fine_tune(RHYME * 8, tmp_path / "rhyme", steps=25, batch_size=2)
+    assert losses[-1] < losses[0] / 2
+    session = Session(None)
+    list(open_upload(session, [str(file) for file in sorted((tmp_path / "rhyme").iterdir())], None, None))
+    prompt, greedy = "Twinkle, twinkle, little star, how", SamplingParams(temperature=0)
+    try:
+        written = "".join(step.text for step in generate(session.loaded, prompt, greedy, 6))
+    finally:
+        remove_model(session.model)
+    before = load_model("stories", device="cpu")
+    assert written.startswith(" I wonder what you")
+    assert not "".join(step.text for step in generate(before, prompt, greedy, 6)).startswith(" I wonder what you")
