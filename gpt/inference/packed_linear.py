@@ -20,6 +20,7 @@ from gpt.inference.read_only import ReadOnlyModule, ReadOnlyParameter
 
 Packing = Literal["fp32", "bf16", "int8"]
 EXPECTED_ROWS = 512  # batch rows for which oneDNN chooses the format; as fast for fewer rows
+MAX_BFLOAT16_ROWS = 32  # batch rows above which torch's bfloat16 product is slower than one in float32
 SMALL_WEIGHT = 2**19  # elements of a matrix up to which F.linear is faster than oneDNN for a single row
 
 
@@ -96,6 +97,26 @@ class OneDNNLinear(PackedLinear):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (OneDNNLinear, self.unpack(), self.bias, self.dtype)
+
+
+class BFloat16Linear(PackedLinear):
+    """The weight in bfloat16, row-major: for CPUs on which oneDNN has no bfloat16, such as those without AVX-512."""
+
+    def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
+        super().__init__(linear, embedding)
+        self.packed = linear.weight.detach().bfloat16()
+        self.packed_bias = None if linear.bias is None else linear.bias.detach().bfloat16()
+
+    def product(self, x: Tensor) -> Tensor:
+        if len(x) <= MAX_BFLOAT16_ROWS:
+            return F.linear(x.bfloat16(), self.packed, self.packed_bias).float()
+        return F.linear(x, self.unpack(), None if self.packed_bias is None else self.packed_bias.float())
+
+    def unpack(self) -> Tensor:
+        return self.packed.float()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (BFloat16Linear, self.unpack(), self.bias)
 
 
 class Int8Linear(PackedLinear):
@@ -190,6 +211,8 @@ def pack_linear(
     """The packed form of one layer; see `PackedLinear`."""
     if packing == "int8":
         return Int8Linear(linear, embedding)
+    if packing == "bf16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return BFloat16Linear(linear, embedding)
     return OneDNNLinear(linear, torch.bfloat16 if packing == "bf16" else torch.float32, embedding)
 
 

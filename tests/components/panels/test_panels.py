@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from components.panels.tying import TyingState
 from components.render import Renderer
 from components.state.example import example
 from components.state.session import Session
+from components.state.snapshot import Snapshot
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.experiments.activations import pre_activations
 from gpt.experiments.layer_times import LayerTimes
@@ -376,13 +379,22 @@ def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is
     session: Session, state: Any, module: Any
 ) -> None:
     steps = getattr(module, "measure", None) or module.train
-    running = run_steps(state, steps, True, session)
+    stopped = Event()
+
+    def endless(s: Snapshot) -> Iterator[Any]:
+        """The first result again and again, so that the run cannot end by itself."""
+        first = next(steps(s))
+        while not stopped.wait(0.01):
+            yield first
+
+    running = run_steps(state, endless, True, session)
     next(running)
     assert session.state(state).run.running
     while session.state(state).run.latest is None:
         next(running)
     stop_run(state, session)
     assert list(running) == []
+    stopped.set()
     run = session.state(state).run
     assert not run.running
     assert run.latest is not None
