@@ -95,9 +95,12 @@ def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
 
 
 def test_a_way_through_the_tree_becomes_the_document(compare):
-    compare.locator("#compare-prompt textarea").fill("Tom saw a big")
     compare.get_by_role("tab", name="Beam search", exact=True).click()
+    expect(compare.locator("#beams-chosen")).to_contain_text("It ends at step")  # the first search, of an example
+    compare.locator("#compare-prompt textarea").fill("Tom saw a big")
     compare.locator("#beams-search").click()
+    expect(compare.locator("#beams-tree .gb-beam-start")).to_contain_text("big")
+    expect(compare.locator("#beams-chosen")).to_contain_text("It ends at step")
     expect(compare.locator("#beams-tree .gb-best[data-outcome=finished]")).to_have_count(1)
     expect(compare.locator("#beams-table tr")).to_have_count(4)
     first = compare.locator("#beams-tree button.gb-beam").first
