@@ -1,7 +1,7 @@
 // The page outside the widgets: theme, keys, adjustments for phones.
 
 import { arrive, linkQuery, session } from "./arrival.js";
-import "./gradio_workarounds.js";
+import { eventSent } from "./gradio_workarounds.js";
 import { controls, start, store } from "./widgets/runtime.js";
 
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */
@@ -37,4 +37,10 @@ function save(file) {
 }
 
 store.on("download", save);
-start(opened, { arrive, controls, session, query: linkQuery });
+/** The id of the session, which every event begins with. */
+function sessionOfEvent() {
+  eventSent();
+  return session();
+}
+
+start(opened, { arrive, controls, session: sessionOfEvent, query: linkQuery });

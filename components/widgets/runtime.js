@@ -56,6 +56,7 @@ let sizes;
 /** @type {Map<string, Map<number, Record<string, any>>>} */
 const controlUpdates = new Map(); // properties of gradio's components that are to be set, by tab and place
 let scheduled = false;
+let sendTick = () => {};
 let restsUntil = 0; // after a frame the page rests as long as drawing it took: time for events and for the text
 
 export const store = new Store();
@@ -140,10 +141,14 @@ export function receive(trigger, watch, props) {
     }
     trigger("controls", {});
   });
-  store.on("wanted", (tab) => tab && trigger("tick", { payload: { tab } }));
+  sendTick = () => trigger("tick", {});
+  store.on("wanted", (tab) => tab && sendTick());
   watch("value", take);
   take();
 }
+
+/** Raises the event that runs the analyses that the open tab lacks; without any, the server does nothing. */
+export const tick = () => sendTick();
 
 /** @param {string} tab */
 function updatesOf(tab) {

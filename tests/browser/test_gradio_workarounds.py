@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from components.page import build_app, launch_options
+
+OVERTAKEN_SECONDS = 0.3  # by which the end of a stream comes after the answer to a request
+
+
+class LateClose:
+    """ASGI middleware that holds back the end of a stream of answers until another event has joined the queue."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app, self.joined = app, asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def late(message: Message) -> None:
+            if b"close_stream" in message.get("body", b""):
+                self.joined.clear()
+                await self.joined.wait()
+                await asyncio.sleep(OVERTAKEN_SECONDS)
+            await send(message)
+
+        path = scope.get("path", "")
+        await self.app(scope, receive, late if path.endswith("/queue/data") else send)
+        if path.endswith("/queue/join"):
+            self.joined.set()
 
 
 def demo() -> gr.Blocks:
     with gr.Blocks() as page:
+        count = gr.Number(0, elem_id="count")
+        gr.Button("add").click(lambda n: n + 1, count, count)
         text, told = gr.Textbox(elem_id="text"), gr.Textbox(elem_id="told")
         gr.Dropdown(choices=["one", "two"], interactive=True, elem_id="list")
         gr.Button("after")
@@ -44,3 +73,27 @@ def test_gradio_leaves_a_list_open_when_the_focus_goes_on(page: Page, url: str) 
     page.keyboard.press("Tab")
     expect(page.locator("#list input")).not_to_be_focused()
     assert page.get_by_role("listbox").is_visible()
+
+
+def test_gradio_does_not_answer_an_event_that_is_sent_while_a_stream_ends(
+    page: Page, serve: Callable[..., str]
+) -> None:
+    page.goto(serve(demo(), app_kwargs={"middleware": [Middleware(LateClose)]}))
+    count, add = page.locator("#count input"), page.get_by_role("button", name="add")
+    add.click()
+    expect(count).to_have_value("1")
+    with page.expect_event("requestfailed", lambda request: "/queue/data" in request.url):  # the page ends the stream
+        add.click()
+    page.locator("#list input").click()
+    expect(page.get_by_role("listbox")).to_be_visible()  # time for an event
+    assert count.input_value() == "1"
+
+
+def test_the_page_answers_an_event_that_is_sent_while_a_stream_ends(page: Page, serve: Callable[..., str]) -> None:
+    options = launch_options()
+    options["app_kwargs"]["middleware"].append(Middleware(LateClose))
+    page.goto(f"{serve(build_app(), **options)}?lesson=8")
+    says = page.locator("#lesson-chart .gb-says")
+    expect(says).to_contain_text("Layer 0, head 0")
+    page.locator("#lesson-a input[type=number]").fill("3")
+    expect(says).to_contain_text("Layer 3, head 0")
