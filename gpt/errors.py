@@ -268,10 +268,8 @@ MESSAGES = {
     "training.too_large_to_watch": "{name} must be at most {limit} for a training to be watched, not {value}",
     "training.other_text": "{text} is not the text that the run in {folder} was started with",
     "training.other_recipe": "this run was started with {name} {old}, not {new}",
-    "training.steps_fixed": (
-        "this run was started with steps {old}, not {new}, which can no longer change at step {step}: earlier steps "
-        "would have had other learning rates"
-    ),
+    "training.steps_fixed": "steps {new} instead of {old} would have changed learning rates of the {step} updates made",
+    "training.other_shape": "no recipe makes a model with {name} {value}, so that none can continue its training",
     "training.package": "training needs the package {package}: pip install {package}",
     "training.no_file": "there is no file {path}",
     "training.no_text": "{path} contains no text",

@@ -29,11 +29,14 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from gpt.errors import GPTError
+from gpt.models.loading import LoadedModel
+from gpt.models.sources import load_model
 from gpt.training.folder_run import FolderRun
 from gpt.training.model_card import CardText, write_card
 from gpt.training.process import join_processes
@@ -62,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.out,
                 recipe,
                 characters=not options.text,
+                begin_with=begin_with(options.init_from),
                 resume=options.resume or options.card,
             )
             if not options.card and not run.train(process, every=options.every, compiled=options.compile, stop=stop):
@@ -70,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 128 + (stop.number or signal.SIGTERM)
         if process.is_first:
             command = repeat_command(options, process.world_size)
-            score = write_card(run.folder, recipe, command, run.corpus, card_text(options))
+            begun = Path(options.init_from).name if options.init_from else None
+            score = write_card(run.folder, recipe, command, run.corpus, card_text(options), begun)
             print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits a byte on the held-back text")
     except OSError as error:
         return failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
@@ -115,6 +120,8 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.preset = options.preset or default_preset(options)
     if options.preset in (None, "stories") and not options.text and not options.characters:
         parser.error("a file of stories, --characters FILE or --preset shakespeare-cpu says what to train on")
+    if options.init_from and not options.text:
+        parser.error("--init-from is for stories: its vocabulary reads them")
     if not options.text and options.vocab_size is not None:
         parser.error("--vocab-size is for stories: here the vocabulary is the characters of the text")
     return options
@@ -125,10 +132,19 @@ def default_preset(options: argparse.Namespace) -> str | None:
     return "stories" if options.text else "shakespeare-cpu" if options.characters else None
 
 
+@lru_cache(maxsize=1)
+def begin_with(model: str | None) -> LoadedModel | None:
+    """The model whose weights the run begins with. Raises ValueError if it cannot be loaded."""
+    return load_model(model, trainable=True) if model else None
+
+
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
-    """The preset with the options that were given. Raises ValueError as `Recipe`."""
+    """The preset with the options that were given, and the shape of the model to begin with. Raises ValueError as
+    `Recipe`."""
     values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
-    return replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
+    recipe = replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
+    begun = begin_with(options.init_from)
+    return recipe if begun is None else recipe.shaped_like(begun.model.config)
 
 
 def card_text(options: argparse.Namespace) -> CardText:
@@ -163,6 +179,11 @@ def make_parser() -> argparse.ArgumentParser:
         "shakespeare-cpu)",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the run: new, empty, or to resume")
+    parser.add_argument(
+        "--init-from",
+        metavar="MODEL",
+        help="begin with the weights, the shape and the vocabulary of a bundled model or a folder",
+    )
     parser.add_argument("--resume", action="store_true", help="continue the run in --out where it stopped")
     parser.add_argument("--compile", action="store_true", help="torch.compile: a slow start, then faster steps")
     parser.add_argument(
@@ -215,6 +236,8 @@ def repeat_command(options: argparse.Namespace, world_size: int) -> str:
     if options.preset != default_preset(options):
         words += ["--preset", options.preset]
     words += ["--out", options.out.resolve().name]
+    if options.init_from:
+        words += ["--init-from", Path(options.init_from).name]
     if options.compile:
         words.append("--compile")
     if options.every != EVERY:

@@ -28,13 +28,21 @@ class FolderRun:
     """One process of a training run in one folder.
 
     text: a file of stories; with `characters`, any text, a token for each character, or None for Shakespeare's.
+    begin_with: the model whose weights and vocabulary a run on stories begins with; None: random weights.
     Raises ValueError for an invalid text, folder or recipe; then nothing is written.
     """
 
     def __init__(
-        self, text: Path | None, out: Path, recipe: Recipe, *, characters: bool = False, resume: bool = False
+        self,
+        text: Path | None,
+        out: Path,
+        recipe: Recipe,
+        *,
+        characters: bool = False,
+        begin_with: LoadedModel | None = None,
+        resume: bool = False,
     ) -> None:
-        self.recipe, self.folder = recipe, RunFolder(out)
+        self.recipe, self.folder, self.begin_with = recipe, RunFolder(out), begin_with
         self.saved = self.folder.load() if resume else None
         if self.saved is None:
             self.folder.check_free()
@@ -44,7 +52,8 @@ class FolderRun:
         if characters or text is None:
             self.corpus = CharacterCorpus(text, recipe)
         else:
-            self.corpus = StoryCorpus(text, recipe, self.folder.tokenizer())
+            tokenizer = self.folder.tokenizer() if begin_with is None else begin_with.tokenizer
+            self.corpus = StoryCorpus(text, recipe, tokenizer)
         fingerprint = self.corpus.fingerprint
         if self.saved is not None and self.saved.get("text", fingerprint) != fingerprint:
             raise GPTError("training.other_text", text=text or "Shakespeare", folder=out)
@@ -58,7 +67,10 @@ class FolderRun:
         becomes infinite; the last save stays.
         """
         recipe = self.recipe
-        trainer = Trainer(recipe.new_model(self.corpus.tokenizer.n_vocab), recipe, process, compiled=compiled)
+        model = recipe.new_model(self.corpus.tokenizer.n_vocab)
+        if self.begin_with is not None:
+            model.load_state_dict(self.begin_with.model.state_dict())
+        trainer = Trainer(model, recipe, process, compiled=compiled)
         if self.saved is not None:
             trainer.load(self.saved)
         process.barrier()  # until every process has checked the folder

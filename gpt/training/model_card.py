@@ -33,8 +33,12 @@ class CardText:
     license: str = "other"
 
 
-def write_card(folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpus, text: CardText) -> Score:
+def write_card(
+    folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpus, text: CardText, begun_with: str | None = None
+) -> Score:
     """Write README.md and curve.png beside the best weights of a run; returns their score on the held-back text.
+
+    begun_with: the name of the model whose weights the run began with; None: random weights.
 
     The score is of the saved weights: half precision, computed in float32.
     Raises ValueError before the first evaluation.
@@ -47,7 +51,7 @@ def write_card(folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpu
     prompt = corpus.prompts[0]
     parts = [
         _front_matter(text),
-        _introduction(folder, loaded, corpus.vocabulary_text, prompt),
+        _introduction(folder, loaded, corpus.vocabulary_text, prompt, begun_with),
         f"## Data\n\n{text.data}\n\n{corpus.split_text}\n",
         _figures(folder, recipe, score, corpus.score_text, text),
         recipe_section(recipe, command, vocab_size=loaded.tokenizer.eot_id is not None),
@@ -71,7 +75,7 @@ def _front_matter(text: CardText) -> str:
     return "---\n" + "\n".join(lines) + "\n---\n"
 
 
-def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, prompt: str) -> str:
+def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, prompt: str, begun_with: str | None) -> str:
     config = loaded.model.config
     n_parameters = sum(parameter.numel() for parameter in meta_model(config).parameters())
     if loaded.tokenizer.eot_id is None:
@@ -83,7 +87,7 @@ def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, promp
 
 A language model of the shape of GPT-2 with {n_parameters:,} parameters: {config.n_layer} blocks, {config.n_head} heads,
 width {config.n_embd}, a context of {config.block_size} tokens, {vocabulary}.
-Trained from random weights by this project's own code.
+Trained from {f"the weights of {begun_with}" if begun_with else "random weights"} by this project's own code.
 
 `config.json` holds the shape, `model.safetensors` the weights in half precision, {file}
 In Python, for the folder that holds this file:

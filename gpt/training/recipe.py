@@ -46,6 +46,10 @@ class Recipe:
     warmup: int = setting(100, "updates until the full learning rate")
     decay_from: float = setting(0.5, "share of the updates after which the rates fall to zero in a line", high=1)
     clip: float = setting(1.0, "largest norm of the gradient")
+    repeats_first: float = setting(
+        0.0, "share of random sequences, repeated, among the rows of the first update", high=1
+    )
+    repeats_last: float = setting(0.0, "the same in the last update; in between it changes in a line", high=1)
     held_back: float = setting(0.02, "share of the text that is kept for validation", high=1)
     seed: int = setting(1337, "decides the split, the first weights, the order and the dropout")
     precision: Literal["auto", "fp32", "bf16"] = setting(
@@ -81,6 +85,18 @@ class Recipe:
         """A model of that configuration with the initial weights of the seed."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
+    def shaped_like(self, config: GPTConfig) -> Recipe:
+        """The recipe for a model of this configuration. Raises ValueError for one that no recipe makes."""
+        shape = {
+            name: getattr(config, name) for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "bias")
+        }
+        recipe = replace(self, **shape)
+        made = recipe.model_config(config.vocab_size)
+        for name in ("ff_size", "qkv_bias", "head_bias", "tie_weights", "activation", "position"):
+            if getattr(made, name) != getattr(config, name):
+                raise GPTError("training.other_shape", name=name, value=getattr(config, name))
+        return recipe
+
     @property
     def learning_rate(self) -> float:
         """The highest learning rate: Muon's where it is used, else AdamW's."""
@@ -96,6 +112,11 @@ class Recipe:
         warm = min(1.0, (step + 1) / max(1, self.warmup))
         left = (self.steps - step) / max(1.0, self.steps * (1 - self.decay_from))
         return min(warm, 1.0, left)
+
+    def repeats(self, step: int) -> float:
+        """Share of the rows of update `step`, from 0, that are random sequences, repeated."""
+        done = step / max(1, self.steps - 1)
+        return self.repeats_first + (self.repeats_last - self.repeats_first) * done
 
     def check_continues(self, begun: Recipe, step: int) -> None:
         """Raise ValueError unless a run of the recipe `begun` may continue with this recipe after `step` updates.

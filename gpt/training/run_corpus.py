@@ -18,6 +18,7 @@ from gpt.training.corpus import (
     train_tokenizer,
 )
 from gpt.training.recipe import Recipe
+from gpt.training.repeats import with_repeats
 from gpt.training.text_dataset import TextDataset, shakespeare_text
 from gpt.training.trainer import Batch
 
@@ -56,6 +57,7 @@ class StoryCorpus:
 
     def __init__(self, path: Path, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
         stories = read_stories(path)
+        self._recipe = recipe
         self.fingerprint = fingerprint(stories)
         training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
         self.tokenizer = tokenizer or train_tokenizer(training, recipe.vocab_size)
@@ -73,7 +75,8 @@ class StoryCorpus:
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
-        return map(Batch.of_rows, self._rows.batches(batch_size, start))
+        rows = self._rows.batches(batch_size, start)
+        return (with_repeats(each, self.tokenizer, self._recipe, step) for step, each in enumerate(rows, start))
 
 
 class CharacterCorpus:
