@@ -34,11 +34,13 @@ def input_x_gradient(model: GPT, ids: Sequence[int], token: int) -> Tensor:
     return (single_sequence(trace.token_embedding) * to_float32(gradient)).sum(dim=-1)
 
 
-def leave_one_out(model: GPT, ids: Sequence[int], token: int, positions: Sequence[int]) -> Iterator[Tensor]:
+def leave_one_out(
+    model: GPT, ids: Sequence[int], token: int, positions: Sequence[int], edits: Edits | None = None
+) -> Iterator[Tensor]:
     """Decrease of log p(`token` comes next) when the token at one position is left out.
 
     Yields (n,) nats for the next n positions, in batches of at most MAX_BATCH_TOKENS. Later tokens move to
-    the position before and are computed again; earlier ones are computed once.
+    the position before and are computed again; earlier ones are computed once. edits: of all passes, without patches.
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
     Raises ValueError for a text of fewer than two tokens and a position that does not exist.
     """
@@ -52,7 +54,7 @@ def leave_one_out(model: GPT, ids: Sequence[int], token: int, positions: Sequenc
 
     @torch.inference_mode()
     def log_p(rest: Tensor, cache: KVCache) -> Tensor:  # (B,), after the cached tokens and rest
-        return log_p_next(model, model.hidden_states(rest, cache=cache), token, weight)
+        return log_p_next(model, model.hidden_states(rest, cache=cache, edits=edits), token, weight)
 
     cache = KVCache(model.config, max_length=T, dtype=model.dtype, device=model.device)
     whole = log_p(idx, cache)  # (1,)

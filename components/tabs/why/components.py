@@ -11,6 +11,7 @@ from components.state.snapshot import Message, Snapshot
 from components.tabs.why.predictions import Influence, Method, Prediction, TokenPaths, TracedText
 from gpt import Tokenizer
 from gpt.analysis.attribution import Attribution
+from gpt.analysis.causes import Causes
 from gpt.analysis.heads import HeadRoles
 from gpt.analysis.lens import Lens, LensPoint, TopTokens
 
@@ -47,6 +48,7 @@ class Answer:
 
     traced: TracedText
     prediction: Prediction
+    causes: Causes | None = None
     influence: Influence | None = None
     influence_known: bool = False
     lens: Lens | None = None

@@ -144,6 +144,8 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
     if token is not None and shown.prediction.token != token:
         return ("answer", token, against)
     missing: list[Any] = []
+    if shown.causes is None:
+        missing.append("causes")
     if not shown.influence_known:
         missing.append(("influence", state.method))
     if shown.cell is None:
@@ -182,6 +184,7 @@ def analyse(session: Session) -> Iterator[None]:
             answer = Answer(traced, prediction)
             session.change(WhyState, shown=answer)
             yield
+        yield from _causes(session, answer)
         yield from _influence(session, answer)
         yield from _lens(session)
         yield from _paths(session)
@@ -198,6 +201,14 @@ def _update(session: Session, answer: Answer, **found: Any) -> bool:
         return False
     session.change(WhyState, shown=replace(shown, **found))
     return True
+
+
+def _causes(session: Session, answer: Answer) -> Iterator[None]:
+    if answer.causes is None:
+        traced, prediction = answer.traced, answer.prediction
+        found = yield from _busy(session, traced.model, "causes", lambda: predictions.causes(traced, prediction))
+        _update(session, answer, causes=found)
+        yield
 
 
 def _influence(session: Session, answer: Answer) -> Iterator[None]:

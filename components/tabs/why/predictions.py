@@ -12,6 +12,7 @@ from torch import Tensor, is_tensor
 
 from components.state.text import Text
 from gpt import GPT, Edits, GPTConfig, LoadedModel, Trace
+from gpt.analysis.causes import Causes, strongest_causes
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
@@ -160,17 +161,27 @@ def left_out(traced: TracedText, prediction: Prediction) -> Generator[tuple[int,
     ids = traced.ids[: prediction.position + 1]
     if len(ids) < 2:
         return None
-    # The tokens after the removed one are read again: n / 2 on average.
-    count = min(
-        len(ids),
-        max(MIN_LEFT_OUT_TOKENS, int((2 * LEAVE_OUT_MULTIPLICATIONS / multiplications_per_token(traced.model)) ** 0.5)),
-    )
-    positions = range(len(ids) - count, len(ids))
+    positions = left_out_positions(traced.model, len(ids))
+    count = len(positions)
     values: list[Tensor] = []
     for several in leave_one_out(traced.model, ids, prediction.token, positions):
         values.append(several)
         yield sum(map(len, values)), count
     return Influence(torch.cat(values).float().cpu().numpy(), positions[0])
+
+
+def left_out_positions(model: GPT, n: int) -> range:
+    """The last positions of n, as many as can be left out one after the other in about a second."""
+    # The tokens after the removed one are read again: n / 2 on average.
+    affordable = int((2 * LEAVE_OUT_MULTIPLICATIONS / multiplications_per_token(model)) ** 0.5)
+    return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
+
+
+def causes(traced: TracedText, prediction: Prediction) -> Causes:
+    """The token and the head that the prediction depends on most."""
+    ids = traced.ids[: prediction.position + 1]
+    positions = left_out_positions(traced.model, len(ids))
+    return strongest_causes(traced.model, ids, prediction.token, positions, traced.edits)
 
 
 def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:

@@ -33,7 +33,8 @@ def build_why(localizer: Localizer, events: Events) -> None:
         with gr.Row(elem_classes="gb-card-head"):
             localizer.sentence("why.question", kind="question")
             parts["token"] = _dropdown(localizer, "token")
-        sentence(kind="lead", elem_id="why-lead", view="why-lead")
+        sentence(kind="lead", elem_id="why-because", view="why-because")
+        sentence(kind="caption", elem_id="why-lead", view="why-lead")
         sentence(kind="status", elem_id="why-status", view="why-status")
     parts |= _text(localizer) | _lens(localizer) | _parts(localizer) | _roles(localizer)
     ui = WhyComponents(**{field.name: parts[field.name] for field in fields(WhyComponents)})

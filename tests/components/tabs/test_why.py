@@ -253,6 +253,10 @@ def answered(session):
 def test_every_panel_is_about_the_selected_position(session):
     drawn = answered(session)
     assert "position 28," in drawn["why-lead"]["text"]
+    assert re.search(
+        r"mostly because of “·?\w+”\. Without “·?\w+” it would get .* Without layer \d head \d it would get .* Meas",
+        drawn["why-because"]["text"],
+    )
     session.select(position=4)
     assert handlers.wanted(session.snapshot()) is not None
     drawn = answered(session)
