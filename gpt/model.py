@@ -95,17 +95,19 @@ class Dropout(nn.Dropout):
 
 
 class Linear(nn.Linear):
-    """nn.Linear whose weights `GPT.init_weights` draws; reset_parameters would use torch's global generator."""
+    """nn.Linear that draws no weights on the meta device, which would import a large part of torch for nothing."""
 
     def reset_parameters(self) -> None:
-        pass
+        if not self.weight.is_meta:
+            super().reset_parameters()
 
 
 class Embedding(nn.Embedding):
-    """nn.Embedding whose weights `GPT.init_weights` draws, as those of `Linear`."""
+    """nn.Embedding, as `Linear`."""
 
     def reset_parameters(self) -> None:
-        pass
+        if not self.weight.is_meta:
+            super().reset_parameters()
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class CausalSelfAttention(nn.Module):
     ctx: None is that of a whole text, see `ForwardContext.of_text`.
     """
 
-    def __init__(self, config: GPTConfig, layer: int) -> None:
+    def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.config, self.layer, self.n_head = config, layer, config.n_head
         self.c_attn = Linear(config.n_embd, 3 * config.n_embd, bias=config.bias and config.qkv_bias)
@@ -211,7 +213,7 @@ class CausalSelfAttention(nn.Module):
 class FeedForward(nn.Module):
     """Two linear layers with an activation between them, applied to each token separately: (..., C) -> (..., C)."""
 
-    def __init__(self, config: GPTConfig, layer: int) -> None:
+    def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.layer, self.activation = layer, config.activation
         self.c_fc = Linear(config.n_embd, config.ff_size, bias=config.bias)
@@ -233,7 +235,7 @@ class TransformerBlock(nn.Module):
     (B, T, C) -> (B, T, C). ctx: None is that of a whole text, see `ForwardContext.of_text`.
     """
 
-    def __init__(self, config: GPTConfig, layer: int) -> None:
+    def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.config, self.layer = config, layer
         self.ln_1 = LayerNorm(config.n_embd, config.bias)
@@ -259,25 +261,28 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.config = config
-        self.wte = Embedding(config.vocab_size, config.n_embd)
-        self.wpe = Embedding(config.block_size, config.n_embd) if config.position == "learned" else None
-        self.drop = Dropout(config.dropout)
-        self.h = nn.ModuleList(TransformerBlock(config, layer) for layer in range(config.n_layer))
-        self.ln_f = LayerNorm(config.n_embd, config.bias)
-        self.lm_head = Linear(config.n_embd, config.vocab_size, bias=config.head_bias)
+        with torch.device("meta"):  # the weights are drawn once, by init_weights
+            self.wte = Embedding(config.vocab_size, config.n_embd)
+            self.wpe = Embedding(config.block_size, config.n_embd) if config.position == "learned" else None
+            self.drop = Dropout(config.dropout)
+            self.h = nn.ModuleList(TransformerBlock(config, layer) for layer in range(config.n_layer))
+            self.ln_f = LayerNorm(config.n_embd, config.bias)
+            self.lm_head = Linear(config.n_embd, config.vocab_size, bias=config.head_bias)
+        device = torch.get_default_device()
+        self._apply(lambda weight: torch.empty(weight.shape, device=device))  # type: ignore[no-untyped-call]
         if config.tie_weights:
             self.lm_head.weight = self.wte.weight
-        if not self.wte.weight.is_meta:
+        if device.type != "meta":
             self.init_weights(generator)
 
     def init_weights(self, generator: torch.Generator | None = None) -> None:
-        """GPT-2's initialisation: normal(0, 0.02), for c_proj normal(0, 0.02 / sqrt(2 n_layer))."""
+        """GPT-2's initialisation: normal(0, 0.02), for c_proj normal(0, 0.02 / sqrt(2 n_layer)); norms 1, biases 0."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 depth = 2 * self.config.n_layer if name.endswith("c_proj.weight") else 1
                 nn.init.normal_(parameter, mean=0.0, std=0.02 / math.sqrt(depth), generator=generator)
-            elif name.endswith("bias"):
-                nn.init.zeros_(parameter)
+            else:
+                nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
 
     def train(self, mode: bool = True) -> GPT:
         """Set the mode. Raises ValueError for training packed weights, see `gpt.inference.packed_linear`."""

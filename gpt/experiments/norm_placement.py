@@ -84,8 +84,9 @@ def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
                 nn.init.xavier_normal_(each, generator=generator)
     if placement == "post":
         for layer, block in enumerate(model.blocks):
-            model.h[layer] = PostNormBlock(config, layer)
-            model.h[layer].load_state_dict(block.state_dict())
+            with torch.device("meta"):  # the weights are those of the block
+                model.h[layer] = PostNormBlock(config, layer)
+            model.h[layer].load_state_dict(block.state_dict(), assign=True)
         model.ln_f = nn.Identity()  # type: ignore[assignment]
     return model
 

@@ -11,7 +11,18 @@ import torch
 from torch.testing import assert_close
 
 from gpt.config import GPTConfig
-from gpt.model import ACTIVATIONS, GELU, GPT, Dropout, LayerNorm, apply_rotary, rotary_angles
+from gpt.model import (
+    ACTIVATIONS,
+    GELU,
+    GPT,
+    CausalSelfAttention,
+    Dropout,
+    FeedForward,
+    LayerNorm,
+    TransformerBlock,
+    apply_rotary,
+    rotary_angles,
+)
 from gpt.seeding import seeded
 from gpt.trace import Trace
 
@@ -35,6 +46,15 @@ def test_the_parts_called_by_themselves_give_what_a_pass_records(position):
         assert_close(block.attn(block.ln_1(layer.resid_pre)), layer.attn_out, **EXACT)
         assert_close(block.mlp(block.ln_2(layer.resid_mid)), layer.mlp_out, **EXACT)
     assert_close(model.h[0](trace.layers[0].resid_pre[:, :1]), trace.layers[0].resid_post[:, :1], **EXACT)
+
+
+@pytest.mark.parametrize("part", [CausalSelfAttention, FeedForward, TransformerBlock])
+def test_a_part_built_by_itself_has_initial_weights(part):
+    config = GPTConfig(n_head=2, n_embd=32)
+    weights = [parameter for parameter in part(config).parameters() if parameter.dim() == 2]
+    assert all(0.01 < weight.std().item() < 1 for weight in weights)
+    x = torch.randn(2, 3, 32)
+    assert part(config)(x).shape == x.shape
 
 
 @pytest.mark.parametrize("bias", [True, False])
