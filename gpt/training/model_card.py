@@ -124,8 +124,10 @@ training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1
 
 
 def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> str:
-    """The section of the card with the command and a row for each hyperparameter. vocab_size: whether it has one."""
-    shown = [f for f in fields(recipe) if f.name != "vocab_size" or vocab_size]
+    """The section of the card with the command and a row for each hyperparameter in use. vocab_size: whether it is."""
+    unused = set() if recipe.optimizer == "muon" else {"muon_lr", "muon_weight_decay"}
+    unused |= set() if vocab_size else {"vocab_size"}
+    shown = [f for f in fields(recipe) if f.name not in unused]
     table = "\n".join(f"| {f.name} | {getattr(recipe, f.name)} | {f.metadata['help']} |" for f in shown)
     return f"""## Recipe
 

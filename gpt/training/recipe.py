@@ -164,6 +164,25 @@ RECIPE_PRESETS: dict[str, Recipe] = {
         decay_from=0.05,
     ),
 }
+_LIVE = Recipe(
+    n_layer=2,
+    n_head=4,
+    n_embd=64,
+    batch_size=64,
+    muon_lr=0.01,
+    adamw_lr=0.005,
+    muon_weight_decay=0.1,
+    warmup=20,
+    decay_from=0.0,
+)
+LIVE_RECIPES: dict[str, Recipe] = {  # of live runs, for each task, Shakespeare's text and other texts
+    "sort": replace(_LIVE, steps=1000),
+    "reverse": replace(_LIVE, steps=400),
+    "add": replace(_LIVE, steps=1000),
+    "copy": replace(_LIVE, steps=800),
+    "shakespeare": RECIPE_PRESETS["shakespeare-cpu"],
+    "text": replace(_LIVE, block_size=64, batch_size=16, steps=1500),
+}
 
 
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from string import ascii_lowercase
 
@@ -17,7 +17,6 @@ from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
 from gpt.training.dataset import Sample
-from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch
 
 TEST_EVERY = 10  # one of this many examples is kept for testing
@@ -144,18 +143,6 @@ def draw_copy(rng: np.random.Generator) -> Example:
     return Example(letters + "." * gap + letters[at], letters[at + 1 : at + 4] + "\n", letters)
 
 
-RECIPE = Recipe(
-    n_layer=2,
-    n_head=4,
-    n_embd=64,
-    steps=800,
-    batch_size=64,
-    muon_lr=0.01,
-    adamw_lr=0.005,
-    muon_weight_decay=0.1,
-    warmup=20,
-    decay_from=0.0,
-)
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
@@ -164,8 +151,4 @@ TASKS: dict[str, Task] = {
         Task("add", "0123456789+=", 10, draw_add),
         Task("copy", ascii_lowercase + ".", 21, draw_copy),
     )
-}
-RECIPES: dict[str, Recipe] = {
-    name: replace(RECIPE, steps=steps)
-    for name, steps in {"sort": 1000, "reverse": 400, "add": 1000, "copy": 800}.items()
 }

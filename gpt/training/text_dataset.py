@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -20,7 +19,6 @@ from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
 from gpt.training.dataset import Sample
 from gpt.training.evaluation import sample
-from gpt.training.tasks import RECIPE
 from gpt.training.trainer import Batch
 
 Units = Literal["characters", "bytes"]
@@ -30,7 +28,6 @@ MAX_EXAMPLE_TOKENS = 48
 MAX_START_CHARS = 32
 SAMPLE_TOKENS = 120
 SHAKESPEARE = Path(__file__).parent.parent / "assets" / "shakespeare" / "input.txt.gz"
-TEXT_RECIPE = replace(RECIPE, block_size=64, batch_size=16, steps=1500)
 
 
 def shakespeare_text() -> str:

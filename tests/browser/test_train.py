@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from gpt.training.tasks import RECIPES, TASKS, TaskDataset
-from gpt.training.text_dataset import TEXT_RECIPE
+from gpt.training.recipe import LIVE_RECIPES
+from gpt.training.tasks import TASKS, TaskDataset
 
 PATIENT = 120_000  # ms
 CHIPS = "#strip .gb-strip [role=option]"
@@ -48,7 +48,7 @@ def set_number(page, name, value):
 def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     choose(train, "task", "Reverse")
     expect(train.locator("#train-about")).to_contain_text("backwards")
-    open_settings(train, RECIPES["reverse"])
+    open_settings(train, LIVE_RECIPES["reverse"])
     choose(train, "n-embd", "32")
     set_number(train, "steps", 50)
     train.locator("#train-start").click()
@@ -85,7 +85,7 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     expect(notice).to_contain_text("picture.txt is not text in UTF-8")
     train.locator("#train-code").click()
     expect(train.locator("#train-source")).to_contain_text("To be learned: the code of this model")
-    open_settings(train, TEXT_RECIPE)
+    open_settings(train, LIVE_RECIPES["text"])
     set_number(train, "rate", 100)
     train.locator("#train-start").click()
     expect(train.locator("#train-status")).to_contain_text("The loss became infinite at step", timeout=PATIENT)

@@ -16,18 +16,17 @@ from components.errors import PageError
 from components.i18n import Language, t
 from gpt.training.dataset import Dataset
 from gpt.training.live_run import TIME_LIMIT_SECONDS
-from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.tasks import RECIPES, TASKS, TaskDataset
+from gpt.training.recipe import LIVE_RECIPES, Recipe
+from gpt.training.tasks import TASKS, TaskDataset
 from gpt.training.text_dataset import (
     MAX_TEXT_BYTES,
-    TEXT_RECIPE,
     TextDataset,
     read_upload,
     shakespeare_text,
 )
 
 SHAKESPEARE, TEXT = "shakespeare", "text"
-KINDS = (*TASKS, SHAKESPEARE, TEXT)
+KINDS = tuple(LIVE_RECIPES)
 MAX_DISTINCT_CHARACTERS = 512  # in a text with more, a token stands for a byte
 SHAPE = {
     "n_layer": (1, 2, 3, 4),
@@ -50,11 +49,6 @@ class UploadedText:
     text: str
 
 
-def recipe_for(kind: str) -> Recipe:
-    """The default recipe of a task or text."""
-    return {TEXT: TEXT_RECIPE, SHAKESPEARE: RECIPE_PRESETS["shakespeare-cpu"], **RECIPES}[kind]
-
-
 def checked_recipe(kind: str, values: Mapping[str, object], language: Language) -> Recipe:
     """The recipe of a kind with the visitor's n_layer, n_head, n_embd, dropout, steps and rate.
 
@@ -66,7 +60,7 @@ def checked_recipe(kind: str, values: Mapping[str, object], language: Language) 
             raise PageError("train.error.choice", name=t(f"train.{name}", language), choices=allowed)
     steps = checked_number("steps", values["steps"], *STEPS, language)
     rate = checked_number("rate", values["rate"], *RATES, language)
-    recipe = recipe_for(kind)
+    recipe = LIVE_RECIPES[kind]
     shape: dict[str, Any] = {name: choices[choices.index(values[name])] for name, choices in SHAPE.items()}
     return replace(recipe, **shape, steps=int(steps)).with_learning_rate(rate)
 
@@ -87,7 +81,7 @@ def dataset_for(kind: object, text: str, language: Language) -> Dataset:
     if kind in TASKS:
         return TaskDataset(TASKS[kind])
     if kind == SHAKESPEARE:
-        return TextDataset(shakespeare_text(), block_size=recipe_for(kind).block_size, name=SHAKESPEARE)
+        return TextDataset(shakespeare_text(), block_size=LIVE_RECIPES[kind].block_size, name=SHAKESPEARE)
     check_text(text)
     return TextDataset(text, units="bytes" if len(set(text)) > MAX_DISTINCT_CHARACTERS else "characters")
 
@@ -99,7 +93,7 @@ def check_text(text: str) -> None:
     size = len(text.encode("utf-8", "replace"))
     if size > MAX_TEXT_BYTES:
         raise PageError("train.error.large", n=f"{size:,}", limit=f"{MAX_TEXT_BYTES:,}")
-    least = TextDataset.min_tokens(TEXT_RECIPE.block_size)
+    least = TextDataset.min_tokens(LIVE_RECIPES[TEXT].block_size)
     if len(text) < least:
         raise PageError("train.error.short", n=f"{len(text):,}", limit=f"{least:,}")
 

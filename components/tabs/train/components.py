@@ -10,9 +10,10 @@ from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.choices import UploadedText
 from gpt.training.live_run import Evaluation, LiveRun, RunSnapshot
+from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.run_queue import RunQueue
 
-_RECIPE = choices.recipe_for(choices.KINDS[0])
+_RECIPE = LIVE_RECIPES[choices.KINDS[0]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.components import TrainState
 from gpt.training.live_run import LiveRun
+from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.run_queue import QueueFull, RunQueue
 
 MAX_MODELS = 4  # opened models of a visitor; one more replaces the oldest
@@ -22,7 +23,7 @@ def choose_task(session: Session, kind: object) -> None:
     """Choose a task, with its default settings."""
     if kind not in choices.KINDS:
         return
-    recipe = choices.recipe_for(str(kind))
+    recipe = LIVE_RECIPES[str(kind)]
     shape = {name: getattr(recipe, name) for name in choices.SHAPE}
     session.change(TrainState, task=kind, steps=recipe.steps, rate=recipe.learning_rate, notice=None, **shape)
 

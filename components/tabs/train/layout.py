@@ -14,6 +14,7 @@ from components.widgets.chart import chart
 from components.widgets.heads import heads
 from components.widgets.sentence import sentence
 from components.widgets.table import table
+from gpt.training.recipe import LIVE_RECIPES
 
 
 def build_task(localizer: Localizer) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def build_task(localizer: Localizer) -> dict[str, Any]:
 
 def build_settings(localizer: Localizer) -> dict[str, Any]:
     """The configuration of the model and its recipe, collapsed."""
-    recipe = choices.recipe_for(choices.KINDS[0])
+    recipe = LIVE_RECIPES[choices.KINDS[0]]
     parts: dict[str, Any] = {}
     with localizer.build(gr.Accordion, {"label": "train.settings"}, open=False, elem_id="train-settings"):
         with gr.Row(elem_classes="gb-train-settings"):

@@ -19,7 +19,7 @@ from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import get_model, list_models
 from gpt.tokenizer import Tokenizer
 from gpt.training.live_run import LiveRun
-from gpt.training.recipe import RECIPE_PRESETS, Recipe
+from gpt.training.recipe import LIVE_RECIPES, RECIPE_PRESETS, Recipe
 from gpt.training.run_queue import RunQueue
 from gpt.training.tasks import TASKS, TaskDataset
 
@@ -175,7 +175,7 @@ def test_another_task_brings_its_own_settings() -> None:
     session = Session(None)
     for kind in choices.KINDS:
         handlers.choose_task(session, kind)
-        recipe, state = choices.recipe_for(kind), session.state(TrainState)
+        recipe, state = LIVE_RECIPES[kind], session.state(TrainState)
         assert (state.n_layer, state.steps, state.rate) == (recipe.n_layer, recipe.steps, recipe.learning_rate)
 
 
@@ -192,13 +192,13 @@ def test_own_models_stand_behind_the_others_under_names_that_can_be_told_apart()
 
 def test_every_default_is_among_the_choices_and_gives_its_own_recipe() -> None:
     for kind in choices.KINDS:
-        recipe = choices.recipe_for(kind)
+        recipe = LIVE_RECIPES[kind]
         given = {name: getattr(recipe, name) for name in (*choices.SHAPE, "steps")}
         assert choices.checked_recipe(kind, {**given, "rate": recipe.learning_rate}, "en") == recipe
 
 
 def test_both_learning_rates_follow_the_one_that_is_asked_for() -> None:
-    recipe, usual = choices.checked_recipe("sort", GOOD, "en"), choices.recipe_for("sort")
+    recipe, usual = choices.checked_recipe("sort", GOOD, "en"), LIVE_RECIPES["sort"]
     assert recipe.muon_lr == 0.02
     assert recipe.adamw_lr / recipe.muon_lr == usual.adamw_lr / usual.muon_lr
 

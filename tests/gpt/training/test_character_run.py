@@ -67,7 +67,7 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model_wit
         'generate(model, "0", params, 150)',
     ):
         assert said in body
-    for other in ("stories", "end-of-text", "vocab_size", "vocab.tiktoken", "![", "Once upon a time"):
+    for other in ("stories", "end-of-text", "vocab_size", "muon_lr", "vocab.tiktoken", "![", "Once upon a time"):
         assert other not in body
 
 
