@@ -82,18 +82,6 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
 
 
 def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:
-    """The prompt, cut to half a context, and its continuation, which goes on from the second half of a full context.
-
-    The draws after the n-th full context are those of seed + n.
-    """
-    half = loaded.model.config.block_size // 2
-    ids = loaded.tokenizer.encode(prompt)[:half]
-    text, end, finish_reason = loaded.tokenizer.decode(ids), len(ids) + max_new_tokens, "context_full"
-    while finish_reason == "context_full" and len(ids) < end:
-        params = SamplingParams(temperature=temperature, seed=seed)
-        for step in generate(loaded, ids[-half:], params, end - len(ids)):
-            ids.append(step.token_id)
-            text += step.text
-            finish_reason = step.finish_reason or "context_full"
-        seed += 1
-    return text
+    """The prompt and its continuation, which goes on past a full context."""
+    params = SamplingParams(temperature=temperature, seed=seed)
+    return prompt + "".join(step.text for step in generate(loaded, prompt, params, max_new_tokens, on_full="crop"))
