@@ -164,12 +164,13 @@ def make_parser() -> argparse.ArgumentParser:
     description, _, usage = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
         prog="python -m gpt.training",
+        usage="%(prog)s [TEXT | --characters FILE | --preset NAME] --out FOLDER [options]",
         description=description,
         epilog=usage,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("text", type=Path, nargs="?", help="a file of stories")
+    what.add_argument("text", type=Path, nargs="?", metavar="TEXT", help="a file of stories")
     what.add_argument("--characters", type=Path, metavar="FILE", help="any text: a token for each character")
     parser.add_argument(
         "--preset",
@@ -178,7 +179,9 @@ def make_parser() -> argparse.ArgumentParser:
         "setting shakespeare-cpu. Without a text, the last two train on Shakespeare's (stories; with --characters "
         "shakespeare-cpu)",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run: new, empty, or to resume")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FOLDER", help="folder of the run: new, empty, or to resume"
+    )
     parser.add_argument(
         "--init-from",
         metavar="MODEL",
