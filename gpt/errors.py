@@ -71,6 +71,7 @@ MESSAGES = {
     "position.patched": "position {position} was patched: its logits are not the sum of what the parts add",
     "layer.unknown": "layer {layer} does not exist: the model has layers 0 to {last}",
     "head.unknown": "head {head} does not exist: a layer has heads 0 to {last}",
+    "prompt.not_a_list": "prompts must be a list of texts or of token ids, not one text",
     "prompt.type": "a prompt must be text, or token ids, which are whole numbers",
     "prompt.empty": "this vocabulary has no end-of-text token to start from: the prompt must not be empty",
     "generation.first_position": "start must be at least 1, not {start}: the first token has no probability",
@@ -207,7 +208,7 @@ MESSAGES = {
     "layout.model_type": "this is a {model_type} model: only GPT-2 and models shaped like it can be shown",
     "layout.unknown": (
         "no known layout has weights named {names}: known are {known} and our own. Their roles cannot be inferred "
-        "either ({reason}): give them in a file, see --names"
+        'either ({reason}). Write them in a file names.json beside the weights, in place of each "?":\n{draft}'
     ),
     "layout.inferred": (
         "no known layout has weights with these names. Names and shapes suggest these roles, for a model of width "

@@ -67,6 +67,8 @@ def generate_batch(
     The prompts share their forward passes, without padding: each gets the tokens that `generate` gives for it alone
     with the same seed. Raises ValueError as `generate`, before any token is generated.
     """
+    if isinstance(prompts, str):
+        raise GPTError("prompt.not_a_list")
     loaded = as_loaded(model)
     streams = [generate(loaded, prompt, params, max_new_tokens) for prompt in prompts]
     with ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="generate_batch") as pool:

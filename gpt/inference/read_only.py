@@ -109,6 +109,12 @@ class ReadOnlyModule(nn.Module):
         holder.__dict__.update(self.__dict__, _parameters={})
         self._parameters["weight"] = PackedWeight(holder.unpack, self.weight.shape) if weight is None else weight  # type: ignore[assignment]
 
+    def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
+        """Add a parameter. Raises ValueError for another one in place of a listed weight, which would not be used."""
+        if name in self._parameters:
+            refuse()
+        super().register_parameter(name, param)
+
     def _apply(self, *_: Any, **__: Any) -> ReadOnlyModule:
         return self
 

@@ -55,3 +55,15 @@ def test_an_inferred_layout_is_shown_with_the_order_and_the_orientation_of_its_m
         fused = [row[0] for row in rows if row[1].startswith("h.{n}.attn.c_attn") and not row[1].endswith("bias")]
         assert fused == [expected[language]]
         assert session.state(UploadState).activation == "gelu"
+
+
+def test_what_cannot_be_inferred_is_a_question_mark_in_the_table(tmp_path: Path) -> None:
+    session, path = Session(None), tmp_path / "mine.pt"
+    state = NumberedGPT().state_dict()
+    torch.save({name.replace("kqv", "mixing"): value for name, value in state.items()}, path)
+    for _ in range(2):  # opening it again confirms nothing
+        with pytest.raises(PageError, match=r"cannot be inferred: nothing looks like h\.\{n\}\.attn\.q"):
+            list(open_upload(session, [str(path)], None, None))
+    rows = names_table(session.snapshot())["rows"]
+    assert ["token embedding", "wte", "token_emb"] in rows
+    assert ["query, key, value", "h.{n}.attn.c_attn", "?"] in rows

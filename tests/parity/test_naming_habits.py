@@ -15,7 +15,14 @@ from torch import Tensor, nn
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import logit_lens
 from gpt.analysis.tracing import trace_text
-from gpt.models.checkpoints import HeadsUnknown, NamesInferred, open_checkpoint, save_hugging_face, save_model
+from gpt.models.checkpoints import (
+    HeadsUnknown,
+    NamesInferred,
+    NamesUnknown,
+    open_checkpoint,
+    save_hugging_face,
+    save_model,
+)
 from gpt.models.sources import load_model
 from tests.conftest import randomized
 from tests.parity.fused_qkv_models import EncoderGPT, MegatronGPT, NumberedGPT, NumpyGPT, TiedGPT
@@ -89,6 +96,14 @@ def test_an_order_that_nothing_tells_is_given_in_a_file(tmp_path: Path) -> None:
     assert_same_logits(path, model, names=layout, n_head=3)
 
 
+@pytest.mark.parametrize("name", ["wqkv", "Wqkv", "to_qkv", "qkvProj", "W_pack", "in_proj"])
+def test_a_fused_matrix_has_many_names(tmp_path: Path, name: str) -> None:
+    model = randomized(TiedGPT())
+    state = {key.replace("attn.c_attn", f"attn.{name}"): value for key, value in model.state_dict().items()}
+    torch.save(state, tmp_path / "mine.pt")
+    assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3)
+
+
 def test_heads_are_asked_for_only_where_shapes_do_not_tell(tmp_path: Path) -> None:
     for model, choices in ((LensGPT(), []), (WqGPT(), [1, 2, 3, 4, 6, 8, 12, 24])):
         with pytest.raises(NamesInferred) as unconfirmed:
@@ -123,8 +138,9 @@ def test_what_stays_unclear_is_said(tmp_path: Path, old: str, new: str, added: d
     state = {name.replace(old, new): tensor for name, tensor in WqGPT().state_dict().items()}
     state |= {f"layers.{layer}.{name}": tensor.clone() for name, tensor in added.items() for layer in range(2)}
     torch.save(state, tmp_path / "mine.pt")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(NamesUnknown, match=said) as unclear:
         load_model(tmp_path / "mine.pt", n_head=3)
+    assert '"lm_head":           "output"' in unclear.value.values["draft"]
 
 
 def test_norms_without_telling_names_and_blocks_that_differ_are_not_guessed(tmp_path: Path) -> None:

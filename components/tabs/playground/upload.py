@@ -23,7 +23,7 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
-from gpt.models.checkpoints import INFER, HeadsUnknown, NamesInferred
+from gpt.models.checkpoints import INFER, HeadsUnknown, NamesInferred, NamesUnknown
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 
 VOCABULARIES = {Characters: "upload.characters", PlainIds: "upload.ids"}
@@ -34,8 +34,8 @@ class UploadState:
     """What was asked about the files of the last attempt.
 
     heads: possible numbers of heads if the files do not specify it. activation: the default where they do not specify
-    one. layout: the names that were inferred, as the content of a layout file, to be confirmed. opened: the loaded
-    model.
+    one. layout: the names that were inferred, as the content of a layout file, to be confirmed or, where some are "?",
+    completed in a file. opened: the loaded model.
     """
 
     files: tuple[str, ...] = ()
@@ -125,6 +125,11 @@ def open_upload(
         )
         yield
         raise question from None
+    except NamesUnknown as problem:
+        unclear = PageError("upload.unknown", names=problem.values["names"], reason=problem.values["reason"])
+        session.change(UploadState, message=unclear, layout=problem.values["draft"])
+        yield
+        raise unclear from None
     except ValueError as problem:
         session.change(UploadState, message=problem)
         yield

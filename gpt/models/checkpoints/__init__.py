@@ -1,7 +1,7 @@
 """Models on disk: reads every layout of `gpt.models.checkpoints.layouts`, writes our own and Hugging Face's."""
 
 from gpt.models.checkpoints.checkpoint import INFER, Checkpoint, open_checkpoint, weight_files
-from gpt.models.checkpoints.layouts import HeadsUnknown, NamesInferred
+from gpt.models.checkpoints.layouts import HeadsUnknown, NamesInferred, NamesUnknown
 from gpt.models.checkpoints.writing import convert, save_hugging_face, save_model
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Checkpoint",
     "HeadsUnknown",
     "NamesInferred",
+    "NamesUnknown",
     "convert",
     "open_checkpoint",
     "save_hugging_face",

@@ -107,35 +107,27 @@ def known_layout(
     config: Mapping[str, object] | None,
     model_args: Mapping[str, object] | None,
 ) -> Layout | None:
-    """The layout that has these names; None for one that is not known."""
+    """The layout that has these names; None for one that is not known.
+
+    Four have GPT-2's names. Hugging Face stores its matrices transposed (Conv1D); nanoGPT has a tied head, may lack
+    biases, and states its model_args; minGPT has none of these; ours has no outer module.
+    """
     for layout in LAYOUTS:
         if all(is_named(role, layout, named) for role in layout.names if role != "lm_head"):
             return layout
-    if "wte.weight" in named and any(name.startswith("h.") for name in named):
-        return GPT2_LAYOUTS[gpt2_layout(tensors, named, config, model_args)]
-    return None
-
-
-def gpt2_layout(
-    tensors: Mapping[str, Tensor],
-    named: Mapping[str, Tensor],
-    config: Mapping[str, object] | None,
-    model_args: Mapping[str, object] | None,
-) -> str:
-    """The layout of weights with GPT-2's names, one of four. Hugging Face stores its matrices transposed (Conv1D).
-
-    nanoGPT has a tied head, may lack biases, and states its model_args; minGPT has none of these.
-    """
+    if "wte.weight" not in named or not any(name.startswith("h.") for name in named):
+        return None
     qkv = named.get("h.0.attn.c_attn.weight", torch.empty(0))
     if qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]:
-        return HUGGING_FACE
+        return GPT2_LAYOUTS[HUGGING_FACE]
     if model_args is not None:
-        return NANOGPT
+        return GPT2_LAYOUTS[NANOGPT]
     if not any("transformer." in name for name in tensors):
         if config is None or "tie_weights" not in config:
             raise GPTError("layout.no_config")
-        return OURS
-    return NANOGPT if is_tied(named.get("lm_head.weight"), named["wte.weight"]) or "ln_f.bias" not in named else MINGPT
+        return GPT2_LAYOUTS[OURS]
+    is_nano = is_tied(named.get("lm_head.weight"), named["wte.weight"]) or "ln_f.bias" not in named
+    return GPT2_LAYOUTS[NANOGPT if is_nano else MINGPT]
 
 
 def stated_options(

@@ -9,12 +9,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from gpt.errors import GPTError
-from gpt.models.checkpoints.layouts import CUSTOM, HUGGING_FACE, LAYOUTS, MINGPT, NANOGPT, ROLES, Layout
+from gpt.models.checkpoints.layouts import (
+    CUSTOM,
+    HUGGING_FACE,
+    LAYOUTS,
+    MINGPT,
+    NANOGPT,
+    ROLES,
+    SEPARATE,
+    Layout,
+    NamesUnknown,
+)
 
 WEIGHT_LEAVES, BIAS_LEAVES = ("weight", "w", "scale", "gamma", "g", "gain", "kernel"), ("bias", "b", "shift", "beta")
 LEAF = re.compile(rf"(?:^|.*[._])({'|'.join((*WEIGHT_LEAVES, *BIAS_LEAVES))})", re.IGNORECASE)
@@ -22,7 +33,7 @@ POSITION = re.compile(r"pos\w*|wpe|pe")
 TOKEN = re.compile(r"tok\w*|wte|emb\w*|word\w*|vocab\w*|e")
 HEAD = re.compile(r"head|lm|unembed\w*|out|output|logits?|decoder|generator|classifier|toprobs|u")
 PARTS = {"q": r"w?(to)?q(uer\w*)?", "k": r"w?(to)?k(eys?)?", "v": r"w?(to)?v(al\w*)?"}
-FUSED = re.compile(r"(c|in)?_?(attn|proj)|qkv|query|" + "|".join(("kqv", "qvk", "kvq", "vqk", "vkq")))
+FUSED = re.compile(r"(c|in)?_?(attn|proj)|w?(qkv|qvk|kqv|kvq|vqk|vkq)|w?pack|query")
 FIRST_NORM, SECOND_NORM = re.compile(r"att\w*|sa|mha|in|input|pre"), re.compile(r"mlp|ff\w*|feed|post|final|out")
 EXPANDS = re.compile(r"fc1|(linear|dense|lin|w|fc)1|up|in|inner|expand|intermediate|1")
 CONTRACTS = re.compile(r"fc2|(linear|dense|lin|w|fc)2|down|out|outer|contract|proj|2")
@@ -47,31 +58,38 @@ class Module:
 
 
 def infer_layout(named: Mapping[str, Tensor]) -> Layout:
-    """The layout of weights that no known layout names. Raises ValueError that says what is missing or unclear."""
+    """The layout of weights that no known layout names.
+
+    Raises ValueError that says what is missing or unclear; its "draft" is a layout file of the roles that were found.
+    """
     floating = {name: tuple(tensor.shape) for name, tensor in named.items() if tensor.is_floating_point()}
+    inference = Inference(floating)
     try:
-        return Inference(floating).layout()
+        return inference.layout()
     except GPTError as reason:
-        known = ", ".join([HUGGING_FACE, NANOGPT, MINGPT, *(layout.title for layout in LAYOUTS)])
-        raise GPTError("layout.unknown", names=", ".join(list(named)[:3]), known=known, reason=reason) from None
+        raise NamesUnknown(
+            "layout.unknown",
+            names=", ".join(list(named)[:3]),
+            known=", ".join([HUGGING_FACE, NANOGPT, MINGPT, *(layout.title for layout in LAYOUTS)]),
+            reason=reason,
+            draft=inference.draft(),
+        ) from None
 
 
 class Inference:
     """Finds the module of each role. shapes: of all weights, by name."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        prefix = block_prefix(shapes)
-        inside = {name: shape for name, shape in shapes.items() if re.match(rf"{re.escape(prefix)}\d", name)}
-        if not inside:
-            raise GPTError("layout.no_role", role="h.{n}")
+        self.shapes = shapes
+        self.width = 0
+        self.block: list[Module] = []  # the modules of a block without a role
+        self.outside: list[Module] = []
         self.roles: dict[str, Module] = {}
         self.transposed: list[str] = []
-        self.width = Counter(size for shape in inside.values() for size in shape).most_common(1)[0][0]
-        self.block = modules(same_in_all_blocks(inside, prefix))
-        self.outside = modules({name: shape for name, shape in shapes.items() if name not in inside})
 
     def layout(self) -> Layout:
         """The layout. Raises ValueError as `infer_layout`."""
+        self.find_blocks()
         self.find_norms()
         self.find_attention()
         self.find_feed_forward()
@@ -79,8 +97,18 @@ class Inference:
         if left := [module.name for module in (*self.block, *self.outside)]:
             raise GPTError("layout.left_over", names=", ".join(left))
         fused = self.roles.get("h.{n}.attn.c_attn", Module(""))
-        order = next((word for word in words(fused.name) if sorted(word) == ["k", "q", "v"]), "qkv")
+        order = next((word[-3:] for word in words(fused.name) if sorted(word[-3:]) == ["k", "q", "v"]), "qkv")
         return Layout(CUSTOM, self.names(), transposed=tuple(self.transposed), qkv_order=order)
+
+    def draft(self) -> str:
+        """The content of a layout file after `layout` failed: the roles that can be found, and "?" for the others."""
+        for find in (self.find_feed_forward, self.find_embeddings):
+            with suppress(GPTError):
+                find()
+        found = self.names()
+        unused = "h.{n}.attn.c_attn" if any(role in self.roles for role in SEPARATE) else SEPARATE
+        missing = {role: "?" for role in ROLES if role not in self.roles and role not in unused}
+        return Layout(CUSTOM, found | missing).to_json()
 
     def names(self) -> dict[str, str]:
         """The names by role, one for a module whose weights are called weight and bias."""
@@ -100,6 +128,16 @@ class Inference:
         group.remove(candidates[0])
         self.roles[role] = candidates[0]
         return candidates[0]
+
+    def find_blocks(self) -> None:
+        """The weights of a block, and those outside; the width is the size that most weights have."""
+        prefix = block_prefix(self.shapes)
+        inside = {name: shape for name, shape in self.shapes.items() if re.match(rf"{re.escape(prefix)}\d", name)}
+        if not inside:
+            raise GPTError("layout.no_role", role="h.{n}")
+        self.width = Counter(size for shape in inside.values() for size in shape).most_common(1)[0][0]
+        self.block = modules(same_in_all_blocks(inside, prefix))
+        self.outside = modules({name: shape for name, shape in self.shapes.items() if name not in inside})
 
     def find_norms(self) -> None:
         """Two norms in a block, and one after them."""

@@ -147,6 +147,13 @@ class NamesInferred(GPTError):
         return [] if "n_head" in self.layout else divisors(self.values["n_embd"])
 
 
+class NamesUnknown(GPTError):
+    """No known layout has these names, and the roles of some weights cannot be inferred.
+
+    Among its values `reason` is what is missing or unclear, `draft` a layout file with "?" for what was not found.
+    """
+
+
 def divisors(n_embd: object) -> list[int]:
     """The possible numbers of heads of a width, at most 128."""
     assert isinstance(n_embd, int)

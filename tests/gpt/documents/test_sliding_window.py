@@ -123,3 +123,5 @@ def test_a_batch_gives_each_prompt_its_own_continuation(loaded):
 def test_a_batch_with_a_wrong_prompt_is_refused_before_any_token(loaded):
     with pytest.raises(ValueError, match="500"):
         generate_batch(loaded, ["the", [500]], GREEDY, 5)
+    with pytest.raises(ValueError, match="prompts must be a list"):
+        generate_batch(loaded, "the", GREEDY, 5)
