@@ -69,12 +69,13 @@ class Endpoints:
         repetition_penalty: float = 1.0,
         seed: int = 0,
         model: str = "",
+        on_full: str = "stop",
     ) -> Iterator[str]:
         """Continue a prompt, token by token. Only the prompt is required.
 
         Parameters:
             prompt: text to continue; an empty one starts from end-of-text
-            max_new_tokens: 1 up to the context of the model; the text may end before
+            max_new_tokens: 1 up to the context of the model, twice that with on_full="crop"; the text may end before
             temperature: 0 to 2; 0 always takes the most probable token
             top_k: keep the k most probable tokens; 0 keeps all
             top_p: keep the most probable tokens that total this probability; 1 keeps all
@@ -82,6 +83,7 @@ class Endpoints:
             repetition_penalty: above 1 lowers the tokens of the text; 1 is off
             seed: a whole number of at least 0; the same seed writes the same text
             model: a name of the page's list; "" is the model that the app was started with
+            on_full: "stop" ends where the context is full; "crop" goes on from the newest tokens that fit in it
         Returns:
             the new text so far: first "", then once for each token, or for several at once under load
         """
@@ -94,8 +96,9 @@ class Endpoints:
             repetition_penalty=repetition_penalty,
             seed=checked_number("seed", seed, 0),
         )
-        count = checked_number("max_new_tokens", max_new_tokens, 1, loaded.model.config.block_size)
-        steps = generate(loaded, checked_text("prompt", prompt), params, count)
+        limit = loaded.model.config.block_size * (2 if on_full == "crop" else 1)
+        count = checked_number("max_new_tokens", max_new_tokens, 1, limit)
+        steps = generate(loaded, checked_text("prompt", prompt), params, count, on_full=on_full)  # type: ignore[arg-type]
         text = ""
         yield text
         with loaded.engine.admission.enter() as ahead:

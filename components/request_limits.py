@@ -103,11 +103,11 @@ class RequestLimits:
 
 
 def _refusal(functions: Mapping[int, BlockFunction], route: str, name: str, body: bytes | bytearray) -> Refusal | None:
-    """Why a call cannot be made; None if it can, or if the body is not JSON, which gradio reports."""
+    """Why a call cannot be made; None if it can."""
     try:
         given = json.loads(body)
     except ValueError:
-        return None
+        return Refusal(400, "the body is not JSON")
     except RecursionError:
         return Refusal(400, "the body is nested too deeply")
     endpoints = {str(each.api_name): each for each in functions.values() if each.api_visibility == "public"}

@@ -47,6 +47,14 @@ def test_generate_yields_the_new_text_so_far_first_empty_then_once_per_token(cli
     assert texts[-1] == "".join(step.text for step in steps)
 
 
+def test_generate_goes_on_past_a_full_context_where_it_is_asked_to(client):
+    arguments = {"prompt": "a " * 250, "max_new_tokens": 300, "temperature": 0, "model": "untrained"}
+    with pytest.raises(AppError, match="max_new_tokens"):
+        stream(client, **arguments)
+    steps = generate("untrained", arguments["prompt"], SamplingParams(temperature=0), 300, on_full="crop")
+    assert stream(client, **arguments, on_full="crop")[-1] == "".join(step.text for step in steps)
+
+
 def test_every_seed_fixes_the_draw_zero_too(client):
     texts = {seed: [stream(client, "Lily", 8, 1.5, seed=seed)[-1] for _ in range(2)] for seed in (0, 1, 2**40)}
     assert all(a == b for a, b in texts.values())
@@ -69,6 +77,7 @@ def test_the_defaults_are_those_that_are_documented(client):
         "repetition_penalty": 1.0,
         "seed": 0,
         "model": "",
+        "on_full": "stop",
     }
     assert found["/next_token"] == {
         "prompt": None,
@@ -163,6 +172,8 @@ REFUSED = [
     ("/generate", {"prompt": "a", "repetition_penalty": 0}, "repetition_penalty"),
     ("/generate", {"prompt": "a", "seed": -1}, "seed"),
     ("/generate", {"prompt": "a", "seed": None}, "seed"),
+    ("/generate", {"prompt": "a", "on_full": "slide"}, "on_full must be one of stop, crop"),
+    ("/generate", {"prompt": "a", "on_full": "crop", "max_new_tokens": 513}, "between 1 and 512"),
     ("/generate", {"prompt": "a", "model": "gpt9"}, "there is no model"),
     ("/generate", {"prompt": "a", "model": ["stories"]}, "there is no model"),
     ("/next_token", {"prompt": "a", "k": 0}, "k must be a whole number between 1 and 4096"),
@@ -211,7 +222,7 @@ def test_the_curl_example_of_the_readme_gets_the_three_best_next_tokens(client):
 
 def test_half_a_surrogate_pair_that_only_raw_json_can_send_becomes_a_replacement_character(client):
     address = f"{client.src}gradio_api/call"
-    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, ""]}
+    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop"]}
     posted = httpx.post(f"{address}/generate", content=json.dumps(body), headers={"Content-Type": "application/json"})
     events = httpx.get(f"{address}/generate/{posted.json()['event_id']}", timeout=60).text
     assert "event: complete" in events
