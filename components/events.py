@@ -18,7 +18,7 @@ from gradio.blocks import Block
 
 from components.errors import localize_error
 from components.i18n import LANGUAGES, Language, t
-from components.render import Control, Renderer
+from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
@@ -38,14 +38,11 @@ Handler = Callable[..., Iterator[None] | None]
 
 
 class Events:
-    """Wires the events of one page. client: holds the browser tab's id; frame: receives the frames; tabs: a handler
-    opens a tab by setting `session.tab`."""
+    """Wires the events of one page. client: holds the browser tab's id; frame: receives the frames. A handler opens a
+    tab by setting `session.tab`."""
 
-    def __init__(
-        self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML, tabs: gr.Tabs
-    ) -> None:
+    def __init__(self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML) -> None:
         self.store, self.renderer, self.client, self.frame = store, renderer, client, frame
-        renderer.add("", controls=[Control(tabs, lambda s: s.tab, lambda s: {"selected": s.tab})])
 
     def on(
         self,

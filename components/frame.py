@@ -13,6 +13,7 @@ from components.render import Control
 from components.share.menu import link_menu
 from components.widgets.frame import frame_widget
 from components.widgets.sentence import sentence
+from components.widgets.tokens import tokens
 from gpt import Generation, list_models
 from gpt.models.registry import title
 
@@ -30,7 +31,7 @@ class Frame:
     """Components shared by all tabs.
 
     client: the id of the browser tab. saved: the session saved by the page. updates: receives the frames of
-    `components.render`.
+    `components.render`. strip: the text, shown in every tab without a larger one.
     """
 
     client: gr.Textbox
@@ -40,6 +41,7 @@ class Frame:
     switch: gr.Radio
     theme: gr.Button
     link: gr.HTML
+    strip: gr.HTML
 
     def controls(self) -> list[Control]:
         """Controls of the language, and of the choices and the value of the model."""
@@ -55,7 +57,8 @@ class Frame:
 
 
 def build_frame(localizer: Localizer, example: Generation) -> Frame:
-    """Build the title, the model picker, the language switch, the link menu and the theme button in one row."""
+    """Build the title, the model picker, the language switch, the link menu and the theme button in one row, and the
+    row of the text."""
     client = gr.Textbox(visible="hidden", elem_id="client")
     saved = gr.Textbox(visible="hidden", elem_id="saved")
     updates = frame_widget()
@@ -83,9 +86,12 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
         )
         link = link_menu()
         theme = localizer.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
+    with gr.Row(elem_classes="gb-dock"):
+        strip = tokens(elem_id="dock", view="strip", one_line=True)
+        sentence(kind="caption", elem_id="selected", view="selected")
     theme.click(None, js=_TOGGLE_THEME)
     switch.input(None, switch, None, js=_KEEP_LANGUAGE)
-    return Frame(client, saved, updates, model, switch, theme, link)
+    return Frame(client, saved, updates, model, switch, theme, link, strip)
 
 
 def short_name(model: str, language: Language) -> str:

@@ -14,6 +14,7 @@ from components.assets import HEAD, ON_OPEN, ROUTES
 from components.events import MAX_CONCURRENT_EVENTS, Events
 from components.frame import build_frame
 from components.localized import Localizer
+from components.navigation import tabs_of, wire_tabs
 from components.precision_notice import measure, wire_precision
 from components.render import Renderer
 from components.request_limits import RequestLimits
@@ -82,7 +83,7 @@ def build_app(
         )  # first: it sets up anew all that is there
         frame = build_frame(localizer, first.document)
         with gr.Tabs(elem_id="tabs") as tabs:
-            events = Events(store, renderer, frame.client, frame.updates, tabs)
+            events = Events(store, renderer, frame.client, frame.updates)
             with localizer.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
                 playground_parts = build_playground(localizer, events, frame, first, uploads=uploads)
             with localizer.build(gr.Tab, {"label": "tab.inside"}, id="inside"):
@@ -95,20 +96,23 @@ def build_app(
                 build_compare(localizer, events, tab, name)
             with localizer.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
                 n_layer = first.document.loaded.model.config.n_layer
-                build_activations(localizer, events, n_layer)
-            with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
-                build_shapes(localizer, events, first.document)
-            with localizer.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
-                build_loss(localizer, events, first.document.loaded)
+                build_activations(localizer, events, n_layer, first.selection.layer)
             with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):
                 opened = build_train(localizer, events)
             begun = events.on(opened, prepare_typed, queue="model")
             follow(events, begun)
             with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
                 build_lessons(localizer, events, first.document.loaded, set_shape)
+            with localizer.build(gr.Tab, {"label": "tab.tools"}, id="tools"), gr.Tabs(elem_id="tools") as tools:
+                with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
+                    build_shapes(localizer, events, first.document)
+                with localizer.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
+                    build_loss(localizer, events, first.document.loaded)
+        wire_tabs(events, tabs, tools, frame.saved)
         wire_share(events, frame.link, playground_parts.files)
         opening_lesson = partial(open_lesson, first.document.loaded)
-        wire_session(app, events, frame, tabs, first.copy, open_lesson=opening_lesson)
+        names = [tab.id for row in (tabs, tools) for tab in tabs_of(row) if tab.id != "tools"]
+        wire_session(app, events, frame, names, first.copy, open_lesson=opening_lesson)
         Endpoints(name).register(app)
         if first.loaded.precision != "fp32":
             measure(first, name)

@@ -1,8 +1,8 @@
-"""Events of the whole session: page load, language, tab, missed frame."""
+"""Events of the whole session: page load, language, missed frame."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,13 +42,14 @@ def wire_session(
     app: gr.Blocks,
     events: Events,
     frame: Frame,
-    tabs: gr.Tabs,
+    tabs: Sequence[str],
     open_session: Callable[[], Session],
     *,
     open_lesson: Callable[[Session, int], bool],
 ) -> Any:
     """Wire these events; returns the event after which the page shows the content of its link.
 
+    tabs: ids of the tabs that a link may open.
     open_session: creates the initial session of a visitor.
     open_lesson: opens a lesson by its index from 0; False if there is none.
     """
@@ -77,41 +78,24 @@ def wire_session(
         **NO_PROGRESS,
         **QUEUES["interactive"],
     )
-    ids = [tab.id for tab in tabs.children if isinstance(tab, gr.Tab)]
 
     def follow_link(session: Session, query: str) -> Iterator[None]:
-        yield from open_link(session, query, ids, open_lesson)
+        yield from open_link(session, query, tabs, open_lesson)
 
     opened = events.on(arrived.success, follow_link, [frame.saved], queue="model", js=_QUERY)
     events.on(frame.switch.input, choose_language, [frame.switch])
     events.on(events.frame.retry, miss_frame, payload=True)
     events.on(events.frame.tick, partial(analyse, events.renderer), queue="model")
-    for tab in tabs.children:
-        if isinstance(tab, gr.Tab):
-            select = partial(open_tab, tab.id)
-            events.on(tab.select, select, [frame.saved], edited=[tabs], trigger_mode="always_last", js=_CLICKED)
     return opened
 
 
 _QUERY = "() => [glassbox.query()]"  # the query of the address; "" on a reload
-_CLICKED = "() => [String(glassbox.clicked ?? 0)]"  # 0 for the first tab, which gradio selects without a click
 
 
 def choose_language(session: Session, language: object) -> None:
     """Set the language. language: from the browser, may be anything."""
     if isinstance(language, str) and language in LANGUAGES:
         session.language = language
-
-
-def open_tab(tab: str, session: Session, clicked: str) -> None:
-    """Open a tab, unless a later click was handled first. clicked: time of the click in ms of the browser's clock; 0
-    without a click."""
-    try:
-        at = float(clicked)
-    except ValueError:
-        return
-    if at > session.tab_clicked:
-        session.tab, session.tab_clicked = tab, at
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:

@@ -54,6 +54,7 @@ class Session:
 
     prompt: the prompt of the document; typed: the text in the prompt box.
     model: the name of the chosen model; loaded: the model in use, which may be another one while the chosen one loads.
+    tab: the id of the open tab; tool: of the one of the tab of tools that was opened last.
     query: the search in the vocabulary.
     edits: the interventions of the Change tab.
     edits_on: token ids of the prompt for the edits, () for the document's text.
@@ -76,6 +77,7 @@ class Session:
         id: str = "",
     ) -> None:
         self.id, self.language, self.tab, self.tab_clicked = id, language, "playground", 0.0
+        self.tool = "shapes"
         self.document, self.prompt, self.typed = document, prompt, prompt
         self.loaded = None if document is None else document.loaded
         self.model = "" if document is None else document.loaded.name

@@ -7,7 +7,7 @@ let made = 0;
 /** Keeps a left edge within the width of `around`. @param {number} left @param {HTMLElement} tip @param {DOMRect} around */
 const within = (left, tip, around) => Math.max(0, Math.min(left, around.width - tip.offsetWidth));
 
-/** A tooltip above its anchor, or below it where there is no room. @param {HTMLElement} root what it is placed in @param {HTMLElement} tip */
+/** A tooltip above its anchor, or below it where it would cover what stands before the root. @param {HTMLElement} root what it is placed in @param {HTMLElement} tip */
 export function createTip(root, tip) {
   /** @type {HTMLElement | null} */ let anchor = null;
   tip.id = `gb-tip-${(made += 1)}`;
@@ -17,7 +17,7 @@ export function createTip(root, tip) {
     const [box, around] = [anchor.getBoundingClientRect(), root.getBoundingClientRect()];
     tip.style.left = `${within(box.left + box.width / 2 - tip.offsetWidth / 2 - around.left, tip, around)}px`;
     const above = box.top - tip.offsetHeight - 8;
-    tip.style.top = `${(above < 0 ? box.bottom + 8 : above) - around.top}px`;
+    tip.style.top = `${(above < Math.max(0, around.top) ? box.bottom + 8 : above) - around.top}px`;
   }
 
   function hide() {

@@ -14,6 +14,7 @@ def test_a_text_has_its_loss_its_tokens_are_shaded_and_selected_and_an_example_i
     stay, site
 ):
     page = stay(lambda page: open_playground(page, site))
+    page.get_by_role("tab", name="Tools", exact=True).click()
     page.get_by_role("tab", name="Loss", exact=True).click()
     expect(page.locator(CHIPS).first).to_be_visible()
     box = page.locator("#loss-text textarea")

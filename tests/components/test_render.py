@@ -8,8 +8,9 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from components.navigation import open_tab
 from components.render import Analysis, Control, Lines, Renderer, View
-from components.session_events import SIGNALS, analyse, miss_frame, open_tab
+from components.session_events import SIGNALS, analyse, miss_frame
 from components.state.selection import Selection
 from components.state.session import Session
 
@@ -110,6 +111,15 @@ def test_the_tab_that_was_clicked_last_is_open_in_whatever_order_the_clicks_arri
     assert session.tab == "inside"
     open_tab("why", session, "30")
     assert session.tab == "why"
+
+
+def test_the_tab_of_tools_opens_the_one_that_was_open_last(session: Session) -> None:
+    opened = []
+    session.tab = "loss"  # by a link
+    for clicked, tab in enumerate(("why", "tools", "shapes", "tools", "playground", "tools"), start=1):
+        open_tab(tab, session, str(clicked))
+        opened.append(session.tab)
+    assert opened == ["why", "loss", "shapes", "shapes", "playground", "shapes"]
 
 
 def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> None:

@@ -45,18 +45,12 @@ class Swap:
 
 @dataclass(frozen=True, eq=False)
 class ActivationsState:
-    """x: the point of evaluation; layer: of the histogram; activation: the replacement. histogram, swap: the newest
-    results."""
+    """x: the point of evaluation; activation: the replacement. histogram, swap: the newest results."""
 
     x: float = 1.0
-    layer: int = 0
     activation: Activation = "relu"
     histogram: Histogram | None = None
     swap: Swap | None = None
-
-    def layer_of(self, text: Text | None) -> int:
-        """The chosen layer, at most the last one of the model."""
-        return self.layer if text is None else min(self.layer, text.config.n_layer - 1)
 
 
 @dataclass(frozen=True)

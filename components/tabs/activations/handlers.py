@@ -31,10 +31,8 @@ def set_x(session: Session, x: object) -> None:
 
 
 def choose_layer(session: Session, layer: object) -> None:
-    """Choose the layer of the histogram."""
-    document = session.document
-    if document is not None and type(layer) is int and 0 <= layer < document.loaded.model.config.n_layer:
-        session.change(ActivationsState, layer=layer)
+    """Select the layer of the histogram in every tab."""
+    session.select(layer=layer)
 
 
 def choose_activation(session: Session, activation: object) -> None:
@@ -49,16 +47,16 @@ def wanted(s: Snapshot) -> Any:
         return None
     state = s.state(ActivationsState)
     missing: list[Any] = []
-    if not histogram_is_current(state, s.text):
-        missing.append(("histogram", state.layer_of(s.text)))
+    if not histogram_is_current(state, s):
+        missing.append(("histogram", s.selection.layer))
     if not swap_is_current(state, s.text, s.position):
         missing.append(("swap", s.position, state.activation))
     return (s.text, *missing) if missing else None
 
 
-def histogram_is_current(state: ActivationsState, text: Text) -> bool:
+def histogram_is_current(state: ActivationsState, s: Snapshot) -> bool:
     found = state.histogram
-    return found is not None and (found.text, found.layer) == (text, state.layer_of(text))
+    return found is not None and (found.text, found.layer) == (s.text, s.selection.layer)
 
 
 def swap_is_current(state: ActivationsState, text: Text, position: int | None) -> bool:
@@ -74,9 +72,9 @@ def analyse(session: Session) -> Iterator[None]:
     text, state = s.text, s.state(ActivationsState)
     if text is None or text.n_read == 0:
         return
-    if not histogram_is_current(state, text):
+    if not histogram_is_current(state, s):
         with threads_for(0):
-            histogram = count_pre_activations(text, state.layer_of(text))
+            histogram = count_pre_activations(text, s.selection.layer)
         session.change(ActivationsState, histogram=histogram)
         yield
     position = text.at(s.selection)

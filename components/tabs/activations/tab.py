@@ -20,9 +20,9 @@ from components.widgets.chart import chart
 NAME = "activations"
 
 
-def build_activations(localizer: Localizer, events: Events, n_layer: int) -> None:
-    """Build and wire the tab. n_layer: of the initial model."""
-    ui = _layout(localizer, n_layer)
+def build_activations(localizer: Localizer, events: Events, n_layer: int, layer: int) -> None:
+    """Build and wire the tab. n_layer: of the initial model; layer: the selected one."""
+    ui = _layout(localizer, n_layer, layer)
     controls = [Control(ui.layer, _layers, lambda s: {"choices": list(range(_layers(s)[0])), "value": _layers(s)[1]})]
     events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
     latest: Any = {"trigger_mode": "always_last"}
@@ -32,11 +32,11 @@ def build_activations(localizer: Localizer, events: Events, n_layer: int) -> Non
 
 
 def _layers(s: Snapshot) -> tuple[int, int]:
-    """The number of layers, and the chosen one."""
-    return (1 if s.text is None else s.text.config.n_layer), s.state(ActivationsState).layer_of(s.text)
+    """The number of layers, and the selected one."""
+    return (1 if s.text is None else s.text.config.n_layer), s.selection.layer
 
 
-def _layout(localizer: Localizer, n_layer: int) -> ActivationsComponents:
+def _layout(localizer: Localizer, n_layer: int, selected: int) -> ActivationsComponents:
     state = ActivationsState()
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("activations.question", kind="question")
@@ -55,7 +55,7 @@ def _layout(localizer: Localizer, n_layer: int) -> ActivationsComponents:
                 gr.Dropdown,
                 {"label": "attention.layer"},
                 choices=list(range(n_layer)),
-                value=state.layer,
+                value=selected,
                 allow_custom_value=True,  # an event may carry a layer of the previous model
                 elem_id="activation-layer",
                 min_width=72,

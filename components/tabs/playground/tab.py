@@ -20,7 +20,7 @@ from components.tabs.playground import layout
 from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
 from components.tabs.playground.handlers import editing, generation, selection
 from components.tabs.playground.upload import build_upload, wire_upload
-from components.tabs.playground.views import VIEWS
+from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import follow_picker, pipeline_inputs
 from components.text_views import AVERAGE, head_choices
 
@@ -47,6 +47,7 @@ def build_playground(
                     parts |= layout.attention(localizer, session)
             parts |= layout.pipeline(localizer)
     ui = PlaygroundComponents(**{field.name: parts[field.name] for field in fields(PlaygroundComponents)})
+    events.renderer.add("", SHARED_VIEWS)
     events.renderer.add(NAME, VIEWS, controls=_controls(ui))
     begun = _wire(ui, events, frame)
     if upload is not None:
@@ -128,7 +129,7 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
         on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], **latest)
     on(ui.preset.input, selection.choose_preset, [ui.preset])
 
-    on(ui.strip.select, selection.select_token, payload=True)
+    on([ui.strip.select, frame.strip.select], selection.select_token, payload=True)
     on(ui.heatmap.select, selection.select_row, payload=True)
     on(ui.layer.input, selection.choose_layer, [ui.layer], **latest)
     on(ui.head.input, selection.choose_head, [ui.head], **latest)

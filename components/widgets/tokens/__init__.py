@@ -55,9 +55,11 @@ def tokens(
     labels: dict[str, str] | None = None,
     ids: bool = False,
     selectable: bool = True,
+    one_line: bool = False,
 ) -> gr.HTML:
-    """A token strip. `ids=True, selectable=False` is the small one under a prompt box. A click, Enter or Space on a
-    chip raises `.select` with a payload of {"index": position}.
+    """A token strip. `ids=True, selectable=False` is the small one under a prompt box; with `one_line` it scrolls
+    sideways, and only the text is shown. A click, Enter or Space on a chip raises `.select` with a payload of
+    {"index": position}.
 
     Data of its view:
         doc: names the text; another one selects the newest token again.
@@ -71,7 +73,7 @@ def tokens(
             probability. With "curve" entropy and surprisal can be seen as lines along the text; that takes "entropy",
             "surprise", "unit", "here" and "totals" as well.
     """
-    options = {"ids": ids, "selectable": selectable}
+    options = {"ids": ids, "selectable": selectable, "one_line": one_line}
     return widget(
         "tokens", elem_id, template=_TEMPLATE, view=view, options=options, labels=TOKEN_LABELS | (labels or {})
     )

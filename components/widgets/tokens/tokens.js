@@ -10,7 +10,7 @@
  * @property {boolean} [marks]  whether spaces are shown
  * @property {Record<string, string>} [labels]
  *
- * options: ids: small chips with their ids; selectable: false for a strip to look at; labels
+ * options: ids: small chips with their ids; selectable: false for a strip to look at; one_line: it scrolls sideways; labels
  */
 
 import { find, modified, setText } from "../dom.js";
@@ -128,6 +128,14 @@ function mount(root, host) {
       chip?.setAttribute("tabindex", chip === now ? "0" : "-1");
     }
     framed = now;
+    scrollSideways();
+  }
+
+  /** Brings the framed chip into the middle half of the line. */
+  function scrollSideways() {
+    if (!framed || !options.one_line) return;
+    const [left, room] = [framed.offsetLeft, strip.clientWidth / 4];
+    strip.scrollLeft = Math.min(Math.max(strip.scrollLeft, left + framed.offsetWidth + room - strip.clientWidth), left - room);
   }
 
   /** @param {Element} chip */
@@ -176,6 +184,7 @@ function mount(root, host) {
     root.classList.toggle("gb-nothing", chips.length === 0);
     if (always) document.body.dataset.text = chips.length ? "some" : "none"; // `:has` asks at every change
     if (atEnd && (changed || width !== strip.clientWidth)) strip.scrollTop = strip.scrollHeight;
+    if (width !== strip.clientWidth) scrollSideways();
     width = strip.clientWidth;
     const anchor = tip.anchor();
     if (anchor) showTip(anchor);
@@ -228,6 +237,8 @@ function mount(root, host) {
   marks.addEventListener("click", () => showMarks(marks.getAttribute("aria-pressed") !== "true"));
   root.classList.toggle("gb-ids", Boolean(options.ids));
   root.classList.toggle("gb-selectable", selectable);
+  root.classList.toggle("gb-one-line", Boolean(options.one_line));
+  strip.classList.toggle("gb-sideways", Boolean(options.one_line));
   strip.setAttribute("role", selectable ? "listbox" : "group");
   if (!selectable) return { draw, always };
   strip.addEventListener("click", (event) => {

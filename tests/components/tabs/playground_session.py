@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from components.state.example import opening
 from components.state.session import Session
 from components.tabs.playground.handlers import generation, selection
-from components.tabs.playground.views import VIEWS
+from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from gpt import Generation
 
 
@@ -36,4 +36,4 @@ def ids(session: Session) -> list[int]:
 
 
 def drawn(session: Session, name: str) -> dict:
-    return next(view for view in VIEWS if view.name == name).draw(session.snapshot())
+    return next(view for view in (*SHARED_VIEWS, *VIEWS) if view.name == name).draw(session.snapshot())

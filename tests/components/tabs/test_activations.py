@@ -75,12 +75,12 @@ def test_the_histogram_counts_every_value_of_the_layer_at_every_position(session
 
 
 def test_only_layers_and_activations_that_exist_can_be_chosen(session):
-    before = session.state(ActivationsState)
+    before = session.state(ActivationsState), session.selection
     for wrong in (-1, 99, "2", True, None):
         handlers.choose_layer(session, wrong)
     for wrong in ("tanh", None, 1, []):
         handlers.choose_activation(session, wrong)
-    assert session.state(ActivationsState) is before
+    assert (session.state(ActivationsState), session.selection) == before
 
 
 @pytest.mark.parametrize("activation", ["gelu_tanh", "gelu", "relu", "silu"])
@@ -115,7 +115,6 @@ def test_what_is_shown_is_of_the_text_and_nothing_is_computed_while_it_is_writte
 def test_the_smallest_model_and_a_page_without_a_text_are_shown_too():
     config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
     session = session_of(LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32"), "ab")
-    session.change(ActivationsState, layer=5)
     shown = analysed(session)
     assert "Layer 0" in shown["pre-activations"]["text"]
     assert shown["activation-swapped"]["figure"] is not None

@@ -11,7 +11,7 @@ import torch
 from components.share.document_link import document_values
 from components.state.session import Session
 from components.tabs.playground.handlers import editing, generation, selection
-from components.tabs.playground.views import VIEWS
+from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.text import dropped
 from gpt import GPT, Generation, GPTConfig, SamplingParams, generate_greedy, get_model
 from gpt.documents.snippets import python_snippet
@@ -57,7 +57,7 @@ def test_continue_drops_a_token_for_each_new_one_and_shows_it(full):
     assert before.tokenizer.decode(expected[:6]) in shown
     assert "(6)" in shown
     assert "16 tokens" in shown
-    for view in VIEWS:
+    for view in (*SHARED_VIEWS, *VIEWS):
         view.draw(full.snapshot())
 
 

@@ -21,6 +21,7 @@ from components.text_views import (
     attention_shade,
     count_sentence,
     document_lines,
+    head_name,
     place_after,
     prompt_lines,
     strip_labels,
@@ -61,6 +62,15 @@ def strip(s: Snapshot) -> dict[str, Any]:
         "by": s.selection.shading,
         "labels": labels,
     }
+
+
+def selected(s: Snapshot) -> dict[str, Any]:
+    """The selected position, layer and head."""
+    if s.text is None:
+        return {"text": ""}
+    head = head_name(s.selection.head, s.language)
+    position = s.text.framed(s.selection)
+    return {"text": t("selected", s.language, position=position, layer=s.selection.layer, head=head)}
 
 
 def dropped(s: Snapshot) -> dict[str, Any]:
@@ -221,8 +231,11 @@ def hits(s: Snapshot) -> dict[str, Any]:
     return choices_data(t("box.name", language), head, lines)
 
 
-VIEWS = (
+SHARED_VIEWS = (  # shown in every tab
     View("strip", lambda s: (s.text, s.selection, s.language), strip),
+    View("selected", lambda s: (s.text, s.selection, s.language), selected),
+)
+VIEWS = (
     View("dropped", lambda s: (s.text, s.language), dropped),
     View("prompt-strip", lambda s: (s.typed, s.loaded, s.language), prompt_strip),
     View("prompt-count", lambda s: (s.typed, s.loaded, s.language), prompt_count),

@@ -1,0 +1,55 @@
+"""The row of tabs and the text under it, which stays in view: one selection for every tab."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.playground_page import CHIPS, open_playground, says
+
+DOCK = "#dock [role=option]"
+
+
+@pytest.fixture
+def opened(stay, site):
+    page = stay(lambda page: open_playground(page, site))
+    open_tab(page, "Playground")
+    return page
+
+
+def open_tab(page, name):
+    page.get_by_role("tab", name=name, exact=True).click()
+
+
+def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of_them(opened):
+    expect(opened.locator("#dock")).to_be_hidden()  # the larger one is there
+    open_tab(opened, "Why?")
+    expect(says(opened, "why-lens")).not_to_be_empty()
+    opened.mouse.wheel(0, 1200)
+    expect(opened.locator("#why-lead")).not_to_be_in_viewport()
+    expect(opened.locator("#dock")).to_be_in_viewport(ratio=1)
+    assert opened.locator(DOCK).all_text_contents() == opened.locator(CHIPS).all_text_contents()
+    expect(opened.locator(DOCK).last).to_be_in_viewport()  # the selected one
+    opened.locator(DOCK).nth(5).click()
+    expect(opened.locator("#why-lead")).to_contain_text("position 5")
+    expect(opened.locator("#selected")).to_contain_text("position 5 · layer")
+    open_tab(opened, "Activations")
+    layer = opened.locator("#activation-layer input").input_value()
+    expect(opened.locator("#selected")).to_contain_text(f"layer {layer}")
+    opened.locator(DOCK).nth(5).press("ArrowRight")
+    opened.locator(DOCK).nth(6).press("Enter")
+    expect(opened.locator("#selected")).to_contain_text("position 6")
+    open_tab(opened, "Playground")
+    expect(opened.locator(CHIPS).nth(6)).to_have_attribute("aria-selected", "true")
+    expect(opened.locator("#layer input")).to_have_value(layer)
+
+
+def test_shapes_and_loss_share_a_tab_and_a_link_opens_either(page, site):
+    page.goto(f"{site}?tab=loss")
+    expect(page.locator("#loss-strip .gb-chip").first).to_be_visible()
+    for name in ("Tools", "Loss"):
+        expect(page.get_by_role("tab", name=name, exact=True)).to_have_attribute("aria-selected", "true")
+    open_tab(page, "Shapes")
+    expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
+    open_tab(page, "Train")
+    open_tab(page, "Tools")
+    expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
+    expect(page.get_by_role("tab", name="Shapes", exact=True)).to_have_attribute("aria-selected", "true")
