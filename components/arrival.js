@@ -71,6 +71,9 @@ function isLoadedAgain() {
   return navigation?.type !== "navigate" || read("sessionStorage", LINK) === location.search;
 }
 
+/** The address is that of the session: loading it again opens no link. */
+export const rememberLink = () => write("sessionStorage", LINK, location.search);
+
 /**
  * The inputs of the page's load event: the id of the session, the saved session, the language, and the remaining
  * inputs.
@@ -79,7 +82,7 @@ function isLoadedAgain() {
 export async function arrive(values) {
   const kept = read("sessionStorage", ID);
   if (kept && isLoadedAgain()) query = ""; // the saved text is newer than the link's
-  write("sessionStorage", LINK, location.search);
+  rememberLink();
   id = kept && !(await isTaken(kept)) ? kept : newId();
   write("sessionStorage", ID, id);
   return [id, (kept && read("sessionStorage", SAVED)) ?? "", language(), ...values.slice(3)];

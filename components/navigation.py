@@ -42,10 +42,10 @@ def open_tab(tab: str, session: Session, clicked: str) -> None:
         at = float(clicked)
     except ValueError:
         return
-    if at > session.tab_clicked:
+    if at > session.navigated:
         if session.tab in TOOLS:
             session.tool = session.tab
-        session.tab, session.tab_clicked = session.tool if tab == "tools" else tab, at
+        session.tab, session.navigated = session.tool if tab == "tools" else tab, at
 
 
 def _outer_tab(s: Snapshot) -> str:

@@ -1,8 +1,9 @@
 // The page outside the widgets: theme, keys, adjustments for phones.
 
-import { arrive, linkQuery, session } from "./arrival.js";
+import { followHistory } from "./address.js";
+import { arrive, linkQuery, rememberLink, session } from "./arrival.js";
 import { eventSent } from "./gradio_workarounds.js";
-import { controls, start, store } from "./widgets/runtime.js";
+import { controls, navigate, start, store } from "./widgets/runtime.js";
 
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */
 function opened() {
@@ -43,4 +44,5 @@ function sessionOfEvent() {
   return session();
 }
 
+followHistory(store, navigate, rememberLink);
 start(opened, { arrive, controls, session: sessionOfEvent, query: linkQuery });

@@ -19,15 +19,17 @@ from components.precision_notice import measure, wire_precision
 from components.render import Renderer
 from components.request_limits import RequestLimits
 from components.session_events import wire_session
+from components.share.address import Places
 from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
+from components.state.text import Text
 from components.tabs.activations.tab import build_activations
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
 from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
-from components.tabs.lessons.handlers import open_lesson
+from components.tabs.lessons.handlers import lesson_number, open_lesson
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.tab import build_loss
 from components.tabs.playground.handlers.generation import prepare_typed
@@ -110,9 +112,12 @@ def build_app(
                     build_loss(localizer, events, first.document.loaded)
         wire_tabs(events, tabs, tools, frame.saved)
         wire_share(events, frame.link, playground_parts.files)
-        opening_lesson = partial(open_lesson, first.document.loaded)
         names = [tab.id for row in (tabs, tools) for tab in tabs_of(row) if tab.id != "tools"]
-        wire_session(app, events, frame, names, first.copy, open_lesson=opening_lesson)
+        version = Text.of(first.document).version
+        opening_lesson = partial(open_lesson, first.document.loaded)
+        wire_session(
+            app, events, frame, first.copy, Places(names, opening_lesson, lesson_number, version, first.selection)
+        )
         Endpoints(name).register(app)
         if first.loaded.precision != "fp32":
             measure(first, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from components.events import NO_PROGRESS, QUEUES, Events, error
 from components.frame import Frame
 from components.i18n import LANGUAGES, t
 from components.render import Renderer, View
+from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
@@ -42,18 +43,14 @@ def wire_session(
     app: gr.Blocks,
     events: Events,
     frame: Frame,
-    tabs: Sequence[str],
     open_session: Callable[[], Session],
-    *,
-    open_lesson: Callable[[Session, int], bool],
+    places: Places,
 ) -> Any:
     """Wire these events; returns the event after which the page shows the content of its link.
 
-    tabs: ids of the tabs that a link may open.
     open_session: creates the initial session of a visitor.
-    open_lesson: opens a lesson by its index from 0; False if there is none.
     """
-    events.renderer.signals.extend(SIGNALS)
+    events.renderer.signals.extend((*SIGNALS, address_view(places)))
     events.renderer.add("", controls=frame.controls())
 
     def arrive(session_id: str, kept: str, language: str) -> Any:
@@ -67,6 +64,7 @@ def wire_session(
                 restore_session(session, kept)
             events.store.put(session_id, session)
         choose_language(session, language)
+        session.link_opened = False
         events.renderer.start(session)
         return events.renderer.frame(session) or gr.skip()
 
@@ -80,10 +78,14 @@ def wire_session(
     )
 
     def follow_link(session: Session, query: str) -> Iterator[None]:
-        yield from open_link(session, query, tabs, open_lesson)
+        try:
+            yield from open_link(session, query, places.tabs, places.open_lesson)
+        finally:
+            session.link_opened = True
 
     opened = events.on(arrived.success, follow_link, [frame.saved], queue="model", js=_QUERY)
     events.on(frame.switch.input, choose_language, [frame.switch])
+    events.on(events.frame.navigate, partial(navigate, places), payload=True)
     events.on(events.frame.retry, miss_frame, payload=True)
     events.on(events.frame.tick, partial(analyse, events.renderer), queue="model")
     return opened

@@ -15,15 +15,14 @@ from components.i18n import t
 from components.labels import visible
 from components.render import View
 from components.share import files, menu
-from components.share.document_link import document_values, prompt_text
+from components.share.address import page_values
+from components.share.document_link import prompt_text
 from components.share.link import MAX_LINK, encode
 from components.state.adoption import adopt
 from components.state.loading import load_with_progress
-from components.state.selection import NEWEST, Selection
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 from gpt import Generation, list_models
-from gpt.documents.edit_text import format_edits
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
@@ -72,7 +71,7 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
         return
     try:
         with session.lock.reading():
-            query = encode(page_values(session))
+            query = encode(page_values(session.snapshot()))
     except ValueError as problem:  # an invalid seed
         answer(menu.message(localize_error(problem, language)))
         return
@@ -80,27 +79,6 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
         answer(menu.message(t("share.too_long", language, n=f"{len(query):,}", limit=f"{MAX_LINK:,}")))
         return
     answer(menu.copied(query, t("share.link.copied", language), t("share.manual", language), query=True))
-
-
-def page_values(session: Session) -> dict[str, Any]:
-    """The text and the selection as values of a link."""
-    selection, settings, document = session.selection, session.settings, session.document
-    params = replace(settings.sampling(), seed=settings.typed_seed())
-    values = document_values(document, params)
-    values |= {"length": settings.length, "layer": selection.layer, "lang": session.language}
-    if edits := format_edits(session.edits):
-        values["edits"] = edits
-        if session.edits_on:
-            values["edits_on"] = session.edits_on
-    if session.tab != "playground":
-        values["tab"] = session.tab
-    if selection.position != NEWEST:
-        values["position"] = selection.at(document)
-    if selection.head is not None:
-        values["head"] = selection.head
-    if selection.shading != Selection.shading:
-        values["shading"] = selection.shading
-    return values
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:

@@ -187,3 +187,4 @@ def _select(session: Session, link: LinkRequest, tabs: Sequence[str]) -> None:
         shading=parameters.get("shading", selection.shading),
     )
     session.tab = parameters.get("tab", session.tab)
+    session.film = parameters.get("film", session.film)

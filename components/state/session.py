@@ -55,6 +55,9 @@ class Session:
     prompt: the prompt of the document; typed: the text in the prompt box.
     model: the name of the chosen model; loaded: the model in use, which may be another one while the chosen one loads.
     tab: the id of the open tab; tool: of the one of the tab of tools that was opened last.
+    film: the open beat of the film, from 1; None without a film.
+    link_opened: whether the link of the loaded page is open. navigated: time of the newest click on a tab, or of Back
+    or Forward, in ms of the browser's clock.
     query: the search in the vocabulary.
     edits: the interventions of the Change tab.
     edits_on: token ids of the prompt for the edits, () for the document's text.
@@ -76,8 +79,9 @@ class Session:
         language: Language = "en",
         id: str = "",
     ) -> None:
-        self.id, self.language, self.tab, self.tab_clicked = id, language, "playground", 0.0
-        self.tool = "shapes"
+        self.id, self.language, self.tab, self.tool = id, language, "playground", "shapes"
+        self.film: int | None = None
+        self.link_opened, self.navigated = False, 0.0
         self.document, self.prompt, self.typed = document, prompt, prompt
         self.loaded = None if document is None else document.loaded
         self.model = "" if document is None else document.loaded.name
@@ -125,6 +129,9 @@ class Session:
             id=self.id,
             language=self.language,
             tab=self.tab,
+            film=self.film,
+            link_opened=self.link_opened,
+            navigated=self.navigated,
             model=self.model,
             own_models=self.own_models,
             text=None if document is None else Text.of(document),

@@ -35,6 +35,9 @@ class Snapshot:
     id: str
     language: Language
     tab: str
+    film: int | None
+    link_opened: bool
+    navigated: float
     model: str
     own_models: tuple[str, ...]
     text: Text | None

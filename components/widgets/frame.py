@@ -6,12 +6,12 @@ import gradio as gr
 
 
 def frame_widget() -> gr.HTML:
-    """Raises `.retry` when the browser has missed a frame, `.tick` when the open tab lacks an analysis, and `.controls`
-    when a frame changes gradio's components."""
+    """Raises `.retry` when the browser has missed a frame, `.tick` when the open tab lacks an analysis, `.controls`
+    when a frame changes gradio's components, and `.navigate` on Back and Forward."""
     return gr.HTML(
         "",
         html_template="<div></div>",
-        js_on_load='glassbox.receive(trigger, watch, props, "controls")',
+        js_on_load='glassbox.receive(trigger, watch, props, "controls", "navigate")',
         apply_default_css=False,
         visible="hidden",
         elem_id="frame",

@@ -56,7 +56,8 @@ let sizes;
 /** @type {Map<string, Map<number, Record<string, any>>>} */
 const controlUpdates = new Map(); // properties of gradio's components that are to be set, by tab and place
 let scheduled = false;
-let sendTick = () => {};
+/** Raises an event of the gr.HTML that takes the frames. @type {Trigger} */
+let raise = () => {};
 let restsUntil = 0; // after a frame the page rests as long as drawing it took: time for events and for the text
 
 export const store = new Store();
@@ -141,14 +142,17 @@ export function receive(trigger, watch, props) {
     }
     trigger("controls", {});
   });
-  sendTick = () => trigger("tick", {});
-  store.on("wanted", (tab) => tab && sendTick());
+  raise = trigger;
+  store.on("wanted", (tab) => tab && tick());
   watch("value", take);
   take();
 }
 
 /** Raises the event that runs the analyses that the open tab lacks; without any, the server does nothing. */
-export const tick = () => sendTick();
+export const tick = () => raise("tick", {});
+
+/** Asks the server to show an address again. @param {{ query: string, at: number }} address */
+export const navigate = (address) => raise("navigate", { payload: address });
 
 /** @param {string} tab */
 function updatesOf(tab) {

@@ -1,5 +1,7 @@
 """The row of tabs and the text under it, which stays in view: one selection for every tab."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -15,8 +17,12 @@ def opened(stay, site):
     return page
 
 
+def tab(page, name):
+    return page.get_by_role("tab", name=name, exact=True)
+
+
 def open_tab(page, name):
-    page.get_by_role("tab", name=name, exact=True).click()
+    tab(page, name).click()
 
 
 def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of_them(opened):
@@ -46,10 +52,43 @@ def test_shapes_and_loss_share_a_tab_and_a_link_opens_either(page, site):
     page.goto(f"{site}?tab=loss")
     expect(page.locator("#loss-strip .gb-chip").first).to_be_visible()
     for name in ("Tools", "Loss"):
-        expect(page.get_by_role("tab", name=name, exact=True)).to_have_attribute("aria-selected", "true")
+        expect(tab(page, name)).to_have_attribute("aria-selected", "true")
     open_tab(page, "Shapes")
     expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
     open_tab(page, "Train")
     open_tab(page, "Tools")
     expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
-    expect(page.get_by_role("tab", name="Shapes", exact=True)).to_have_attribute("aria-selected", "true")
+    expect(tab(page, "Shapes")).to_have_attribute("aria-selected", "true")
+
+
+def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens_the_same(page, site):
+    open_playground(page, site)
+    opened = page.url
+    open_tab(page, "Why?")
+    expect(page).to_have_url(re.compile(r"\?tab=why&layer=\d+&head=\d+$"))
+    selected = page.locator("#selected p").text_content()
+    page.locator(DOCK).nth(5).click()
+    expect(page).to_have_url(re.compile("tab=why&position=5&"))
+    open_tab(page, "Activations")
+    expect(page).to_have_url(re.compile("tab=activations&position=5&"))
+    page.go_back()
+    expect(tab(page, "Why?")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#selected p")).to_contain_text("position 5 ")
+    page.go_back()
+    expect(page.locator("#selected p")).to_have_text(selected)
+    expect(tab(page, "Why?")).to_have_attribute("aria-selected", "true")
+    page.go_back()
+    expect(tab(page, "Playground")).to_have_attribute("aria-selected", "true")
+    assert page.url == opened
+    page.go_forward()
+    page.go_forward()
+    expect(page.locator("#selected p")).to_contain_text("position 5 ")
+    expect(tab(page, "Why?")).to_have_attribute("aria-selected", "true")
+    address = page.url
+    page.reload()
+    expect(page.locator("#why-lead")).to_contain_text("position 5,")
+    page.evaluate("sessionStorage.clear()")  # a visitor of whom the server knows nothing
+    page.goto("about:blank")
+    page.goto(address)
+    expect(page.locator("#why-lead")).to_contain_text("position 5,")
+    assert page.url == address

@@ -44,6 +44,12 @@ def open_lesson(loaded: LoadedModel, session: Session, index: object) -> bool:
     return True
 
 
+def lesson_number(s: Snapshot) -> int | None:
+    """The number of the open lesson from 1; None if there is none."""
+    lesson = BY_KEY.get(s.state(LessonsState).lesson)
+    return None if lesson is None else LESSONS.index(lesson) + 1
+
+
 def _first_values(picture: Picture | None, loaded: LoadedModel) -> dict[str, Any]:
     picture, config = picture or Picture(lambda scene: Drawn()), loaded.model.config
     return {

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from components.share.handlers import page_values
+from components.share.address import page_values
 from components.share.link import decode, encode
 from components.share.opening import open_link
 from components.state.session import Session
@@ -258,9 +258,9 @@ def test_edits_of_a_link_are_taken_over_and_those_made_here_go_into_one(session)
     assert "attention of layer 9 off" in said(session, "notice")
     editing.set_switches(session, {"edits": "f0=0"})
     assert session.edits == Edits(mlp_scale={0: 0.0})
-    assert page_values(session)["edits"] == "f0=0"
+    assert page_values(session.snapshot())["edits"] == "f0=0"
     editing.reset(session)
-    assert "edits" not in page_values(session)
+    assert "edits" not in page_values(session.snapshot())
 
 
 def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
@@ -329,7 +329,7 @@ def test_a_link_with_a_patch_opens_on_its_prompt_and_shows_both_prompts(session)
     patching.keep(session)
     analysed(session)
     query = encode(
-        {name: value for name, value in page_values(session).items() if name in ("tab", "edits", "edits_on")}
+        {name: value for name, value in page_values(session.snapshot()).items() if name in ("tab", "edits", "edits_on")}
     )
     assert set(decode(query)[0]) == {"tab", "edits", "edits_on"}
 

@@ -1,0 +1,121 @@
+"""The page as values of a link: what is shown in its address, and showing it again on Back and Forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from components.render import View
+from components.share.document_link import document_values
+from components.share.link import MAX_LINK, decode, encode
+from components.state.selection import NEWEST, Selection, Shading
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from gpt.documents.edit_text import format_edits
+
+
+@dataclass(frozen=True)
+class Places:
+    """What links can name besides the text.
+
+    tabs: ids of the tabs. open_lesson: opens a lesson by its index from 0, False if there is none; lesson: the number
+    of the open lesson from 1. example, selection: version of the initial text, and the initial selection.
+    """
+
+    tabs: Sequence[str]
+    open_lesson: Callable[[Session, int], bool]
+    lesson: Callable[[Snapshot], int | None]
+    example: tuple[int, int]
+    selection: Selection
+
+
+def address_view(places: Places) -> View:
+    """The signal with the query of the address; None until the link of the page is open."""
+
+    def inputs(s: Snapshot) -> Any:
+        if not s.link_opened:
+            return None
+        text = None if s.generating else (s.text, s.settings)
+        return s.navigated, s.tab, places.lesson(s), s.film, s.selection, s.edits, s.edits_on, text
+
+    def draw(s: Snapshot) -> dict[str, Any] | None:
+        return {"query": address(s, places), "at": s.navigated} if s.link_opened else None
+
+    return View("address", inputs, draw)
+
+
+def address(s: Snapshot, places: Places) -> str:
+    """The query of the page's address: tab and selection, and the text unless it is the example, unfinished, or too
+    long for a link."""
+    values = view_values(s)
+    if s.tab == "lessons" and (lesson := places.lesson(s)) is not None:
+        values["lesson"] = lesson
+    if s.text is None or s.generating:
+        return encode(values)
+    if s.text.version == places.example:
+        is_initial = s.selection == places.selection and values.keys() <= {"layer", "head"}
+        return "" if is_initial else encode(values)
+    try:
+        query = encode(values | text_values(s))
+    except ValueError:  # an invalid seed, or a text with dropped tokens
+        return encode(values)
+    return query if len(query) <= MAX_LINK else encode(values)
+
+
+def view_values(s: Snapshot) -> dict[str, Any]:
+    """The tab, the selection and the edits as values of a link."""
+    selection, values = s.selection, {"layer": s.selection.layer}
+    if edits := format_edits(s.edits):
+        values["edits"] = edits
+        if s.edits_on:
+            values["edits_on"] = s.edits_on
+    if s.tab != "playground":
+        values["tab"] = s.tab
+    if s.film is not None:
+        values["film"] = s.film
+    if s.text is not None and selection.position != NEWEST:
+        values["position"] = s.text.at(selection)
+    if selection.head is not None:
+        values["head"] = selection.head
+    if selection.shading != Selection.shading:
+        values["shading"] = selection.shading
+    return values
+
+
+def text_values(s: Snapshot) -> dict[str, Any]:
+    """The text and the settings as values of a link. Raises ValueError for an invalid seed and for a text with dropped
+    tokens."""
+    params = replace(s.settings.sampling(), seed=s.settings.typed_seed())
+    return document_values(s.text.document, params) | {"length": s.settings.length}
+
+
+def page_values(s: Snapshot) -> dict[str, Any]:
+    """The whole page as values of a link. Raises ValueError as `text_values`."""
+    return text_values(s) | view_values(s) | {"lang": s.language}
+
+
+def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
+    """Show the tab and the selection of an address again, in the text as it is now.
+
+    sent: "query", and "at", the time of Back or Forward in ms of the browser's clock; of unchecked content. What was
+    clicked later stays.
+    """
+    query, at = sent.get("query"), sent.get("at")
+    if not isinstance(query, str) or type(at) not in (int, float) or not at > session.navigated:
+        return
+    values, _ = decode(query)
+    session.navigated = at
+    session.tab = values["tab"] if values.get("tab") in places.tabs else "playground"
+    session.film = values.get("film")
+    if "lesson" in values and places.open_lesson(session, values["lesson"] - 1):
+        session.tab = "lessons"
+    if session.document is None:
+        return
+    config, n = session.document.loaded.model.config, len(session.document.ids)
+    selection = places.selection
+    if "layer" in values:
+        selection = Selection(layer=values["layer"], head=values.get("head"))
+    position, shading = values.get("position", NEWEST), values.get("shading")
+    selection = selection.clamped_to(config, position=position if position < n else NEWEST)
+    session.selection = replace(selection, shading=shading if shading in get_args(Shading) else Selection.shading)

@@ -1,0 +1,95 @@
+"""The address names what is shown, and shows it again."""
+
+from urllib.parse import parse_qs
+
+import pytest
+
+from components.share.address import Places, address, navigate
+from components.share.opening import open_link
+from components.state.selection import NEWEST, Selection
+from components.state.session import Session
+from components.state.text import Text
+from gpt import Generation, get_model
+
+TABS = ("playground", "why", "lessons")
+OPENING = Selection(layer=3, head=2)
+
+
+@pytest.fixture
+def session():
+    document = Generation(get_model(), "The dog ran")
+    document.read()
+    return Session(document, "The dog ran", OPENING)
+
+
+@pytest.fixture
+def places(session):
+    opened = []
+
+    def open_lesson(session, index):
+        opened.append(index)
+        return index < 20
+
+    version = Text.of(session.document).version
+    return Places(TABS, open_lesson, lambda s: opened[-1] + 1 if opened else None, version, OPENING)
+
+
+def named(session, places):
+    return {name: value for name, (value,) in parse_qs(address(session.snapshot(), places)).items()}
+
+
+def go(session, places, query, at):
+    navigate(places, session, {"query": query, "at": at})
+    return session.tab, session.selection
+
+
+def test_a_page_as_it_opens_has_a_bare_address_and_tab_selection_and_film_stand_in_it(session, places):
+    assert named(session, places) == {}
+    session.tab, session.film = "why", 4
+    session.select(position=1, layer=5)
+    assert named(session, places) == {"tab": "why", "film": "4", "position": "1", "layer": "5", "head": "2"}
+
+
+def test_the_visitor_s_own_text_stands_in_the_address_once_it_is_finished_unless_it_is_too_long(
+    session, places, monkeypatch
+):
+    session.document.append_text(session.document.tokenizer.encode(" home"))
+    session.document.read()
+    whole = address(session.snapshot(), places)
+    opened = Session(session.document.copy())
+    for _ in open_link(opened, whole, TABS, places.open_lesson):
+        pass
+    assert opened.document.ids == session.document.ids
+    turn = session.lock.begin()
+    assert named(session, places) == {"layer": "3", "head": "2"}
+    session.lock.end(turn)
+    monkeypatch.setattr("components.share.address.MAX_LINK", len(whole) - 1)
+    assert named(session, places) == {"layer": "3", "head": "2"}
+
+
+def test_back_shows_tab_selection_and_film_again_and_leaves_the_text(session, places):
+    ids = list(session.document.ids)
+    shown = Selection(position=1, layer=5, head=None)
+    assert go(session, places, "tab=why&position=1&layer=5&film=4&prompt=no", 10) == ("why", shown)
+    assert session.film == 4
+    assert go(session, places, "lesson=8", 20) == ("lessons", OPENING)
+    assert named(session, places)["lesson"] == "8"
+    assert go(session, places, "", 30) == ("playground", OPENING)
+    assert (session.film, list(session.document.ids)) == (None, ids)
+
+
+def test_an_address_that_names_nothing_that_exists_shows_what_does(session, places):
+    config = session.document.loaded.model.config
+    query = "tab=none&lesson=99&position=1000&layer=999&head=999&shading=none&film=x"
+    last = Selection(NEWEST, config.n_layer - 1, config.n_head - 1)
+    assert go(session, places, query, 10) == ("playground", last)
+    before = session.snapshot()
+    for wrong in (
+        {},
+        {"query": 1, "at": 20},
+        {"query": "tab=why", "at": "20"},
+        {"query": "tab=why", "at": float("nan")},
+    ):
+        navigate(places, session, wrong)
+    navigate(places, session, {"query": 1, "at": 20})
+    assert session.snapshot() == before
