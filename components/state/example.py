@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
-from gpt import Generation, LoadedModel
+from gpt import Generation, LoadedModel, generate
 from gpt.documents.token_tree import History
 
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
 EXAMPLE_LENGTH = 40
 EXAMPLE_SEED = 10
+OWN_TOKENS = 16
 FALLBACK_TOKENS = 3  # for a text that cannot be encoded at all
 
 
@@ -55,22 +58,33 @@ def initial_prompt(document: Generation) -> str:
 def encodable_text(loaded: LoadedModel, text: str) -> str:
     """The text if the vocabulary can encode it, else its encodable words, else a few tokens of the vocabulary."""
     tokenizer = loaded.tokenizer
-
-    def is_encodable(part: str) -> bool:
-        try:
-            return bool(tokenizer.encode(part))
-        except ValueError:
-            return False
-
+    is_encodable = partial(can_encode, loaded)
     if is_encodable(text) or (not text and tokenizer.eot_id is not None):
         return text
     kept = " ".join(word for word in text.split() if is_encodable(word))
     return kept if is_encodable(kept) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FALLBACK_TOKENS)])
 
 
-def first_prompt(loaded: LoadedModel, text: str = EXAMPLE_PROMPT, *, most: int | None = None) -> str:
-    """The encodable part of an example, cut to half the available context if it is too long. most: a further limit in
-    tokens."""
+def can_encode(loaded: LoadedModel, text: str) -> bool:
+    """Whether the vocabulary can encode a text, and it is not empty."""
+    try:
+        return bool(loaded.tokenizer.encode(text))
+    except ValueError:
+        return False
+
+
+def own_words(loaded: LoadedModel) -> str:
+    """What a model trained on one text writes after a line feed; "" for a vocabulary with end-of-text."""
+    if loaded.tokenizer.eot_id is not None or not can_encode(loaded, "\n"):
+        return ""
+    params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
+    return "".join(step.text for step in generate(loaded, "\n", params, OWN_TOKENS)).strip()
+
+
+def first_prompt(loaded: LoadedModel, text: str = "", *, most: int | None = None) -> str:
+    """The encodable part of a text, cut to half the available context if it is too long. most: a further limit in
+    tokens. text: "" is the model's own words, or else the example."""
+    text = text or own_words(loaded) or EXAMPLE_PROMPT
     prompt, block_size = encodable_text(loaded, text), loaded.model.config.block_size
     room = block_size if most is None else min(block_size, most)
     ids = loaded.tokenizer.encode(prompt)

@@ -45,6 +45,9 @@ def test_a_model_that_knows_the_example_opens_with_it_and_a_short_one_with_its_b
     stories = load_model("stories", device="cpu")
     assert first_prompt(stories) == encodable_text(stories, EXAMPLE_PROMPT) == EXAMPLE_PROMPT
     assert first_prompt(tiny(VOCABULARIES["letters"], 8)) == EXAMPLE_PROMPT[:4]
+    alphabet = tiny(Characters(["\n", *"abcdefgh"]), 64)
+    assert len(own := first_prompt(alphabet)) > 8
+    assert own == first_prompt(alphabet) != encodable_text(alphabet, EXAMPLE_PROMPT)
 
 
 def test_of_a_text_the_words_stay_that_can_be_spelled() -> None:
