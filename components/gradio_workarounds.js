@@ -19,6 +19,28 @@ document.addEventListener("input", ({ target }) => {
   target.dispatchEvent(new KeyboardEvent("keypress"));
 });
 
+// Each tab of a row is a stop of the Tab key, and arrows do nothing.
+/** @param {Element} tab */
+const rowOf = (tab) => /** @type {HTMLElement[]} */ ([...(tab.closest("[role=tablist]")?.querySelectorAll("[role=tab]") ?? [])]);
+document.addEventListener("focusin", ({ target, relatedTarget }) => {
+  if (!(target instanceof HTMLElement) || target.getAttribute("role") !== "tab") return;
+  const row = rowOf(target);
+  const comesFromOutside = !row.some((tab) => tab === relatedTarget) && target.matches(":focus-visible");
+  const stop = (comesFromOutside && row.find((tab) => tab.ariaSelected === "true")) || target;
+  for (const tab of row) tab.tabIndex = tab === stop ? 0 : -1;
+  stop.focus();
+});
+document.addEventListener("keydown", (event) => {
+  if (!(event.target instanceof HTMLElement) || event.target.getAttribute("role") !== "tab") return;
+  const row = rowOf(event.target);
+  const at = row.indexOf(event.target);
+  /** @type {Record<string, number>} */
+  const places = { ArrowRight: (at + 1) % row.length, ArrowLeft: (at + row.length - 1) % row.length, Home: 0, End: row.length - 1 };
+  if (!(event.key in places)) return;
+  event.preventDefault();
+  row[places[event.key]].focus();
+});
+
 // The stream of answers is closed when all events are answered. An event that is sent at that moment is answered on the
 // next stream, which only another event opens, and until then its control does nothing.
 const NEXT_EVENT_MS = 1000;

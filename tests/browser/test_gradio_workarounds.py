@@ -43,6 +43,9 @@ def demo() -> gr.Blocks:
         text, told = gr.Textbox(elem_id="text"), gr.Textbox(elem_id="told")
         gr.Dropdown(choices=["one", "two"], interactive=True, elem_id="list")
         gr.Button("after")
+        with gr.Tabs():
+            for name in ("left", "right"):
+                gr.Tab(name)
         text.input(lambda typed: typed, text, told, trigger_mode="always_last")
     return page
 
@@ -64,6 +67,16 @@ def test_gradio_tells_nobody_what_is_deleted_in_a_text_box(page: Page, url: str)
     page.locator("#list input").click()
     expect(page.get_by_role("listbox")).to_be_visible()  # time for an event
     assert told.input_value() == "ac"
+
+
+def test_gradio_s_tabs_are_a_stop_each_and_know_no_arrows(page: Page, url: str) -> None:
+    page.goto(url)
+    left, right = (page.get_by_role("tab", name=name) for name in ("left", "right"))
+    left.focus()
+    page.keyboard.press("ArrowRight")
+    expect(left).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(right).to_be_focused()
 
 
 def test_gradio_leaves_a_list_open_when_the_focus_goes_on(page: Page, url: str) -> None:

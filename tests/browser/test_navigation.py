@@ -92,3 +92,19 @@ def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens
     page.goto(address)
     expect(page.locator("#why-lead")).to_contain_text("position 5,")
     assert page.url == address
+
+
+def test_a_row_of_tabs_is_one_stop_of_the_keyboard_with_arrows(opened):
+    opened.locator("#theme").focus()
+    opened.keyboard.press("Tab")
+    expect(tab(opened, "Playground")).to_be_focused()
+    opened.keyboard.press("ArrowRight")
+    opened.keyboard.press("ArrowRight")
+    expect(tab(opened, "Why?")).to_be_focused()
+    expect(tab(opened, "Playground")).to_have_attribute("aria-selected", "true")
+    opened.keyboard.press("Enter")
+    expect(tab(opened, "Why?")).to_have_attribute("aria-selected", "true")
+    opened.keyboard.press("Tab")
+    expect(opened.locator("#tabs > :first-child :focus")).to_have_count(0)
+    opened.keyboard.press("Shift+Tab")
+    expect(tab(opened, "Why?")).to_be_focused()
