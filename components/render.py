@@ -117,16 +117,19 @@ class Renderer:
         """The views and controls of the open tab that changed since the last frame, as JSON; None if none did.
 
         If the browser missed a frame, see `session.seen_frame`, all views, and the controls of the missed frames only:
-        a person may be editing the others.
+        a person may be editing the others. `set_in` then has the frame that first set each property: the browser may
+        have asked twice, and drops what it has set before.
 
         edited: components that the person is editing, which are not set.
         """
         with session.render_lock, session.lock.reading():
             seen, session.seen_frame = session.seen_frame, None
             whole = seen is not None
+            missed: dict[Control, Sent] = {}
             if seen is not None:
-                known = session.sent.items()
-                session.sent = {key: sent for key, sent in known if isinstance(key, Control) and sent.frame <= seen}
+                known = {key: sent for key, sent in session.sent.items() if isinstance(key, Control)}
+                missed = {control: sent for control, sent in known.items() if sent.frame > seen}
+                session.sent = {control: sent for control, sent in known.items() if sent.frame <= seen}
             snapshot = session.snapshot()
             tabs = dict.fromkeys(("", snapshot.tab))
             changed = {}
@@ -138,9 +141,16 @@ class Renderer:
                 if fields:
                     changed[view.name] = fields
             signals = {view.name: value for view in self.signals if (value := _signal(view, snapshot, session.sent))}
-            updates = {tab: update for tab in tabs if (update := self._updates(tab, snapshot, session, edited))}
+            updates: dict[str, dict[int, dict[str, Any]]] = {}
+            set_in: dict[str, dict[int, dict[str, int]]] = {}
+            for tab in tabs:
+                for index, properties, number in self._updates(tab, snapshot, session, edited, missed):
+                    updates.setdefault(tab, {}).setdefault(index, {}).update(properties)
+                    set_in.setdefault(tab, {}).setdefault(index, {}).update(dict.fromkeys(properties, number))
             if updates:
                 signals["controls"] = _json(updates)
+            if whole:
+                signals["set_in"] = _json(set_in)
             if not changed and not signals and not whole:
                 return None
             base = None if whole else session.frame_number
@@ -148,22 +158,19 @@ class Renderer:
             return _encode(session.frame_number, base, changed, signals)
 
     def _updates(
-        self, tab: str, snapshot: Snapshot, session: Session, edited: Iterable[Block]
-    ) -> dict[int, dict[str, Any]]:
-        """New properties of the tab's controls, by index of their components in `components`."""
-        updates: dict[Block, dict[str, Any]] = {}
+        self, tab: str, snapshot: Snapshot, session: Session, edited: Iterable[Block], missed: Mapping[Control, Sent]
+    ) -> Iterator[tuple[int, dict[str, Any], int]]:
+        """(index of the component in `components`, its new properties, number of the frame that first has them)."""
+        components = self.components(tab)
         for control in self.controls.get(tab, ()):
             inputs, before = control.inputs(snapshot), session.sent.get(control)
             if before is not None and before.inputs == inputs:
                 continue
-            is_edited = control.component in edited
-            session.sent[control] = Sent(inputs, frame=0 if is_edited else session.frame_number + 1)
+            is_edited, again = control.component in edited, missed.get(control)
+            number = again.frame if again is not None and again.inputs == inputs else session.frame_number + 1
+            session.sent[control] = Sent(inputs, frame=0 if is_edited else number)
             if not is_edited and (properties := control.draw(snapshot)):
-                updates.setdefault(control.component, {}).update(_as_pairs(properties))
-        if not updates:
-            return {}
-        components = self.components(tab)
-        return {components.index(component): properties for component, properties in updates.items()}
+                yield components.index(control.component), _as_pairs(properties), number
 
 
 def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:

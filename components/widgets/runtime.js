@@ -55,6 +55,8 @@ const observed = new WeakMap();
 let sizes;
 /** @type {Map<string, Map<number, Record<string, any>>>} */
 const controlUpdates = new Map(); // properties of gradio's components that are to be set, by tab and place
+/** @type {Map<string, number>} */
+const lastSet = new Map(); // the frame that set a property of a component last, by tab, place and name
 let scheduled = false;
 /** Raises an event of the gr.HTML that takes the frames. @type {Trigger} */
 let raise = () => {};
@@ -133,11 +135,12 @@ function unmount(self) {
 export function receive(trigger, watch, props) {
   const take = () => props.value && store.apply(JSON.parse(props.value));
   store.onGap = () => trigger("retry", { payload: { seen: store.number } });
-  store.on("controls", (changes) => {
+  store.on("controls", (changes, frame) => {
     for (const [tab, updates] of Object.entries(changes)) {
       const waiting = updatesOf(tab);
       for (const [place, properties] of Object.entries(updates)) {
-        waiting.set(Number(place), { ...waiting.get(Number(place)), ...properties });
+        const fresh = notSetBefore(`${tab} ${place}`, properties, frame.set_in?.[tab]?.[place], frame.n);
+        waiting.set(Number(place), { ...waiting.get(Number(place)), ...fresh });
       }
     }
     trigger("controls", {});
@@ -146,6 +149,22 @@ export function receive(trigger, watch, props) {
   store.on("wanted", (tab) => tab && tick());
   watch("value", take);
   take();
+}
+
+/**
+ * The properties without those that were set already: a gap may be answered twice, and a person may have edited a
+ * component after the first answer.
+ * @param {string} component @param {Record<string, any>} properties @param {Record<string, number> | undefined} frames
+ * the frames that first set them, where it is not this one, of number n @param {number} n
+ */
+function notSetBefore(component, properties, frames, n) {
+  const fresh = Object.entries(properties).filter(([name]) => {
+    const [key, number] = [`${component} ${name}`, frames?.[name] ?? n];
+    if (number <= (lastSet.get(key) ?? 0)) return false;
+    lastSet.set(key, number);
+    return true;
+  });
+  return Object.fromEntries(fresh);
 }
 
 /** Raises the event that runs the analyses that the open tab lacks; without any, the server does nothing. */

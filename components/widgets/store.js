@@ -20,7 +20,7 @@ function changedField(before, change) {
 
 export class Store {
   /** @type {Map<string, Data>} */ #views = new Map();
-  /** @type {Map<string, ((value: any) => void)[]>} */ #listeners = new Map();
+  /** @type {Map<string, ((value: any, frame: Frame & Data) => void)[]>} */ #listeners = new Map();
   /** @type {Frame[]} */ #waiting = []; // frames that came before the one that they build on
   #number = 0;
   /** @type {string | undefined} */ #epoch = undefined;
@@ -43,7 +43,7 @@ export class Store {
     return this.#views.get(name) ?? {};
   }
 
-  /** Calls `listener` with the field `name` of each frame that has it; returns a function that removes it. @param {string} name @param {(value: any) => void} listener */
+  /** Calls `listener` with the field `name` of each frame that has it, and the frame; returns a function that removes it. @param {string} name @param {(value: any, frame: Frame & Data) => void} listener */
   on(name, listener) {
     this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), listener]);
     return () => void this.#listeners.set(name, (this.#listeners.get(name) ?? []).filter((each) => each !== listener));
@@ -73,7 +73,7 @@ export class Store {
     [this.#number, this.#epoch] = [frame.n, frame.epoch];
     this.#retryDelay = RETRY_MS;
     if (changed.size) this.onChange(changed);
-    for (const [name, value] of Object.entries(frame)) for (const tell of this.#listeners.get(name) ?? []) tell(value);
+    for (const [name, value] of Object.entries(frame)) for (const tell of this.#listeners.get(name) ?? []) tell(value, frame);
     this.#catchUp();
   }
 

@@ -162,7 +162,15 @@ def test_after_a_missed_frame_only_the_controls_of_missed_frames_are_set(session
     session.selection = Selection(layer=2)
     renderer.frame(session)
     miss_frame(session, {"seen": seen})
-    assert frame(renderer, session)["controls"] == {"playground": {"1": {"value": 2}}}
+    answer = frame(renderer, session)
+    assert answer["controls"] == {"playground": {"1": {"value": 2}}}
+    miss_frame(session, {"seen": seen})  # before that answer came
+    again = frame(renderer, session)
+    assert again["set_in"] == answer["set_in"] == {"playground": {"1": {"value": seen + 1}}}
+    session.selection = Selection(layer=3)
+    miss_frame(session, {"seen": seen})
+    assert (changed := frame(renderer, session))["set_in"] == {"playground": {"1": {"value": changed["n"]}}}
+    session.selection = Selection(layer=2)
     session.query = "x"
     renderer.frame(session, edited=[box])
     miss_frame(session, {"seen": seen})
