@@ -62,6 +62,7 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
     client = gr.Textbox(visible="hidden", elem_id="client")
     saved = gr.Textbox(visible="hidden", elem_id="saved")
     updates = frame_widget()
+    localizer.sentence("skip", kind="skip")
     with gr.Row(elem_classes="gb-frame"):
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)

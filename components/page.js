@@ -29,6 +29,17 @@ document.addEventListener("keydown", (event) => {
   [...buttons].find((button) => button.offsetParent)?.click();
 });
 
+// A page with a base address would be left by the link.
+document.addEventListener("click", (event) => {
+  if (!(event.target instanceof Element) || !event.target.closest(".gb-skip a")) return;
+  event.preventDefault();
+  const panels = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("#tabs > [role=tabpanel]"));
+  const open = [...panels].find((panel) => panel.getClientRects().length);
+  if (!open) return;
+  open.tabIndex = -1;
+  open.focus();
+});
+
 /** Lets the browser save a file of the server. @param {{ url: string, name: string } | null} file */
 function save(file) {
   if (!file) return;

@@ -8,7 +8,7 @@ import gradio as gr
 
 from components.widgets.widget import widget
 
-Kind = Literal["question", "lead", "caption", "status", "notice"]
+Kind = Literal["question", "lead", "caption", "status", "notice", "skip"]
 
 _TEMPLATES = {
     "question": "<h2></h2>",
@@ -16,6 +16,7 @@ _TEMPLATES = {
     "caption": "<p></p>",
     "status": "<p></p>",
     "notice": '<p role="status"></p>',
+    "skip": '<a href="#tabs"></a>',  # past the header, for the keyboard
 }
 
 
