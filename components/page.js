@@ -1,4 +1,4 @@
-// The page outside the widgets: theme, keys, adjustments for phones.
+// The page outside the widgets: theme, keys.
 
 import { followHistory } from "./address.js";
 import { arrive, linkQuery, rememberLink, session } from "./arrival.js";
@@ -10,16 +10,6 @@ function opened() {
   const asked = new URLSearchParams(location.search).get("__theme");
   const kept = localStorage.getItem("glassbox-theme");
   if (!asked && kept) document.body.classList.toggle("dark", kept === "dark");
-  if (matchMedia("(max-width: 900px)").matches) foldSettings();
-}
-
-/** On a phone: collapses the settings and scrolls to the text. */
-function foldSettings() {
-  /** @type {HTMLElement | null} */ (document.querySelector(".gb-settings button.open"))?.click();
-  document.addEventListener("click", ({ target }) => {
-    if (!(target instanceof Element) || !target.closest("#generate, #step")) return;
-    document.querySelector(".gb-text")?.scrollIntoView({ behavior: "smooth" });
-  });
 }
 
 document.addEventListener("keydown", (event) => {

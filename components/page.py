@@ -32,7 +32,7 @@ from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.handlers import lesson_number, open_lesson
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.tab import build_loss
-from components.tabs.playground.handlers.generation import prepare_typed
+from components.tabs.playground.handlers.generation import prepare_prompt
 from components.tabs.playground.tab import build_playground, follow
 from components.tabs.shapes.handlers import set_shape
 from components.tabs.shapes.tab import build_shapes
@@ -101,7 +101,7 @@ def build_app(
                 build_activations(localizer, events, n_layer, first.selection.layer)
             with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):
                 opened = build_train(localizer, events)
-            begun = events.on(opened, prepare_typed, queue="model")
+            begun = events.on(opened, prepare_prompt, queue="model")
             follow(events, begun)
             with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
                 build_lessons(localizer, events, first.document.loaded, set_shape)

@@ -202,4 +202,4 @@ def count_sentence(n: int, limit: int, language: Language) -> str:
         return t("prompt.empty", language)
     if n > limit:
         return t("prompt.too_long", language, n=f"{n:,}", excess=f"{n - limit:,}", limit=f"{limit:,}")
-    return t("prompt.count.one" if n == 1 else "prompt.count", language, n=n, limit=f"{limit:,}")
+    return t("prompt.count", language, n=n, limit=f"{limit:,}")

@@ -38,8 +38,13 @@ def has_text(key: str) -> bool:
 
 
 def t(key: str, language: Language, **values: object) -> str:
-    """The text of a key in a language with its values filled in. Raises KeyError for an unknown key."""
+    """The text of a key in a language with its values filled in. Raises KeyError for an unknown key.
+
+    The singular is the key with ".one", where there is one: for 1 as the value `tokens`, else as `n`.
+    """
     catalogue = CATALOGUES[language]
+    if str(values.get("tokens", values.get("n"))) == "1" and has_text(f"{key}.one"):
+        key = f"{key}.one"
     sentence = catalogue.get(key) or CATALOGUES[FALLBACK][key]
     if values and catalogue.get("language.spacing") == "cjk":
         sentence = _without_cjk_spaces(sentence, values)

@@ -31,7 +31,7 @@ def merge_summary(steps: list[MergeStep], word: str, language: Language) -> str:
 
 def counted(what: str, n: int, language: Language) -> str:
     """A number with its noun, singular or plural."""
-    return t(f"bpe.{what}.one" if n == 1 else f"bpe.{what}", language, n=n)
+    return t(f"bpe.{what}", language, n=n)
 
 
 def shown(word: str) -> str:

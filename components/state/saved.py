@@ -15,7 +15,8 @@ MAX_SAVED_CHARS = 2_000_000
 
 
 def saved_session(s: Snapshot) -> dict[str, Any]:
-    """The document with its branches, the prompt box, the settings and the selection, as JSON-compatible values."""
+    """The document with its branches, a text of the box that is not the document's, the settings and the selection, as
+    JSON-compatible values."""
     try:
         document = None if s.text is None else s.text.document.to_json()
     except ValueError:  # edits without a text form
@@ -23,7 +24,7 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
     return {
         "document": document,
         "prompt": s.prompt,
-        "typed": s.typed,
+        "unwritten": s.unwritten,
         "model": s.model,
         "tab": s.tab,
         "settings": vars(s.settings),
@@ -39,7 +40,7 @@ def restore_session(session: Session, saved: str) -> bool:
     try:
         kept = json.loads(saved[:MAX_SAVED_CHARS])
         document = Generation.from_json(kept["document"]) if kept["document"] else None
-        prompt, typed, _model, tab = (str(kept[name]) for name in ("prompt", "typed", "model", "tab"))
+        prompt, _model, tab = (str(kept[name]) for name in ("prompt", "model", "tab"))
         settings = Settings()
         for name, value in kept["settings"].items():
             settings = settings.with_value(name, value)
@@ -49,7 +50,9 @@ def restore_session(session: Session, saved: str) -> bool:
             selection = selection.clamped_to(document.loaded.model.config, position=selection.position)
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
         return False
-    session.document, session.prompt, session.typed = document, prompt, typed
+    session.document, session.prompt = document, prompt
+    if isinstance(kept.get("unwritten"), str):
+        session.set_typed(kept["unwritten"], is_current=False)
     session.settings, session.selection = settings, selection
     session.last_action = Message("status.restored")
     if document is not None:

@@ -16,6 +16,7 @@ from components.state.snapshot import LastAction, Message, Snapshot
 from components.state.text import Text
 from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
+from components.state.typed_text import TypedText
 from gpt import Edits, FinishReason, Generation, SamplingParams
 from gpt.documents.token_tree import History
 
@@ -36,14 +37,13 @@ class ArchivedDocument:
 class PendingGeneration:
     """A generation prepared by one event and run by the next.
 
-    length: maximum number of new tokens. pace: tokens per second, 0 for full speed. began: start time, by
-    time.perf_counter(). slides: past a full context, each token takes the place of the first one.
+    length: maximum number of new tokens. began: start time, by time.perf_counter(). slides: past a full context, each
+    token takes the place of the first one.
     """
 
     document: Generation
     params: SamplingParams
     length: int
-    pace: float
     turn: int
     began: float
     slides: bool = False
@@ -52,7 +52,8 @@ class PendingGeneration:
 class Session:
     """The document, the selection and the settings of one visitor, and the state of each tab.
 
-    prompt: the prompt of the document; typed: the text in the prompt box.
+    prompt: the prompt of the document; typed: the last text from the box; edited: when it was typed, in ms of the
+        browser's clock.
     model: the name of the chosen model; loaded: the model in use, which may be another one while the chosen one loads.
     tab: the id of the open tab; tool: of the one of the tab of tools that was opened last.
     film: the open beat of the film, from 1; None without a film.
@@ -82,7 +83,9 @@ class Session:
         self.id, self.language, self.tab, self.tool = id, language, "playground", "shapes"
         self.film: int | None = None
         self.link_opened, self.navigated = False, 0.0
-        self.document, self.prompt, self.typed = document, prompt, prompt
+        self.document, self.prompt = document, prompt
+        self.typed: TypedText | None = None
+        self.edited = 0.0
         self.loaded = None if document is None else document.loaded
         self.model = "" if document is None else document.loaded.name
         self.own_models: tuple[str, ...] = ()
@@ -189,6 +192,18 @@ class Session:
     def can_redo(self) -> bool:
         """Whether there is an action to redo."""
         return bool(self.redo_stack) or (self.document is not None and self.document.can_redo)
+
+    @property
+    def next_prompt(self) -> str:
+        """The text of the box if it did not become the document, else the prompt of the document."""
+        text = None if self.document is None else Text.of(self.document)
+        typed = self.typed and self.typed.at(text)
+        return self.prompt if typed is None or typed.is_current else typed.text
+
+    def set_typed(self, text: str, *, is_current: bool) -> None:
+        """Record a text of the box; is_current: whether the document has become it."""
+        version = None if self.document is None else Text.of(self.document).version
+        self.typed = TypedText(text, version, is_current)
 
     def set_throughput(self, throughput: Throughput) -> None:
         self.throughput = throughput

@@ -34,7 +34,7 @@ LIMITS = {
     "repetition_penalty": Limit(1.0, 2.0, 0.05, default=1.0, off=1.0, letter="r"),
 }
 MAX_LENGTH = 1024  # new tokens, for any model
-PACES = (5, 20, 50, 0)  # tokens per second; 0: full speed
+PACES = (4, 8, 16, 0)  # tokens per second; 0: full speed
 INTEGERS = ("top_k", "seed", "max_new_tokens", "k", "layer", "head")
 
 
@@ -102,7 +102,7 @@ class Settings:
     repetition_penalty: float = 1.0
     length: int = 100
     seed: str = ""
-    pace: int = 50
+    pace: int = 8
 
     def with_value(self, name: str, value: object) -> Settings:
         """The settings with another value of one field, limited to its range. Raises ValueError for an invalid

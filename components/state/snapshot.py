@@ -12,6 +12,7 @@ from components.state.settings import Settings
 from components.state.text import Text
 from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
+from components.state.typed_text import TypedText
 from gpt import Edits, FinishReason, LoadedModel
 
 S = TypeVar("S")
@@ -42,7 +43,7 @@ class Snapshot:
     own_models: tuple[str, ...]
     text: Text | None
     prompt: str
-    typed: str
+    typed: TypedText | None
     settings: Settings
     selection: Selection
     generating: bool
@@ -71,6 +72,12 @@ class Snapshot:
         if make not in self._cache:
             self._cache[make] = make(self)
         return self._cache[make]  # type: ignore[no-any-return]
+
+    @property
+    def unwritten(self) -> str | None:
+        """The text of the box that did not become the document; None if the document is the text of the box."""
+        typed = self.typed and self.typed.at(self.text)
+        return None if typed is None or typed.is_current else typed.text
 
     @property
     def position(self) -> int | None:

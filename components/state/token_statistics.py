@@ -6,29 +6,37 @@ import math
 
 from gpt import Generation, Step
 from gpt.analysis.text_statistics import TokenStatistics
+from gpt.documents.token_tree import Token
 
 
 class TokenStatisticsCache:
-    """Statistics by node of a document's tree. The text before a node is the same on every path, so they never
-    change."""
+    """Statistics by node of a document's tree. The text before a node is the same on every path, so they never change;
+    a node that was removed is told from the one that has its number by the token object."""
 
     def __init__(self) -> None:
         self._document: Generation | None = None
-        self._tokens: dict[int, TokenStatistics] = {}
+        self._tokens: dict[int, tuple[Token, TokenStatistics]] = {}
 
     def of(self, document: Generation) -> list[TokenStatistics | None]:
         """Statistics of each token of the current text; None for the first token and for unread ones."""
         if document is not self._document:
             self._document, self._tokens = document, {}
-        path = document.path
-        start = next((i for i in range(1, len(path)) if path[i] not in self._tokens), len(path))
+        path, tokens = document.path, document.tree.tokens
+        known = [self._tokens.get(node, (None, None)) for node in path]
+        found = [
+            measured if token is tokens[node] else None for node, (token, measured) in zip(path, known, strict=True)
+        ]
+        start = next((i for i in range(1, len(path)) if found[i] is None), len(path))
         if start < len(path):
-            tokens = document.statistics(start).tokens
-            self._tokens |= zip(path[start : start + len(tokens)], tokens, strict=True)
-        return [self._tokens.get(node) for node in path]
+            found[start:] = [None] * (len(path) - start)
+            for i, measured in enumerate(document.statistics(start).tokens, start):
+                self._tokens[path[i]], found[i] = (tokens[path[i]], measured), measured
+        return found
 
     def add(self, document: Generation, step: Step) -> None:
         """Add the statistics of a newly generated token without measuring it again."""
         if document is self._document:
             surprisal = -math.log2(step.probability) if step.probability else math.inf
-            self._tokens[document.path[-1]] = TokenStatistics(step.probability, step.rank, step.entropy, surprisal)
+            node = document.path[-1]
+            measured = TokenStatistics(step.probability, step.rank, step.entropy, surprisal)
+            self._tokens[node] = document.tree.tokens[node], measured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,6 +72,18 @@ class BranchCache:
                 self._store(span.without_first(n))
             found += n
         return found
+
+    def forget(self, start: int) -> None:
+        """Drop the nodes from number `start` on. The nodes of a span are in ascending order."""
+        self.evicted = {node for node in self.evicted if node < start}
+        for first, span in list(self._spans.items()):
+            kept = bisect_left(span.nodes, start)
+            if kept == 0:
+                del self._spans[first]
+            elif kept < len(span.nodes):
+                self._spans[first] = CachedSpan(
+                    span.nodes[:kept], tuple(row[..., :kept, :].clone() for row in span.rows)
+                )
 
     def _store(self, span: CachedSpan) -> None:
         self._spans[span.nodes[0]] = span

@@ -15,13 +15,13 @@ _keys = count(1)
 
 
 class Document:
-    """A tree of texts, one of them current. Actions add nodes to the tree and never remove any.
+    """A tree of texts, one of them current. Actions add nodes to the tree; only `retype` removes nodes, its own.
 
     ids: token ids of the current text. tree: all tokens and their origins; path: nodes of the current text.
     The first n_prompt_nodes nodes of the tree are the prompt; initially the text ends at `node`.
     block_size: the context length; a text may have one more token, which is predicted and never read.
     dropped: ids before the first, which no longer fitted the context; see `gpt.documents.sliding_window`.
-    key: unique among the documents of this process.
+    key: unique among the documents of this process; another one after nodes were removed, whose numbers are used again.
     """
 
     def __init__(
@@ -90,6 +90,30 @@ class Document:
         """Append typed text, or its ids, as one action: all of it, or ValueError. after: as in `append`."""
         return self._add(self.tokenizer.encode(text) if isinstance(text, str) else text, TYPED, after)
 
+    def retype(self, ids: Sequence[int], keep: int) -> None:
+        """Replace what follows the first `keep` tokens by typed ones, as one action with the calls right before it.
+
+        Tokens that those calls added and that are no longer in the text are removed from the tree. While the tree is
+        nothing but the prompt, this changes the prompt, which is no action. Raises ValueError for keep < 1 and where
+        the tokens do not fit or do not exist; the text is then as before.
+        """
+        ids = as_token_ids(ids)
+        first, *end = self._retyped
+        joined, is_prompt = end == [len(self.tree), self.path[-1]], len(self.tree) == self._n_prompt_nodes
+        first = 1 if is_prompt else first if joined else len(self.tree)
+        last = self._node(keep - 1)
+        self._check(ids, last)
+        self._go_to(last)
+        self._remove_nodes(max(first, last + 1))
+        for token_id in ids:
+            last = self.tree.add(token_id, TYPED, last)
+        self._go_to(last)
+        self._retyped = first, len(self.tree), last
+        if is_prompt:
+            self._n_prompt_nodes, self._history = len(self.tree), History(last)
+        else:
+            self._history.push(last, joined=joined)
+
     def go_back(self, position: int) -> None:
         """End the text after this position; what followed stays in the tree."""
         self.switch(self._node(position))
@@ -121,6 +145,14 @@ class Document:
         """Add tokens after a position as one action: all of them, or ValueError."""
         ids = as_token_ids(ids)
         node = self.path[-1] if after is None else self._node(after)
+        self._check(ids, node)
+        for token_id in ids:
+            node = self.tree.add(token_id, origin, node)
+        self._history.push(node, joined=joined)
+        return self._go_to(node)
+
+    def _check(self, ids: Sequence[int], node: int) -> None:
+        """Raise ValueError where the tokens do not fit after a node, or do not exist."""
         room = self.block_size - self.tree.depths[node]
         if room == 0 and ids:
             raise GPTError("context.full", limit=self.block_size)
@@ -129,13 +161,20 @@ class Document:
         for token_id in ids:
             self.tokenizer.token_bytes(token_id)  # raises for an id that does not exist
         self.tree.check_room(len(ids))
-        for token_id in ids:
-            node = self.tree.add(token_id, origin, node)
-        self._history.push(node, joined=joined)
-        return self._go_to(node)
+
+    def _remove_nodes(self, start: int) -> None:
+        """Remove the nodes from number `start` on, none of which is in the text."""
+        if start < len(self.tree):
+            self.tree.truncate(start)
+            self.key = next(_keys)
 
     def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
         self.tree, self._n_prompt_nodes, self._history = tree, n_prompt_nodes, History(node)
+        self._retyped = (
+            0,
+            0,
+            0,
+        )  # the first node of the last `retype`s; then length and last node of the tree and text
         self.ids: list[int] = []
         self.path: list[int] = []
         self._restart_decoder()

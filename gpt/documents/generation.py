@@ -61,8 +61,8 @@ class Generation(Document):
 
     Concurrent reading: while one thread extends the text, nodes of `tree` are only appended, `ids` and `path` only
     grow at their ends, and the activations of positions below n_read do not change. A reader that stores n_read first
-    and uses only positions below it sees a consistent text. `go_back`, `switch`, `undo`, `redo` and appending with
-    `after` shorten the text: callers must exclude readers meanwhile.
+    and uses only positions below it sees a consistent text. `go_back`, `switch`, `undo`, `redo`, `retype` and appending
+    with `after` shorten the text: callers must exclude readers meanwhile.
 
     prompt: text or token ids; an empty one starts from the end-of-text token.
     Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt
@@ -93,12 +93,9 @@ class Generation(Document):
 
     def to_json(self) -> str:
         """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for patches without ids."""
-        edits = format_edits(self.edits or Edits())
-        vocab_size = self.loaded.model.config.vocab_size
-        tokens, dropped = tuple(self.tree.tokens), tuple(self.dropped)
-        return SavedDocument(
-            self.loaded.name, vocab_size, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped
-        ).to_json()
+        names = self.loaded.name, self.loaded.model.config.vocab_size
+        nodes = self._n_prompt_nodes, self.path[-1], tuple(self.tree.tokens)
+        return SavedDocument(*names, *nodes, format_edits(self.edits or Edits()), tuple(self.dropped)).to_json()
 
     @classmethod
     def from_json(
@@ -272,6 +269,10 @@ class Generation(Document):
         completed = super()._go_to(node)
         self._cache.restore_branch(self.path)
         return completed
+
+    def _remove_nodes(self, start: int) -> None:
+        self._cache.branches.forget(start)
+        super()._remove_nodes(start)
 
     def _finish_reason(self, token_id: int) -> FinishReason | None:
         if token_id == self.loaded.tokenizer.eot_id:

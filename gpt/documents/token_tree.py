@@ -44,7 +44,7 @@ class Token:
 
 
 class TokenTree:
-    """Nodes numbered in the order of adding, each after its parent. Nodes are only appended, never changed or removed.
+    """Nodes numbered in the order of adding, each after its parent. Nodes never change; the last can be removed.
 
     tokens: of all nodes. depths: number of ancestors of each node, which is its position in a text.
     Raises ValueError unless the first node is the only one without a parent, and each parent precedes its children.
@@ -98,6 +98,14 @@ class TokenTree:
     def shared_length(self, node: int, path: Sequence[int]) -> int:
         """Number of nodes that the path to `node` has in common with another path."""
         return self.depths[node] + 1 - len(self.path_after(node, path))
+
+    def truncate(self, count: int) -> None:
+        """Remove all nodes but the first `count`."""
+        for node in range(len(self.tokens) - 1, count - 1, -1):
+            parent = self.tokens[node].parent
+            if parent is not None:
+                self._children[parent].remove(node)
+        del self.tokens[count:], self.depths[count:], self._children[count:]
 
     def check(self, node: int) -> None:
         """Raise ValueError for a node that does not exist."""

@@ -45,8 +45,18 @@ def test_every_text_is_used_somewhere():
     names = set(re.findall(r"""["'](\w+)["']""", SOURCES))
     families += tuple(name + suffix for name in names for suffix in suffixes)
     for key in json.loads((FOLDER / "en.json").read_text(encoding="utf-8")):
-        label = key.removesuffix(".info")
-        assert f'"{key}"' in SOURCES or key.startswith(families) or (label != key and f'"{label}"' in SOURCES), key
+        named = {key, key.removesuffix(".info"), key.removesuffix(".one")}
+        assert key.startswith(families) or any(f'"{name}"' in SOURCES for name in named), key
+
+
+def test_one_of_a_thing_is_told_in_the_singular():
+    assert t("prompt.count", "en", n=1, limit="256") == "1 token of at most 256"
+    assert t("prompt.count", "en", n=2, limit="256") == "2 tokens of at most 256"
+    assert (
+        t("shapes.status", "en", n="1", seconds="1", tokens=2, seed=1)
+        == "1 random weights drawn in 1 s · 2 tokens · seed 1"
+    )
+    assert "1 token ·" in t("shapes.status", "en", n="9", seconds="1", tokens=1, seed=1)
 
 
 def test_another_language_is_another_file(tmp_path):
@@ -56,7 +66,7 @@ def test_another_language_is_another_file(tmp_path):
     (tmp_path / "qps.json").write_text(json.dumps(pseudo | {"language.name": "Pseudo"}), encoding="utf-8")
     catalogues = load_catalogues(tmp_path)
     assert next(iter(catalogues)) == "en"
-    assert catalogues["qps"]["generate"] == "[Generate]"
+    assert catalogues["qps"]["generate"] == "[Write on]"
     assert catalogues["qps"]["error.context.full"] == "[the context of {limit} tokens is full]"
 
 
@@ -66,11 +76,11 @@ def test_a_component_gets_its_words_again_in_the_other_language():
         button = localizer.build(gr.Button, {"value": "generate"}, elem_id="b")
         radio = localizer.build(gr.Radio, {"label": "language", "choices": lambda lang: [(t("stop", lang), 1)]})
         localizer.sentence("loss.what", kind="caption", limit=12)
-    assert (button.value, radio.choices) == ("Generate", [("Stop", 1)])
+    assert (button.value, radio.choices) == ("Write on", [("Stop", 1)])
     chinese = SimpleNamespace(language="zh")
     updates = [control.draw(chinese) for control in localizer.controls]
     assert [control.component for control in localizer.controls] == [button, radio]
-    assert updates[0]["value"] == "生成"
+    assert updates[0]["value"] == "续写"
     assert updates[1]["choices"] == [("停止", 1)]
     assert localizer.view.draw(chinese) == {"loss.what": t("loss.what", "zh", limit=12)}
 

@@ -85,9 +85,10 @@ def test_a_page_that_loads_saves_nothing_before_its_session_is_there(session: Se
     renderer = Renderer()
     renderer.signals.extend(SIGNALS)
     assert json.loads(renderer.build(session))["saved"] is None
-    session.id, session.typed = "1", "The dog"
+    session.id = "1"
+    session.set_typed("The dog", is_current=False)
     renderer.start(session)
-    assert frame(renderer, session)["saved"]["typed"] == "The dog"
+    assert frame(renderer, session)["saved"]["unwritten"] == "The dog"
 
 
 def test_a_page_that_loads_sets_no_control_that_it_was_built_with(session: Session) -> None:

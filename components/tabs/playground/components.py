@@ -43,11 +43,13 @@ class PlaygroundState:
 class PlaygroundComponents:
     """The gradio components of the tab."""
 
-    prompt: gr.Textbox
+    prompt: gr.HTML
     examples: tuple[gr.Button, ...]
     generate: gr.Button
     step: gr.Button
+    again: gr.Button
     stop: gr.Button
+    full_speed: gr.Button
     clear: gr.Button
     preset: gr.Radio
     sampling: dict[str, gr.Slider]
@@ -73,6 +75,7 @@ class PlaygroundComponents:
     unit: gr.Radio
     follow: gr.Dropdown
     lines: gr.HTML
+    chart_bars: gr.HTML
 
 
 def tail_length(block_size: int) -> int:

@@ -16,49 +16,57 @@ from components.tabs.playground.components import EXAMPLES, PRESETS, Unit
 from components.text_views import head_choices
 from components.widgets.chart import chart
 from components.widgets.choices import choices
+from components.widgets.composer import composer
 from components.widgets.draw import draw
+from components.widgets.predictions import predictions
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
 from components.widgets.tree import tree
 
 
-def prompt(localizer: Localizer, typed: str) -> dict[str, Any]:
-    """The prompt box and its buttons."""
+def prompt(localizer: Localizer) -> dict[str, Any]:
+    """The box of the text, what comes next and why, and the buttons."""
     with gr.Column(elem_classes="gb-card gb-prompt"):
-        prompt = localizer.build(
-            gr.Textbox,
-            {"label": "prompt", "placeholder": "prompt.placeholder"},
-            value=typed,
-            lines=3,
-            max_lines=8,
-            elem_id="prompt",
-        )
-        tokens(elem_id="prompt-strip", ids=True, selectable=False, view="prompt-strip")
-        sentence(kind="caption", elem_id="prompt-count", view="prompt-count")
-        with gr.Row(elem_classes="gb-buttons"):
-            generate = localizer.build(
-                gr.Button, {"value": "generate"}, variant="primary", size="md", elem_id="generate", min_width=0
+        prompt = composer(elem_id="prompt", view="box")
+        with gr.Row(elem_classes="gb-status-line"):
+            sentence(kind="status", elem_id="status", view="status")
+            sentence(kind="caption", elem_id="prompt-count", view="prompt-count")
+        sentence(kind="notice", elem_id="notice", view="notice")
+        use_tail = gr.Button(visible=False, size="sm", elem_id="use-tail")
+        with gr.Row(elem_classes="gb-next gb-live"):
+            with gr.Column(min_width=280):
+                bars = predictions(elem_id="bars", view="bars")
+            with gr.Column(min_width=240):
+                localizer.sentence("reason.question", kind="question")
+                sentence(kind="lead", elem_id="reason", view="reason")
+        parts = _buttons(localizer)
+    return {"prompt": prompt, "use_tail": use_tail, "bars": bars, **parts}
+
+
+def _buttons(localizer: Localizer) -> dict[str, Any]:
+    """The buttons, the temperature, and what folds: the other settings and the examples."""
+    parts: dict[str, Any] = {"sampling": {}}
+    with gr.Row(elem_classes="gb-buttons"):
+        for name in ("generate", "step", "again", "stop", "full_speed"):
+            parts[name] = localizer.build(
+                gr.Button,
+                {"value": name},
+                variant="primary" if name in ("generate", "stop") else "secondary",
+                size="md",
+                elem_id=name.replace("_", "-"),
+                min_width=0,
+                interactive=name in ("generate", "step", "again"),
             )
-            step = localizer.build(gr.Button, {"value": "step"}, size="md", elem_id="step", min_width=0)
-            stop = localizer.build(
-                gr.Button, {"value": "stop"}, size="md", elem_id="stop", interactive=False, min_width=0
-            )
-            clear = localizer.build(gr.Button, {"value": "clear"}, size="md", elem_id="clear", min_width=0)
-        localizer.sentence("examples", kind="caption")
-        with gr.Row(elem_classes="gb-examples"):
-            examples = tuple(
+        parts["sampling"]["temperature"] = _slider(localizer, "temperature", LIMITS["temperature"])
+        with localizer.build(gr.Accordion, {"label": "examples"}, open=False, elem_classes="gb-fold gb-examples"):
+            parts["examples"] = tuple(
                 localizer.build(gr.Button, {"value": key}, size="sm", min_width=0, elem_id=key.replace(".", "-"))
                 for key in EXAMPLES
             )
-    return {
-        "prompt": prompt,
-        "generate": generate,
-        "step": step,
-        "stop": stop,
-        "clear": clear,
-        "examples": examples,
-    }
+        with localizer.build(gr.Accordion, {"label": "settings"}, open=False, elem_classes="gb-fold gb-settings"):
+            parts |= _settings(localizer, parts["sampling"])
+    return parts
 
 
 def _slider(localizer: Localizer, name: str, limit: Limit) -> gr.Slider:
@@ -73,36 +81,34 @@ def _slider(localizer: Localizer, name: str, limit: Limit) -> gr.Slider:
     )
 
 
-def settings(localizer: Localizer) -> dict[str, Any]:
-    """The sampling settings and the length."""
-    parts: dict[str, Any] = {}
-    with localizer.build(gr.Accordion, {"label": "settings"}, open=True, elem_classes="gb-card gb-settings"):
-        parts["preset"] = _presets(localizer)
-        parts["sampling"] = {name: _slider(localizer, name, limit) for name, limit in LIMITS.items()}
-        parts["length"] = localizer.build(
-            gr.Slider,
-            {"label": "length", "info": "length.info"},
-            minimum=1,
-            maximum=MAX_LENGTH,
-            step=1,
-            value=Settings.length,
-            elem_id="length",
+def _settings(localizer: Localizer, sampling: dict[str, gr.Slider]) -> dict[str, Any]:
+    """The settings other than the temperature; adds the sliders to `sampling`."""
+    parts: dict[str, Any] = {"preset": _presets(localizer)}
+    sampling |= {name: _slider(localizer, name, limit) for name, limit in LIMITS.items() if name not in sampling}
+    parts["length"] = localizer.build(
+        gr.Slider,
+        {"label": "length", "info": "length.info"},
+        minimum=1,
+        maximum=MAX_LENGTH,
+        step=1,
+        value=Settings.length,
+        elem_id="length",
+    )
+    with gr.Row():
+        parts["seed"] = localizer.build(
+            gr.Textbox,
+            {"label": "seed", "placeholder": "seed.placeholder"},
+            max_length=18,
+            elem_id="seed",
+            min_width=110,
         )
-        with gr.Row():
-            parts["seed"] = localizer.build(
-                gr.Textbox,
-                {"label": "seed", "placeholder": "seed.placeholder"},
-                max_length=18,
-                elem_id="seed",
-                min_width=110,
-            )
-            parts["pace"] = localizer.build(
-                gr.Dropdown,
-                {"label": "pace", "choices": _pace_choices},
-                value=50,
-                elem_id="pace",
-                min_width=110,
-            )
+        parts["pace"] = localizer.build(
+            gr.Dropdown,
+            {"label": "pace", "choices": _pace_choices},
+            value=Settings.pace,
+            elem_id="pace",
+            min_width=110,
+        )
     return parts
 
 
@@ -111,35 +117,36 @@ def _pace_choices(language: Language) -> list[tuple[str, int]]:
 
 
 def text(localizer: Localizer) -> dict[str, Any]:
-    """The token strip, its status and the edit controls."""
-    with gr.Column(elem_classes="gb-card gb-text"):
-        sentence(kind="status", elem_id="status", view="status")
-        sentence(kind="notice", elem_id="notice", view="notice")
-        use_tail = gr.Button(visible=False, size="sm", elem_id="use-tail")
-        sentence(kind="caption", elem_id="dropped", view="dropped")
-        strip = tokens(elem_id="strip", view="strip")
-        with gr.Row(elem_classes="gb-steer"):
-            edit_buttons = {name: _small_button(localizer, name) for name in ("undo", "redo", "back", "go_on")}
-        with gr.Row(elem_classes="gb-strip-tools"):
-            sentence(kind="caption", elem_id="hint", view="hint")
-            shading = localizer.build(
-                gr.Radio,
-                {"label": "strip.shading", "choices": _shading_choices},
-                value="probability",
-                elem_id="shading",
-                elem_classes="gb-segments",
-                container=False,
-            )
-        draw(elem_id="draw", view="draw")
-        branches = tree(elem_id="tree", view="tree")
-        files = files_menu()
-    return edit_buttons | {
-        "tree": branches,
-        "files": files,
-        "use_tail": use_tail,
-        "strip": strip,
-        "shading": shading,
-    }
+    """The text token by token: its strip, the edit controls, how a token was drawn, and the branches."""
+    localizer.sentence("strip.question", kind="question")
+    sentence(kind="caption", elem_id="dropped", view="dropped")
+    strip = tokens(elem_id="strip", view="strip")
+    with gr.Row(elem_classes="gb-strip-tools"):
+        sentence(kind="caption", elem_id="hint", view="hint")
+        shading = localizer.build(
+            gr.Radio,
+            {"label": "strip.shading", "choices": _shading_choices},
+            value="probability",
+            elem_id="shading",
+            elem_classes="gb-segments",
+            container=False,
+        )
+    draw(elem_id="draw", view="draw")
+    with gr.Row(elem_classes="gb-steer"):
+        edit_buttons = {name: _small_button(localizer, name) for name in ("undo", "redo", "back", "go_on", "clear")}
+    box = localizer.build(
+        gr.Textbox,
+        {"label": "box", "placeholder": "box.placeholder", "info": "box.info"},
+        max_length=2000,
+        elem_id="box",
+    )
+    hits = choices(elem_id="hits", view="hits")
+    branches = tree(elem_id="tree", view="tree")
+    with localizer.build(gr.Accordion, {"label": "prompt.ids"}, open=False, elem_id="ids"):
+        tokens(elem_id="prompt-strip", ids=True, selectable=False, view="prompt-strip")
+    files = files_menu()
+    shown = {"tree": branches, "files": files, "strip": strip, "shading": shading}
+    return edit_buttons | shown | {"box": box, "hits": hits}
 
 
 def _shading_choices(language: Language) -> list[tuple[str, str]]:
@@ -147,22 +154,8 @@ def _shading_choices(language: Language) -> list[tuple[str, str]]:
 
 
 def _small_button(localizer: Localizer, name: str) -> gr.Button:
-    is_enabled = name == "go_on"
+    is_enabled = name in ("go_on", "clear")
     return localizer.build(gr.Button, {"value": name}, size="sm", elem_id=name, min_width=0, interactive=is_enabled)
-
-
-def bars(localizer: Localizer) -> dict[str, Any]:
-    """The next-token bars, and the box for another token."""
-    localizer.sentence("bars.question", kind="question")
-    localizer.sentence("bars.choose", kind="caption")
-    picture = chart(elem_id="bars", view="bars")
-    box = localizer.build(
-        gr.Textbox,
-        {"label": "box", "placeholder": "box.placeholder", "info": "box.info"},
-        max_length=2000,
-        elem_id="box",
-    )
-    return {"bars": picture, "box": box, "hits": choices(elem_id="hits", view="hits")}
 
 
 def attention(localizer: Localizer, session: Session) -> dict[str, Any]:
@@ -223,7 +216,8 @@ def pipeline(localizer: Localizer) -> dict[str, Any]:
                     container=False,
                 )
                 lines = chart(elem_id="pipeline-lines", clickable=True, view="pipeline-lines")
-    return {"pipeline": accordion, "follow": follow, "unit": unit, "lines": lines}
+        chart_bars = chart(elem_id="pipeline-bars", view="pipeline-bars")
+    return {"pipeline": accordion, "follow": follow, "unit": unit, "lines": lines, "chart_bars": chart_bars}
 
 
 def _presets(localizer: Localizer) -> gr.Radio:

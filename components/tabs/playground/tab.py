@@ -18,13 +18,15 @@ from components.state.settings import LIMITS, MAX_LENGTH
 from components.state.snapshot import Snapshot
 from components.tabs.playground import layout
 from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
-from components.tabs.playground.handlers import editing, generation, selection
+from components.tabs.playground.handlers import editing, generation, selection, typing
 from components.tabs.playground.upload import build_upload, wire_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import follow_picker, pipeline_inputs
 from components.text_views import AVERAGE, head_choices
+from components.widgets.composer import typed_js
 
 NAME = "playground"
+TYPED = typed_js("prompt")
 
 
 def build_playground(
@@ -33,19 +35,15 @@ def build_playground(
     """Build and wire the tab. session: the initial session. uploads: whether to add the panel for uploaded
     checkpoints."""
     parts: dict[str, Any] = {}
-    with gr.Row(elem_classes="gb-playground"):
-        with gr.Column(elem_classes="gb-controls", min_width=280):
-            parts |= layout.prompt(localizer, session.typed)
-            parts |= layout.settings(localizer)
-            upload = build_upload(localizer) if uploads else None
-        with gr.Column(elem_classes="gb-stage", min_width=320):
-            parts |= layout.text(localizer)
-            with gr.Row(elem_classes="gb-cards"):
-                with gr.Column(elem_classes="gb-card", min_width=300):
-                    parts |= layout.bars(localizer)
-                with gr.Column(elem_classes="gb-card", min_width=300):
-                    parts |= layout.attention(localizer, session)
-            parts |= layout.pipeline(localizer)
+    with gr.Column(elem_classes="gb-playground"):
+        parts |= layout.prompt(localizer)
+        with gr.Row(elem_classes="gb-cards gb-live"):
+            with gr.Column(elem_classes="gb-card", min_width=300):
+                parts |= layout.attention(localizer, session)
+            with gr.Column(elem_classes="gb-card gb-text", min_width=300):
+                parts |= layout.text(localizer)
+        parts |= layout.pipeline(localizer)
+        upload = build_upload(localizer) if uploads else None
     ui = PlaygroundComponents(**{field.name: parts[field.name] for field in fields(PlaygroundComponents)})
     events.renderer.add("", SHARED_VIEWS)
     events.renderer.add(NAME, VIEWS, controls=_controls(ui))
@@ -68,7 +66,9 @@ def _controls(ui: PlaygroundComponents) -> list[Control]:
     return [
         enabled(ui.generate, lambda s: not s.generating),
         enabled(ui.step, lambda s: not s.generating),
+        enabled(ui.again, lambda s: not s.generating),
         enabled(ui.stop, lambda s: s.generating),
+        enabled(ui.full_speed, lambda s: s.generating and s.settings.pace > 0),
         enabled(ui.undo, lambda s: s.can_undo),
         enabled(ui.redo, lambda s: s.can_redo and not s.generating),
         enabled(ui.back, _is_earlier),
@@ -78,7 +78,6 @@ def _controls(ui: PlaygroundComponents) -> list[Control]:
         Control(
             ui.preset, lambda s: selection.preset_of(s.settings), lambda s: {"value": selection.preset_of(s.settings)}
         ),
-        Control(ui.prompt, lambda s: s.typed, lambda s: {"value": s.typed}),
         Control(ui.box, lambda s: s.query, lambda s: {"value": s.query}),
         Control(ui.shading, lambda s: s.selection.shading, lambda s: {"value": s.selection.shading}),
         Control(ui.use_tail, _tail_inputs, _tail_button),
@@ -120,8 +119,11 @@ def _head_value(s: Snapshot) -> int:
 def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     """Wire all events except generation; returns those that prepare one."""
     on = events.on
-    on(ui.prompt.input, selection.type_prompt, [ui.prompt], trigger_mode="always_last")
     latest = {"trigger_mode": "always_last"}
+    run = {"queue": "model"}
+    carried = [frame.saved]  # in its place the text of the box is sent
+    on(ui.prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
+    on(ui.prompt.select, selection.select_token, payload=True, **latest)
     for name, slider in {**ui.sampling, "length": ui.length}.items():
         low, high = (LIMITS[name].low, LIMITS[name].high) if name in LIMITS else (1, MAX_LENGTH)
         on(slider.input, partial(_set, name), [slider], js=clamp_js(low, high), **latest)
@@ -135,8 +137,7 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     on(ui.head.input, selection.choose_head, [ui.head], **latest)
     on(ui.shading.input, selection.choose_shading, [ui.shading], **latest)
 
-    run = {"queue": "model"}
-    on(ui.bars.select, editing.choose, payload=True, **run)
+    on([ui.bars.select, ui.chart_bars.select], editing.choose, payload=True, **run)
     on(ui.hits.select, editing.choose, payload=True, **run)
     on(ui.tree.select, editing.switch_branch, payload=True, **run)
     on(ui.box.submit, editing.type_text, [ui.box], sets=[ui.box], **run)
@@ -148,16 +149,17 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     on(ui.follow.input, selection.follow_token, [ui.follow], sets=[ui.follow], **latest)
     on(ui.lines.select, selection.follow_line, payload=True)
 
-    typed = [ui.prompt, ui.seed]
-    on(ui.step.click, generation.step, typed, **run)
-    begun = [on([ui.generate.click, ui.prompt.submit], generation.prepare, typed, **run)]
+    typed = {"inputs": [*carried, ui.seed], "js": f"(_, seed) => [({TYPED})(), seed]", **run}
+    on(ui.step.click, generation.step, **typed)
+    on(ui.full_speed.click, generation.full_speed)
+    begun = [on(ui.generate.click, generation.prepare, **typed), on(ui.again.click, generation.prepare_again, **typed)]
     for button, key in zip(ui.examples, EXAMPLES, strict=True):
         filled = on(button.click, partial(_fill, key))
-        begun.append(on(filled.then, generation.prepare_typed, **run))
+        begun.append(on(filled.then, generation.prepare_prompt, **run))
     shortened = on(ui.use_tail.click, generation.use_tail)
-    begun.append(on(shortened.then, generation.prepare_typed, **run))
+    begun.append(on(shortened.then, generation.prepare_prompt, **run))
     begun.append(on(frame.model.input, generation.pick_model, [frame.model], **run))
-    begun.append(on(ui.go_on.click, generation.prepare_continuation, **run))
+    begun.append(on(ui.go_on.click, generation.prepare_here, **run))
     return begun
 
 

@@ -18,7 +18,7 @@ from components.localized import Localizer
 from components.render import Control, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.playground.handlers.generation import prepare_typed
+from components.tabs.playground.handlers.generation import prepare_prompt
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt import LoadedModel, add_upload, get_model
@@ -94,7 +94,7 @@ def wire_upload(ui: Upload, events: Events) -> Any:
     events.renderer.add("playground", VIEWS, controls=[heads, activation])
     asked = [ui.n_head, ui.activation]
     opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
-    return events.on(opened.success, prepare_typed, queue="model")
+    return events.on(opened.success, prepare_prompt, queue="model")
 
 
 def open_upload(

@@ -163,7 +163,7 @@ def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
     if not fits(choice.shape):
         need = format_bytes(memory_bytes(config, skeleton=skeleton))
         raise PageError("shapes.room.none", need=need, limit=format_bytes(MAX_MEMORY_BYTES))
-    prompt, params = checked_text("prompt", session.typed), session.settings.sampling_with_seed()
+    prompt, params = checked_text("prompt", session.next_prompt), session.settings.sampling_with_seed()
     vocabulary = resize_vocabulary(trained.tokenizer, config.vocab_size)
     for limit, ids in (
         (config.block_size, vocabulary.encode(prompt)),

@@ -154,5 +154,6 @@ def open_model(session: Session) -> None:
     for run in closed:
         run.close()
     session.own_models = tuple(str(run.registered_name) for run in kept)
-    session.model, session.typed, session.tab = name, state.run.dataset.start, "playground"
+    session.model, session.tab = name, "playground"
+    session.set_typed(state.run.dataset.start, is_current=False)
     session.change(TrainState, opened=kept, notice=Message("train.opened"))

@@ -18,10 +18,12 @@ _TEMPLATE = """<figure class="gb-draw">
 
 
 class Piece(NamedTuple):
-    """What lies from where the piece before ends to `end`, in 0..1, and what is said of it."""
+    """What lies from where the piece before ends to `end`, in 0..1, and what is said of it; of several tokens, or of
+    one."""
 
     end: float
     says: str
+    is_several: bool = False
 
 
 def draw(*, elem_id: str, view: str) -> gr.HTML:

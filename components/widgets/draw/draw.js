@@ -2,7 +2,7 @@
  * The draw of one token: its cumulative distribution from 0 to 1, and the random number.
  * @typedef {object} Draw
  * @property {string} [text]  the sentence above it; none: the widget is hidden
- * @property {[number, string][]} [pieces]  the end of each, in 0..1, and its description
+ * @property {[number, string, boolean][]} [pieces]  the end of each, in 0..1, its description, and whether it is several tokens
  * @property {number} [number]  the random number, in 0..1
  * @property {number} [place]  the index of its piece
  * @property {string} [mark]  the label of the number
@@ -17,7 +17,7 @@ function mount(root) {
   const arrow = find(root, ".gb-fell");
   const says = find(root, ".gb-ends p");
   const boxes = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
-  /** @type {[number, string][]} */ let pieces = [];
+  /** @type {[number, string, boolean][]} */ let pieces = [];
   let drawn = 0;
   let described = -1; // the piece whose description is shown; -1: the drawn one
 
@@ -38,11 +38,12 @@ function mount(root) {
     strip.setAttribute("aria-label", `${text} ${mark}`);
     setCount(strip, pieces.length, () => make("i"));
     let start = 0;
-    pieces.forEach(([end], i) => {
+    pieces.forEach(([end, , isSeveral], i) => {
       const width = end - start;
       boxes[i].style.width = `${100 * width}%`;
       boxes[i].style.setProperty("--p", Math.min(1, 1.6 * width).toFixed(3));
       boxes[i].classList.toggle("gb-drawn", i === drawn);
+      boxes[i].classList.toggle("gb-several", isSeveral);
       start = end;
     });
     arrow.style.setProperty("--at", `${100 * number}%`);

@@ -49,7 +49,7 @@ export function createCurve(root, { tokens, selected, select, point, t }) {
   function totals() {
     const all = tokens.filter(measured);
     const mean = all.reduce((sum, token) => sum + surprisal(token), 0) / all.length;
-    return all.length ? t("totals", { n: all.length, mean: bits(mean), perplexity: (2 ** mean).toFixed(1) }) : "";
+    return all.length ? t(all.length === 1 ? "totals.one" : "totals", { n: all.length, mean: bits(mean), perplexity: (2 ** mean).toFixed(1) }) : "";
   }
 
   function say() {

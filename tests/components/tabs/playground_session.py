@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from components.state.example import opening
 from components.state.session import Session
-from components.tabs.playground.handlers import generation, selection
+from components.tabs.playground.handlers import generation, selection, typing
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from gpt import Generation
 
@@ -24,8 +25,18 @@ def run(steps: Iterator[None]) -> int:
     return sum(1 for _ in steps)
 
 
-def write(session: Session, prompt: str) -> list[int]:
-    run(generation.prepare(session, prompt, session.settings.seed))
+def box(session: Session, text: str | None) -> str:
+    """What the page sends of its box after a key; None: nothing was typed."""
+    return json.dumps({"text": text or "", "edited": session.edited + (text is not None)})
+
+
+def type_in(session: Session, text: str) -> None:
+    run(typing.type_text(session, box(session, text)))
+
+
+def write(session: Session, text: str | None) -> list[int]:
+    """Type a text and write on."""
+    run(generation.prepare(session, box(session, text), session.settings.seed))
     run(generation.generate(session))
     generation.finish(session)
     return ids(session)

@@ -236,7 +236,7 @@ def test_presets_are_models_and_settings_that_exist_and_differ():
 
 
 def test_the_playground_s_prompt_is_taken_unless_another_was_typed(session):
-    session.typed = "The dog"
+    session.set_typed("The dog", is_current=False)
     columns.open_tab(session)
     assert session.state(CompareState).prompt == "The dog"
     columns.type_prompt(session, "The cat")

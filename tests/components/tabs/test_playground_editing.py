@@ -29,7 +29,7 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Sessi
     editing.undo(session)  # what was generated
     assert ids(session) == cat[:-3]
     editing.undo(session)
-    assert (ids(session), session.prompt, session.typed) == (dog, "The dog", "The dog")
+    assert (ids(session), session.prompt, session.next_prompt) == (dog, "The dog", "The dog")
     assert session.document.n_read == len(dog)
     editing.undo(session)
     assert ids(session) == dog[:-3]
@@ -45,7 +45,7 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Sessi
 
 
 def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Session, written: Generation) -> None:
-    written_key = drawn(session, "bars")["rows"]["common"]["document"]
+    written_key = drawn(session, "bars")["common"]["document"]
     sent = {"document": written_key, "behind": session.document.path[-1], "token": 5}
     editing.choose(session, sent)
     assert ids(session) == [*written.ids, 5]
@@ -90,7 +90,7 @@ def test_a_text_whose_model_is_gone_is_said_and_the_one_on_the_screen_stays(sess
 def test_going_on_from_an_earlier_token_begins_a_branch_and_keeps_the_rest(session: Session) -> None:
     first = ids(session)
     session.select(position=20)
-    run(generation.prepare_continuation(session))
+    run(generation.prepare_here(session))
     run(generation.generate(session))
     assert ids(session)[:21] == first[:21]
     assert len(ids(session)) == 24

@@ -21,7 +21,7 @@ from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distrib
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
 from gpt.models.registry import add_model, remove_model
-from tests.components.tabs.playground_session import drawn, ids, new_session, run, write
+from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, write
 
 PROMPT = "Once upon a time"
 
@@ -58,7 +58,7 @@ def test_what_was_made_ready_and_stopped_is_not_written(
     session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
 ) -> None:
     monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
-    run(generation.prepare(session, "The dog", "1"))
+    run(generation.prepare(session, box(session, "The dog"), "1"))
     assert session.lock.streaming
     change(session)
     assert not session.lock.streaming
@@ -70,20 +70,20 @@ def test_what_was_made_ready_and_stopped_is_not_written(
 
 def test_a_step_adds_one_token_and_begins_anew_where_the_prompt_has_changed(session: Session) -> None:
     first = ids(session)
-    run(generation.step(session, session.typed, "1"))
+    run(generation.step(session, box(session, None), "1"))
     assert ids(session)[:-1] == first
-    run(generation.step(session, "The dog", "1"))
+    run(generation.step(session, box(session, "The dog"), "1"))
     assert len(ids(session)) == session.document.n_prompt + 1
 
 
 def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(session: Session) -> None:
     first = ids(session)
-    run(generation.prepare(session, "The dog ran. " * 100, "1"))
+    run(generation.prepare(session, box(session, "The dog ran. " * 100), "1"))
     assert "more than the 256" in drawn(session, "notice")["text"]
     assert ids(session) == first
     assert session.state(PlaygroundState).too_long > 256
     generation.use_tail(session)
-    run(generation.prepare_typed(session))
+    run(generation.prepare_prompt(session))
     assert session.document.n_prompt <= 128
 
 
@@ -98,7 +98,7 @@ def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Sessio
 
 def test_the_end_of_a_text_leaves_the_next_one_that_has_begun_alone(session: Session) -> None:
     for _ in range(2):
-        run(generation.prepare(session, "The dog", "1"))
+        run(generation.prepare(session, box(session, "The dog"), "1"))
     generation.finish(session)
     assert session.lock.streaming
     assert session.finish_reason is None
@@ -124,7 +124,7 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
 @pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
 def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Session, seed: str) -> None:
     first = ids(session)
-    run(generation.prepare(session, "The dog", seed))
+    run(generation.prepare(session, box(session, "The dog"), seed))
     assert "seed" in drawn(session, "notice")["text"].lower()
     assert ids(session) == first
     assert not session.lock.streaming
@@ -133,7 +133,7 @@ def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Ses
 def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(generation.prepare(session, "The dog", "1"))
+    run(generation.prepare(session, box(session, "The dog"), "1"))
 
     def overflow(*_: object) -> Iterator[None]:
         raise_overflow()
@@ -180,12 +180,12 @@ def test_a_model_that_does_not_come_can_be_picked_again(session: Session) -> Non
 
 
 def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(session: Session, letters: str) -> None:
-    session.typed = "The dog ran"
+    session.set_typed("The dog ran", is_current=False)
     run(generation.pick_model(session, letters))
-    assert session.typed == "ran"
-    session.typed = "The dog ran"
+    assert session.prompt == "ran"
+    session.set_typed("The dog ran", is_current=False)
     run(generation.pick_model(session, "untrained"))
-    assert session.typed == "The dog ran"
+    assert session.prompt == "The dog ran"
 
 
 def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() -> None:
@@ -195,8 +195,8 @@ def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() ->
     for loaded, whole in ((own, False), (get_model(), True)):
         session = Session(Generation(loaded, "ab"), "ab")
         generation.fill_prompt(session, text)
-        assert loaded.tokenizer.encode(session.typed)
-        assert (session.typed == text) == whole
+        assert loaded.tokenizer.encode(session.next_prompt)
+        assert (session.next_prompt == text) == whole
 
 
 # selection
@@ -268,7 +268,7 @@ def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: Non
 def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
     selection.set_value(session, "length", 4)
     selection.set_value(session, "pace", pace)
-    run(generation.prepare(session, PROMPT, "3"))
+    run(generation.prepare(session, box(session, PROMPT), "3"))
     assert run(generation.generate(session)) == 3  # the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4
     assert session.finish_reason == "max_new_tokens"

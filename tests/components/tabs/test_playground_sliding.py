@@ -38,7 +38,7 @@ def full(tmp_path: Path) -> Iterator[Session]:
 
 
 def go_on(session: Session) -> None:
-    list(generation.prepare_continuation(session))
+    list(generation.prepare_here(session))
     list(generation.generate(session))
     generation.finish(session)
 

@@ -144,9 +144,10 @@ def test_the_number_falls_on_the_piece_of_the_token_that_was_drawn(params: Sampl
     document.read()
     for position in range(document.n_prompt, len(document.ids)):
         value = views.draw(snapshot(document, selection=Selection(position=position)))
-        ends = [0.0, *(end for end, _ in value["pieces"])]
+        ends = [0.0, *(end for end, *_ in value["pieces"])]
         assert ends == sorted(ends)
         assert ends[-1] == pytest.approx(1)
+        assert all(is_several == ("others" in says) for _, says, is_several in value["pieces"])
         start, end = list(pairwise(ends))[value["place"]]
         assert start <= value["number"] < end
         final = distribution(

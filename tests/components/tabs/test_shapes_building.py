@@ -103,7 +103,7 @@ def test_a_shape_over_the_limit_is_counted_and_not_built(session):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"typed": "word " * 300}, "the prompt"),
+        ({"prompt": "word " * 300}, "the prompt"),
         ({"model": "none"}, "no model"),
         ({"seed": "x"}, "seed"),
         ({"n_head": 7}, "must divide by 7 heads"),

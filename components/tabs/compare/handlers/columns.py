@@ -29,7 +29,7 @@ def open_tab(session: Session) -> None:
     """Copy the Playground's prompt, unless another one was typed here."""
     state = session.state(CompareState)
     if state.prompt == state.taken:
-        session.change(CompareState, prompt=session.typed, taken=session.typed)
+        session.change(CompareState, prompt=session.next_prompt, taken=session.next_prompt)
 
 
 def first_run(session: Session) -> Iterator[None]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from components.api import checked_text
 from components.state.admission import admitted
@@ -17,22 +18,53 @@ from components.state.session import PendingGeneration, Session
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
 from components.tabs.playground.components import PlaygroundState, tail_length
+from components.tabs.playground.handlers.typing import read_box, take_text
 from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.sliding_window import sliding_steps
 
-UPDATE_SECONDS = 0.02  # between two frames at full speed
+UPDATE_SECONDS = 0.05  # between two frames
 
 
-def prepare(session: Session, typed: str, seed: str) -> Iterator[None]:
-    """Prepare a generation from the prompt and the chosen model; `generate` runs it."""
-    session.typed, session.settings = typed, session.settings.with_value("seed", seed)
-    yield from _prepare(session, adapt_prompt=False)
+def prepare(session: Session, box: str, seed: str) -> Iterator[None]:
+    """Prepare to continue the text of the box from its end; `generate` runs it. box: see `typing.read_box`."""
+    session.settings = session.settings.with_value("seed", seed)
+    yield from _prepare(session, partial(_text_of_box, session, box))
 
 
-def prepare_typed(session: Session) -> Iterator[None]:
-    """`prepare` with the current text of the prompt box."""
-    yield from _prepare(session, adapt_prompt=False)
+def prepare_again(session: Session, box: str, seed: str) -> Iterator[None]:
+    """Prepare to continue the prompt; the tokens after it remain as a branch."""
+
+    def begin(loaded: LoadedModel) -> Generation | None:
+        document = _text_of_box(session, box, loaded)
+        if document is not None and 0 < document.n_prompt < len(document.ids):
+            document.go_back(document.n_prompt - 1)
+        return document
+
+    session.settings = session.settings.with_value("seed", seed)
+    yield from _prepare(session, begin)
+
+
+def prepare_here(session: Session) -> Iterator[None]:
+    """Prepare to continue after the selected token; the tokens after it remain as a branch."""
+    here = session.document
+    if here is None:
+        session.notice = Message("error.no_text")
+        return
+
+    def begin(loaded: LoadedModel) -> Generation | None:
+        if session.document is not here:
+            return None
+        if 0 <= session.selection.position < len(here.ids) - 1:
+            here.go_back(session.selection.position)
+        return here
+
+    yield from _prepare(session, begin)
+
+
+def prepare_prompt(session: Session) -> Iterator[None]:
+    """Prepare to continue the text of the box as the prompt of a new document."""
+    yield from _prepare(session, lambda loaded: _start(session, loaded, session.next_prompt))
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
@@ -41,20 +73,23 @@ def pick_model(session: Session, name: str) -> Iterator[None]:
         return
     session.picking = session.model = name
     try:
-        yield from _prepare(session, adapt_prompt=True)
+        yield from _prepare(
+            session, lambda loaded: _start(session, loaded, encodable_text(loaded, session.next_prompt))
+        )
     finally:
         session.picking = ""
 
 
 def fill_prompt(session: Session, text: str) -> None:
-    """Set an example as the prompt, as far as the model can encode it."""
+    """Put an example into the box, as far as the model can encode it."""
     document = session.document
     if document is not None and document.loaded.name == session.model:
         text = encodable_text(document.loaded, text)
-    session.typed = text
+    session.set_typed(text, is_current=False)
 
 
-def _prepare(session: Session, *, adapt_prompt: bool) -> Iterator[None]:
+def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]) -> Iterator[None]:
+    """Load the model, and prepare to continue the document that `begin` returns; None for none."""
     turn, began = session.lock.begin(), time.perf_counter()
     _reset(session)
     try:
@@ -62,46 +97,21 @@ def _prepare(session: Session, *, adapt_prompt: bool) -> Iterator[None]:
         yield
         params = session.settings.sampling_with_seed()
         loaded = yield from load_with_progress(session, session.model)
-        if adapt_prompt:
-            session.typed = encodable_text(loaded, session.typed)
         with session.lock.beginning(turn) as has_turn:
-            if has_turn and (document := _start(session, loaded)) is not None:
-                settings = session.settings
-                session.pending = PendingGeneration(document, params, settings.length, settings.pace, turn, began)
+            if has_turn and (document := begin(loaded)) is not None:
+                session.selection = replace(session.selection, position=NEWEST)
+                session.redo_stack.clear()
+                slides = document.full
+                if slides:
+                    session.push_undo()
+                length = session.settings.length
+                session.pending = PendingGeneration(document, params, length, turn, began, slides)
     except ValueError as problem:
         session.notice = problem
         if session.document is not None:
             session.model = session.document.loaded.name
     finally:
         session.progress = None
-        _end_unless_pending(session, turn)
-
-
-def prepare_continuation(session: Session) -> Iterator[None]:
-    """Prepare to continue after the selected token; the tokens after it remain as a branch."""
-    document = session.document
-    if document is None:
-        session.notice = Message("error.no_text")
-        return
-    turn, began = session.lock.begin(), time.perf_counter()
-    _reset(session)
-    try:
-        yield
-        params, settings = session.settings.sampling_with_seed(), session.settings
-        with session.lock.beginning(turn) as has_turn:
-            if not has_turn or session.document is not document:
-                return
-            if 0 <= session.selection.position < len(document.ids) - 1:
-                document.go_back(session.selection.position)
-            session.selection = replace(session.selection, position=NEWEST)
-            session.redo_stack.clear()
-            slides = document.full
-            if slides:
-                session.push_undo()
-            session.pending = PendingGeneration(document, params, settings.length, settings.pace, turn, began, slides)
-    except ValueError as problem:
-        session.notice = problem
-    finally:
         _end_unless_pending(session, turn)
 
 
@@ -136,7 +146,7 @@ def _generate_steps(session: Session, pending: PendingGeneration) -> Iterator[No
     else:
         made = ((document, step) for step in document.steps(pending.params, pending.length))
     steps = measured(made, pending.params.seed, pending.began, session.set_throughput)
-    began, shown, count = time.perf_counter(), -math.inf, 0
+    due, shown = time.perf_counter(), -math.inf
     while True:
         with (lock.beginning if pending.slides else lock.writing)(pending.turn) as has_turn:
             latest = next(steps, None) if has_turn else None
@@ -148,13 +158,13 @@ def _generate_steps(session: Session, pending: PendingGeneration) -> Iterator[No
             session.finish_reason = step.finish_reason
             if step.finish_reason is not None:
                 document.read()  # so that the next-token bars are up to date
-        count, now = count + 1, time.perf_counter()
-        gap = max(min_update_interval(document.loaded), 0.0 if pending.pace else UPDATE_SECONDS)
+        now = time.perf_counter()
+        gap = max(min_update_interval(document.loaded), UPDATE_SECONDS)
         if now - shown >= gap or step.finish_reason is not None:
             shown = now
             yield
-        if pending.pace:
-            lock.rest(pending.turn, began + count / pending.pace - time.perf_counter())
+        due += 1 / session.settings.pace if session.settings.pace else 0.0
+        lock.rest(pending.turn, due - time.perf_counter())
 
 
 def stop(session: Session) -> None:
@@ -176,18 +186,21 @@ def finish(session: Session) -> None:
         session.finish_reason = session.finish_reason or "stopped"
 
 
-def step(session: Session, typed: str, seed: str) -> Iterator[None]:
-    """Generate one token: of the current document, or of a new one if prompt or model have changed."""
-    session.typed, session.settings = typed, session.settings.with_value("seed", seed)
+def full_speed(session: Session) -> None:
+    """Generate without pauses from now on."""
+    session.settings = session.settings.with_value("pace", 0)
+
+
+def step(session: Session, box: str, seed: str) -> Iterator[None]:
+    """Continue the text of the box by one token."""
+    session.settings = session.settings.with_value("seed", seed)
     params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
         yield from waiting
         with session.changing():
             session.notice = None
             session.change(PlaygroundState, too_long=0)
-            document = session.document
-            if document is None or (session.prompt, document.loaded.name) != (session.typed, loaded.name):
-                document = _start(session, loaded)
+            document = _text_of_box(session, box, loaded)
             if document is None:
                 return
             session.redo_stack.clear()
@@ -207,7 +220,7 @@ def clear(session: Session) -> None:
     with session.changing():
         session.push_undo()
         session.document = session.throughput = session.last_action = session.finish_reason = session.notice = None
-        session.prompt = session.typed = ""
+        session.prompt, session.typed = "", None
         session.selection = replace(session.selection, position=NEWEST)
         session.change(PlaygroundState, too_long=0)
 
@@ -215,8 +228,9 @@ def clear(session: Session) -> None:
 def use_tail(session: Session) -> None:
     """Cut a too long prompt to its last half context."""
     loaded = get_model(session.model)
-    ids = loaded.tokenizer.encode(session.typed)
-    session.typed = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :]).lstrip("\ufffd")
+    ids = loaded.tokenizer.encode(session.next_prompt)
+    tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
+    session.set_typed(tail.lstrip("\ufffd"), is_current=False)
     session.change(PlaygroundState, too_long=0)
 
 
@@ -227,16 +241,28 @@ def _reset(session: Session) -> None:
     session.change(PlaygroundState, too_long=0)
 
 
-def _start(session: Session, loaded: LoadedModel) -> Generation | None:
-    """Put a new document of the prompt into the session; None if the prompt is too long."""
-    prompt = checked_text("prompt", session.typed)
+def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation | None:
+    """The document with the text of the box; None if it exceeds the context. Raises as `take_text`."""
+    typed = read_box(session, box)
+    if typed is not None and not take_text(session, loaded, typed):
+        return None
+    document = session.document
+    if document is not None and document.loaded is loaded and session.next_prompt == session.prompt:
+        return document
+    return _start(session, loaded, session.next_prompt)
+
+
+def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | None:
+    """Put a new document with this prompt into the session; None if the prompt is too long."""
+    prompt = checked_text("prompt", text)
     count, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
+    session.set_typed(text, is_current=False)
     if count > limit:
         session.change(PlaygroundState, too_long=count)
         return None
     document = Generation(loaded, prompt)
     session.push_undo()
-    session.document, session.prompt, session.model = document, prompt, loaded.name
+    session.document, session.prompt, session.model, session.typed = document, prompt, loaded.name, None
     session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)
     session.notice = remark(session)
     return document

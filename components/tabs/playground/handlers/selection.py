@@ -19,11 +19,6 @@ MAX_SEARCH_CHARS = 80
 MAX_CHOICES = 12  # maximum number of search results
 
 
-def type_prompt(session: Session, typed: str) -> None:
-    """Update the prompt box: its tokens and their number are shown while typing."""
-    session.typed = typed
-
-
 def set_value(session: Session, name: str, value: object) -> None:
     """Set a slider, the seed or the pace."""
     session.settings = session.settings.with_value(name, value)

@@ -1,6 +1,6 @@
 """The views of the Playground."""
 
-from components.tabs.playground.views import next_token, pipeline, text, tree
+from components.tabs.playground.views import pipeline, prediction, text, tree
 
 SHARED_VIEWS = text.SHARED_VIEWS
-VIEWS = (*text.VIEWS, *tree.VIEWS, *next_token.VIEWS, *pipeline.VIEWS)
+VIEWS = (*text.VIEWS, *tree.VIEWS, *prediction.VIEWS, *pipeline.VIEWS)

@@ -18,6 +18,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.playground.components import PlaygroundState, Unit
 from components.tabs.playground.figures import stage_lines
+from components.text_views import next_token_bars
 from components.widgets.chart import chart_data
 from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
@@ -215,6 +216,14 @@ def lines(s: Snapshot) -> dict[str, Any]:
     return chart_data(None, "") if view is None else stage_chart(view, s.state(PlaygroundState).unit, s.language)
 
 
+def bars(s: Snapshot) -> dict[str, Any]:
+    """The most probable next tokens as a chart that can be saved."""
+    view = s.cached(pipeline_of)
+    if view is None:
+        return chart_data(None, "")
+    return next_token_bars(view.document, view.position, view.params, s.language)
+
+
 def follow_picker(s: Snapshot) -> dict[str, Any]:
     """The choices of the token picker."""
     view = s.cached(pipeline_of)
@@ -235,4 +244,5 @@ VIEWS = (
     View("pipeline-stages", pipeline_inputs, stages),
     View("pipeline-token", pipeline_inputs, token),
     View("pipeline-lines", pipeline_inputs, lines),
+    View("pipeline-bars", pipeline_inputs, bars),
 )

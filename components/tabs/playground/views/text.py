@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -41,7 +40,7 @@ MAX_HITS = 8
 
 def strip(s: Snapshot) -> dict[str, Any]:
     """The text as a strip of tokens."""
-    more = ("curve", "entropy", "surprise", "unit", "here", "totals")
+    more = ("curve", "entropy", "surprise", "unit", "here", "totals", "totals.one")
     labels = strip_labels(s.language, t("strip.empty", s.language)) | {
         key: t(f"strip.{key}", s.language) for key in more
     }
@@ -84,24 +83,25 @@ def dropped(s: Snapshot) -> dict[str, Any]:
 
 
 def prompt_strip(s: Snapshot) -> dict[str, Any]:
-    """The tokens of the prompt while typing."""
+    """The tokens of the text with their ids."""
     lines = Lines()
-    if s.loaded is not None:
-        with suppress(ValueError):  # a character outside the vocabulary, reported by the count
-            ids = s.loaded.tokenizer.encode(s.typed[:MAX_CHARACTERS])
-            lines = prompt_lines(s.loaded.tokenizer, ids[:MAX_PROMPT_TOKENS])
+    if s.text is not None:
+        lines = prompt_lines(s.text.tokenizer, s.text.ids[:MAX_PROMPT_TOKENS])
     return {"lines": lines, "doc": "prompt", "labels": strip_labels(s.language)}
 
 
 def prompt_count(s: Snapshot) -> dict[str, Any]:
-    """The number of tokens of the prompt, or why it cannot be encoded."""
+    """The number of tokens of the box, or why its text cannot be encoded."""
     if s.loaded is None:
         return {"text": ""}
+    limit = s.loaded.model.config.block_size
+    if s.unwritten is None:
+        return {"text": count_sentence(0 if s.text is None else len(s.text.ids), limit, s.language)}
     try:
-        ids = s.loaded.tokenizer.encode(s.typed[:MAX_CHARACTERS])
+        ids = s.loaded.tokenizer.encode(s.unwritten[:MAX_CHARACTERS])
     except ValueError as problem:
         return {"text": localize_error(problem, s.language)}
-    return {"text": count_sentence(len(ids), s.loaded.model.config.block_size, s.language)}
+    return {"text": count_sentence(len(ids), limit, s.language)}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -114,27 +114,22 @@ def status_text(s: Snapshot) -> str:
         return t(s.progress.key, s.language, **s.progress.values)
     if s.text is None:
         return t("status.ready", s.language)
-    limit = s.text.config.block_size
-    position = min(len(s.text.ids), limit)
     if s.throughput is not None:
         rate = s.throughput.tokens_per_second
         text = t(
-            "status.one" if s.throughput.count == 1 else "status.running",
+            "status.running",
             s.language,
             n=s.throughput.count,
             rate="–" if rate is None else f"{rate:.0f}",
             first=f"{1000 * s.throughput.first_seconds:.0f}",
-            position=position,
-            limit=limit,
             seed=s.throughput.seed,
         )
         if s.finish_reason is None:
             return text
-        return f"{text} · {t(f'finish.{s.finish_reason}', s.language, limit=limit)}"
+        return f"{text} · {t(f'finish.{s.finish_reason}', s.language, limit=s.text.config.block_size)}"
     if s.last_action is None:
         return t("status.example", s.language)
-    where = t("status.position", s.language, position=position, limit=limit)
-    return f"{t(s.last_action.key, s.language, **s.last_action.values)} · {where}"
+    return t(s.last_action.key, s.language, **s.last_action.values)
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -202,7 +197,8 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language:
             name = quoted(text.tokenizer, int(ids[first]))
         else:
             name = t("draw.others", language, n=f"{after - first:,}")
-        pieces.append(Piece(float(ends[after - 1]), f"{name} {span} ({percent(ends[after - 1] - starts[first])})"))
+        says = f"{name} {span} ({percent(ends[after - 1] - starts[first])})"
+        pieces.append(Piece(float(ends[after - 1]), says, after - first > 1))
     return pieces, number
 
 
@@ -220,8 +216,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
     except ValueError:  # a character outside the vocabulary
         n = 0
     if n:
-        key = "box.text.one" if n == 1 else "box.text"
-        lines.append(Choice((t(key, language, text=visible(query), n=n),), here | {"text": query}))
+        lines.append(Choice((t("box.text", language, text=visible(query), n=n),), here | {"text": query}))
     for hit in search_vocabulary(tokenizer, document.logits(position), query, limit=MAX_HITS):
         name = f"{visible(token_text(tokenizer, hit.token_id))}  {hit.token_id}"
         lines.append(Choice((name, f"{hit.rank:,}", percent(hit.probability)), here | {"token": hit.token_id}))
@@ -237,8 +232,8 @@ SHARED_VIEWS = (  # shown in every tab
 )
 VIEWS = (
     View("dropped", lambda s: (s.text, s.language), dropped),
-    View("prompt-strip", lambda s: (s.typed, s.loaded, s.language), prompt_strip),
-    View("prompt-count", lambda s: (s.typed, s.loaded, s.language), prompt_count),
+    View("prompt-strip", lambda s: (s.text, s.language), prompt_strip),
+    View("prompt-count", lambda s: (s.text, s.unwritten, s.loaded, s.language), prompt_count),
     View("status", lambda s: (s.text, s.progress, s.throughput, s.finish_reason, s.last_action, s.language), status),
     View("notice", lambda s: (s.notice, s.state(PlaygroundState).too_long, s.loaded, s.language), notice),
     View("hint", lambda s: (s.text, s.selection, s.language), hint),

@@ -39,8 +39,7 @@ def tree(s: Snapshot) -> dict[str, Any]:
             )
         )
     more = len(lines) - len(lanes)
-    key = "tree.says" if len(lines) > 1 else "tree.says.one"
-    text = t(key, s.language, n=len(lines)) + (t("tree.more", s.language, n=more) if more else "")
+    text = t("tree.says", s.language, n=len(lines)) + (t("tree.more", s.language, n=more) if more else "")
     return tree_data(lanes, text)
 
 

@@ -1,0 +1,66 @@
+"""The text of the Playground's box: that of the document, unless a person has typed another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from components.labels import token_text
+from components.state.text import Text
+from gpt import Generation, Tokenizer
+from gpt.tokenizer import IncrementalDecoder
+
+Version = tuple[int, int]  # of a `Text`
+
+
+@dataclass(frozen=True)
+class TypedText:
+    """A text from the box. version: of the document that it was compared with, None without one; it is outdated once
+    the document has another. is_current: whether it became the text of that document."""
+
+    text: str
+    version: Version | None
+    is_current: bool
+
+    def at(self, text: Text | None) -> TypedText | None:
+        """This text, or None if it is outdated."""
+        return self if self.version == version_of(text) else None
+
+
+def version_of(text: Text | None) -> Version | None:
+    return None if text is None else text.version
+
+
+def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """The characters of each token in the box; "" for a part of a character, and for the end-of-text token that an
+    empty prompt starts from."""
+    decoder = IncrementalDecoder()
+    return [
+        ("" if position == 0 else token_text(tokenizer, token_id))
+        if token_id == tokenizer.eot_id
+        else decoder.feed(tokenizer.token_bytes(token_id))
+        for position, token_id in enumerate(ids)
+    ]
+
+
+def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
+    """Number of tokens of the document that a typed text begins with, and the rest of it.
+
+    A token that would be another one if it were encoded together with the rest counts to the rest. Raises ValueError
+    for characters that the vocabulary does not have.
+    """
+    ids, tokenizer = document.ids, document.loaded.tokenizer
+    shown = shown_tokens(tokenizer, ids)
+    keep = end = 0
+    while keep < len(shown) and typed.startswith(shown[keep], end):
+        end += len(shown[keep])
+        keep += 1
+    while 0 < keep < len(shown) and not shown[keep - 1]:  # parts of a character that the typed text does not have
+        keep -= 1
+    rest = typed[end:]
+    while rest and keep and ids[keep - 1] != tokenizer.eot_id:
+        if tokenizer.encode(shown[keep - 1] + rest)[0] == ids[keep - 1]:
+            break
+        keep -= 1
+        rest = shown[keep] + rest
+    return keep, rest

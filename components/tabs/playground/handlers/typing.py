@@ -1,0 +1,113 @@
+"""The text of the box becomes the document: while a person types, and before anything is generated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from components.api import checked_text
+from components.state.admission import admitted
+from components.state.adoption import remark
+from components.state.selection import NEWEST
+from components.state.session import Session
+from components.state.snapshot import Message
+from components.state.text import Text
+from components.state.typed_text import kept_tokens
+from components.tabs.playground.components import PlaygroundState
+from gpt import Generation, LoadedModel, get_model
+from gpt.documents.branch_cache import common_prefix_length
+
+
+def type_text(session: Session, box: str) -> Iterator[None]:
+    """Make the text of the box the document, and predict its next token; a newer text replaces it while it waits.
+
+    box: see `read_box`. A text that the model cannot read leaves the document as it is; the page says why.
+    """
+    typed = read_box(session, box)
+    if typed is None:
+        return
+    edited = session.edited
+    loaded = get_model(session.model) if session.document is None else session.document.loaded
+    with admitted(session, loaded) as waiting:
+        yield from waiting
+        with session.changing(), suppress(ValueError):  # the number of tokens or the unknown character is shown
+            if session.edited == edited and take_text(session, loaded, typed) and session.document is not None:
+                session.document.read()
+
+
+def read_box(session: Session, box: str) -> str | None:
+    """The text of the box; None if none was typed since the last call.
+
+    box: JSON {"text", "edited"} with the time of the last key in ms, from a browser: may be anything.
+    """
+    try:
+        sent = json.loads(box)
+        text, edited = sent["text"], float(sent["edited"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(text, str) or not edited > session.edited:
+        return None
+    session.edited = edited
+    return text
+
+
+def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
+    """Make a typed text the document, unread; the caller holds the lock. False if it exceeds the context.
+
+    What is typed after tokens of the model is a branch of their document; any other text is a prompt. Texts that are
+    typed one right after the other are one action for `undo`. Raises ValueError for characters that the vocabulary does
+    not have; the document is then as before.
+    """
+    document, before = session.document, session.typed
+    shown = None if document is None else Text.of(document)
+    goes_on = before is not None and before.is_current and before.at(shown) is not None
+    session.set_typed(typed, is_current=False)
+    text, tokenizer = checked_text("prompt", typed), loaded.tokenizer
+    if document is not None and document.loaded is not loaded:
+        document = None
+    if document is not None and not _is_prompt(document):
+        keep, rest = kept_tokens(document, text)
+        if keep > _n_typed(document) or (keep and not rest):
+            document.retype(tokenizer.encode(rest), keep)
+            session.redo_stack.clear()
+            _take(session, typed)
+            return True
+    ids = tokenizer.encode(text)
+    if len(ids) > loaded.model.config.block_size:
+        session.change(PlaygroundState, too_long=len(ids))
+        return False
+    is_prompt = document is not None and _is_prompt(document)
+    if not (goes_on and is_prompt):
+        session.push_undo()
+    keep = common_prefix_length(ids, document.ids) if document is not None and is_prompt else 0
+    if not text:
+        session.document = None
+    elif document is not None and keep:
+        document.retype(ids[keep:], keep)
+    else:
+        session.document = Generation(loaded, text)
+    session.prompt, session.model = text, loaded.name
+    _take(session, typed)
+    return True
+
+
+def _n_typed(document: Generation) -> int:
+    """Number of tokens before the first one that was not typed."""
+    n = len(document.ids)
+    return next((i for i in range(n) if document.origin(i).kind != "typed"), n)
+
+
+def _is_prompt(document: Generation) -> bool:
+    """Whether the document is nothing but its prompt."""
+    return len(document.tree) == len(document.prompt_ids) == len(document.ids)
+
+
+def _take(session: Session, typed: str) -> None:
+    session.set_typed(typed, is_current=True)
+    session.throughput = session.finish_reason = None
+    session.last_action = Message("status.ready")
+    session.selection = replace(session.selection, position=NEWEST)
+    session.notice = None if session.document is None else remark(session)
+    session.change(PlaygroundState, too_long=0)

@@ -1,0 +1,64 @@
+"""The box that a text is written in: a textarea over a copy of the text, token by token, which shows what comes next
+and what it attends to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+
+from components.widgets.encoding import to_json
+from components.widgets.widget import widget
+
+_TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
+<div class="gb-copy" aria-hidden="true"></div>
+<svg aria-hidden="true"></svg>
+<textarea spellcheck="false" autocomplete="off" autocapitalize="off"></textarea>
+</div></div>"""
+
+
+def typed_js(elem_id: str) -> str:
+    """JavaScript: a function that returns the text of the box and the time of the last key in ms, as JSON."""
+    return f"""() => {{
+      const {{ value, dataset }} = document.querySelector("#{elem_id} textarea");
+      return JSON.stringify({{ text: value, edited: dataset.edited ?? 0 }});
+    }}"""
+
+
+def composer(*, elem_id: str, view: str) -> gr.HTML:
+    """The box of a view's `composer_data`. Raises `.input` a moment after a person has typed, see `typed_js`, and
+    `.select` with a payload of {"index": position} when the caret is put behind another token."""
+    return widget("composer", elem_id, template=_TEMPLATE, view=view)
+
+
+def box_line(text: str, written: float | None) -> str:
+    """The line of one token. written: the probability that it had, of a token that the model wrote."""
+    return to_json([text, None if written is None else round(written, 3)])
+
+
+def composer_data(
+    lines: list[str],
+    labels: dict[str, str],
+    *,
+    unwritten: str | None = None,
+    selected: int = -1,
+    ghost: str = "",
+    arcs: Sequence[tuple[int, float]] = (),
+    generating: bool = False,
+) -> dict[str, Any]:
+    """What the box shows.
+
+    lines: of `box_line`. labels: "name" and "placeholder". unwritten: the text of the box if the tokens are of an older
+    one. selected: the position that the prediction follows. ghost: the text that may come after the last token. arcs:
+    (position, weight in 0..1) of the tokens that the selected one attends to. generating: the text grows by itself.
+    """
+    return {
+        "lines": lines,
+        "labels": labels,
+        "unwritten": unwritten,
+        "selected": selected,
+        "ghost": ghost,
+        "arcs": [[position, round(weight, 4)] for position, weight in arcs],
+        "generating": generating,
+    }

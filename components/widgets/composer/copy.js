@@ -1,0 +1,87 @@
+// The copy of a text under its textarea: an element for each token, the characters that belong to none yet, and the
+// text that may come next.
+
+import { make, setText } from "../dom.js";
+
+/** @typedef {{text: string, written: number | null}} Piece  written: probability of a token that the model wrote */
+
+/** The token whose characters end at or after the caret, the one before it; -1 without tokens. @param {string[]} pieces @param {number} caret */
+export function tokenAt(pieces, caret) {
+  let end = 0;
+  for (let i = 0; i < pieces.length; i += 1) {
+    end += pieces[i].length;
+    if (end >= caret && pieces[i]) return i;
+  }
+  return pieces.length - 1;
+}
+
+/** Number of pieces that a text begins with. @param {string[]} pieces @param {string} text */
+export function piecesIn(pieces, text) {
+  let end = 0;
+  const other = pieces.findIndex((piece) => !text.startsWith(piece, (end += piece.length) - piece.length));
+  return other < 0 ? pieces.length : other;
+}
+
+/** @param {HTMLElement} box */
+export function createCopy(box) {
+  /** @type {string[]} */ let lines = [];
+  /** @type {Piece[]} */ let tokens = [];
+  /** @type {string[]} */ let drawn = []; // the lines of the elements
+  const rest = make("span");
+  const next = make("span", "gb-ghost");
+  const end = make("span", "", "\u200b"); // so that a line break at the end begins a line
+  box.append(rest, next, end);
+  const nodes = /** @type {HTMLCollectionOf<HTMLElement>} */ (box.children);
+
+  const pieces = () => tokens.map((token) => token.text);
+
+  /** @param {Piece} token */
+  function makeToken({ text, written }) {
+    const node = make("span", written === null ? "" : "gb-written", text);
+    if (written !== null) node.style.setProperty("--p", String(written));
+    return node;
+  }
+
+  return {
+    pieces,
+    text: () => pieces().join(""),
+    count: () => tokens.length,
+
+    /** The element of a token, or what follows the last one; null if it is not in the text. @param {number} i @returns {HTMLElement | null} */
+    node: (i) => (i < 0 || i > drawn.length ? null : i < drawn.length ? nodes[i] : next.textContent ? next : end),
+
+    /** @param {string[]} fresh */
+    read(fresh) {
+      let kept = 0;
+      while (kept < lines.length && lines[kept] === fresh[kept]) kept += 1;
+      tokens = [...tokens.slice(0, kept), ...fresh.slice(kept).map(readPiece)];
+      lines = [...fresh];
+    },
+
+    /** @param {string} text of the box @param {string} ghost @param {number} selected -1: none */
+    draw(text, ghost, selected) {
+      const count = piecesIn(pieces(), text);
+      let kept = 0;
+      while (kept < drawn.length && kept < count && drawn[kept] === lines[kept]) kept += 1;
+      while (drawn.length > kept) {
+        nodes[drawn.length - 1].remove();
+        drawn.pop();
+      }
+      for (; kept < count; kept += 1) {
+        rest.before(makeToken(tokens[kept]));
+        drawn.push(lines[kept]);
+      }
+      const length = tokens.slice(0, count).reduce((sum, token) => sum + token.text.length, 0);
+      setText(rest, text.slice(length));
+      setText(next, ghost);
+      for (const node of box.querySelectorAll(".gb-at")) node.classList.remove("gb-at");
+      if (selected >= 0 && selected < drawn.length) nodes[selected].classList.add("gb-at");
+    },
+  };
+}
+
+/** @param {string} line @returns {Piece} */
+function readPiece(line) {
+  const [text, written] = JSON.parse(line);
+  return { text, written };
+}

@@ -1,0 +1,84 @@
+/**
+ * Next tokens as bars on a fixed axis.
+ * @typedef {object} Predictions
+ * @property {string} [title]  also the name of the list
+ * @property {string} [text]  the sentence beside it
+ * @property {[string, number, number, string, object][]} [bars]  token, probability before and after the settings in
+ *   0..1, name, payload
+ * @property {object} [common]  payload of all
+ * @property {number} [chosen]  the index of the one that stands in the text; -1: none
+ */
+
+import { find, make, modified, setCount, setText } from "../dom.js";
+import { percent } from "../numbers.js";
+import { defineWidget } from "../runtime.js";
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const list = find(root, ".gb-bars");
+  const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
+  const indexOf = (/** @type {EventTarget | null} */ target) =>
+    target instanceof Element ? [...rows].findIndex((row) => row === target.closest("[role=option]")) : -1;
+  /** @type {Predictions} */ let shown = {};
+  let current = 0; // the option that the focus enters
+
+  function makeRow() {
+    const row = make("div", "", "", { role: "option", "aria-selected": "false", tabindex: "-1" });
+    const track = make("span", "gb-track");
+    track.append(make("i", "gb-before"), make("i", "gb-after"));
+    row.append(make("code"), track, make("b"));
+    return row;
+  }
+
+  /** @param {number} to */
+  function turn(to) {
+    rows[current]?.setAttribute("tabindex", "-1");
+    current = Math.max(0, Math.min(rows.length - 1, to));
+    rows[current]?.setAttribute("tabindex", "0");
+  }
+
+  /** @param {Predictions} data */
+  function draw(data) {
+    shown = data;
+    const { bars = [], chosen = -1 } = data;
+    list.setAttribute("aria-label", data.title ?? "");
+    setText(find(root, "h2"), data.title ?? "");
+    setText(find(root, ".gb-says"), data.text ?? "");
+    setCount(list, bars.length, makeRow);
+    bars.forEach(([token, before, after, name], i) => {
+      const [label, track, number] = /** @type {HTMLCollectionOf<HTMLElement>} */ (rows[i].children);
+      setText(label, token);
+      setText(number, percent(after));
+      rows[i].title = name;
+      rows[i].setAttribute("aria-label", name);
+      rows[i].setAttribute("aria-selected", String(i === chosen));
+      [before, after].forEach((share, k) => {
+        /** @type {HTMLElement} */ (track.children[k]).style.width = `${100 * share}%`;
+      });
+    });
+    turn(current);
+  }
+
+  /** @param {number} i */
+  function choose(i) {
+    const bar = shown.bars?.[i];
+    if (bar) host.send({ ...shown.common, ...bar[4] });
+  }
+
+  list.addEventListener("click", ({ target }) => choose(indexOf(target)));
+  list.addEventListener("focusin", ({ target }) => turn(indexOf(target)));
+  list.addEventListener("keydown", (event) => {
+    const to = { ArrowUp: current - 1, ArrowDown: current + 1, Home: 0, End: rows.length - 1 }[event.key];
+    if (modified(event)) return;
+    if (event.key === "Enter" || event.key === " ") choose(current);
+    else if (to === undefined) return;
+    else {
+      turn(to);
+      rows[current].focus();
+    }
+    event.preventDefault();
+  });
+  return { draw };
+}
+
+defineWidget("predictions", mount);

@@ -1,0 +1,199 @@
+"""Typing: what a person types becomes the text, with all that was predicted for it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from components.state.example import example
+from components.state.saved import restore_session, saved_session
+from components.state.session import Session
+from components.state.typed_text import kept_tokens, shown_tokens
+from components.tabs.playground.handlers import editing, generation, selection, typing
+from gpt import Generation, SamplingParams, distribution, get_model
+from gpt.inference.admission import AdmissionQueue
+from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
+from tests.gpt.fake_models import tiny_model
+
+STORY = "Once upon a time, there was a little girl named"
+
+
+@pytest.fixture(scope="module")
+def written() -> Generation:
+    return example(get_model())
+
+
+@pytest.fixture
+def session(written: Generation) -> Session:
+    return new_session(written)
+
+
+def shown(session: Session) -> str:
+    """The text of the box."""
+    data = drawn(session, "box")
+    lines = "".join(json.loads(line)[0] for line in data["lines"])
+    return lines if data["unwritten"] is None else data["unwritten"]
+
+
+def test_typed_text_is_predicted_as_a_document_of_it_is(session: Session) -> None:
+    type_in(session, STORY)
+    fresh = Generation(get_model(), STORY)
+    fresh.read()
+    assert ids(session) == fresh.ids
+    data, bars = drawn(session, "box"), drawn(session, "bars")
+    final = distribution(fresh.logits(len(fresh.ids) - 1), session.settings.sampling()).final
+    assert data["ghost"] == bars["bars"][0][0].replace("·", " ") == " Lily"
+    assert [bar[2] for bar in bars["bars"]] == pytest.approx(final.topk(20).values.tolist(), rel=1e-3)
+    assert bars["title"] == "What comes next?"
+    head = session.selection
+    weights = fresh.attn_weights(head.layer, head.head)[-1].tolist()
+    assert data["arcs"]
+    assert all(weight == pytest.approx(weights[i], abs=1e-4) for i, weight in data["arcs"])
+    position = data["arcs"][0][0]
+    assert get_model().tokenizer.decode([fresh.ids[position]]).strip() in drawn(session, "reason")["text"]
+
+
+def test_each_text_on_the_way_is_the_text_of_the_box_and_one_undo_takes_all_of_it_back(session: Session) -> None:
+    first = ids(session)
+    for end in range(len("The dog"), len("The dog ran home") + 1):
+        type_in(session, "The dog ran home"[:end])
+        assert ids(session) == get_model().tokenizer.encode("The dog ran home"[:end])
+        assert shown(session) == "The dog ran home"[:end]
+    assert session.prompt == "The dog ran home"
+    assert drawn(session, "tree")["lanes"] == []
+    editing.undo(session)
+    assert ids(session) == first
+    editing.redo(session)
+    assert shown(session) == "The dog ran home"
+
+
+def test_after_what_the_model_wrote_typing_is_a_branch_and_the_prompt_stays(session: Session) -> None:
+    text = "".join(shown_tokens(get_model().tokenizer, write(session, "The dog")))
+    for more in (" and", " and the", " and the cat"):
+        type_in(session, text + more)
+    assert session.prompt == "The dog"
+    assert [session.document.origin(i).kind for i in range(2, 8)] == ["sampled"] * 3 + ["typed"] * 3
+    assert len(drawn(session, "tree")["lanes"]) == 0
+    type_in(session, text[:-1])
+    run(generation.prepare(session, box(session, None), "1"))
+    run(generation.generate(session))
+    assert session.document.n_prompt == 2
+    assert len(drawn(session, "tree")["lanes"]) == 2
+    editing.undo(session)
+    editing.undo(session)
+    assert shown(session) == text
+
+
+def test_a_prompt_that_is_changed_under_a_written_text_begins_a_new_one_and_undo_brings_the_old_one_back(
+    session: Session,
+) -> None:
+    old = write(session, "The dog and the cat")
+    for text in ("The dog and the", "The dog and", "The dog and a", "The dog and a bird"):
+        type_in(session, text)
+    assert ids(session) == get_model().tokenizer.encode("The dog and a bird")
+    assert session.document.n_prompt == len(ids(session))
+    while ids(session) != old:
+        assert session.can_undo
+        editing.undo(session)
+
+
+def test_writing_on_continues_the_text_and_again_begins_at_the_prompt_and_keeps_the_rest(session: Session) -> None:
+    first = write(session, "The dog")
+    further = write(session, None)
+    assert further[: len(first)] == first
+    assert len(further) == len(first) + 3
+    run(generation.prepare_again(session, box(session, None), "2"))
+    run(generation.generate(session))
+    assert ids(session)[:2] == first[:2]
+    assert len(ids(session)) == 5
+    assert len(drawn(session, "tree")["lanes"]) == 2
+    run(generation.step(session, box(session, None), "1"))
+    assert len(ids(session)) == 6
+
+
+def test_what_arrives_after_a_newer_text_or_twice_changes_nothing(session: Session) -> None:
+    older = box(session, "The cat")
+    session.edited += 1
+    newer = box(session, "The dog")
+    run(typing.type_text(session, newer))
+    document = session.document
+    for late in (older, newer, "", "[]", '{"text": 1, "edited": 1e99}', '{"text": "x", "edited": "NaN"}', "{"):
+        run(typing.type_text(session, late))
+    assert session.document is document
+    assert shown(session) == "The dog"
+
+
+def test_typing_waits_its_turn_and_gives_way_to_newer_text(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session.document.loaded.engine, "admission", AdmissionQueue(1))
+    with session.document.loaded.engine.admission.enter():
+        steps = typing.type_text(session, box(session, "The dog"))
+        next(steps)
+        assert "1 before you" in drawn(session, "status")["text"]
+        session.edited += 1
+    run(steps)
+    assert shown(session).startswith(STORY)
+
+
+def test_a_text_that_is_too_long_is_counted_and_the_pictures_stay_old_until_it_fits(session: Session) -> None:
+    first = ids(session)
+    type_in(session, "The dog ran. " * 100)
+    assert ids(session) == first
+    assert "more than the 256" in drawn(session, "prompt-count")["text"]
+    assert drawn(session, "box")["unwritten"] == "The dog ran. " * 100
+    kept = json.dumps(saved_session(session.snapshot()))
+    again = new_session(session.document)
+    assert restore_session(again, kept)
+    assert drawn(again, "box")["unwritten"] == "The dog ran. " * 100
+    type_in(session, "The dog ran.")
+    assert drawn(session, "box")["unwritten"] is None
+    assert drawn(session, "prompt-count")["text"] == "4 tokens of at most 256"
+
+
+def test_an_emptied_box_has_no_text_and_one_letter_has_one_token(session: Session) -> None:
+    type_in(session, "")
+    assert session.document is None
+    assert shown(session) == ""
+    type_in(session, "O")
+    assert drawn(session, "prompt-count")["text"] == "1 token of at most 256"
+    editing.undo(session)
+    assert shown(session).startswith("Once upon a time")
+
+
+def test_an_earlier_token_shows_what_was_chosen_there(session: Session) -> None:
+    write(session, "The dog")
+    selection.select_token(session, {"index": 1})
+    bars = drawn(session, "bars")
+    assert bars["title"] == "What was chosen here?"
+    assert bars["bars"][bars["chosen"]][4] == {"token": ids(session)[2]}
+    assert drawn(session, "box")["ghost"] == ""
+    assert drawn(session, "box")["selected"] == 1
+
+
+# which tokens stay
+
+
+def test_a_word_that_goes_on_is_encoded_as_a_whole() -> None:
+    loaded = get_model()
+    document = Generation(loaded, loaded.tokenizer.encode("Once upon a t"))
+    keep, rest = kept_tokens(document, "Once upon a time")
+    assert document.ids[:keep] + loaded.tokenizer.encode(rest) == loaded.tokenizer.encode("Once upon a time")
+    assert (keep, rest) == (3, " time")
+
+
+def test_parts_of_a_character_leave_with_it() -> None:
+    document = Generation(tiny_model(), [65, 0xE7, 0x8B, 0x90, 66])
+    assert shown_tokens(document.tokenizer, document.ids) == ["A", "", "", "狐", "B"]
+    assert kept_tokens(document, "A狐B") == (5, "")
+    assert kept_tokens(document, "A狐") == (4, "")
+    assert kept_tokens(document, "A")[0] == 1
+
+
+def test_the_end_of_text_token_is_hidden_where_a_text_begins_and_never_read_as_characters() -> None:
+    document = Generation(get_model(), "")
+    list(document.steps(SamplingParams(temperature=0), 2))
+    document.append(document.tokenizer.eot_id)
+    shown = shown_tokens(document.tokenizer, document.ids)
+    assert shown[0] == ""
+    keep, rest = kept_tokens(document, "".join(shown) + "The")
+    assert (keep, rest) == (4, "The")
