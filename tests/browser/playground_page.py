@@ -11,8 +11,21 @@ FINISHED = re.compile("length reached|ended the text|context is full|stopped")
 
 def open_playground(page, address):
     page.goto(address)
-    expect(page.locator("#bars .main-svg").first).to_be_visible()
+    expect(page.locator("#bars [role=option]").first).to_be_visible()
     expect(says(page, "heatmap")).not_to_be_empty()
+
+
+def unfold(page):
+    """Show the settings."""
+    fold = page.locator(".gb-settings > button")
+    if not page.locator("#length").is_visible():
+        fold.click()
+    expect(page.locator("#length")).to_be_visible()
+
+
+def fold(page):
+    page.locator(".gb-settings > button").click()
+    expect(page.locator("#length")).to_be_hidden()
 
 
 def set_slider(page, name, value):
@@ -25,6 +38,16 @@ def pick(page, elem_id, option):
     page.locator(f"#{elem_id} input").click()
     page.get_by_role("option", name=option, exact=isinstance(option, str)).click()
     expect(page.get_by_test_id("dropdown-option")).to_have_count(0)
+
+
+def set_run(page, length, seed="3", pace="full speed"):
+    """The settings of a run; those of a test before it are others."""
+    unfold(page)
+    set_slider(page, "length", length)
+    page.locator("#seed input, #seed textarea").first.fill(seed)
+    if page.locator("#pace input").input_value() != pace:
+        pick(page, "pace", pace)
+    fold(page)
 
 
 def says(page, elem_id):
@@ -43,10 +66,11 @@ def written(page):
     expect(page.locator("#stop")).to_be_disabled()
 
 
-def generate(page, prompt, length=12, seed="3"):
+def generate(page, prompt, length=12, seed="3", pace="full speed"):
+    page.locator("#clear").click()
+    expect(page.locator(CHIPS)).to_have_count(0)
     page.locator("#prompt textarea").fill(prompt)
-    set_slider(page, "length", length)
-    page.locator("#seed input, #seed textarea").first.fill(seed)
+    set_run(page, length, seed, pace)
     forget_status(page)
     page.locator("#generate").click()
     written(page)

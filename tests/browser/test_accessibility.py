@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 SETTLED = {  # a tab, and what is on it once its pictures have come
-    "Playground": "#bars .main-svg",
+    "Playground": "#heatmap .main-svg",
     "Inside": "#flow [data-part=stack]",
     "Why?": "#why-parts .main-svg",
     "Change it": "#change-original .gb-chip",
@@ -39,7 +39,7 @@ def faults(page: Page, rules: list[str]) -> list[str]:
 
 def begin(page: Page, address: str) -> None:
     page.goto(address)
-    expect(page.locator("#bars .main-svg").first).to_be_visible()
+    expect(page.locator("#heatmap .main-svg").first).to_be_visible()
 
 
 @pytest.mark.parametrize("name", SETTLED)
@@ -58,11 +58,12 @@ def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
 def test_no_tab_scrolls_sideways_on_a_phone_in_either_language_and_the_text_stands_before_the_settings(page, site):
     page.set_viewport_size(PHONE)
     begin(page, site)
-    tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#strip", ".gb-settings", "#bars", "#heatmap")]
+    tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#bars", "#generate", "#heatmap", "#strip")]
     assert tops == sorted(tops)
     expect(page.locator("#temperature")).to_be_hidden()  # folded away
     page.locator("#generate").click()
-    expect(page.locator("#strip")).to_be_in_viewport()
+    expect(page.locator("#stop")).to_be_in_viewport()
+    page.locator("#stop").click()
     expect(page.locator("#generate")).to_be_enabled()
     for language in ("EN", "中文"):
         page.locator("#language").get_by_text(language).click()

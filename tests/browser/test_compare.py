@@ -111,7 +111,7 @@ def test_a_way_through_the_tree_becomes_the_document(compare):
     expect(compare.locator("#beams-chosen")).to_contain_text("It ends at step 2")
     way = re.search("“(.*)”", compare.locator("#beams-chosen").text_content()).group(1)
     compare.locator("#beams-adopt").click()
-    expect(compare.locator("#prompt textarea")).to_have_value("Tom saw a big")
+    expect(compare.locator("#prompt textarea")).to_have_value(f"Tom saw a big{way.replace('·', ' ')}")
     expect(compare.locator(f"#strip {CHIPS}")).to_have_count(6)
     expect(compare.locator("#strip .gb-strip")).to_have_text(f"Tom saw a big{way.replace('·', ' ')}")
     expect(compare.locator("#strip")).to_be_visible()

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Request, expect
 
 from gpt import Trace
-from tests.browser.playground_page import CHIPS, forget_status, open_playground, pick, set_slider, written
+from tests.browser.playground_page import CHIPS, forget_status, open_playground, pick, set_run, written
 
 INK = """canvas => {
   const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -169,8 +169,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
 def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty_page(page: Page, site: str) -> None:
     open_playground(page, site)
     page.locator("#prompt textarea").fill("The dog")
-    set_slider(page, "length", 200)
-    pick(page, "pace", "5")
+    set_run(page, 200, pace="4")
     forget_status(page)
     page.locator("#generate").click()
     expect(page.locator("#status")).to_contain_text("tokens/s")

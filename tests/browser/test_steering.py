@@ -11,18 +11,19 @@ from tests.browser.playground_page import (
     forget_status,
     generate,
     open_playground,
-    pick,
     says,
-    set_slider,
+    set_run,
     text,
     written,
 )
 
-BARS = "#bars .gb-rows button"
+BARS = "#bars [role=option]"
 LANES = "#tree .gb-branch"
-CHOSEN = """() =>
-    document.querySelector("#status").textContent.match(/“(.*)” put in by hand · context (\\d+)/)?.slice(1)
-"""
+CHOSEN = """() => {
+  const chosen = document.querySelector("#status").textContent.match(/“(.*)” put in by hand/);
+  const count = document.querySelector("#prompt-count").textContent.match(/^\\d+/);
+  return chosen && count ? [chosen[1], count[0]] : null;
+}"""
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_back_to_a_token_and_on_from_there(opened):
     expect(opened.locator(CHIPS)).to_have_count(6)
     expect(opened.locator("#back")).to_be_disabled()
     expect(opened.locator(LANES)).to_have_count(1)  # what stood behind it is still there
-    set_slider(opened, "length", 3)
+    set_run(opened, 3)
     forget_status(opened)
     opened.locator("#go_on").click()
     written(opened)
@@ -101,8 +102,7 @@ def test_back_to_a_token_and_on_from_there(opened):
 
 def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(opened):
     opened.locator("#prompt textarea").fill("Once upon a time")
-    pick(opened, "pace", "20")
-    set_slider(opened, "length", 200)
+    set_run(opened, 200, pace="8")
     forget_status(opened)
     opened.locator("#generate").click()
     expect(opened.locator("#status")).to_contain_text("tokens/s")
@@ -117,7 +117,6 @@ def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(op
     expect(opened.locator("#status")).to_contain_text(ONE_MORE)
     expect(opened.locator(CHIPS)).to_have_count(int(count) + 1)  # the step follows the choice: the stream wrote no more
     expect(opened.locator(CHIPS).nth(int(count) - 1)).to_have_text(chosen.replace("·", " "))
-    pick(opened, "pace", "50")
 
 
 def test_tints_lines_and_the_draw_say_how_sure_the_model_was(opened):
@@ -143,13 +142,14 @@ def test_tints_lines_and_the_draw_say_how_sure_the_model_was(opened):
 
 def test_each_bar_of_the_picture_lies_under_the_button_of_its_token_at_any_width(opened):
     generate(opened, "Once upon a time", length=2)
+    opened.locator("#pipeline > button").first.click()
     for width in (390, 1600, 1280):
         opened.set_viewport_size({"width": width, "height": 900})
         opened.wait_for_function(
             """() => {
-              const labels = [...document.querySelectorAll("#bars .ytick text")];
+              const labels = [...document.querySelectorAll("#pipeline-bars .ytick text")];
               const middle = (node) => (({ y, height }) => y + height / 2)(node.getBoundingClientRect());
-              const buttons = [...document.querySelectorAll("#bars .gb-rows button")];
+              const buttons = [...document.querySelectorAll("#pipeline-bars .gb-rows button")];
               return buttons.length > 5 && buttons.every((button) => {
                 const { top, bottom } = button.getBoundingClientRect();
                 const inside = labels.filter((label) => middle(label) > top && middle(label) < bottom);
@@ -157,3 +157,4 @@ def test_each_bar_of_the_picture_lies_under_the_button_of_its_token_at_any_width
               });
             }"""
         )
+    opened.locator("#pipeline > button").first.click()

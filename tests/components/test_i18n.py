@@ -53,8 +53,8 @@ def test_one_of_a_thing_is_told_in_the_singular():
     assert t("prompt.count", "en", n=1, limit="256") == "1 token of at most 256"
     assert t("prompt.count", "en", n=2, limit="256") == "2 tokens of at most 256"
     assert (
-        t("shapes.status", "en", n="1", seconds="1", tokens=2, seed=1)
-        == "1 random weights drawn in 1 s · 2 tokens · seed 1"
+        t("shapes.status", "en", n="12", seconds="1", tokens=2, seed=1)
+        == "12 random weights drawn in 1 s · 2 tokens · seed 1"
     )
     assert "1 token ·" in t("shapes.status", "en", n="9", seconds="1", tokens=1, seed=1)
 
