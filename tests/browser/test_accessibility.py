@@ -60,7 +60,7 @@ def test_no_tab_scrolls_sideways_on_a_phone_in_either_language_and_the_text_stan
     begin(page, site)
     tops = [page.locator(s).bounding_box()["y"] for s in ("#prompt", "#bars", "#generate", "#heatmap", "#strip")]
     assert tops == sorted(tops)
-    expect(page.locator("#temperature")).to_be_hidden()  # folded away
+    expect(page.locator("#length")).to_be_hidden()  # folded away
     page.locator("#generate").click()
     expect(page.locator("#stop")).to_be_in_viewport()
     page.locator("#stop").click()

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import CHIPS, says, set_slider, text, written
+from tests.browser.playground_page import CHIPS, fold, says, set_slider, text, unfold, written
 
 LINK = "?prompt=The%20dog&temperature=0.8&seed=3&text=6&length=6&lang=en"
 
@@ -48,7 +48,9 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     expect(page.locator("#notice")).to_contain_text(": model.")
     written(page)
     assert text(page).startswith("<img")
-    expect(page.locator("#seed textarea")).to_have_value("1")
+    unfold(page)
+    expect(page.locator("#seed").locator("input, textarea")).to_have_value("1")
+    fold(page)
     follow(page, site + LINK, 8)  # another link in the same browser tab
     page.locator("#bars [role=option]").nth(1).click()  # a choice by hand
     expect(page.locator(CHIPS)).to_have_count(9)

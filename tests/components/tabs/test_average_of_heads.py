@@ -11,7 +11,7 @@ import torch
 
 from components.state.session import Session
 from components.tabs.playground.handlers.selection import choose_head, choose_layer
-from components.tabs.playground.views import next_token
+from components.tabs.playground.views import prediction
 from components.tabs.why import handlers as why
 from components.tabs.why.views import VIEWS
 from components.text_views import AVERAGE, attention_shade
@@ -45,7 +45,7 @@ def test_the_playground_s_heatmap_and_shades_show_the_mean_of_the_single_heads(
     shown: tuple[np.ndarray, Session],
 ) -> None:
     mean, session = shown
-    picture = drawn(session, next_token.VIEWS, "heatmap")
+    picture = drawn(session, prediction.VIEWS, "heatmap")
     z = picture["figure"]["data"][0]["z"]
     weights = unpacked(z["bdata"], z["dtype"], *mean.shape)
     causal = np.tril(np.ones_like(mean, bool))
