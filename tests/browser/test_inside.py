@@ -87,7 +87,18 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     assert opened.locator(".gb-flow-scroll").evaluate("box => box.scrollWidth > 2 * box.clientWidth")
     part(opened, "next").focus()
     opened.wait_for_function("document.querySelector('.gb-flow-scroll').scrollLeft > 500")
+    box = opened.locator(".gb-flow-scroll").bounding_box()
+    assert box is not None
+    opened.mouse.click(box["x"] + 40, box["y"] + 90)  # the first token: it stays in view
+    expect(flow(opened)).to_contain_text("position 42 of")
     opened.set_viewport_size({"width": 1280, "height": 900})
+    whole = "box => box.clientWidth > 1000 && box.scrollWidth <= box.clientWidth"
+    opened.wait_for_function(f"({whole})(document.querySelector('.gb-flow-scroll'))")
+    more = opened.locator("#flow .gb-flow-more")
+    more.click()
+    expect(more).to_have_text("Show 12 tokens")
+    more.click()
+    expect(more).to_have_text("Show 54 tokens")
 
 
 def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(opened: Page) -> None:

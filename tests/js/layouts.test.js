@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { CHOSEN, columns, FOLDED, HEAD, ROW, rowHeights, rowTops } from "../../components/widgets/flow/layout.js";
+import { CHOSEN, columns, FOLDED, HEAD, ROW, TALL, rowHeights, rowTops } from "../../components/widgets/flow/layout.js";
 import { gridLayout, headPictures, joined } from "../../components/widgets/heads/pixels.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
 import { lanePaths, ROW as LANE } from "../../components/widgets/tree/layout.js";
@@ -37,7 +37,8 @@ test("a layer that is opened has no column of its own, the others have", () => {
 });
 
 test("in a short text every row can be read, in a long one those around the selected one and those it attends to", () => {
-  assert.deepEqual(rowHeights(flow(4)), [ROW, ROW, ROW, CHOSEN]);
+  assert.deepEqual(rowHeights(flow(4)), [TALL, TALL, TALL, CHOSEN]);
+  assert.deepEqual(rowHeights(flow(20)), [...Array(19).fill(ROW), CHOSEN]);
   const row = Array(64).fill(0.001);
   row[5] = 0.5;
   const heights = rowHeights(flow(64, { row, selected: 40 }));

@@ -9,12 +9,13 @@ import gradio as gr
 
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, WindowTrace
+from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass
 from components.tabs.inside.trace_file import TraceFile
 
 Part = Literal["machine", "one_head", "stream", "embeddings"]
 AttentionView = Literal["weights", "values", "without_first", "layer_mean", "mean", "rollout"]
 Model = Literal["whole", "skeleton"]
+FLOW_ROWS = (12, 64)  # tokens in the flow as it opens, and on request
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,15 @@ class InsideState:
 
     key: the selected key position, None for the one with the largest weight. windows: the first query and the first key
     of the One head part at the last selection there. closer: the layer and head under the pointer in the overview.
-    skeleton_of: the model whose skeleton is shown instead of the full model. reading: number of tokens of a long
-    forward pass in progress.
+    flow_rows: number of tokens in the flow, one of FLOW_ROWS. skeleton_of: the model whose skeleton is shown instead of
+    the full model. reading: number of tokens of a long forward pass in progress.
     """
 
     part: Part = "machine"
     key: int | None = None
     windows: tuple[int, int] | None = None
     closer: tuple[int, int] | None = None
+    flow_rows: int = FLOW_ROWS[0]
     skeleton_of: str = ""
     attention_view: AttentionView = "weights"
     reading: int = 0
@@ -38,7 +40,6 @@ class InsideState:
     overview: HeadOverview | None = None
     skeleton: SkeletonPass | None = None
     position_trace: PositionTrace | None = None
-    window_trace: WindowTrace | None = None
     rollout: Rollout | None = None
     trace_file: TraceFile | None = None
 
@@ -53,8 +54,6 @@ class InsideState:
 class InsideComponents:
     """The gradio components of the tab. parts: the tabs within it."""
 
-    film: gr.HTML
-    follow: gr.Button
     parts: gr.Tabs
     model: gr.Radio
     flow: gr.HTML

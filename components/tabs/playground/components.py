@@ -66,7 +66,6 @@ class PlaygroundComponents:
     tree: gr.HTML
     files: gr.HTML
     bars: gr.HTML
-    film: gr.Button
     box: gr.Textbox
     hits: gr.HTML
     layer: gr.Dropdown

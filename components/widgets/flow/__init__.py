@@ -20,7 +20,8 @@ _TEMPLATE = """<figure class="gb-flow">
 <div class="gb-picks gb-picks-heads gb-flow-heads" role="group"></div>
 <div class="gb-flow-parts" role="group"></div>
 </div></div>
-<div class="gb-flow-legend"><span class="gb-flow-ramp"></span><span class="gb-flow-scale"></span></div>
+<div class="gb-flow-legend"><span class="gb-flow-ramp"></span><span class="gb-flow-scale"></span>
+<button type="button" class="gb-flow-more"></button></div>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 <div class="gb-tip gb-flow-tip" role="tooltip" hidden></div>
 </figure>"""
@@ -32,7 +33,8 @@ PARTS = (
 
 
 def flow(*, elem_id: str, view: str) -> gr.HTML:
-    """The picture. A click or an arrow key raises `.select` with a payload of one of {"position"}, {"layer"}, {"head"}.
+    """The picture. A click or an arrow key raises `.select` with a payload of one of {"position"}, {"layer"}, {"head"};
+    the button raises it with {"rows"}.
 
     Data of its view: labels, and the fields that `flow/scene.js` lists; without tokens it shows nothing.
     """

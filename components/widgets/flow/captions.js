@@ -3,7 +3,7 @@
 import { clipped } from "../canvas.js";
 import { percent } from "../numbers.js";
 import { BAR, HEAD } from "./layout.js";
-import { bottom, centre, middle, right, thickness } from "./scene.js";
+import { bottom, centre, middle, OF_HEAD, right, thickness } from "./scene.js";
 import { box, ribbon, write } from "./shapes.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
@@ -11,10 +11,14 @@ import { box, ribbon, write } from "./shapes.js";
 
 const NAMED = ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "ff", "out", "post", "fin"];
 
-/** @param {Context} ctx @param {Scene} scene */
+/** The tokens, at the left edge of what is in view. @param {Context} ctx @param {Scene} scene */
 export function paintTokens(ctx, scene) {
-  const { data, place, colours, fonts, heights, chosen, t } = scene;
-  const edge = right(place.tokens);
+  const { data, place, colours, fonts, heights, chosen, scrolled, t } = scene;
+  const edge = right(place.tokens) + scrolled;
+  if (scrolled) {
+    ctx.fillStyle = colours.card;
+    ctx.fillRect(scrolled, 0, place.tokens.w + 8, scene.height);
+  }
   data.tokens.forEach((token, row) => {
     const y = middle(scene, row);
     if (heights[row] < 12) {
@@ -70,18 +74,17 @@ export function paintNext(ctx, scene) {
 export function paintNames(ctx, scene) {
   const { data, place, colours, fonts, t } = scene;
   const names = NAMED.filter((name) => place[name]);
-  const inks = /** @type {Record<string, string>} */ ({ q: colours.q, k: colours.k, v: colours.v, weights: colours.head, z: colours.head });
   const shape = (/** @type {string} */ name) => {
     if (name === "weights") return `${data.total}×${data.total}`;
     return data.strips[name] ? `${data.total}×${data.strips[name].width}` : "";
   };
   ctx.font = fonts.shape;
   const wide = names.map((name) => ctx.measureText(shape(name)).width);
-  const tight = names.some((name, i) => i > 0 && (wide[i] + wide[i - 1]) / 2 > centre(place[name]) - centre(place[names[i - 1]]));
+  const tight = names.some((name, i) => i > 0 && (wide[i] + wide[i - 1]) / 2 + 6 > centre(place[name]) - centre(place[names[i - 1]]));
   for (const name of names) {
     const x = centre(place[name]);
     const size = tight && name !== "weights" ? shape(name).replace(/^\d+/, "") : shape(name);
-    write(ctx, t(name), x, HEAD - 30, { font: fonts.name, colour: inks[name] ?? colours.text, align: "center" });
+    write(ctx, t(name), x, HEAD - 30, { font: fonts.name, colour: OF_HEAD.includes(name) ? colours.head : colours.text, align: "center" });
     write(ctx, size, x, HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
   }
   write(ctx, t("embedding"), place.tok.x, 21, { font: fonts.title, colour: colours.text });

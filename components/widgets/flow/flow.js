@@ -26,6 +26,7 @@ function mount(root, host) {
   const [laneMark, columnMark, tip] = [".gb-flow-lane", ".gb-flow-column", ".gb-flow-tip"].map((name) => find(root, name));
   const [layerPick, headPicks] = [".gb-flow-layer", ".gb-flow-heads"].map((name) => find(root, name));
   const canvas = find(root, "canvas", HTMLCanvasElement);
+  const more = find(root, ".gb-flow-more");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const requests = createRequests(host.send);
   /** @type {Partial<Flow> | null} */ let shown = null;
@@ -45,6 +46,8 @@ function mount(root, host) {
     setText(find(root, ".gb-flow-scale"), t("scale"));
     setText(find(root, "figcaption .gb-says"), data.text ?? "");
     setText(find(root, "figcaption .gb-note"), data.keys ?? t("keys"));
+    setText(more, data.offered_rows ? t("rows", { n: Math.min(data.offered_rows, data.total ?? 0) }) : "");
+    more.hidden = !data.offered_rows;
     parts.setAttribute("aria-label", data.name ?? t("name"));
     layerPick.hidden = headPicks.hidden = Boolean(data.bare); // in a skeleton every part is an identity
     if (!data.tokens) scene = null;
@@ -52,6 +55,7 @@ function mount(root, host) {
     if (!scene || scroller.clientWidth < 50) return;
     if (scene.width !== Math.max(NARROWEST, scroller.clientWidth)) fit(scene);
     step(scene);
+    scene.scrolled = scroller.scrollLeft;
     paint(context, scene);
     if (moving) host.redraw();
     else if (hot) point(hot.x === undefined || hot.y === undefined ? hot : spotAt(hot.x, hot.y), true);
@@ -73,7 +77,7 @@ function mount(root, host) {
     const shift = after.data.start - before.data.start;
     const { heights, tops } = after.goal;
     from = { heights: heights.map((height, row) => before.heights[row + shift] ?? height), tops: tops.map((top, row) => before.tops[row + shift] ?? top) };
-    if (heights.some((height, row) => height !== from?.heights[row])) moving = performance.now();
+    if (tops.some((top, row) => top !== from?.tops[row])) moving = performance.now();
   }
 
   /** @param {Scene} of */
@@ -112,13 +116,15 @@ function mount(root, host) {
     const row = hot && hot.part !== "next" ? hot.row : undefined;
     mark(laneMark, row === undefined ? undefined : { top: of.tops[row], height: of.heights[row], width: right(of.place.fin) });
     const column = hot ? columnOf(of, hot) : undefined;
-    mark(columnMark, column && { left: column.x - 4, width: column.w + 8, top: HEAD - 4, height: bottom(of) - HEAD + 8 });
+    const scrolled = hot?.part === "tokens" ? of.scrolled : 0;
+    mark(columnMark, column && { left: column.x + scrolled - 4, width: column.w + 8, top: HEAD - 4, height: bottom(of) - HEAD + 8 });
   }
 
   /** @param {number} x @param {number} y @returns {Spot | null} */
   function spotAt(x, y) {
     if (!scene || y < HEAD - 44) return null;
     const { place, tops, heights } = scene;
+    if (x < scene.scrolled + right(place.tokens)) x -= scene.scrolled; // on the tokens
     const found = Object.entries(place).find(([, column]) => x >= column.x - 1 && x <= right(column) + 1 && column.w);
     if (!found) return null;
     const row = tops.findIndex((top, i) => y >= top && y < top + heights[i]);
@@ -199,13 +205,15 @@ function mount(root, host) {
       button.hidden = !column;
       if (!column) return;
       button.style.left = `${column.x - 4}px`;
-      button.style.width = `${Math.max(TARGET, column.w + 8)}px`;
+      button.style.width = `${Math.min(Math.max(TARGET, column.w + 8), of.width - column.x + 4)}px`;
       button.setAttribute("aria-label", words(of, { part }).filter(Boolean).map(asSentence).join(" "));
     });
     layerPick.style.left = `${of.place.open.x + 12}px`;
     if (of.place.weights) headPicks.style.left = `${of.place.weights.x}px`;
   }
 
+  more.addEventListener("click", () => shown?.offered_rows && host.send({ rows: shown.offered_rows }));
+  scroller.addEventListener("scroll", () => host.redraw());
   canvas.addEventListener("pointermove", (event) => point(under(event)));
   canvas.addEventListener("pointerleave", () => point(null));
   canvas.addEventListener("click", (event) => {
@@ -220,7 +228,7 @@ function mount(root, host) {
     if (!scene || !part) return;
     const column = columnOf(scene, { part });
     const room = scroller.clientWidth;
-    if (column) scroller.scrollLeft = Math.min(Math.max(scroller.scrollLeft, right(column) + 40 - room), Math.max(0, column.x - 40));
+    if (column) scroller.scrollLeft = Math.min(Math.max(scroller.scrollLeft, right(column) + 40 - room), Math.max(0, column.x - right(scene.place.tokens) - 16));
     point({ part });
   });
   parts.addEventListener("focusout", () => point(null));

@@ -5,6 +5,7 @@
 /** @typedef {[name: string, width: number][]} Sequence  "": an empty gap */
 
 export const [ROW, CHOSEN, FOLDED] = [18, 28, 5]; // px: a readable row, the selected one, a collapsed one
+export const [FEW, TALL] = [12, 24]; // where there are that few rows, each has this height in px
 export const [HEAD, FOOT, BAR] = [84, 44, 26]; // px: above the rows, below them, a bar of the next tokens
 export const BARS = 8;
 export const [NARROWEST, TARGET] = [1180, 24]; // px: the minimum width; the minimum size of a target
@@ -60,6 +61,7 @@ export function columns(data, width) {
 /** Row heights: the selected row, its neighbours and the most attended rows are readable; the others are collapsed. @param {Flow} data @returns {number[]} px */
 export function rowHeights({ tokens, selected: position, start, row: weights }) {
   const selected = position - start;
+  if (tokens.length <= FEW) return tokens.map((_, i) => (i === selected ? CHOSEN : TALL));
   const all = [...tokens.keys()];
   const nearest = [...all].sort((a, b) => Math.abs(a - selected) - Math.abs(b - selected));
   const strongest = all.filter((i) => weights?.[i] > STRONG).sort((a, b) => weights[b] - weights[a]);

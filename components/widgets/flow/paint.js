@@ -2,7 +2,7 @@
 
 import { HEAD } from "./layout.js";
 import { paintNames, paintNext, paintTokens } from "./captions.js";
-import { bottom, centre, middle, right, thickness } from "./scene.js";
+import { bottom, centre, middle, OF_HEAD, right, thickness } from "./scene.js";
 import { box, ribbon, write } from "./shapes.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
@@ -14,7 +14,7 @@ export function paint(ctx, scene) {
   ctx.imageSmoothingEnabled = false;
   ctx.textBaseline = "middle";
   const inside = scene.data.bare ? [paintPassages] : [paintLanes, paintRail, paintWeights, paintMix];
-  for (const each of [paintBlock, ...inside, paintStrips, paintAdditions, paintTokens, paintNext, paintNames]) each(ctx, scene);
+  for (const each of [paintBlock, ...inside, paintStrips, paintAdditions, paintNext, paintNames, paintTokens]) each(ctx, scene);
 }
 
 /** The open layer, and the closed ones. @param {Context} ctx @param {Scene} scene */
@@ -42,15 +42,15 @@ function paintLanes(ctx, scene) {
 
     /** @param {number} from @param {number} to @param {string} colour @param {number} alpha @param {number} [third] of the lane: 0 is the middle one */
     const lane = (from, to, colour, alpha, third) => {
-      const [at, high] = third === undefined ? [y, h] : [y + (third * h) / 3, h / 3];
+      const [at, high] = third === undefined ? [y, h] : [y + (third * h) / 3, h > 9 ? h / 3 - 2 : h / 3];
       ribbon(ctx, [from, at, high], [to, at, high], colour, alpha);
     };
     lane(right(place.tokens) + 6, place.pre.x, colours.muted, plain);
-    lane(start, place.q.x, colours.q, own ? 0.75 : 0.1, -1);
-    lane(start, place.k.x, colours.k, own ? 0.75 : 0.1 + 0.6 * attended, 0);
-    lane(start, place.v.x, colours.v, own ? 0.75 : 0.1 + 0.6 * attended, 1);
-    if (own) lane(place.q.x, place.weights.x, colours.q, 0.45, -1);
-    lane(place.k.x, place.weights.x, colours.k, own ? 0.5 : 0.08 + 0.4 * attended, 0);
+    lane(start, place.q.x, own ? colours.head : colours.muted, own ? 0.55 : 0.06, -1);
+    lane(start, place.k.x, colours.head, own ? 0.55 : 0.05 + 0.5 * attended, 0);
+    lane(start, place.v.x, colours.head, own ? 0.55 : 0.05 + 0.5 * attended, 1);
+    if (own) lane(place.q.x, place.weights.x, colours.head, 0.45, -1);
+    lane(place.k.x, place.weights.x, colours.head, own ? 0.5 : 0.05 + 0.4 * attended, 0);
     lane(right(place.z), place.att.x, own ? colours.head : colours.muted, own ? 0.45 : 0.06);
     for (const [from, to] of [["att", "mid"], ["out", "post"], ["post", "fin"]]) lane(right(place[from]), place[to].x, colours.muted, plain);
     const wide = own ? h + 8 : h;
@@ -145,19 +145,18 @@ function paintStrip(ctx, scene, name) {
   const { x, w } = place[name];
   const attended = name === "k" || name === "v";
   const layer = name.startsWith("layer");
-  const edges = /** @type {Record<string, string>} */ ({ q: colours.q, k: colours.k, v: colours.v, z: colours.head });
   data.tokens.forEach((_, row) => {
     const own = row === chosen;
     const h = thickness(scene, row) + (own && name === "ff" ? 8 : 0);
     const y = middle(scene, row) - h / 2;
     ctx.fillStyle = colours.card;
     ctx.fillRect(x, y, w, h);
-    const quiet = layer ? 0.7 : heights[row] > 9 ? 0.5 : 0.35;
+    const quiet = layer ? 0.35 : heights[row] > 9 ? 0.22 : 0.3;
     ctx.globalAlpha = own ? 1 : attended && row < chosen ? quiet + (1 - quiet) * Math.min(1, 4 * data.row[row]) : quiet;
     ctx.drawImage(images[name], 0, row, images[name].width, 1, x, y, w, h);
     ctx.globalAlpha = 1;
     if (!own || layer) return;
-    ctx.strokeStyle = edges[name] ?? colours.text;
+    ctx.strokeStyle = OF_HEAD.includes(name) ? colours.head : colours.text;
     ctx.lineWidth = 1.25;
     ctx.strokeRect(x, y, w, h);
   });

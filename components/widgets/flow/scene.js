@@ -28,6 +28,7 @@ import { BAR, BARS, columns, FOOT, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number[]} scores
  * @property {Record<string, string>} words  the text of each part: title, sentence and formula, a line each
  * @property {[string, number][]} next  the most probable next tokens and their probabilities
+ * @property {number | null} [offered_rows]  another number of tokens that can be shown
  * @property {number} chosen  the index of the one that follows in the text; -1: none
  * @property {string} text  the same content as a sentence
  * @property {boolean} [bare]  a skeleton: attention and feed-forward part are identities, called `identity`
@@ -51,16 +52,17 @@ import { BAR, BARS, columns, FOOT, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number} width  px
  * @property {Record<string, import("./layout.js").Column>} place
  * @property {number} barsTop  px
+ * @property {number} scrolled  px to the right; the tokens stay in view
  *
  * @typedef {Painted & Rows} Scene
  */
 
+export const OF_HEAD = ["q", "k", "weights", "v", "z"]; // columns in the colour of the head
+
 /** @param {HTMLElement} root @param {number} head @param {number} count @param {boolean} dark */
 function themeColours(root, head, count, dark) {
-  const names = { q: "head-previous-token", k: "head-duplicate-token", v: "head-same-token" };
-  const own = ["surface", "card", "text", "muted", "line", "accent", "before", "after"].map((name) => [name, name]);
-  const colours = [...Object.entries(names), ...own].map(([name, from]) => [name, themed(root, from)]);
-  return { ...Object.fromEntries(colours), head: headColour(head, count, dark) };
+  const names = ["surface", "card", "text", "muted", "line", "accent", "before", "after"];
+  return { ...Object.fromEntries(names.map((name) => [name, themed(root, name)])), head: headColour(head, count, dark) };
 }
 
 /** @param {HTMLElement} root */
@@ -105,6 +107,7 @@ export function makeScene(data, root, host) {
     width: 0,
     place: {},
     barsTop: 0,
+    scrolled: 0,
   };
 }
 

@@ -170,7 +170,7 @@ def test_tokens_travel_as_data_and_hold_no_markup(document: Generation) -> None:
         assert "<" not in frame
         assert frame.isascii()
         assert name in json.loads(frame)["views"]
-    assert "<" in Inside(document).shown("flow")["tokens"]
+    assert "<" in Inside(document, flow_rows=64).shown("flow")["tokens"]
 
 
 @pytest.mark.parametrize("sent", [{"layer": 3}, {"head": -1}, {"position": 10**9}, {"layer": "1"}, {"head": True}, {}])

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from components.labels import token_text, visible
+from components.labels import percent, quoted, token_text, visible
 from components.state.selection import Selection
 from components.tabs.inside import handlers
+from components.tabs.inside.components import FLOW_ROWS
 from components.tabs.inside.head_overview import BLOCK
 from components.tabs.inside.pooling import pool_mean
 from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording
@@ -26,6 +27,7 @@ from tests.components.tabs.inside_session import Inside, document_of, trace_of, 
 from tests.conftest import make_twins, randomized
 
 LOOK = Selection(position=11, layer=1, head=2)
+ALL = FLOW_ROWS[1]  # rows of the flow: the whole text
 
 
 @pytest.fixture(params=[("learned", True), ("learned", False), ("rotary", True)], ids=["learned", "untied", "rotary"])
@@ -57,7 +59,7 @@ def embedded(document: Generation) -> torch.Tensor:
 
 
 def test_every_strip_is_the_pooled_vector_of_a_whole_trace(document: Generation) -> None:
-    trace, strips = trace_of(document), Inside(document, LOOK).shown("flow")["strips"]
+    trace, strips = trace_of(document), Inside(document, LOOK, flow_rows=ALL).shown("flow")["strips"]
     layer = trace.layers[LOOK.layer]
     vectors = {
         "tok": trace.token_embedding[0],
@@ -91,7 +93,7 @@ def test_neurons_show_the_strongest_of_each_group(document: Generation) -> None:
 
 
 def test_weights_scores_and_next_tokens_are_the_model_s(document: Generation) -> None:
-    layer, content = trace_of(document).layers[LOOK.layer], Inside(document, LOOK).shown("flow")
+    layer, content = trace_of(document).layers[LOOK.layer], Inside(document, LOOK, flow_rows=ALL).shown("flow")
     weights = layer.attn_weights[0, LOOK.head].numpy()
     np.testing.assert_allclose(content["row"], weights[LOOK.position], rtol=1e-3, atol=1e-6)
     scores = layer.attn_scores[0, LOOK.head].numpy()[LOOK.position]
@@ -107,7 +109,7 @@ def test_norms_in_the_captions_are_those_of_transformers(byte_tokenizer: Tokeniz
     document = document_of(ours, byte_tokenizer)
     with torch.inference_mode():
         states = reference(torch.tensor([document.ids]), output_hidden_states=True, output_attentions=True)
-    content = Inside(document, LOOK).shown("flow")
+    content = Inside(document, LOOK, flow_rows=ALL).shown("flow")
     captions, before = content["words"], states.hidden_states[LOOK.layer][0, LOOK.position]
     assert captions["pre"].endswith(f"|x| = {before.norm():.2f}")
     mean = f"{before.mean():.2f}".replace("-", "−")
@@ -141,11 +143,22 @@ def test_every_part_has_three_lines(document: Generation, language: str, skeleto
 
 
 @pytest.mark.parametrize(
-    ("length", "position", "expected"),
-    [(10, 3, (0, 10)), (64, 0, (0, 64)), (200, 199, (136, 200)), (200, 100, (45, 109)), (200, 0, (0, 64))],
+    ("length", "position", "count", "expected"),
+    [
+        *(
+            (10, 3, 12, (0, 10)),
+            (12, 0, 12, (0, 12)),
+            (54, 53, 12, (42, 54)),
+            (54, 30, 12, (22, 34)),
+            (54, 0, 12, (0, 12)),
+        ),
+        *((200, 199, 64, (136, 200)), (200, 100, 64, (45, 109)), (200, 0, 64, (0, 64))),
+    ],
 )
-def test_a_long_text_is_shown_around_the_selection(length: int, position: int, expected: tuple[int, int]) -> None:
-    rows = flow.window(length, position)
+def test_a_long_text_is_shown_around_the_selection(
+    length: int, position: int, count: int, expected: tuple[int, int]
+) -> None:
+    rows = flow.window(length, position, count)
     assert (rows.start, rows.stop) == expected
     assert rows.start <= position < rows.stop
 
@@ -153,11 +166,24 @@ def test_a_long_text_is_shown_around_the_selection(length: int, position: int, e
 def test_what_is_outside_the_window_is_said(document: Generation) -> None:
     document.append(*[5] * 60)
     document.read()
-    content = Inside(document, Selection(layer=1, head=0)).shown("flow")
+    inside = Inside(document, Selection(layer=1, head=0))
     row = trace_of(document).layers[1].attn_weights[0, 0, -1].numpy()
-    assert len(content["tokens"]) == flow.ROWS
-    assert f"Shown: positions {content['start']} to {len(document.ids) - 1}" in content["text"]
-    np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
+    for count, offered in (FLOW_ROWS, FLOW_ROWS[::-1]):
+        content = inside.shown("flow")
+        assert (len(content["tokens"]), content["offered_rows"]) == (count, offered)
+        assert f"Shown: positions {content['start']} to {len(document.ids) - 1}" in content["text"]
+        np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
+        handlers.select_in_flow(inside.session, {"rows": offered})
+    handlers.select_in_flow(inside.session, {"rows": 1000})
+    assert inside.state.flow_rows == FLOW_ROWS[0]
+
+
+def test_one_line_says_what_is_selected(document: Generation) -> None:
+    row = trace_of(document).layers[LOOK.layer].attn_weights[0, LOOK.head, LOOK.position].numpy()
+    target = Inside(document, LOOK).shown("flow-lead")["text"]
+    assert target.startswith(f"Selected: {quoted(document.tokenizer, document.ids[11])} (position 11 of ")
+    assert f"layer 1, head 2: most attention on {quoted(document.tokenizer, document.ids[row.argmax()])}" in target
+    assert percent(float(row.max())) in target
 
 
 def pictures(inside: Inside) -> np.ndarray:
@@ -244,7 +270,7 @@ def test_the_head_under_the_pointer_comes_in_more_pixels(document: Generation) -
 
 
 def test_the_skeleton_is_the_head_on_the_embeddings_alone(document: Generation) -> None:
-    content = Inside(document, LOOK, skeleton_of="tiny").shown("flow")
+    content = Inside(document, LOOK, skeleton_of="tiny", flow_rows=ALL).shown("flow")
     logits = F.linear(embedded(document)[LOOK.position], document.loaded.model.lm_head.weight).detach()
     best = logits.softmax(0).topk(8)
     assert [p for _, p in content["next"]] == pytest.approx(best.values.tolist(), rel=1e-3)

@@ -13,14 +13,16 @@ from components.tabs.inside.views.captions import flow_captions
 from components.tabs.inside.views.scene import Data, Scene, number
 from components.widgets.flow import packed
 
-ROWS = 64  # tokens in the flow
-ROWS_AFTER = 8  # of these, after the selected one
+ROWS_AFTER = 8  # most rows after the selected one
 MIN_SCALES = {"ff": 0.5}  # so that GELU's smallest value, -0.17, stays pale
 STACK_BINS = 4  # pixels of a vector in a layer that is not open
 MAX_NEXT = 8  # next tokens
 FULL_PERCENTILE = 98  # of |value|, gets the full colour, so that an outlier does not make the rest pale
 
-_FIXED = ("name", "keys", "scale", "layer", "head", "stream", "before", "after", "pair", "later", "full", "stack")
+_FIXED = (
+    *("name", "keys", "scale", "rows", "layer", "head", "stream", "before", "after"),
+    *("pair", "later", "full", "stack"),
+)
 _SHORT = (
     *("embedding", "tok", "pos", "pre", "q", "k", "weights", "v", "z"),
     *("att", "mid", "ff", "out", "post", "fin", "next"),
@@ -28,10 +30,10 @@ _SHORT = (
 _OF_SKELETON = ("bare", "title", "identity", "name", "keys")
 
 
-def flow(scene: Scene) -> Data:
-    """The data of the flow for the full model."""
+def flow(scene: Scene, rows: slice) -> Data:
+    """The data of the flow for the full model. rows: the positions that it shows."""
     recording, position, language = scene.recording, scene.position, scene.language
-    rows, vectors = window(recording.length, position), recording.head(scene.layer, scene.head)
+    vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
     after_layer = [recording.pooled(layer, "resid_post") for layer in range(scene.config.n_layer)]
     return {
@@ -60,10 +62,10 @@ def flow_labels(language: Language) -> dict[str, str]:
     return fixed | {key: t(f"flow.short.{key}", language) for key in _SHORT}
 
 
-def window(length: int, position: int) -> slice:
-    """The positions in the flow: all of a short text, else a window around the selected one."""
-    end = min(length, max(position + 1 + ROWS_AFTER, ROWS))
-    return slice(max(0, end - ROWS), end)
+def window(length: int, position: int, rows: int) -> slice:
+    """At most `rows` positions: all of a short text, else a window around the selected one."""
+    end = min(length, max(position + 1 + min(ROWS_AFTER, rows // 4), rows))
+    return slice(max(0, end - rows), end)
 
 
 def row_fields(scene: Scene, rows: slice) -> Data:
@@ -155,6 +157,14 @@ def _sentence(scene: Scene, vectors: HeadVectors, logits: Tensor, rows: slice) -
         share = percent(max(0.0, 1 - float(row[rows.start :].sum())))
         text += t("flow.window", scene.language, start=rows.start, end=rows.stop - 1, share=share)
     return text
+
+
+def selected_sentence(scene: Scene) -> str:
+    """The selected token, layer and head, and the token with the largest weight."""
+    row = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
+    values = {"position": scene.position, "n": scene.recording.length, "layer": scene.layer, "head": scene.head}
+    token, target = scene.quoted(scene.position), top_targets(scene, row, 1)
+    return t("inside.selected", scene.language, token=token, target=target, **values)
 
 
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:

@@ -59,7 +59,7 @@ def window_starts(length: int, position: int, key: int | None, before: tuple[int
     n = min(length, SIDE)
     query_start, key_start = before or (-1, -1)
     if not (0 <= query_start <= position < query_start + n <= length):
-        query_start = flow.window(length, position).start
+        query_start = flow.window(length, position, SIDE).start
         key_start = query_start if key is None else key_start
     if key is not None and not (0 <= key_start <= key < key_start + n <= length):
         key_start = max(0, min(key - n // 2, length - n))

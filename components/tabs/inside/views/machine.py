@@ -11,25 +11,29 @@ from components.labels import percent
 from components.render import Lines
 from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import shows_skeleton
-from components.tabs.inside.components import InsideState
+from components.tabs.inside.components import FLOW_ROWS, InsideState
 from components.tabs.inside.head_overview import HeadOverview
-from components.tabs.inside.views.flow import flow
+from components.tabs.inside.views.flow import flow, selected_sentence, window
 from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.tabs.inside.views.skeleton import skeleton_flow
 from components.widgets.heads import closer_data, heads_data
 
 
 def flow_lead(s: Snapshot, scene: Scene) -> Data:
-    """A description of the flow."""
-    return {"text": t("bare.lead" if shows_skeleton(s) else "inside.lead", s.language)}
+    """What is selected, in one line; for the skeleton, what it is."""
+    return {"text": t("bare.lead", s.language) if shows_skeleton(s) else selected_sentence(scene)}
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
-    """The flow of the chosen model."""
+    """The flow of the chosen model. offered_rows: another number of tokens to show, None for a short text."""
+    state, length = s.state(InsideState), scene.recording.length
+    rows = window(length, scene.position, state.flow_rows)
+    offered = next(n for n in FLOW_ROWS if n != state.flow_rows) if length > FLOW_ROWS[0] else None
     if not shows_skeleton(s):
-        return flow(scene)
-    skeleton = s.state(InsideState).skeleton
-    return {} if skeleton is None or skeleton.recording is not scene.recording else skeleton_flow(scene, skeleton)
+        return flow(scene, rows) | {"offered_rows": offered}
+    skeleton = state.skeleton
+    known = skeleton is not None and skeleton.recording is scene.recording
+    return skeleton_flow(scene, skeleton, rows) | {"offered_rows": offered} if known else {}
 
 
 def heads_owner(s: Snapshot, scene: Scene) -> Data:
@@ -76,7 +80,12 @@ def heads_labels(language: Language) -> dict[str, str]:
 
 
 def _flow_inputs(s: Snapshot, scene: Scene) -> Any:
-    return scene, shows_skeleton(s), s.state(InsideState).skeleton
+    state = s.state(InsideState)
+    return scene, shows_skeleton(s), state.skeleton, state.flow_rows
+
+
+def _lead_inputs(s: Snapshot, scene: Scene) -> Any:
+    return scene, shows_skeleton(s)
 
 
 def _heads_inputs(s: Snapshot, scene: Scene) -> Any:
@@ -89,7 +98,7 @@ def _sentence_inputs(s: Snapshot, scene: Scene) -> Any:
 
 _NO_HEADS = {"n_layer": 0, "n_head": 0, "side": 0, "rows": [], "shares": "", "closer": None, "text": ""}
 VIEWS = (
-    part_view("flow-lead", "machine", flow_lead, _sentence_inputs, {"text": ""}),
+    part_view("flow-lead", "machine", flow_lead, _lead_inputs, {"text": ""}),
     part_view("flow", "machine", flow_of_model, _flow_inputs, {"tokens": None, "text": ""}),
     part_view("heads-whose", "machine", heads_owner, _sentence_inputs, {"text": ""}),
     part_view("heads", "machine", heads, _heads_inputs, _NO_HEADS),

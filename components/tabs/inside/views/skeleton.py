@@ -9,16 +9,16 @@ from components.tabs.inside.pooling import PooledVectors
 from components.tabs.inside.recording import BINS
 from components.tabs.inside.results import SkeletonPass
 from components.tabs.inside.views.captions import next_token_values
-from components.tabs.inside.views.flow import STACK_BINS, flow_labels, next_fields, row_fields, strip, top_token, window
+from components.tabs.inside.views.flow import STACK_BINS, flow_labels, next_fields, row_fields, strip, top_token
 from components.tabs.inside.views.scene import Data, Scene, number
 
 STREAM = ("pre", "mid", "post", "fin")  # columns of the same vector
 
 
-def skeleton_flow(scene: Scene, skeleton: SkeletonPass) -> Data:
-    """The data of the flow for the skeleton's forward pass over the recorded text."""
+def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
+    """The data of the flow for the skeleton's forward pass over the recorded text. rows: the positions shown."""
     n_layer, language, position = scene.config.n_layer, scene.language, scene.position
-    rows, logits = window(scene.recording.length, position), skeleton.logits(position)
+    logits = skeleton.logits(position)
     tensors = {"tok": skeleton.token, "pos": skeleton.position, "pre": skeleton.states}
     columns = {
         name: PooledVectors.of(vectors[rows].float().cpu().numpy(), BINS)
