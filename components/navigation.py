@@ -36,8 +36,10 @@ def tabs_of(row: gr.Tabs) -> list[gr.Tab]:
 
 
 def open_tab(tab: str, session: Session, clicked: str) -> None:
-    """Open a tab, unless a later click was handled first; "tools" opens the last tool. clicked: time of the click in ms
-    of the browser's clock; 0 without a click."""
+    """Open a tab, unless a later click was handled first; "tools" opens the last tool. Another tab closes the film.
+
+    clicked: time of the click in ms of the browser's clock; 0 without a click.
+    """
     try:
         at = float(clicked)
     except ValueError:
@@ -45,7 +47,10 @@ def open_tab(tab: str, session: Session, clicked: str) -> None:
     if at > session.navigated:
         if session.tab in TOOLS:
             session.tool = session.tab
-        session.tab, session.navigated = session.tool if tab == "tools" else tab, at
+        opened = session.tool if tab == "tools" else tab
+        if opened != session.tab:
+            session.film = None
+        session.tab, session.navigated = opened, at
 
 
 def _outer_tab(s: Snapshot) -> str:

@@ -27,6 +27,7 @@ from components.state.text import Text
 from components.tabs.activations.tab import build_activations
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
+from components.tabs.inside.handlers import open_film
 from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.handlers import lesson_number, open_lesson
@@ -101,6 +102,7 @@ def build_app(
                 build_activations(localizer, events, n_layer, first.selection.layer)
             with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):
                 opened = build_train(localizer, events)
+            events.on(playground_parts.film.click, open_film)
             begun = events.on(opened, prepare_prompt, queue="model")
             follow(events, begun)
             with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):

@@ -186,5 +186,5 @@ def _select(session: Session, link: LinkRequest, tabs: Sequence[str]) -> None:
         head=parameters.get("head", None if "layer" in parameters else selection.head),
         shading=parameters.get("shading", selection.shading),
     )
-    session.tab = parameters.get("tab", session.tab)
+    session.tab = parameters.get("tab", "inside" if "film" in parameters else session.tab)
     session.film = parameters.get("film", session.film)

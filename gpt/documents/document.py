@@ -24,6 +24,9 @@ class Document:
     key: unique among the documents of this process; another one after nodes were removed, whose numbers are used again.
     """
 
+    _n_prompt_nodes: int
+    _retyped: tuple[int, int, int]  # of the last `retype`s: the first node, the length of the tree, the last node
+
     def __init__(
         self,
         tokenizer: Vocabulary,
@@ -170,11 +173,7 @@ class Document:
 
     def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
         self.tree, self._n_prompt_nodes, self._history = tree, n_prompt_nodes, History(node)
-        self._retyped = (
-            0,
-            0,
-            0,
-        )  # the first node of the last `retype`s; then length and last node of the tree and text
+        self._retyped = 0, 0, 0
         self.ids: list[int] = []
         self.path: list[int] = []
         self._restart_decoder()

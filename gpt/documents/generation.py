@@ -93,9 +93,9 @@ class Generation(Document):
 
     def to_json(self) -> str:
         """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for patches without ids."""
-        names = self.loaded.name, self.loaded.model.config.vocab_size
-        nodes = self._n_prompt_nodes, self.path[-1], tuple(self.tree.tokens)
-        return SavedDocument(*names, *nodes, format_edits(self.edits or Edits()), tuple(self.dropped)).to_json()
+        edits, dropped = format_edits(self.edits or Edits()), tuple(self.dropped)
+        name, n_vocab, tokens = self.loaded.name, self.loaded.model.config.vocab_size, tuple(self.tree.tokens)
+        return SavedDocument(name, n_vocab, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped).to_json()
 
     @classmethod
     def from_json(

@@ -14,7 +14,7 @@ from components.state.text import Text
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass
+from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, WindowTrace
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
@@ -76,7 +76,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
     memory."""
     before = session.state(InsideState).recording
     if before is None or before.document is not text.document:
-        nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace", "rollout"))
+        nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace", "window_trace", "rollout"))
         session.change(InsideState, windows=None, closer=None, **nothing)
         return Recording.empty(text.document, max_bytes)
     if not before.is_beginning(text):
@@ -85,7 +85,11 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
 
 
 def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
-    """What the open part needs besides a complete recording; None for nothing."""
+    """What the film and the open part need besides a complete recording; None for nothing."""
+    if s.film is not None:
+        position = recorded_position(s, recording)
+        if state.window_trace is None or not state.window_trace.is_at(recording, position):
+            return "film", recording, position
     if state.part == "machine":
         if state.overview is None or not state.overview.is_complete(recording):
             return "overview", recording, state.overview
@@ -103,8 +107,10 @@ def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
 
 
 def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str, Any]:
-    """New fields of the state: one portion of what the open part needs."""
+    """New fields of the state: one portion of what the film and the open part need."""
     computed: dict[str, Any] = {}
+    if s.film is not None:
+        computed["window_trace"] = WindowTrace.of(recording, recorded_position(s, recording))
     if state.part == "machine":
         overview = state.overview or HeadOverview.empty(recording.document)
         computed["overview"] = overview.extended(recording, OVERVIEW_SECONDS)

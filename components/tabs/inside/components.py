@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass
+from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, WindowTrace
 from components.tabs.inside.trace_file import TraceFile
 
 Part = Literal["machine", "one_head", "stream", "embeddings"]
@@ -40,6 +40,7 @@ class InsideState:
     overview: HeadOverview | None = None
     skeleton: SkeletonPass | None = None
     position_trace: PositionTrace | None = None
+    window_trace: WindowTrace | None = None
     rollout: Rollout | None = None
     trace_file: TraceFile | None = None
 
@@ -54,6 +55,8 @@ class InsideState:
 class InsideComponents:
     """The gradio components of the tab. parts: the tabs within it."""
 
+    film: gr.HTML
+    follow: gr.Button
     parts: gr.Tabs
     model: gr.Radio
     flow: gr.HTML

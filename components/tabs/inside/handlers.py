@@ -11,6 +11,7 @@ from components.state.session import Session
 from components.state.text import Text
 from components.tabs.inside.components import FLOW_ROWS, AttentionView, InsideState, Model, Part
 from components.tabs.inside.trace_file import TraceFile
+from components.tabs.inside.views.film import BEATS
 from components.tabs.inside.views.head_stages import window_starts
 
 
@@ -84,6 +85,33 @@ def choose_attention_view(session: Session, view: object) -> None:
     """Show another view of the attention between tokens."""
     if view in get_args(AttentionView):
         session.change(InsideState, attention_view=view)
+
+
+def open_film(session: Session) -> None:
+    """Open the film at its first beat."""
+    if session.document is None:
+        raise PageError("error.no_text")
+    session.tab, session.film = "inside", 1
+
+
+def show_beat(session: Session, sent: dict[str, Any]) -> None:
+    """The film shows another beat: it is in the address."""
+    beat = sent.get("beat")
+    if session.film is not None and type(beat) is int and 1 <= beat <= len(BEATS):
+        session.film = beat
+
+
+def leave_film(session: Session, sent: dict[str, Any]) -> None:
+    """Close the film; sent: with "leave" true, open what shows the part of its beat, with the same selection."""
+    show_beat(session, sent)
+    beat, session.film = session.film, None
+    if beat is None or sent.get("leave") is not True:
+        return
+    place = BEATS[min(beat, len(BEATS)) - 1].place
+    if place == "playground":
+        session.tab = place
+    else:
+        session.change(InsideState, part=place)
 
 
 def save_trace(session: Session) -> Iterator[None]:

@@ -10,6 +10,7 @@ from components.i18n import Language, t
 from components.localized import Localizer
 from components.tabs.inside.components import AttentionView, Model
 from components.widgets.chart import chart
+from components.widgets.film import film
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.layers import layers
@@ -18,6 +19,14 @@ from components.widgets.sentence import sentence
 from components.widgets.stages import stages
 from components.widgets.table import table
 from components.widgets.tokens import tokens
+
+
+def film_card(localizer: Localizer) -> dict[str, Any]:
+    """The film, and the button that opens it."""
+    return {
+        "film": film(elem_id="film", view="film"),
+        "follow": localizer.build(gr.Button, {"value": "film.open"}, size="md", min_width=0, elem_id="follow"),
+    }
 
 
 def machine(localizer: Localizer) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,28 @@ class PositionTrace:
 
     def is_at(self, recording: Recording, position: int) -> bool:
         """Whether it belongs to that position of the recorded text."""
+        return self.document is recording.document and self.ids == recording.ids[: position + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class WindowTrace:
+    """All activations of the last MAX_ROWS of these tokens, (1, 1, ...) each. start: the position of the first."""
+
+    MAX_ROWS: ClassVar = 8
+    document: Generation
+    ids: tuple[int, ...]
+    start: int
+    traces: tuple[Trace, ...] = field(repr=False)
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, recording: Recording, position: int) -> WindowTrace:
+        rows = range(max(0, position + 1 - cls.MAX_ROWS), position + 1)
+        traces = tuple(recording.trace_at(row) for row in rows)
+        return cls(recording.document, recording.ids[: position + 1], rows.start, traces)
+
+    def is_at(self, recording: Recording, position: int) -> bool:
+        """Whether it ends at that position of the recorded text."""
         return self.document is recording.document and self.ids == recording.ids[: position + 1]
 
 

@@ -35,6 +35,7 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
     parts: dict[str, Any] = {}
     tabs: dict[Part, gr.Tab] = {}
     sentence(kind="notice", elem_id="inside-notice", view="inside-notice")
+    parts |= layout.film_card(localizer)
     with gr.Tabs(elem_id="inside-parts") as parts["parts"]:
         for name, build in PARTS.items():
             with localizer.build(gr.Tab, {"label": f"inside.{name}"}, id=_tab_id(name)) as tabs[name]:
@@ -74,6 +75,9 @@ def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events) -> Non
     events.on(ui.heads.input, handlers.magnify_head, payload=True, **latest)
     events.on(ui.model.input, handlers.choose_model, [ui.model], **latest)
     events.on(ui.attention_view.input, handlers.choose_attention_view, [ui.attention_view], **latest)
+    events.on(ui.follow.click, handlers.open_film)
+    events.on(ui.film.input, handlers.show_beat, payload=True)
+    events.on(ui.film.select, handlers.leave_film, payload=True)
     events.on(ui.save.click, handlers.save_trace, queue="model")
 
 

@@ -66,6 +66,7 @@ class PlaygroundComponents:
     tree: gr.HTML
     files: gr.HTML
     bars: gr.HTML
+    film: gr.Button
     box: gr.Textbox
     hits: gr.HTML
     layer: gr.Dropdown

@@ -40,8 +40,9 @@ def prompt(localizer: Localizer) -> dict[str, Any]:
             with gr.Column(min_width=240):
                 localizer.sentence("reason.question", kind="question")
                 sentence(kind="lead", elem_id="reason", view="reason")
+                film = localizer.build(gr.Button, {"value": "film.open"}, min_width=0, elem_id="open-film")
         parts = _buttons(localizer)
-    return {"prompt": prompt, "use_tail": use_tail, "bars": bars, **parts}
+    return {"prompt": prompt, "use_tail": use_tail, "bars": bars, "film": film, **parts}
 
 
 def _buttons(localizer: Localizer) -> dict[str, Any]:
