@@ -54,6 +54,11 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/** Sets a hint, and what only a mouse or a keyboard can do, which a touch screen hides. @param {Element} node @param {string} hint @param {string} keys */
+export function setHint(node, hint, keys) {
+  if (node.textContent !== hint + keys) node.replaceChildren(hint, make("span", "gb-keys", keys));
+}
+
 /** Creates or removes children until there are that many. @param {Element} parent @param {number} count @param {() => Element} create */
 export function setCount(parent, count, create) {
   while (parent.children.length > count) parent.lastElementChild?.remove();

@@ -57,6 +57,19 @@ test("labels of columns that are narrower than 11 px are left out evenly", () =>
   thinLabels({ data, layout: { xaxis: { range: [0, 1] } } }, 620);
 });
 
+test("where columns are too narrow for their texts, those around the selected one are shown", () => {
+  const shown = (column, width) => {
+    const positions = [...Array(16).keys()];
+    const layout = { meta: { column }, xaxis: { range: [-0.5, 15.5] }, xaxis2: { tickvals: positions, ticktext: positions.map(String) } };
+    const data = [{ texttemplate: "%{text}" }];
+    thinLabels({ data, layout }, width);
+    assert.deepEqual(data, [{ texttemplate: "%{text}" }]);
+    return layout.xaxis.range;
+  };
+  assert.deepEqual([0, 8, 15].map((column) => shown(column, 334)), [[-0.5, 3.5], [5.5, 9.5], [11.5, 15.5]]);
+  assert.deepEqual(shown(8, 1100), [-0.5, 15.5]);
+});
+
 const LINES = [
   '[-1,"a",1,-0.5,-0.5,-0.5,"kept"]', '[-1,"b",1,-1,-1,-1,"pruned"]', '{"best":0,"done":false}',
   '[0,"c",2,-1,-1.5,-0.75,"kept"]', '[0,"d",2,-2,-2.5,-1.25,"finished"]', '{"best":3,"done":true}',

@@ -139,7 +139,7 @@ def labels(run: LiveRun) -> list[str]:
 def heads_labels(language: Language) -> dict[str, str]:
     """Labels of the overview, sent with each value, since a widget that is not on the page yet keeps no others."""
     shared = {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis")}
-    return shared | {"keys": t("train.attention.keys", language)}
+    return shared | {key: t(f"train.attention.{key}", language) for key in ("hint", "keys")}
 
 
 def overview(run: LiveRun, evaluation: Evaluation, state: TrainState, language: Language) -> dict[str, Any]:

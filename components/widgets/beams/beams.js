@@ -7,7 +7,7 @@
  * @property {Record<string, string>} [labels]
  */
 
-import { find, make, makeButton, makeShape, modified, setAll, setText } from "../dom.js";
+import { find, make, makeButton, makeShape, modified, setAll, setHint, setText } from "../dom.js";
 import { decimal, percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { visible } from "../text.js";
@@ -107,7 +107,9 @@ function mount(root, host) {
       item.prepend(make("i", `gb-key-${each}`));
       return item;
     });
-    legend.replaceChildren(...items, make("li", "", t("keys")));
+    const hint = make("li", "");
+    setHint(hint, t("hint"), t("keys"));
+    legend.replaceChildren(...items, hint);
   }
 
   /** @param {Beams} data */

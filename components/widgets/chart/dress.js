@@ -17,13 +17,20 @@ export function recoloured(node, partners, colour = false) {
 const CELL_TEXT = 52; // px, of a cell that has room for a token
 
 /**
- * Leaves out labels of narrow columns: each needs 11 px. Leaves out the texts of narrow cells.
+ * Leaves out labels of narrow columns: each needs 11 px. Leaves out the texts of narrow cells; where `meta.column` names
+ * the selected column, leaves out those far from it instead.
  * @param {{data: Record<string, any>[], layout: Record<string, any>}} figure @param {number} width
  */
 export function thinLabels({ data, layout }, width) {
   const axis = layout.xaxis2;
   if (!axis?.tickvals || axis.tickvals.length < 2) return;
-  const cell = (width - 120) / (layout.xaxis.range[1] - layout.xaxis.range[0]);
+  const [room, count] = [width - 120, axis.tickvals.length];
+  const fitting = Math.max(1, Math.floor(room / CELL_TEXT));
+  if (layout.meta && count > fitting) {
+    const first = Math.max(0, Math.min(layout.meta.column - Math.floor(fitting / 2), count - fitting));
+    layout.xaxis.range = [first - 0.5, first + fitting - 0.5];
+  }
+  const cell = room / (layout.xaxis.range[1] - layout.xaxis.range[0]);
   if (cell < CELL_TEXT) for (const trace of data) delete trace.texttemplate;
   const every = Math.ceil(11 / cell / (axis.tickvals[1] - axis.tickvals[0]));
   for (const key of ["tickvals", "ticktext"]) axis[key] = axis[key].filter((/** @type {any} */ _, /** @type {number} */ i) => i % every === 0);

@@ -4,7 +4,7 @@
  */
 
 import { sizedContext } from "../canvas.js";
-import { find, make, makeButton, modified, setCount, setText } from "../dom.js";
+import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { decimal, percent } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
 import { createRequests } from "../requests.js";
@@ -45,7 +45,7 @@ function mount(root, host) {
     root.classList.toggle("gb-nothing", !data.tokens);
     setText(find(root, ".gb-flow-scale"), t("scale"));
     setText(find(root, "figcaption .gb-says"), data.text ?? "");
-    setText(find(root, "figcaption .gb-note"), data.keys ?? t("keys"));
+    setHint(find(root, "figcaption .gb-note"), data.hint ?? t("hint"), data.keys ?? t("keys"));
     setText(more, data.offered_rows ? t("rows", { n: Math.min(data.offered_rows, data.total ?? 0) }) : "");
     more.hidden = !data.offered_rows;
     parts.setAttribute("aria-label", data.name ?? t("name"));

@@ -35,6 +35,7 @@ import { BAR, BARS, columns, FOOT, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {string} [identity]
  * @property {string} [title]  of a skeleton
  * @property {string} [name]  of the parts, for screen readers
+ * @property {string} [hint]  what can be clicked
  * @property {string} [keys]  help for the keyboard
  *
  * @typedef {{heights: number[], tops: number[]}} Rows  px

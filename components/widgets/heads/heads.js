@@ -17,7 +17,7 @@
 import { bytes } from "../bytes.js";
 import { contextOf, picture, sizedContext } from "../canvas.js";
 import { headColour, mapTo, themed } from "../colours.js";
-import { find, modified, setText } from "../dom.js";
+import { find, modified, setHint, setText } from "../dom.js";
 import { percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { gridLayout, headPictures, joined } from "./pixels.js";
@@ -83,7 +83,7 @@ function mount(root, host) {
     const { text = "" } = data;
     root.classList.toggle("gb-nothing", !data.n_layer);
     setText(find(root, "figcaption .gb-says"), text);
-    setText(find(root, "figcaption .gb-note"), t("keys"));
+    setHint(find(root, "figcaption .gb-note"), t("hint"), t("keys"));
     grid.setAttribute("aria-label", `${t("name")}. ${text}`);
     if (data !== shown || dark !== host.dark) {
       build(data);

@@ -19,7 +19,7 @@
 import { bytes } from "../bytes.js";
 import { clipped, sizedContext } from "../canvas.js";
 import { headColour, mapTo, themed } from "../colours.js";
-import { find, make, makeButton, modified, setText } from "../dom.js";
+import { find, make, makeButton, modified, setHint, setText } from "../dom.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
 import { percent } from "../numbers.js";
 import { headButtons, replaceButtons } from "../picks.js";
@@ -95,7 +95,7 @@ function mount(root, host) {
     }
     root.classList.toggle("gb-nothing", !data.n_head);
     setText(find(root, "figcaption .gb-says"), data.text);
-    setText(find(root, "figcaption .gb-note"), t("keys"));
+    setHint(find(root, "figcaption .gb-note"), t("hint"), t("keys"));
     setText(find(least, "span"), t("least"));
     stage.setAttribute("aria-label", t("name"));
     if (!data.n_head) return;

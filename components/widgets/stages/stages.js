@@ -19,7 +19,7 @@
 import { bytes } from "../bytes.js";
 import { contextOf, sizedContext } from "../canvas.js";
 import { divergingMap, headColour, mapTo, themed } from "../colours.js";
-import { find, make, makeButton, modified, setCount, setText } from "../dom.js";
+import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
 import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
 import { decimal, percent, small } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
@@ -103,7 +103,7 @@ function mount(root, host) {
     if (given !== shown) requests.answered(given);
     root.classList.toggle("gb-nothing", !given.n_head);
     setText(find(root, "figcaption .gb-says"), given.text ?? "");
-    setText(find(root, "figcaption .gb-note"), t("keys"));
+    setHint(find(root, "figcaption .gb-note"), t("hint"), t("keys"));
     setText(find(mapBox, ".gb-note"), t("map"));
     large.setAttribute("aria-label", t("name"));
     row.setAttribute("aria-label", t("row"));

@@ -20,6 +20,7 @@ LABELS = (
     "off",
     "times",
     "cost",
+    "hint",
     "keys",
     "short",
     "legend",

@@ -10,7 +10,7 @@
  * @property {Record<string, string>} [labels]
  */
 
-import { find, make, modified } from "../dom.js";
+import { find, make, modified, setHint } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactors } from "./grid.js";
 
@@ -122,7 +122,7 @@ function mount(root, host) {
     });
     root.classList.toggle("gb-costs", Boolean(shown?.costs));
     const legend = shown?.costs ? `${t("legend", { most: most.toPrecision(2), n: shown.measured })} ` : "";
-    find(root, ".gb-note").textContent = legend + t("keys");
+    setHint(find(root, ".gb-note"), legend + t("hint"), t("keys"));
     point();
   }
 

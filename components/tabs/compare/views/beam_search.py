@@ -20,7 +20,8 @@ MAX_ROOT_CHARS = 9  # at the root of the tree
 def tree_labels(language: Language) -> dict[str, str]:
     """Labels of the tree."""
     named = {
-        key: t(f"beams.{key}", language) for key in ("empty", "keys", "step", "outcome", "token", "total", "score")
+        key: t(f"beams.{key}", language)
+        for key in ("empty", "hint", "keys", "step", "outcome", "token", "total", "score")
     }
     outcomes = {key: t(f"beams.outcome.{key}", language) for key in ("kept", "pruned", "finished", "best")}
     return named | outcomes | {"name": t("beams.tree.name", language)}

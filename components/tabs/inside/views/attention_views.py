@@ -18,7 +18,7 @@ from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.widgets.lines import lines_data
 from gpt.analysis.heads import mean_weights, normalize_rows, value_weighted, without_first_token
 
-_LABELS = ("name", "head", "heads", "all", "only", "least", "from", "to", "cells", "cells.one", "later", "keys")
+_LABELS = ("name", "head", "heads", "all", "only", "least", "from", "to", "cells", "cells.one", "later", "hint", "keys")
 
 
 def description(s: Snapshot, scene: Scene) -> Data:

@@ -20,14 +20,14 @@ MAX_NEXT = 8  # next tokens
 FULL_PERCENTILE = 98  # of |value|, gets the full colour, so that an outlier does not make the rest pale
 
 _FIXED = (
-    *("name", "keys", "scale", "rows", "layer", "head", "stream", "before", "after"),
+    *("name", "hint", "keys", "scale", "rows", "layer", "head", "stream", "before", "after"),
     *("pair", "later", "full", "stack"),
 )
 _SHORT = (
     *("embedding", "tok", "pos", "pre", "q", "k", "weights", "v", "z"),
     *("att", "mid", "ff", "out", "post", "fin", "next"),
 )
-_OF_SKELETON = ("bare", "title", "identity", "name", "keys")
+_OF_SKELETON = ("bare", "title", "identity", "name", "hint", "keys")
 
 
 def flow(scene: Scene, rows: slice) -> Data:

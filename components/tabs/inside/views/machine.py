@@ -76,7 +76,7 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
 
 def heads_labels(language: Language) -> dict[str, str]:
     """Labels of the overview."""
-    return {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "keys")}
+    return {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "hint", "keys")}
 
 
 def _flow_inputs(s: Snapshot, scene: Scene) -> Any:

@@ -34,6 +34,7 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
         "title": t("bare.title", language, n=n_layer),
         "identity": t("bare.identity", language),
         "name": t("bare.name", language),
+        "hint": t("bare.hint", language),
         "keys": t("bare.keys", language),
         "strips": strips | dict.fromkeys(STREAM, stream),
         "stack": [strip(columns["pre"], slice(None), bins=STACK_BINS)] * n_layer,

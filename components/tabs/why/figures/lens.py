@@ -82,6 +82,7 @@ def lens_heatmap(
             ],
             "layout": {
                 "template": {},
+                "meta": {"column": column},
                 "height": max(rows_height(n_layer), _LINE * n_layer) + _ABOVE + 68,
                 "margin": {"l": 48, "r": 8, "t": _ABOVE, "b": 8},
                 "annotations": [scale_title(value_title, _ABOVE)],
