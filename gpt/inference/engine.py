@@ -58,6 +58,7 @@ class ReadRequest:
     states: list[Tensor] = field(default_factory=list)  # of the chunks read so far
     result: Any = None
     error: BaseException | None = None
+    called: bool = False  # `on_read`, or about to be: the cache keeps what was read
     done: threading.Event = field(default_factory=threading.Event)
     thread: int = field(default_factory=threading.get_ident)  # of the caller
 
@@ -70,6 +71,7 @@ class ReadRequest:
 
     def finish(self, distribution: NextTokenDistribution) -> None:
         """Call `on_read` with what was read."""
+        self.called = True
         try:
             self.result = self.on_read(torch.cat(self.states), distribution)
         except BaseException as error:
@@ -161,7 +163,7 @@ class Engine:
                 self._continue()
         if not request.done.is_set():  # interrupted; a round may be reading it
             with self._round_lock:
-                if not request.done.is_set():
+                if not request.called and not request.done.is_set():
                     request.cache.crop(request.start)
 
     def _continue(self) -> None:

@@ -14,7 +14,7 @@ Under torchrun several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-The bundled model was trained on stories with the defaults and --compile --every 200.
+The bundled model was trained on stories with the defaults and --compile --every 200; its card has a second part.
 
 Beyond requirements.txt, stories need the package tokenizers, and the curve matplotlib.
 """

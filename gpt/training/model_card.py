@@ -6,6 +6,7 @@ import json
 import textwrap
 from dataclasses import dataclass, fields
 
+from gpt.analysis.copying import N_SEQUENCES, copying_heads
 from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.models.meta import meta_model
@@ -15,6 +16,7 @@ from gpt.training.recipe import Recipe
 from gpt.training.run_corpus import RunCorpus
 from gpt.training.run_folder import RunFolder
 
+CIRCUIT_LENGTHS = (10, 20, 50, 100)
 N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = 10, 150, 0.8
 
 
@@ -54,6 +56,7 @@ def write_card(
         _introduction(folder, loaded, corpus.vocabulary_text, prompt, begun_with),
         f"## Data\n\n{text.data}\n\n{corpus.split_text}\n",
         _figures(folder, recipe, score, corpus.score_text, text),
+        *([_circuits(loaded)] if recipe.repeats_first or recipe.repeats_last else []),
         recipe_section(recipe, command, vocab_size=loaded.tokenizer.eot_id is not None),
         _samples(loaded, prompt),
         _limits(loaded),
@@ -121,6 +124,32 @@ The best of {len(rows)} evaluations, after step {best.step:,} of {recipe.steps:,
 training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1].seconds / 60:.0f} minutes
 ({text.hardware}).
 {picture if (folder.best / "curve.png").is_file() else ""}"""
+
+
+def _circuits(loaded: LoadedModel) -> str:
+    """The section on repeated random tokens, of a model that was trained on them."""
+    rows = []
+    for length in CIRCUIT_LENGTHS:
+        found = copying_heads(loaded.model, loaded.tokenizer.eot_id, length)
+        induction, previous = found.induction, found.previous_token
+        rows.append(
+            f"| {length} | {induction.layer}, {induction.head} | {induction.score:.2f} "
+            f"| {previous.layer}, {previous.head} | {previous.score:.2f} | {found.loss:.3f} |"
+        )
+    table = "\n".join(rows)
+    return f"""## Induction heads
+
+Rows of random tokens, repeated, were part of the training. Measured on end-of-text and random tokens that come
+twice, the mean of {N_SEQUENCES} sequences: the head that attends most from a token to what followed it the first
+time; the head of an earlier layer that attends most to the token before; and the loss of the second copy from its
+second token on.
+
+| tokens of a copy | induction: layer, head | score | previous token: layer, head | score | loss in nats |
+|---|---|---|---|---|---|
+{table}
+
+The scores are those of `gpt.analysis.heads`: mean attention weights, from 0 to 1.
+"""
 
 
 def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> str:

@@ -15,7 +15,7 @@ EXAMPLES = {
     "example.story": EXAMPLE_PROMPT,
     "example.dialogue": 'Tom saw a big dog in the park. "Hello, dog!" Tom said. The dog',
     "example.who": "Lily and Tom went to the zoo. Tom was scared of the lion, so Lily held his",
-    "example.repeat": "The cat sat. The dog ran. The cat sat. The dog ran. The cat",
+    "example.repeat": "cold spoon bird door blue tree king cold spoon bird",
     "example.surprise": "The stock market fell by 3% because the central bank",
 }
 _DEFAULTS = {name: limit.default for name, limit in LIMITS.items()}

@@ -144,7 +144,7 @@ def test_the_recorded_sizes_are_those_of_their_models() -> None:
             assert point.flops == pytest.approx(point.tokens * training_flops(config))
     bundled = found.curves[-1]
     assert (bundled.points[-1].tokens, bundled.parameters) == (20_480_000, 4_394_880)
-    assert bundled.points[-1].bits_per_byte == pytest.approx(0.6481, abs=2e-4)  # as its card says
+    assert bundled.points[-1].bits_per_byte == pytest.approx(0.6481, abs=2e-4)  # as its card says of the first part
 
 
 def test_the_scaling_pictures_say_what_was_measured() -> None:

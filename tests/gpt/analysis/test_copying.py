@@ -1,0 +1,59 @@
+"""The bundled model copies, by an induction head; a model with random weights does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.tabs.playground.components import EXAMPLES
+from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model
+from gpt.analysis.copying import copying_heads
+from tests.gpt.fake_models import tiny_model
+
+GREEDY = SamplingParams(temperature=0)
+
+
+@pytest.fixture(scope="module")
+def bundled() -> LoadedModel:
+    return get_model(DEFAULT_MODEL)
+
+
+@pytest.mark.parametrize("length", [12, 20])
+def test_random_tokens_are_copied_by_an_induction_head_after_a_previous_token_head(
+    bundled: LoadedModel, length: int
+) -> None:
+    found = copying_heads(bundled.model, bundled.tokenizer.eot_id, length)
+    assert found.induction.score > 0.85
+    assert found.previous_token.score >= 0.8
+    assert found.previous_token.layer < found.induction.layer
+    assert found.loss < 0.5
+
+
+def test_long_ones_too(bundled: LoadedModel) -> None:
+    found = copying_heads(bundled.model, bundled.tokenizer.eot_id, 100)
+    assert (found.induction.layer, found.induction.head) == (6, 0)
+    assert found.induction.score > 0.9
+    assert found.loss < 0.3
+
+
+def test_the_example_copies_and_does_not_without_the_induction_head(bundled: LoadedModel) -> None:
+    text = EXAMPLES["example.repeat"]
+    words = text.split()
+    rest = words[3 : words.index(words[0], 1)]
+
+    def first(edits: Edits | None) -> list[tuple[str, float]]:
+        steps = generate(bundled, text, GREEDY, len(rest), edits=edits)
+        return [(step.text, step.probability) for step in steps]
+
+    copied = first(None)
+    assert "".join(token for token, _ in copied).split() == rest
+    assert min(probability for _, probability in copied) > 0.6
+    head = copying_heads(bundled.model, bundled.tokenizer.eot_id).induction
+    broken = first(Edits(head_scale={(head.layer, head.head): 0.0}))
+    assert "".join(token for token, _ in broken).split()[0] != rest[0]
+
+
+def test_random_weights_do_not_copy() -> None:
+    loaded = tiny_model()
+    found = copying_heads(loaded.model, loaded.tokenizer.eot_id, 10)
+    assert found.induction.score < 0.3
+    assert found.loss > 3
