@@ -20,7 +20,7 @@ def opened(stay, site):
 def test_it_plays_pauses_steps_by_keys_stands_in_the_address_and_is_left_at_its_part(opened):
     opened.locator("#open-film").click()
     expect(opened.locator(TITLE)).to_have_text("The text")
-    expect(opened.locator(SAYS)).to_contain_text("“·friend”")
+    expect(opened.locator(SAYS)).to_contain_text("“·she”")
     expect(opened.locator(".gb-film-play")).to_have_attribute("aria-label", "Pause")  # it plays by itself
     expect(opened.locator(TITLE)).to_have_text("Tokens")
     stage = opened.locator(STAGE)
