@@ -79,7 +79,7 @@ def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens
     expect(tab(page, "Why?")).to_have_attribute("aria-selected", "true")
     page.go_back()
     expect(tab(page, "Playground")).to_have_attribute("aria-selected", "true")
-    assert page.url == opened
+    expect(page).to_have_url(opened)
     page.go_forward()
     page.go_forward()
     expect(page.locator("#selected p")).to_contain_text("position 5 ")
@@ -91,7 +91,7 @@ def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens
     page.goto("about:blank")
     page.goto(address)
     expect(page.locator("#why-lead")).to_contain_text("position 5,")
-    assert page.url == address
+    expect(page).to_have_url(address)
 
 
 def test_a_row_of_tabs_is_one_stop_of_the_keyboard_with_arrows(opened):

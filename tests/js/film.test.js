@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { around, fitted } from "../../components/widgets/film/scene.js";
+import { around, fitted } from "../../components/widgets/film/camera.js";
 import { beatAt } from "../../components/widgets/film/time.js";
 
 test("a time belongs to the beat that has begun last, the end to the last beat", () => {

@@ -7,7 +7,8 @@
 
 import { find, modified, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
-import { around, build, fitted, MOVE } from "./scene.js";
+import { around, fitted } from "./camera.js";
+import { build, MOVE } from "./scene.js";
 import { beatAt, eased } from "./time.js";
 
 const CAMERA = 0.16; // share of a beat in which the camera goes there
