@@ -41,7 +41,7 @@ function tellParent() {
  */
 export function followHistory(store, send, remember) {
   let asked = 0; // time of the last Back or Forward: what the server names before it knows of it is outdated
-  let isFirst = true; // the address that the page was opened with is no other place
+  let isFirst = true; // the address that the page was opened with is no other place, unless a tab was clicked before
 
   /** @param {string} search @param {"pushState" | "replaceState"} how */
   function write(search, how) {
@@ -53,7 +53,7 @@ export function followHistory(store, send, remember) {
   store.on("address", (/** @type {Address | null} */ address) => {
     if (!address || address.at < asked) return;
     const search = withOwn(address.query, location.search);
-    const isNew = !isFirst && placeOf(search) !== placeOf(location.search);
+    const isNew = (!isFirst || address.at > 0) && placeOf(search) !== placeOf(location.search);
     isFirst = false;
     if (search !== location.search) write(search, isNew ? "pushState" : "replaceState");
   });

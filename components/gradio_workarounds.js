@@ -43,19 +43,21 @@ document.addEventListener("keydown", (event) => {
 
 // The stream of answers is closed when all events are answered. An event that is sent at that moment is answered on the
 // next stream, which only another event opens, and until then its control does nothing.
-const NEXT_EVENT_MS = 1000;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let timer;
+const NEXT_EVENTS_MS = [1000, 4000, 10_000]; // several: another stream may end at the very moment of one
+/** @type {ReturnType<typeof setTimeout>[]} */
+let timers = [];
 let ticking = false;
 
-/** Called for each event; sends another one, which changes nothing, a while after the last. */
+/** Called for each event; sends others, which change nothing, a while after the last. */
 export function eventSent() {
   if (!ticking) {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      ticking = true;
-      tick();
-    }, NEXT_EVENT_MS);
+    timers.forEach(clearTimeout);
+    timers = NEXT_EVENTS_MS.map((ms) =>
+      setTimeout(() => {
+        ticking = true;
+        tick();
+      }, ms),
+    );
   }
   ticking = false;
 }

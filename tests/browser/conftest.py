@@ -28,7 +28,12 @@ FLAGS = [
 SLOW = 60_000  # milliseconds; a busy machine is slow, and not wrong
 expect.set_options(timeout=SLOW)
 # What gradio says in a page that is being left while an answer is on its way.
-LEFT = ("AbortError: ", "Unexpected error 404: Not Found", "Unexpected error Connection errored out")
+LEFT = (
+    "AbortError: ",
+    "Unexpected error 404: Not Found",
+    "Failed to load resource: net::ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "Unexpected error Connection errored out",
+)
 HERE = ("127.0.0.1", "localhost")
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 FAILED = pytest.StashKey[bool]()
@@ -140,7 +145,7 @@ class Tab:
         """What went wrong since they were last asked for."""
         found = self._problems[:]
         self._problems.clear()
-        if any(said.startswith(LEFT[:2]) for said in found):
+        if any(said.startswith(LEFT[:3]) for said in found):
             found = [said for said in found if not said.startswith(LEFT)]
         return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from gpt import Trace
 from tests.browser.playground_page import CHIPS, forget_status, open_playground, pick, set_run, written
@@ -20,7 +20,6 @@ INK = """canvas => {
   return seen.size;
 }"""
 
-METRICS = {"width": 390, "height": 844, "deviceScaleFactor": 1}
 
 CORNER = """canvas => {  // a pixel of the opened layer's card
   const ratio = canvas.width / canvas.clientWidth;
@@ -72,7 +71,7 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     asked: list[str] = []
 
     def note(request: Request) -> None:
-        if "/queue/join" in request.url:  # an event; the stream of answers opens again by itself
+        if "/queue/join" in request.url and '"payload"' in (request.post_data or ""):  # an event of a widget
             asked.append(request.url)
 
     tip = opened.locator("#flow .gb-flow-tip")
@@ -94,12 +93,6 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     assert box is not None
     opened.mouse.click(box["x"] + 40, box["y"] + 90)  # the first token: it stays in view
     expect(flow(opened)).to_contain_text("position 42 of")
-    keys, devtools = opened.locator("#flow .gb-keys"), opened.context.new_cdp_session(opened)
-    expect(keys).to_be_visible()
-    for touch in (True, False):
-        devtools.send("Emulation.setDeviceMetricsOverride", METRICS | {"mobile": touch})
-        devtools.send("Emulation.setTouchEmulationEnabled", {"enabled": touch})
-        expect(keys).to_be_visible(visible=not touch)
     opened.set_viewport_size({"width": 1280, "height": 900})
     whole = "box => box.clientWidth > 1000 && box.scrollWidth <= box.clientWidth"
     opened.wait_for_function(f"({whole})(document.querySelector('.gb-flow-scroll'))")
@@ -108,6 +101,14 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     expect(more).to_have_text("Show 12 tokens")
     more.click()
     expect(more).to_have_text("Show 54 tokens")
+
+
+def test_hints_for_the_keys_are_hidden_on_a_touch_screen(browser: Browser, site: str) -> None:
+    phone = browser.new_page(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    phone.goto(f"{site}?tab=inside")
+    expect(phone.locator("#flow .gb-keys")).to_have_count(1)
+    expect(phone.locator("#flow .gb-keys")).to_be_hidden()
+    phone.close()
 
 
 def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(opened: Page) -> None:

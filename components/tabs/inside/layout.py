@@ -10,7 +10,6 @@ from components.i18n import Language, t
 from components.localized import Localizer
 from components.tabs.inside.components import AttentionView, Model
 from components.widgets.chart import chart
-from components.widgets.film import film
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.layers import layers
@@ -21,19 +20,12 @@ from components.widgets.table import table
 from components.widgets.tokens import tokens
 
 
-def film_card(localizer: Localizer) -> dict[str, Any]:
-    """The film, and the button that opens it."""
-    return {
-        "film": film(elem_id="film", view="film"),
-        "follow": localizer.build(gr.Button, {"value": "film.open"}, size="md", min_width=0, elem_id="follow"),
-    }
-
-
 def machine(localizer: Localizer) -> dict[str, Any]:
     """The flow diagram and the overview of all heads."""
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
             localizer.sentence("inside.question", kind="question")
+            follow = localizer.build(gr.Button, {"value": "film.open"}, size="sm", min_width=0, elem_id="follow")
             model = localizer.build(
                 gr.Radio,
                 {"label": "bare.shown", "choices": _model_choices},
@@ -48,7 +40,7 @@ def machine(localizer: Localizer) -> dict[str, Any]:
         localizer.sentence("inside.heads.question", kind="question")
         sentence(kind="caption", elem_id="heads-whose", view="heads-whose")
         overview = heads(elem_id="heads", view="heads")
-    return {"model": model, "flow": picture, "heads": overview}
+    return {"follow": follow, "model": model, "flow": picture, "heads": overview}
 
 
 def one_head(localizer: Localizer) -> dict[str, Any]:

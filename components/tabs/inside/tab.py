@@ -18,6 +18,7 @@ from components.tabs.inside.analysis import analysis, shows_skeleton
 from components.tabs.inside.components import InsideComponents, InsideState, Part
 from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.views import VIEWS
+from components.widgets.film import film
 from components.widgets.sentence import sentence
 
 NAME = "inside"
@@ -35,7 +36,7 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
     parts: dict[str, Any] = {}
     tabs: dict[Part, gr.Tab] = {}
     sentence(kind="notice", elem_id="inside-notice", view="inside-notice")
-    parts |= layout.film_card(localizer)
+    parts["film"] = film(elem_id="film", view="film")
     with gr.Tabs(elem_id="inside-parts") as parts["parts"]:
         for name, build in PARTS.items():
             with localizer.build(gr.Tab, {"label": f"inside.{name}"}, id=_tab_id(name)) as tabs[name]:
