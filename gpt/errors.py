@@ -277,6 +277,7 @@ MESSAGES = {
     "training.vocabulary_size": "vocab_size must be at least 257 (256 bytes and end-of-text), not {n}",
     "training.part_too_short": "the {part} text has {n} tokens: fewer than one context of {block_size} plus one",
     "training.no_weights": "{folder} has no weights yet to write a model card about",
+    "training.no_snapshots": "{folder} has no snapshots: a training with --snapshots writes them",
     "training.out_is_file": "{path} is a file: --out needs a folder",
     "training.out_not_empty": "{path} is not empty: continue its run (--resume) or choose another folder",
     "training.nothing_to_resume": "{path} has no run to continue: there is no {file}",

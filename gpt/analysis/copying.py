@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gpt.analysis.heads import head_roles, repeated_random_ids
@@ -33,9 +34,18 @@ class CopyingHeads:
     loss: float
 
 
+@dataclass(frozen=True)
+class CopyingScores:
+    """induction, previous_token: (n_layer, n_head), the scores of every head. loss: as in `CopyingHeads`."""
+
+    induction: Tensor
+    previous_token: Tensor
+    loss: float
+
+
 @torch.inference_mode()
-def copying_heads(model: GPT, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
-    """Measure the heads on N_SEQUENCES sequences of `length` random tokens, twice.
+def copying_scores(model: GPT, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingScores:
+    """Measure all heads on N_SEQUENCES sequences of `length` random tokens, twice.
 
     start: an id in front of each, such as end-of-text. Source of the scores: Olsson et al. (2022), arXiv 2209.11895.
     """
@@ -48,11 +58,23 @@ def copying_heads(model: GPT, start: int | None = None, length: int = 50, *, see
         roles.append(head_roles(trace, ids))
         n = (len(ids) - (start is not None)) // 2
         losses.append(float(cross_entropy(logits[-n:-1].float(), torch.tensor(ids[1 - n :], device=logits.device))))
-    induction = _highest(torch.stack([role.induction for role in roles]).mean(dim=0))
-    before = torch.stack([role.previous_token for role in roles]).mean(dim=0)
-    return CopyingHeads(induction, _highest(before[: max(1, induction.layer)]), sum(losses) / len(losses))
+    induction = torch.stack([role.induction for role in roles]).mean(dim=0)
+    return CopyingScores(
+        induction, torch.stack([role.previous_token for role in roles]).mean(dim=0), sum(losses) / len(losses)
+    )
 
 
-def _highest(scores: torch.Tensor) -> HeadScore:
+def copying_heads(model: GPT, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
+    """The heads that copy, measured as in `copying_scores`."""
+    return best_heads(copying_scores(model, start, length, seed=seed))
+
+
+def best_heads(scores: CopyingScores) -> CopyingHeads:
+    """The heads with the highest scores."""
+    induction = _highest(scores.induction)
+    return CopyingHeads(induction, _highest(scores.previous_token[: max(1, induction.layer)]), scores.loss)
+
+
+def _highest(scores: Tensor) -> HeadScore:
     layer, head = divmod(int(scores.argmax()), scores.shape[1])
     return HeadScore(layer, head, float(scores[layer, head]))

@@ -41,6 +41,7 @@ from gpt.training.folder_run import FolderRun
 from gpt.training.model_card import CardText, write_card
 from gpt.training.process import join_processes
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
+from gpt.training.snapshot_card import write_snapshot_card
 
 EVERY = 250  # steps between two evaluations
 SHAKESPEARE_CARD = CardText(
@@ -68,7 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 begin_with=begin_with(options.init_from),
                 resume=options.resume or options.card,
             )
-            if not options.card and not run.train(process, every=options.every, compiled=options.compile, stop=stop):
+            if not options.card and not run.train(
+                process, every=options.every, snapshots=options.snapshots, compiled=options.compile, stop=stop
+            ):
                 if process.is_first:
                     print(f"stopped; the same command with --resume continues in {options.out}", file=sys.stderr)
                 return 128 + (stop.number or signal.SIGTERM)
@@ -76,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command = repeat_command(options, process.world_size)
             begun = Path(options.init_from).name if options.init_from else None
             score = write_card(run.folder, recipe, command, run.corpus, card_text(options), begun)
+            if options.snapshots:
+                write_snapshot_card(run.folder, recipe, command, run.corpus, card_text(options), process)
             print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits a byte on the held-back text")
     except OSError as error:
         return failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
@@ -192,6 +197,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--every", type=count, default=EVERY, metavar="N", help=f"evaluate and save every N steps ({EVERY})"
     )
+    parser.add_argument(
+        "--snapshots",
+        type=count,
+        default=0,
+        metavar="N",
+        help="keep N small copies of the weights, on a log scale of steps, and measure them at the end (0)",
+    )
     card = parser.add_argument_group("model card")
     card.add_argument("--card", action="store_true", help="train nothing: write the card of the run in --out again")
     card.add_argument("--data", help="what the text is, where from, its licence; Markdown")
@@ -245,6 +257,8 @@ def repeat_command(options: argparse.Namespace, world_size: int) -> str:
         words.append("--compile")
     if options.every != EVERY:
         words += ["--every", str(options.every)]
+    if options.snapshots:
+        words += ["--snapshots", str(options.snapshots)]
     recipe, preset = chosen_recipe(options), RECIPE_PRESETS[options.preset]
     for f in fields(Recipe):
         value = getattr(recipe, f.name)

@@ -18,6 +18,7 @@ from gpt.training.process import Process
 from gpt.training.recipe import Recipe
 from gpt.training.run_corpus import CharacterCorpus, RunCorpus, StoryCorpus
 from gpt.training.run_folder import LogRow, RunFolder
+from gpt.training.snapshots import snapshot_steps
 from gpt.training.trainer import Trainer
 
 SAMPLE_TOKENS = 100
@@ -59,12 +60,18 @@ class FolderRun:
             raise GPTError("training.other_text", text=text or "Shakespeare", folder=out)
 
     def train(
-        self, process: Process, *, every: int = 250, compiled: bool = False, stop: Callable[[], bool] = lambda: False
+        self,
+        process: Process,
+        *,
+        every: int = 250,
+        snapshots: int = 0,
+        compiled: bool = False,
+        stop: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Make the remaining updates; returns True after the last one, False if `stop()` was True before.
 
-        Evaluates, samples and saves after each `every` updates and the last one. Raises ValueError if the loss
-        becomes infinite; the last save stays.
+        Evaluates, samples and saves after each `every` updates and the last one. snapshots: number of small copies of
+        the weights, on a log scale of steps. Raises ValueError if the loss becomes infinite; the last save stays.
         """
         recipe = self.recipe
         model = recipe.new_model(self.corpus.tokenizer.n_vocab)
@@ -77,11 +84,16 @@ class FolderRun:
         if process.is_first and self.saved is None:
             self.folder.begin(self.corpus.tokenizer)
             self.save(trainer)
+        steps = snapshot_steps(recipe.steps, snapshots) if process.is_first else ()
+        if trainer.step in steps:
+            self.folder.save_snapshot(trainer.step, model, self.corpus.tokenizer)
         batches = self.corpus.batches(recipe.batch_size, start=trainer.step)
         with closing(ProgressBar(trainer)) as progress:
             while trainer.step < recipe.steps and not process.all_reduce(stop())[0]:
                 trainer.update(next(batches))
                 progress.show()
+                if trainer.step in steps:
+                    self.folder.save_snapshot(trainer.step, model, self.corpus.tokenizer)
                 if trainer.step % every == 0 or trainer.step == recipe.steps:
                     progress.print(self.evaluate(trainer))
         if trainer.step < recipe.steps:

@@ -52,7 +52,7 @@ def write_card(
     folder.draw_curve(folder.best / "curve.png")
     prompt = corpus.prompts[0]
     parts = [
-        _front_matter(text),
+        front_matter(text),
         _introduction(folder, loaded, corpus.vocabulary_text, prompt, begun_with),
         f"## Data\n\n{text.data}\n\n{corpus.split_text}\n",
         _figures(folder, recipe, score, corpus.score_text, text),
@@ -65,7 +65,8 @@ def write_card(
     return score
 
 
-def _front_matter(text: CardText) -> str:
+def front_matter(text: CardText) -> str:
+    """The card's metadata, as the hub reads them."""
     lines = [
         f"license: {json.dumps(text.license)}",
         *([f"language: {text.language}"] if text.language else []),

@@ -5,6 +5,7 @@ last.pt          the state to resume from: weights, optimizers, step, recipe
 log.csv          a row per evaluation; curve.png is its plot, where matplotlib is installed
 samples.txt      texts of the model at each evaluation
 best/            the model with the lowest held-back loss, in our own layout
+snapshots/       small copies of the weights on a log scale of steps, see `gpt.training.snapshots`
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import BPE, write_vocabulary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
+from gpt.training.snapshots import save_snapshot
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class RunFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.best = self.path / "best"
+        self.best, self.snapshots = self.path / "best", self.path / "snapshots"
 
     def check_free(self) -> None:
         """Raise ValueError if the path exists and is not an empty folder."""
@@ -86,6 +88,10 @@ class RunFolder:
     def save_best(self, model: GPT, tokenizer: Vocabulary) -> None:
         """Write the model in half precision, with its vocabulary."""
         save_model(self.best, model, tokenizer)
+
+    def save_snapshot(self, step: int, model: GPT, tokenizer: Vocabulary) -> None:
+        """Write a small copy of the weights after `step` updates."""
+        save_snapshot(self.snapshots, step, model, tokenizer)
 
     def log(self) -> list[LogRow]:
         """The evaluations so far."""

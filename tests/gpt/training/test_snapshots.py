@@ -1,0 +1,66 @@
+"""Snapshots of a run: their steps, their precision, and what is measured with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gpt import GPT, GPTConfig
+from gpt.analysis.copying import copying_scores
+from gpt.training.snapshots import Snapshots, pack_weights, snapshot_steps, unpack_model
+from tests.gpt.training.tiny_run import weights
+
+
+def test_snapshots_begin_at_random_weights_end_at_the_last_and_are_even_on_a_log_scale() -> None:
+    steps = snapshot_steps(3000, 16)
+    assert (steps[0], steps[-1], len(steps)) == (0, 3000, 16)
+    ratios = np.divide(steps[2:], steps[1:-1])
+    assert ratios.max() / ratios.min() < 1.15  # steps are whole numbers
+    assert snapshot_steps(3, 16) == (0, 1, 2, 3)
+    assert [snapshot_steps(10, n) for n in (0, 1, 2)] == [(), (0,), (0, 10)]
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_packed_weights_take_a_byte_each_and_are_off_by_half_a_level_at_most(tied: bool) -> None:
+    model = GPT(GPTConfig(64, 16, n_layer=1, n_head=2, n_embd=32, tie_weights=tied)).eval()
+    with torch.no_grad():
+        model.wte.weight[3] = 0  # a row without a scale
+    packed = pack_weights(model)
+    n_bytes = sum(tensor.nbytes for tensor in packed.values())
+    assert n_bytes < 1.15 * sum(parameter.numel() for parameter in model.parameters())
+    restored = unpack_model(model.config, packed).state_dict()
+    for name, weight in model.state_dict().items():
+        limit = weight.abs().amax(dim=-1, keepdim=True) * (0.51 / 127 if weight.dim() == 2 else 2**-11)
+        assert ((restored[name] - weight).abs() <= limit).all(), name
+
+
+def test_a_run_keeps_snapshots_and_measures_each(tmp_path: Path, train: Callable[..., int]) -> None:
+    out = tmp_path / "out"
+    assert train(out, "--snapshots", "4", "--steps", "5") == 0
+    snapshots = Snapshots(out / "snapshots")
+    assert snapshots.steps == (0, 1, 2, 5)
+    last = snapshots.model(5)
+    for name, weight in weights(out).items():
+        assert torch.allclose(last.state_dict()[name], weight, atol=0.01), name
+    figures = snapshots.figures()
+    assert [each.step for each in figures] == [0, 1, 2, 5]
+    assert figures[-1].tokens == 5 * 4 * 16
+    assert figures[-1].loss < figures[0].loss
+    scores = copying_scores(last, snapshots.tokenizer.eot_id)
+    assert np.allclose(figures[-1].induction, scores.induction, atol=1e-4)
+    assert np.allclose(figures[-1].previous_token, scores.previous_token, atol=1e-4)
+    assert figures[-1].copy_loss == pytest.approx(scores.loss, abs=1e-4)
+    assert all(each.prompt == "Once upon a time" and each.sample for each in figures)
+    card = (out / "snapshots" / "README.md").read_text(encoding="utf-8")
+    assert f"| 5 | 320 | {figures[-1].loss:.3f} |" in card
+    assert "--snapshots 4" in card
+    assert str(tmp_path) not in card
+
+
+def test_a_folder_without_snapshots_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has no snapshots: a training with --snapshots writes them"):
+        Snapshots(tmp_path)
