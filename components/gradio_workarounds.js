@@ -1,7 +1,5 @@
 // What gradio 6.31 lacks, made up for on the page. tests/browser/test_gradio_workarounds.py fails once gradio does it.
 
-import { tick } from "./widgets/runtime.js";
-
 // The list of a Dropdown stays open over the page when the focus leaves it by Tab.
 document.addEventListener("keydown", ({ key, target }) => {
   if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
@@ -40,24 +38,3 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   row[places[event.key]].focus();
 });
-
-// The stream of answers is closed when all events are answered. An event that is sent at that moment is answered on the
-// next stream, which only another event opens, and until then its control does nothing.
-const NEXT_EVENTS_MS = [1000, 4000, 10_000]; // several: another stream may end at the very moment of one
-/** @type {ReturnType<typeof setTimeout>[]} */
-let timers = [];
-let ticking = false;
-
-/** Called for each event; sends others, which change nothing, a while after the last. */
-export function eventSent() {
-  if (!ticking) {
-    timers.forEach(clearTimeout);
-    timers = NEXT_EVENTS_MS.map((ms) =>
-      setTimeout(() => {
-        ticking = true;
-        tick();
-      }, ms),
-    );
-  }
-  ticking = false;
-}

@@ -2,7 +2,7 @@
 
 import { followHistory } from "./address.js";
 import { arrive, linkQuery, rememberLink, session } from "./arrival.js";
-import { eventSent } from "./gradio_workarounds.js";
+import "./gradio_workarounds.js";
 import { controls, navigate, start, store } from "./widgets/runtime.js";
 
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */
@@ -39,11 +39,5 @@ function save(file) {
 }
 
 store.on("download", save);
-/** The id of the session, which every event begins with. */
-function sessionOfEvent() {
-  eventSent();
-  return session();
-}
-
 followHistory(store, navigate, rememberLink);
-start(opened, { arrive, controls, session: sessionOfEvent, query: linkQuery });
+start(opened, { arrive, controls, session, query: linkQuery });

@@ -13,6 +13,7 @@ from components.api import Endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
 from components.events import MAX_CONCURRENT_EVENTS, Events
 from components.frame import build_frame
+from components.gradio_workarounds import LingeringStream
 from components.localized import Localizer
 from components.navigation import tabs_of, wire_tabs
 from components.precision_notice import measure, wire_precision
@@ -142,7 +143,7 @@ def launch_options() -> dict[str, Any]:
         "theme": THEME,
         "js": ON_OPEN,
         "head": f"{HEAD}<style>{CSS}</style>",
-        "app_kwargs": {"routes": ROUTES, "middleware": [Middleware(RequestLimits)]},
+        "app_kwargs": {"routes": ROUTES, "middleware": [Middleware(RequestLimits), Middleware(LingeringStream)]},
         "state_session_capacity": MAX_PAGES,
         "max_threads": 4 * MAX_CONCURRENT_EVENTS + 64,
         "show_error": False,

@@ -1,0 +1,123 @@
+"""What gradio 6.31 lacks, made up for on the server.
+
+tests/browser/test_gradio_workarounds.py fails once gradio does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LINGER_SECONDS = 20.0  # for which a stream without events stays open; less than the usual timeout of a proxy
+_CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_completed"'
+
+
+@dataclass(eq=False)
+class Stream:
+    """pending: ids of the events that are not answered; joined: set by each new one."""
+
+    pending: set[str] = field(default_factory=set)
+    joined: asyncio.Event = field(default_factory=asyncio.Event)
+    started: bool = False
+
+
+class LingeringStream:
+    """ASGI middleware that keeps the stream of a session's answers open between its events.
+
+    gradio closes it when every event is answered. An event that the browser sends at that moment is not answered: its
+    answer waits for the next stream, which only another event opens.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._streams: dict[str, Stream] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if path.endswith("/queue/join"):
+            await self._join(scope, receive, send)
+        elif path.endswith("/queue/data"):
+            await self._stream(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def _join(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Note the id of a new event before the browser has the answer to its request."""
+        request, answer = bytearray(), bytearray()
+
+        async def read() -> Message:
+            message = await receive()
+            request.extend(message.get("body", b""))
+            return message
+
+        async def note(message: Message) -> None:
+            answer.extend(message.get("body", b""))
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                stream = self._streams.get(_field(request, "session_hash"))
+                if stream and (event_id := _field(answer, "event_id")):
+                    stream.pending.add(event_id)
+                    stream.joined.set()
+            await send(message)
+
+        await self.app(scope, read, note)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on gradio's streams of a session as one."""
+        [session, *_] = parse_qs(scope["query_string"].decode()).get("session_hash", [""])
+        stream = self._streams[session] = Stream()
+        try:
+            while end := await self._answers(stream, scope, receive, send):
+                if not (stream.pending or await _joins(stream, receive)):
+                    for message in end:
+                        await send(message)
+                    return
+        finally:
+            if self._streams.get(session) is stream:
+                del self._streams[session]
+
+    async def _answers(self, stream: Stream, scope: Scope, receive: Receive, send: Send) -> list[Message]:
+        """Pass on one of gradio's streams but its end, which is returned; [] if it has been left."""
+        end: list[Message] = []
+        stream.joined.clear()
+
+        async def pass_on(message: Message) -> None:
+            body = message.get("body", b"")
+            if end or body.startswith(_CLOSE):
+                end.append(message)
+                return
+            if body.startswith(_COMPLETED):
+                stream.pending.discard(_field(body.removeprefix(b"data: "), "event_id"))
+            if message["type"] != "http.response.start" or not stream.started:
+                stream.started = True
+                await send(message)
+
+        await self.app(dict(scope), receive, pass_on)
+        return end
+
+
+async def _joins(stream: Stream, receive: Receive) -> bool:
+    """Whether an event joins within LINGER_SECONDS, before the browser leaves."""
+    tasks = [asyncio.ensure_future(stream.joined.wait()), asyncio.ensure_future(_left(receive))]
+    await asyncio.wait(tasks, timeout=LINGER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    return bool(stream.pending)
+
+
+async def _left(receive: Receive) -> None:
+    """Wait until the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _field(text: bytes | bytearray, name: str) -> str:
+    """A field of a JSON object; "" for anything else."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return ""
+    return str(found.get(name, "")) if isinstance(found, dict) else ""

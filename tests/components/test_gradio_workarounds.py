@@ -1,0 +1,142 @@
+"""The stream of answers, in front of a stand-in for gradio that ends it after each event."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+import components.gradio_workarounds as workarounds
+from components.gradio_workarounds import LingeringStream
+
+SCOPE = {"type": "http", "query_string": b"session_hash=abc"}
+
+
+def event(kind: str, event_id: str | None = None) -> bytes:
+    return f"data: {json.dumps({'msg': kind, 'event_id': event_id}, separators=(',', ':'))}\n\n".encode()
+
+
+class Gradio:
+    """Answers the events that have joined, then ends the stream."""
+
+    def __init__(self) -> None:
+        self.joined: asyncio.Queue[str] = asyncio.Queue()
+        self.n_streams = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        if scope["path"].endswith("/join"):
+            event_id = json.loads((await receive())["body"])["id"]
+            self.joined.put_nowait(event_id)
+            await send({"type": "http.response.body", "body": json.dumps({"event_id": event_id}).encode()})
+            return
+        self.n_streams += 1
+        while not self.joined.empty() or self.n_streams == 1:
+            await send(
+                {
+                    "type": "http.response.body",
+                    "body": event("process_completed", await self.joined.get()),
+                    "more_body": True,
+                }
+            )
+            if self.joined.empty():
+                break
+        await send({"type": "http.response.body", "body": event("close_stream"), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+class Page:
+    """A browser that listens to one stream."""
+
+    def __init__(self) -> None:
+        self.gradio = Gradio()
+        self.app = LingeringStream(self.gradio)
+        self.heard: list[Message] = []
+        self.left = asyncio.Event()
+
+    async def join(self, event_id: str) -> None:
+        body = json.dumps({"id": event_id, "session_hash": "abc"}).encode()
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": body}
+
+        async def send(message: Message) -> None:
+            pass
+
+        await self.app(SCOPE | {"path": "/gradio_api/queue/join"}, receive, send)
+
+    async def listen(self) -> None:
+        async def receive() -> Message:
+            await self.left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            self.heard.append(message)
+
+        await self.app(SCOPE | {"path": "/gradio_api/queue/data"}, receive, send)
+
+    @property
+    def answers(self) -> list[bytes]:
+        return [message["body"] for message in self.heard if message.get("body")]
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[tuple[Page, asyncio.Task[None]]]:
+    page = Page()
+    await page.join("1")
+    task = asyncio.ensure_future(page.listen())
+    await until(lambda: page.answers)
+    yield page, task
+    page.left.set()
+    await task
+
+
+async def until(holds: Callable[[], object]) -> None:
+    while not holds():
+        await asyncio.sleep(0)
+
+
+def run(check: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(check(), timeout=60))
+
+
+def test_events_are_answered_on_one_stream() -> None:
+    async def check() -> None:
+        async with listening() as (page, task):
+            await page.join("2")
+            await until(lambda: len(page.answers) == 2)
+            await page.join("3")
+            await until(lambda: len(page.answers) == 3)
+            assert page.answers == [event("process_completed", n) for n in ("1", "2", "3")]
+            assert [message["type"] for message in page.heard].count("http.response.start") == 1
+            assert not task.done()
+
+    run(check)
+
+
+def test_a_stream_ends_as_gradio_s_where_no_event_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workarounds, "LINGER_SECONDS", 0.01)
+
+    async def check() -> None:
+        async with listening() as (page, task):
+            await task
+            assert page.answers[-1] == event("close_stream")
+            assert not page.heard[-1].get("more_body")
+
+    run(check)
+
+
+def test_nothing_is_kept_of_a_page_that_is_left() -> None:
+    async def check() -> None:
+        async with listening() as (page, _):
+            pass
+        assert page.app._streams == {}
+        await page.join("2")  # answered on the next stream
+        assert page.app._streams == {}
+
+    run(check)
