@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import warnings
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from gpt import GPT, GPTConfig
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import logit_lens
 from gpt.analysis.tracing import trace_text
@@ -104,6 +106,27 @@ def test_a_fused_matrix_has_many_names(tmp_path: Path, name: str) -> None:
     assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"attn.c_attn": [f"attn.attention.{x}_proj" for x in "qkv"], "attn.c_proj": "attn.attention.out_proj"},
+        {"ln_1": "norm_1", "ln_2": "norm_2", "attn.c_attn": "attn.qkv", "mlp.c_fc": "mlp.fc", "mlp.c_proj": "mlp.proj"},
+        {"attn.c_attn": [f"attn.linears.{i}" for i in range(3)], "attn.c_proj": "attn.linears.3", "ln_f": "norm"},
+        {"attn.c_attn": [f"attn.w_{x}s" for x in "qkv"], "attn.c_proj": "attn.fc", "wte": "emb", "lm_head": "word_prj"},
+    ],
+)
+def test_names_of_gpt2_may_differ_in_parts(tmp_path: Path, names: dict[str, str | list[str]]) -> None:
+    config = GPTConfig(61, 16, n_layer=2, n_head=3, n_embd=24, tie_weights=False)
+    model, state = randomized(GPT(config)), {"version": torch.ones(1)}
+    for name, tensor in model.state_dict().items():
+        role, leaf = re.sub(r"^h\.\d+\.", "", name).rsplit(".", 1)
+        theirs = names.get(role, role)
+        parts = zip(theirs, tensor.chunk(3), strict=True) if isinstance(theirs, list) else [(theirs, tensor)]
+        state |= {f"{name.removesuffix(f'{role}.{leaf}')}{each}.{leaf}": part.clone() for each, part in parts}
+    torch.save(state, tmp_path / "mine.pt")
+    assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3, activation="gelu_tanh")
+
+
 def test_heads_are_asked_for_only_where_shapes_do_not_tell(tmp_path: Path) -> None:
     for model, choices in ((LensGPT(), []), (WqGPT(), [1, 2, 3, 4, 6, 8, 12, 24])):
         with pytest.raises(NamesInferred) as unconfirmed:
@@ -147,8 +170,10 @@ def test_norms_without_telling_names_and_blocks_that_differ_are_not_guessed(tmp_
     state = WqGPT().state_dict()
     unnamed = {name.replace("attention_norm", "x").replace("ffn_norm", "y"): tensor for name, tensor in state.items()}
     torch.save(unnamed, tmp_path / "mine.pt")
-    with pytest.raises(ValueError, match=r"ln_1 could be any of layers\.\{n\}\.y, layers\.\{n\}\.x"):
+    with pytest.raises(NamesUnknown, match=r"ln_1 could be any of layers\.\{n\}\.y, layers\.\{n\}\.x") as unclear:
         load_model(tmp_path / "mine.pt", n_head=3)
+    draft = json.loads(unclear.value.values["draft"])["names"]
+    assert [role for role, name in draft.items() if name == "?"] == ["h.{n}.ln_1", "h.{n}.ln_2"]
     del state["layers.1.attention.wq.weight"]
     torch.save(state, tmp_path / "mine.pt")
     with pytest.raises(ValueError, match=r"block 1 differs from the first in layers\.\{n\}\.attention\.wq"):

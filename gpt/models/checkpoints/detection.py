@@ -21,6 +21,7 @@ from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     CUSTOM,
     GPT2_LAYOUTS,
+    GPT2_NAMES,
     HUGGING_FACE,
     LAYOUTS,
     MINGPT,
@@ -33,10 +34,12 @@ from gpt.models.checkpoints.layouts import (
 from gpt.models.checkpoints.translate import Weights, is_named, role_of, strip_wrappers, their_name, translate
 from gpt.models.meta import meta_model
 
+GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
+GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
 MAX_LISTED_WEIGHTS = 8  # of each kind, in an error message
-MASKS = re.compile(r"\.attn\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|IGNORE)$")  # buffers of attention
+MASKS = re.compile(r"\.attn\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|version|IGNORE)$")  # no weights: buffers
 
 Options = dict[str, Any]  # by the names of GPTConfig
 
@@ -116,6 +119,9 @@ def known_layout(
         if all(is_named(role, layout, named) for role in layout.names if role != "lm_head"):
             return layout
     if "wte.weight" not in named or not any(name.startswith("h.") for name in named):
+        return None
+    found = {role_of(name) for name in named}
+    if GPT2_WEIGHTS - found and found - GPT2_WEIGHTS - GPT2_BIASES - {"lm_head.weight"}:  # some of its names
         return None
     qkv = named.get("h.0.attn.c_attn.weight", torch.empty(0))
     if qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]:

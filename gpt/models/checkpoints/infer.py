@@ -31,8 +31,8 @@ WEIGHT_LEAVES, BIAS_LEAVES = ("weight", "w", "scale", "gamma", "g", "gain", "ker
 LEAF = re.compile(rf"(?:^|.*[._])({'|'.join((*WEIGHT_LEAVES, *BIAS_LEAVES))})", re.IGNORECASE)
 POSITION = re.compile(r"pos\w*|wpe|pe")
 TOKEN = re.compile(r"tok\w*|wte|emb\w*|word\w*|vocab\w*|e")
-HEAD = re.compile(r"head|lm|unembed\w*|out|output|logits?|decoder|generator|classifier|toprobs|u")
-PARTS = {"q": r"w?(to)?q(uer\w*)?", "k": r"w?(to)?k(eys?)?", "v": r"w?(to)?v(al\w*)?"}
+HEAD = re.compile(r"head|lm|unembed\w*|out|output|logits?|decoder|generator|classifier|toprobs|proj\w*|prj|u")
+PARTS = {"q": r"w?(to)?q(uer\w*|s)?", "k": r"w?(to)?k(ey)?s?", "v": r"w?(to)?v(al\w*|s)?"}
 FUSED = re.compile(r"(c|in)?_?(attn|proj)|w?(qkv|qvk|kqv|kvq|vqk|vkq)|w?pack|query")
 FIRST_NORM, SECOND_NORM = re.compile(r"att\w*|sa|mha|in|input|pre"), re.compile(r"mlp|ff\w*|feed|post|final|out")
 EXPANDS = re.compile(r"fc1|(linear|dense|lin|w|fc)1|up|in|inner|expand|intermediate|1")
@@ -102,7 +102,7 @@ class Inference:
 
     def draft(self) -> str:
         """The content of a layout file after `layout` failed: the roles that can be found, and "?" for the others."""
-        for find in (self.find_feed_forward, self.find_embeddings):
+        for find in (self.find_attention, self.find_feed_forward, self.find_embeddings):
             with suppress(GPTError):
                 find()
         found = self.names()
@@ -141,6 +141,7 @@ class Inference:
 
     def find_norms(self) -> None:
         """Two norms in a block, and one after them."""
+        self.take("ln_f", [module for module in self.outside if module.shape == (self.width,)], self.outside)
         norms = [module for module in self.block if module.shape == (self.width,)]
         if len(norms) != 2:
             raise GPTError("layout.norms", n=len(norms), names=", ".join(module.name for module in norms))
@@ -155,16 +156,20 @@ class Inference:
             first = norms
         self.take("h.{n}.ln_1", first, self.block)
         self.take("h.{n}.ln_2", [norm for norm in norms if norm in self.block], self.block)
-        self.take("ln_f", [module for module in self.outside if module.shape == (self.width,)], self.outside)
 
     def find_attention(self) -> None:
-        """One matrix for query, key and value, or three; and that of the output."""
+        """One matrix for query, key and value, or three; and that of the output. Four of one name are in that order."""
         C = self.width
         fused = [m for m in self.block if m.shape in ((3 * C, C), (C, 3 * C)) and m.has(FUSED)]
         if fused:
             module = self.take("h.{n}.attn.c_attn", fused, self.block)
             self.transposed += ["h.{n}.attn.c_attn"] if module.shape == (C, 3 * C) else []
         else:
+            square = sorted(self.square(), key=lambda module: module.name)
+            if len(square) == 4 and len({re.sub(r"\d+(?!.*\d)", "", module.name) for module in square}) == 1:
+                for role, module in zip((*SEPARATE, "h.{n}.attn.c_proj"), square, strict=True):
+                    self.take(role, [module], self.block)
+                return
             for letter, pattern in PARTS.items():
                 self.take(f"h.{{n}}.attn.{letter}", [m for m in self.square() if m.has(pattern)], self.block)
         square = self.square()
