@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gradio.blocks import BlockFunction
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 16_000_000  # of a call; files are limited by `launch(max_file_size=...)`
 MAX_NAME_CHARS = 50  # of an unknown name in an error message
 _PREFIX = "/gradio_api/"
-_NAMED, _JOIN = "call/v2", "queue/join"
+_NAMED, _JOIN, _EVENTS = "call/v2", "queue/join", "queue/data"
 _IN_ORDER = ("call", "run", "api")  # routes that take all values as a list
 _UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's answer with status 200
 
@@ -43,7 +44,7 @@ class RequestLimits:
         path: str = scope.get("path", "").rstrip("/")
         route, _, name = path.removeprefix(_PREFIX).rpartition("/")
         is_http = scope["type"] == "http" and path.startswith(_PREFIX)
-        if is_http and scope["method"] == "GET" and route.startswith("call/"):
+        if is_http and scope["method"] == "GET" and (path == _PREFIX + _EVENTS or route.startswith("call/")):
             await self._send_events(scope, receive, send)
         elif is_http and scope["method"] == "POST" and (path == _PREFIX + _JOIN or route in (_NAMED, *_IN_ORDER)):
             await self._call(scope, receive, send, route, name)
@@ -76,7 +77,7 @@ class RequestLimits:
         await self.app(scope, replay, send)
 
     async def _send_events(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on the events of a call, or status 404 if the call is unknown."""
+        """Pass on the events of a call or a session; status 404 if the call is unknown."""
         start: Message | None = None
         unknown = False
 
@@ -95,9 +96,11 @@ class RequestLimits:
 
         try:
             await self.app(scope, receive, checked)
-        except RuntimeError:  # by starlette, as gradio raises after its answer has begun
-            if not unknown:
+        except RuntimeError as problem:  # by starlette, as gradio raises after its answer has begun
+            if not isinstance(problem.__cause__, HTTPException):
                 raise
+            if not unknown:
+                await send({"type": "http.response.body"})
         if unknown:
             await Refusal(404, "there is no call with this event_id").send(scope, receive, send)
 
@@ -112,7 +115,7 @@ def _refusal(functions: Mapping[int, BlockFunction], route: str, name: str, body
         return Refusal(400, "the body is nested too deeply")
     endpoints = {str(each.api_name): each for each in functions.values() if each.api_visibility == "public"}
     index = given.get("fn_index") if isinstance(given, dict) and route != _NAMED else None
-    if index is not None or route not in (_NAMED, *_IN_ORDER):  # an event of the page, or gradio_client
+    if route not in (_NAMED, *_IN_ORDER):  # an event of the page, or gradio_client
         if not isinstance(index, int) or index not in functions:
             return Refusal(404, f"there is no event with fn_index {str(index)[:20]}")
         if functions[index] not in endpoints.values():
@@ -121,6 +124,8 @@ def _refusal(functions: Mapping[int, BlockFunction], route: str, name: str, body
     elif name not in endpoints:
         known = ", ".join(f"/{each}" for each in endpoints)
         return Refusal(404, f"there is no endpoint /{name[:MAX_NAME_CHARS]}: there are {known}")
+    elif index is not None:
+        return Refusal(400, f"/{name} is called by its name, without fn_index")
     parameters = inspect.signature(endpoints[name].fn).parameters
     problem = _named_problem(given, parameters) if route == _NAMED else _ordered_problem(given, len(parameters))
     if not problem:
@@ -147,5 +152,5 @@ def _ordered_problem(given: object, expected: int) -> str:
     if not isinstance(given, dict) or not isinstance(given.get("data"), list):
         return 'the values come as {"data": [...]}'
     if len(given["data"]) != expected:
-        return f"{len(given['data'])} values came, and {expected} are needed, as only {_NAMED} fills in defaults"
+        return f"{expected} values are needed, not {len(given['data'])}, as only {_NAMED} fills in defaults"
     return ""

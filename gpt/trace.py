@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any, BinaryIO
 
@@ -71,7 +71,7 @@ class Trace(_Activations):
 
     token_embedding: Tensor = NOT_RECORDED
     position_embedding: Tensor | None = NOT_RECORDED
-    layers: list[LayerTrace] = field(default_factory=list)
+    layers: list[LayerTrace] = NOT_RECORDED
     final_norm: Tensor = NOT_RECORDED
     attention: bool = True
 

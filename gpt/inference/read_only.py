@@ -118,6 +118,10 @@ class ReadOnlyModule(nn.Module):
     def _apply(self, *_: Any, **__: Any) -> ReadOnlyModule:
         return self
 
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+        if any(name.startswith(prefix) for name in state_dict):
+            refuse()
+
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         destination[f"{prefix}weight"] = self.weight.detach()
         if (bias := self._parameters.get("bias")) is not None:

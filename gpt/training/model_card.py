@@ -122,7 +122,7 @@ On the held-back text, with the weights as saved (half precision, read back and 
 {score_text}
 
 The best of {len(rows)} evaluations, after step {best.step:,} of {recipe.steps:,} and {best.tokens:,} tokens; the mean
-training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1].seconds / 60:.0f} minutes
+training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1].seconds / 60:,.1f} minutes
 ({text.hardware}).
 {picture if (folder.best / "curve.png").is_file() else ""}"""
 

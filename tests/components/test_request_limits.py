@@ -30,16 +30,16 @@ def url() -> Iterator[str]:
 
 
 TAKES = "/shout takes text, times=2"
-NEEDS = "are needed, as only call/v2 fills in defaults: " + TAKES
+NEEDS = "as only call/v2 fills in defaults: " + TAKES
 NO_ENDPOINT = "there is no endpoint /whisper: there are /shout"
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "sentence"),
     [
-        ("call/shout", {"data": ["a"]}, 400, f"1 values came, and 2 {NEEDS}"),
-        ("call/shout/", {"data": ["a", 1, 2]}, 400, f"3 values came, and 2 {NEEDS}"),
-        ("run/shout", {"data": []}, 400, f"0 values came, and 2 {NEEDS}"),
+        ("call/shout", {"data": ["a"]}, 400, f"2 values are needed, not 1, {NEEDS}"),
+        ("call/shout/", {"data": ["a", 1, 2]}, 400, f"2 values are needed, not 3, {NEEDS}"),
+        ("run/shout", {"data": []}, 400, f"2 values are needed, not 0, {NEEDS}"),
         ("api/shout", {"data": "a"}, 400, 'the values come as {"data": [...]}: ' + TAKES),
         ("call/shout", ["a", 2], 400, 'the values come as {"data": [...]}: ' + TAKES),
         ("call/v2/shout", {}, 400, f'the argument "text" is missing: {TAKES}'),
@@ -49,7 +49,9 @@ NO_ENDPOINT = "there is no endpoint /whisper: there are /shout"
         ("call/v2/whisper", {"text": "a"}, 404, NO_ENDPOINT),
         ("run/whisper", {"data": ["a", 2]}, 404, NO_ENDPOINT),
         ("call/shout_1", {"data": ["a", 2]}, 404, "there is no endpoint /shout_1: there are /shout"),
-        ("queue/join", {"data": [], "fn_index": 0, "session_hash": "a"}, 400, f"0 values came, and 2 {NEEDS}"),
+        ("run/predict", {"data": [], "fn_index": 1}, 404, "there is no endpoint /predict: there are /shout"),
+        ("run/shout", {"data": [], "fn_index": 1}, 400, "/shout is called by its name, without fn_index"),
+        ("queue/join", {"data": [], "fn_index": 0, "session_hash": "a"}, 400, f"2 values are needed, not 0, {NEEDS}"),
         ("queue/join", {"data": [], "fn_index": 99, "session_hash": "a"}, 404, "there is no event with fn_index 99"),
         ("queue/join", {"data": [], "session_hash": "a"}, 404, "there is no event with fn_index None"),
     ],
@@ -70,6 +72,11 @@ def test_the_result_of_an_unknown_call_is_not_found(url: str, capfd: pytest.Capt
     unknown = httpx.get(f"{url}/{path}/{event_id[::-1]}")
     assert (unknown.status_code, unknown.json()) == (404, {"error": "there is no call with this event_id"})
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_events_of_a_session_that_is_gone_say_so(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "session_not_found" in httpx.get(f"{url}/queue/data?session_hash=gone").text
+    assert capfd.readouterr().err == ""
 
 
 def test_a_body_that_is_too_large_is_refused(url: str) -> None:

@@ -66,7 +66,7 @@ def test_a_trace_without_attention_records_everything_else(traced):
 
 
 def test_reading_a_trace_before_a_pass_raises():
-    for name in ("token_embedding", "position_embedding", "final_norm"):
+    for name in ("token_embedding", "position_embedding", "layers", "final_norm"):
         with pytest.raises(ValueError, match=f"{name} was not recorded"):
             getattr(Trace(), name)
     with pytest.raises(ValueError, match="attn_q was not recorded"):

@@ -137,6 +137,7 @@ def test_packed_parameters_have_their_true_number_and_values_and_refuse_every_ch
     changes += [lambda parameter=p: nn.init.normal_(parameter) for p in named.values()]
     changes += [lambda: matrix.weight.mul_(2), lambda: matrix.weight[0].zero_(), lambda: model.requires_grad_()]
     changes += [lambda: setattr(matrix, "weight", nn.Parameter(torch.zeros(72, 24))), model.half]
+    changes += [lambda: model.load_state_dict(original.state_dict())]
     changes += [lambda: operator.setitem(model.wte.weight, 3, 0.0), lambda: operator.iadd(matrix.bias, 1)]
     for change in changes:
         with pytest.raises(ValueError, match="cannot be changed: load it with load_model"):
