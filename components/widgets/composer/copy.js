@@ -29,7 +29,7 @@ export function createCopy(box) {
   /** @type {string[]} */ let drawn = []; // the lines of the elements
   const rest = make("span");
   const next = make("span", "gb-ghost");
-  const end = make("span", "", "\u200b"); // so that a line break at the end begins a line
+  const end = make("span");
   box.append(rest, next, end);
   const nodes = /** @type {HTMLCollectionOf<HTMLElement>} */ (box.children);
 
@@ -74,6 +74,7 @@ export function createCopy(box) {
       const length = tokens.slice(0, count).reduce((sum, token) => sum + token.text.length, 0);
       setText(rest, text.slice(length));
       setText(next, ghost);
+      end.textContent = "\u200b"; // so that a line break at the end begins a line; a new node, which has not moved
       for (const node of box.querySelectorAll(".gb-at")) node.classList.remove("gb-at");
       if (selected >= 0 && selected < drawn.length) nodes[selected].classList.add("gb-at");
     },
