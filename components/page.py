@@ -31,8 +31,9 @@ from components.tabs.compare.tab import build_compare
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
-from components.tabs.lessons.handlers import lesson_number, open_lesson
+from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_lesson
 from components.tabs.lessons.tab import build_lessons
+from components.tabs.loss.handlers import measure_text
 from components.tabs.loss.tab import build_loss
 from components.tabs.playground.handlers.generation import prepare_prompt
 from components.tabs.playground.tab import build_playground, follow
@@ -107,7 +108,7 @@ def build_app(
             begun = events.on(opened, prepare_prompt, queue="model")
             follow(events, begun)
             with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
-                build_lessons(localizer, events, first.document.loaded, set_shape)
+                build_lessons(localizer, events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
             with localizer.build(gr.Tab, {"label": "tab.tools"}, id="tools"), gr.Tabs(elem_id="tools") as tools:
                 with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
                     build_shapes(localizer, events, first.document)

@@ -105,7 +105,7 @@ def test_gradio_does_not_answer_an_event_that_is_sent_while_a_stream_ends(
 def test_the_page_answers_an_event_that_is_sent_while_a_stream_ends(page: Page, serve: Callable[..., str]) -> None:
     options = launch_options()
     options["app_kwargs"]["middleware"].append(Middleware(LateClose))
-    page.goto(f"{serve(build_app(), **options)}?lesson=8")
+    page.goto(f"{serve(build_app(), **options)}?lesson=4")
     says = page.locator("#lesson-chart .gb-says")
     expect(says).to_contain_text("Layer 0, head 0")
     page.locator("#lesson-a input[type=number]").fill("3")

@@ -9,11 +9,11 @@ from playwright.sync_api import expect
 
 @pytest.fixture
 def follow(stay, site):
-    """follow(anew=True) gives the eighth lesson as a link opens it; otherwise it may be as the test before left it."""
+    """follow(anew=True) gives the fourth lesson as a link opens it; otherwise it may be as the test before left it."""
 
     def begin(page):
-        page.goto(f"{site}?lesson=8")
-        expect_lesson(page, 8)
+        page.goto(f"{site}?lesson=4")
+        expect_lesson(page, 4)
 
     return partial(stay, begin)
 
@@ -23,31 +23,37 @@ def expect_lesson(page, n):
 
 
 def step(page, n):
-    return page.locator(f"#lesson-head .gb-steps li:nth-child({n}) a")
+    return page.locator("#lesson-head .gb-steps a").nth(n - 1)
 
 
-def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_place_opens_with_its_layer(follow):
+def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_place_opens_with_its_text_and_layer(follow):
     lessons = follow(anew=True)
     says = lessons.locator("#lesson-chart .gb-says")
     expect(says).to_contain_text("Layer 0, head 0: “·little”")
     expect(lessons.locator("#lesson-body pre code").first).to_contain_text("softmax(dim=-1)")
     layer = lessons.locator("#lesson-a input[type=number]")
     expect(layer).to_have_value("0")
-    expect(lessons.locator("#lesson-text textarea, #lesson-text input").first).not_to_have_value("")
+    text = lessons.locator("#lesson-text textarea, #lesson-text input").first
+    expect(text).not_to_have_value("")
     layer.fill("3")
     layer.press("Enter")
     expect(says).to_contain_text("Layer 3, head 0")
-    lessons.locator("#lesson-text textarea, #lesson-text input").first.fill("The dog ran to the")
+    text.fill("The dog ran to the")
     expect(says).to_contain_text("“·the”")
+    lessons.locator("#lesson-head .gb-lesson-film").click()
+    expect(lessons.locator(".gb-film h3")).to_be_visible()
+    expect(lessons).to_have_url(re.compile("film=7"))
+    lessons.get_by_role("tab", name="Lessons", exact=True).click()
     lessons.locator("#lesson-body .gb-lesson-go").click()
     expect(lessons.get_by_role("tab", name="Inside", exact=True)).to_have_attribute("aria-selected", "true")
     lessons.get_by_role("tab", name="Playground", exact=True).click()
     expect(lessons.locator("#layer input")).to_have_value("3")
     expect(lessons.locator("#heatmap .gb-says")).to_contain_text("Layer 3, head 0")
+    expect(lessons.locator("#prompt textarea")).to_have_value("The dog ran to the")
     lessons.get_by_role("tab", name="Lessons", exact=True).click()
-    expect_lesson(lessons, 8)
-    step(lessons, 12).click()
-    expect_lesson(lessons, 12)
+    expect_lesson(lessons, 4)
+    step(lessons, 20).click()
+    expect_lesson(lessons, 20)
     lessons.locator("#lesson-body .gb-lesson-go").click()
     expect(lessons.get_by_role("tab", name="Shapes", exact=True)).to_have_attribute("aria-selected", "true")
     expect(lessons.locator("#shape-headline")).to_contain_text("163,009,536")
@@ -56,33 +62,35 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
 def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_and_speaks_chinese(follow, site):
     lessons = follow()
     lessons.get_by_role("tab", name="Lessons", exact=True).click()
-    step(lessons, 8).click()
-    expect_lesson(lessons, 8)
+    step(lessons, 4).click()
+    expect_lesson(lessons, 4)
     lessons.locator("#lesson-body summary").click()
-    expect(step(lessons, 8)).to_have_attribute("data-level", "2")
+    expect(step(lessons, 4)).to_have_attribute("data-level", "2")
     lessons.locator("#lesson-head .gb-on").click()
-    expect_lesson(lessons, 9)
-    lessons.keyboard.press("ArrowRight")
-    expect_lesson(lessons, 10)
-    expect(step(lessons, 10)).to_have_attribute("data-level", "1")
-    lessons.goto(f"{site}?tab=lessons")
-    expect_lesson(lessons, 10)
-    for n, level in ((7, "0"), (8, "2"), (9, "1"), (10, "1")):
-        expect(step(lessons, n)).to_have_attribute("data-level", level)
-    expect(step(lessons, 10)).to_have_attribute("aria-current", "step")
-    lessons.goto(f"{site}?lesson=6")
-    expect_lesson(lessons, 6)
-    lessons.locator("#lesson-head .gb-back").click()
     expect_lesson(lessons, 5)
+    lessons.keyboard.press("ArrowRight")
+    expect_lesson(lessons, 6)
+    expect(step(lessons, 6)).to_have_attribute("data-level", "1")
+    lessons.goto(f"{site}?tab=lessons")
+    expect_lesson(lessons, 6)
+    for n, level in ((3, "0"), (4, "2"), (5, "1"), (6, "1")):
+        expect(step(lessons, n)).to_have_attribute("data-level", level)
+    expect(step(lessons, 6)).to_have_attribute("aria-current", "step")
+    lessons.locator("#lesson-head .gb-contents summary").click()
+    search = lessons.locator("#lesson-head .gb-contents input")
+    search.fill("smoothly")
+    expect(lessons.locator("#lesson-head .gb-contents li")).to_have_count(1)
+    search.press("Enter")
+    expect_lesson(lessons, 9)
     expect(lessons.locator("#lesson-chart .gb-says")).to_contain_text("x = 1.00")
     lessons.reload()
-    expect_lesson(lessons, 5)
-    step(lessons, 7).click()
-    expect_lesson(lessons, 7)
+    expect_lesson(lessons, 9)
+    step(lessons, 10).click()
+    expect_lesson(lessons, 10)
     expect(lessons.locator("#shortcuts-answer")).not_to_be_empty()
     expect(lessons.locator("#lesson-chart")).not_to_be_visible()
     lessons.locator("#language").get_by_text("中文").click()
-    expect(lessons.locator("#lesson-head h2")).to_have_text("7 · 残差连接")
+    expect(lessons.locator("#lesson-head h2")).to_have_text("10 · 残差连接")
     expect(lessons.locator("#lesson-body summary")).to_have_text("看答案")
 
 
@@ -91,7 +99,7 @@ def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_wa
     page.locator("#language").get_by_text("中文").click()
     expect(page.get_by_role("tab", name="课程")).to_be_visible()
     page.get_by_role("tab", name="课程").click()
-    expect(page.locator("#lesson-head h2")).to_have_text("1 · 配置")
+    expect(page.locator("#lesson-head h2")).to_have_text("1 · 贪心生成")
     expect(page.locator("#lesson-body summary")).to_have_text("看答案")
     page.locator("#lesson-head .gb-on").click()
     expect(page.locator("#lesson-head h2")).to_have_text("2 · 分词器")

@@ -87,11 +87,11 @@ def choose_attention_view(session: Session, view: object) -> None:
         session.change(InsideState, attention_view=view)
 
 
-def open_film(session: Session) -> None:
-    """Open the film at its first beat."""
+def open_film(session: Session, beat: str = BEATS[0].name) -> None:
+    """Open the film at the beat of that name."""
     if session.document is None:
         raise PageError("error.no_text")
-    session.tab, session.film = "inside", 1
+    session.tab, session.film = "inside", [each.name for each in BEATS].index(beat) + 1
 
 
 def show_beat(session: Session, sent: dict[str, Any]) -> None:

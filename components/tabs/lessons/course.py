@@ -30,103 +30,66 @@ from gpt.experiments.shapes import UNTIED_124M
 # A configuration small enough to be drawn interactively.
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
 PanelBuilder = Callable[[Localizer, Events, str, IsOpen], None]
+Part = Literal["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details"]
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place in the app. tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings:
-    for the Playground's sliders, by name; selects_head: whether to select the lesson's layer and head."""
+    """A place in the app, which opens with the text of the lesson's figure.
+
+    tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings: for the Playground's
+    sliders, by name; sliders: the figure's slider, "a" or "b", that gives the value of a setting; selects_head: whether
+    to select the lesson's layer and head.
+    """
 
     tab: Literal["playground", "inside", "why", "activations", "shapes", "loss", "train"]
     shape: GPTConfig | None = None
     skeleton: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
+    sliders: dict[str, Literal["a", "b"]] = field(default_factory=dict)
     selects_head: bool = False
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. key: of its texts, `lesson.<key>.title` and so on, and of its figure; code: the excerpts; panels:
-    builders of what is shown below its figure, or instead of one."""
+    """A lesson. key: of its texts, `lesson.<key>.title` and so on, and of its figure.
+
+    part: of the course. topic: its number among the twenty topics of a GPT built from nothing, by which the list finds
+    it. code: the excerpts. panels: builders of what is shown below its figure, or instead of one. beat: the name of the
+    film's beat that shows it, "" for none.
+    """
 
     key: str
+    part: Part
+    topic: int
     code: tuple[Code, ...]
     place: Place
     panels: tuple[PanelBuilder, ...] = ()
+    beat: str = ""
 
 
 LESSONS: tuple[Lesson, ...] = (
-    Lesson("configuration", (Code("gpt.config", "GPTConfig"),), Place("shapes", PRESETS["gpt2"])),
-    Lesson(
-        "tokenizer", (Code("gpt.experiments.tokens", "merge_steps"),), Place("playground"), panels=(build_tokenizer,)
-    ),
-    Lesson(
-        "skeleton",
-        (
-            Code("gpt.experiments.random_models", "IdentityBlock.forward"),
-            Code("gpt.experiments.random_models", "skeleton"),
-        ),
-        Place("shapes", PRESETS["gpt2"], skeleton=True),
-        panels=(build_skeleton,),
-    ),
-    Lesson(
-        "layer_norm",
-        (Code("gpt.model", "LayerNorm.formula"), Code("gpt.model", "LayerNorm.forward")),
-        Place("inside"),
-        panels=(build_layer_norm,),
-    ),
-    Lesson("activations", (Code("gpt.model", "GELU.formula"), Code("gpt.model", "GELU.forward")), Place("activations")),
-    Lesson(
-        "feed_forward",
-        (Code("gpt.model", "FeedForward.forward"),),
-        Place("inside", selects_head=True),
-        panels=(build_feed_forward,),
-    ),
-    Lesson(
-        "shortcuts",
-        (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),),
-        Place("why"),
-        panels=(build_shortcuts,),
-    ),
-    Lesson(
-        "attention", (Code("gpt.model", "CausalSelfAttention.eager_attention"),), Place("inside", selects_head=True)
-    ),
-    Lesson(
-        "block",
-        (
-            Code("gpt.model", "TransformerBlock.forward"),
-            Code("gpt.experiments.norm_placement", "PostNormBlock.forward"),
-        ),
-        Place("inside"),
-        panels=(build_norm_placement,),
-    ),
-    Lesson("model", (Code("gpt.model", "GPT.__init__"),), Place("why")),
-    Lesson(
-        "dropout",
-        (
-            Code("gpt.model", "Dropout.formula"),
-            Code("gpt.model", "GPT.hidden_states", ("x = self.drop",)),
-            Code("gpt.model", "CausalSelfAttention.eager_attention", ("y.append",)),
-            Code("gpt.model", "CausalSelfAttention.forward", ("return",)),
-            Code("gpt.model", "FeedForward.forward", ("return",)),
-        ),
-        Place("train"),
-    ),
-    Lesson("parameters", (Code("gpt.experiments.shapes", "parameter_parts"),), Place("shapes", UNTIED_124M)),
-    Lesson(
-        "initialisation",
-        (Code("gpt.model", "GPT.__init__", ("if config.tie_weights",)), Code("gpt.model", "GPT.init_weights")),
-        Place("shapes", PRESETS["gpt2"]),
-        panels=(build_tying, build_initialisation),
-    ),
-    Lesson("loss", (Code("gpt.model", "GPT.loss"),), Place("loss")),
     Lesson(
         "greedy",
+        "prediction",
+        14,
         (Code("gpt.generate", "generate_greedy"),),
         Place("playground", settings={"temperature": 0}),
+        beat="logits",
+    ),
+    Lesson(
+        "tokenizer",
+        "tokens",
+        2,
+        (Code("gpt.experiments.tokens", "merge_steps"),),
+        Place("playground"),
+        (build_tokenizer,),
+        beat="tokens",
     ),
     Lesson(
         "sampling",
+        "sampling",
+        15,
         (
             Code(
                 "gpt.sampling",
@@ -136,30 +99,98 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.sampling", "keep_top_k"),
             Code("gpt.sampling", "inverse_cdf", ("target =", "descending =", "sums =", "rank =", "tied =", "return")),
         ),
-        Place("playground", settings={"temperature": 0.8, "top_k": 50}),
+        Place("playground", sliders={"temperature": "a", "top_k": "b"}),
+        beat="temperature",
     ),
+    Lesson(
+        "attention",
+        "attention",
+        8,
+        (Code("gpt.model", "CausalSelfAttention.eager_attention"),),
+        Place("inside", selects_head=True),
+        beat="scores",
+    ),
+    Lesson(
+        "positions",
+        "attention",
+        20,
+        (Code("gpt.experiments.positions", "sinusoidal_positions"), Code("gpt.model", "apply_rotary")),
+        Place("inside"),
+        (build_positions,),
+        beat="position",
+    ),
+    Lesson(
+        "block",
+        "block",
+        9,
+        (
+            Code("gpt.model", "TransformerBlock.forward"),
+            Code("gpt.experiments.norm_placement", "PostNormBlock.forward"),
+        ),
+        Place("inside"),
+        (build_norm_placement,),
+        beat="residual",
+    ),
+    Lesson(
+        "layer_norm",
+        "block",
+        4,
+        (Code("gpt.model", "LayerNorm.formula"), Code("gpt.model", "LayerNorm.forward")),
+        Place("inside"),
+        (build_layer_norm,),
+        beat="norm",
+    ),
+    Lesson(
+        "feed_forward",
+        "block",
+        6,
+        (Code("gpt.model", "FeedForward.forward"),),
+        Place("inside", selects_head=True),
+        (build_feed_forward,),
+        beat="neurons",
+    ),
+    Lesson(
+        "activations",
+        "block",
+        5,
+        (Code("gpt.model", "GELU.formula"), Code("gpt.model", "GELU.forward")),
+        Place("activations"),
+        beat="neurons",
+    ),
+    Lesson(
+        "shortcuts",
+        "block",
+        7,
+        (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),),
+        Place("why"),
+        (build_shortcuts,),
+        beat="residual",
+    ),
+    Lesson("model", "model", 10, (Code("gpt.model", "GPT.__init__"),), Place("why"), beat="layers"),
+    Lesson(
+        "skeleton",
+        "model",
+        3,
+        (
+            Code("gpt.experiments.random_models", "IdentityBlock.forward"),
+            Code("gpt.experiments.random_models", "skeleton"),
+        ),
+        Place("shapes", PRESETS["gpt2"], skeleton=True),
+        (build_skeleton,),
+    ),
+    Lesson("loss", "training", 13, (Code("gpt.model", "GPT.loss"),), Place("loss")),
     Lesson(
         "untrained",
+        "training",
+        16,
         (Code("gpt.models.loading", "build", ("if untrained",)),),
         Place("shapes"),
-        panels=(build_notebook,),
-    ),
-    Lesson(
-        "layouts",
-        (
-            Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"),
-            Code("gpt.models.checkpoints.hugging_face", "transposed"),
-        ),
-        Place("playground"),
-    ),
-    Lesson(
-        "small",
-        (Code("gpt.model", "GPT.hidden_states", ("if attention_mask is not None",)),),
-        Place("shapes", SMALL),
-        panels=(build_masks,),
+        (build_notebook,),
     ),
     Lesson(
         "training",
+        "training",
+        19,
         (
             Code(
                 "gpt.training.trainer",
@@ -170,19 +201,62 @@ LESSONS: tuple[Lesson, ...] = (
         Place("train"),
     ),
     Lesson(
-        "positions",
-        (Code("gpt.experiments.positions", "sinusoidal_positions"), Code("gpt.model", "apply_rotary")),
-        Place("inside"),
-        panels=(build_positions,),
+        "dropout",
+        "training",
+        10,
+        (
+            Code("gpt.model", "Dropout.formula"),
+            Code("gpt.model", "GPT.hidden_states", ("x = self.drop",)),
+            Code("gpt.model", "CausalSelfAttention.eager_attention", ("y.append",)),
+            Code("gpt.model", "CausalSelfAttention.forward", ("return",)),
+            Code("gpt.model", "FeedForward.forward", ("return",)),
+        ),
+        Place("train"),
+    ),
+    Lesson(
+        "layouts",
+        "details",
+        17,
+        (
+            Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"),
+            Code("gpt.models.checkpoints.hugging_face", "transposed"),
+        ),
+        Place("playground"),
+    ),
+    Lesson(
+        "small",
+        "details",
+        18,
+        (Code("gpt.model", "GPT.hidden_states", ("if attention_mask is not None",)),),
+        Place("shapes", SMALL),
+        (build_masks,),
+    ),
+    Lesson(
+        "initialisation",
+        "details",
+        12,
+        (Code("gpt.model", "GPT.__init__", ("if config.tie_weights",)), Code("gpt.model", "GPT.init_weights")),
+        Place("shapes", PRESETS["gpt2"]),
+        (build_tying, build_initialisation),
+    ),
+    Lesson(
+        "parameters",
+        "details",
+        11,
+        (Code("gpt.experiments.shapes", "parameter_parts"),),
+        Place("shapes", UNTIED_124M),
     ),
     Lesson(
         "next",
+        "details",
+        20,
         (
             Code("gpt.cache", "KVCache.update", ("self.k[", "self.v[", "return")),
             Code("gpt.model", "CausalSelfAttention.sdpa_attention", ("y = F.scaled",)),
         ),
         Place("playground"),
-        panels=(build_prefill, build_kernels, build_layer_times),
+        (build_prefill, build_kernels, build_layer_times),
     ),
+    Lesson("configuration", "details", 1, (Code("gpt.config", "GPTConfig"),), Place("shapes", PRESETS["gpt2"])),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}

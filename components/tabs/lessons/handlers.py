@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 from components.panels.panel import Result
 from components.render import Analysis
 from components.state.admission import admitted
+from components.state.adoption import adopt
 from components.state.example import first_prompt
 from components.state.session import Session
-from components.state.snapshot import Snapshot
+from components.state.snapshot import Message, Snapshot
 from components.tabs.lessons.components import LessonsState, Request
 from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
-from gpt import GPTConfig, LoadedModel
+from gpt import Generation, GPTConfig, LoadedModel
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
@@ -27,6 +28,21 @@ class SetShape(Protocol):
     """Sets the Shapes tab to a configuration or its skeleton."""
 
     def __call__(self, session: Session, config: GPTConfig, skeleton: bool = False) -> None: ...
+
+
+class ScoreText(Protocol):
+    """Scores a text in the Loss tab."""
+
+    def __call__(self, session: Session, *, text: str) -> Iterator[None]: ...
+
+
+@dataclass(frozen=True)
+class OtherTabs:
+    """What the lessons do in other tabs. open_film: opens the film at the beat of that name."""
+
+    set_shape: SetShape
+    score_text: ScoreText
+    open_film: Callable[[Session, str], None]
 
 
 def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
@@ -83,23 +99,50 @@ def type_text(session: Session, text: object) -> None:
         session.change(LessonsState, text=text[: MAX_TEXT_CHARS + 1])
 
 
-def open_place(set_shape: SetShape, session: Session) -> None:
-    """Go to the lesson's place in the app, with its settings."""
+def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterator[None]:
+    """Go to the lesson's place in the app, with its text and its settings."""
     state = session.state(LessonsState)
-    lesson, picture = BY_KEY.get(state.lesson), PICTURES.get(state.lesson)
+    lesson = BY_KEY.get(state.lesson)
     if lesson is None:
         return
     place = lesson.place
-    for name, value in place.settings.items():
+    values = place.settings | {name: getattr(state, slider) for name, slider in place.sliders.items()}
+    for name, value in values.items():
         session.settings = session.settings.with_value(name, value)
-    if place.selects_head and picture is not None and session.document is not None:
+    if place.shape is not None:
+        tabs.set_shape(session, place.shape, skeleton=place.skeleton)
+    yield from _take_text(loaded, session)
+    session.tab = place.tab
+    if place.tab == "loss":
+        yield from tabs.score_text(session, text=state.text)
+
+
+def open_film(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterator[None]:
+    """Open the film at the beat of the lesson, with its text."""
+    lesson = BY_KEY.get(session.state(LessonsState).lesson)
+    if lesson is not None and lesson.beat:
+        yield from _take_text(loaded, session)
+        tabs.open_film(session, lesson.beat)
+
+
+def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
+    """Make the text of the figure the document, unless it is, and select the figure's layer and head.
+
+    Raises ValueError if it is empty or too long.
+    """
+    state = session.state(LessonsState)
+    lesson, picture = BY_KEY[state.lesson], PICTURES.get(state.lesson)
+    if picture is not None and picture.text is not None:
+        ids, document = Scene(loaded, session.language, state.text).ids(), session.document
+        if document is None or document.loaded is not loaded or document.ids != ids:
+            with admitted(session, loaded) as waiting:
+                yield from waiting
+                adopt(session, Generation(loaded, ids), state.text, Message("status.lesson"))
+    if lesson.place.selects_head and picture is not None and session.document is not None:
         selection = replace(session.selection, layer=int(state.a))
         if picture.b is not None:
             selection = replace(selection, head=int(state.b))
         session.selection = selection.clamped_to(session.document.loaded.model.config, position=selection.position)
-    if place.shape is not None:
-        set_shape(session, place.shape, skeleton=place.skeleton)
-    session.tab = place.tab
 
 
 def analysis(loaded: LoadedModel) -> Analysis:

@@ -6,7 +6,7 @@ a table serves all figures. Only panels have components of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.lessons import handlers
 from components.tabs.lessons.components import LessonsComponents, LessonsState, is_lesson_open
-from components.tabs.lessons.course import LESSONS
+from components.tabs.lessons.course import LESSONS, Lesson
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, Picture
 from components.tabs.lessons.views import lesson_views
@@ -34,15 +34,16 @@ NAME = "lessons"
 SliderName = Literal["a", "b"]
 
 
-def build_lessons(localizer: Localizer, events: Events, loaded: LoadedModel, set_shape: handlers.SetShape) -> None:
-    """Build and wire the tab. loaded: the model of the figures; set_shape: sets the Shapes tab."""
+def build_lessons(localizer: Localizer, events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs) -> None:
+    """Build and wire the tab. loaded: the model of the figures; tabs: what the lessons do in other tabs."""
     ui = _layout(localizer, events, loaded.model.config)
     views = lesson_views(loaded.model.config)
     events.renderer.add(NAME, views, handlers.analysis(loaded), controls=_controls(ui, loaded.model.config))
 
     latest: Any = {"trigger_mode": "always_last"}
     events.on(ui.head.select, partial(handlers.choose_lesson, loaded), payload=True)
-    events.on(ui.body.select, partial(handlers.open_place, set_shape))
+    events.on(ui.head.input, partial(handlers.open_film, loaded, tabs), queue="model")
+    events.on(ui.body.select, partial(handlers.open_place, loaded, tabs), queue="model")
     for name, slider in (("a", ui.a), ("b", ui.b)):
         events.on(
             slider.input, partial(handlers.move, loaded, name), [slider], js=clamp_slider_js(slider.elem_id), **latest
@@ -52,17 +53,18 @@ def build_lessons(localizer: Localizer, events: Events, loaded: LoadedModel, set
 
 
 def _layout(localizer: Localizer, events: Events, config: GPTConfig) -> LessonsComponents:
-    keys = [lesson.key for lesson in LESSONS]
+    keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
-        parts["head"] = lesson_head(elem_id="lesson-head", keys=keys, view="lesson-head")
+        parts["head"] = lesson_head(elem_id="lesson-head", keys=keys, topics=topics, view="lesson-head")
     with gr.Row(elem_classes="gb-lesson-columns"):
         with gr.Column(elem_classes="gb-lesson-picture", min_width=320, scale=1):
             parts |= _picture(localizer, config)
-            parts["panels"] = _panels(localizer, events)
-        with gr.Column(elem_classes="gb-card", min_width=320, scale=1):
+            panels = _panels(localizer, events, [lesson for lesson in LESSONS if lesson.key not in PICTURES])
+        with gr.Column(elem_classes="gb-card gb-lesson-text", min_width=320, scale=1):
             parts["body"] = lesson_body(elem_id="lesson-body", keys=keys, view="lesson-body")
-    return LessonsComponents(**parts)
+    below = _panels(localizer, events, [lesson for lesson in LESSONS if lesson.key in PICTURES])
+    return LessonsComponents(**parts, panels=panels | below)
 
 
 def _picture(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
@@ -98,10 +100,10 @@ def _picture(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
     return parts
 
 
-def _panels(localizer: Localizer, events: Events) -> dict[str, gr.Column]:
+def _panels(localizer: Localizer, events: Events, lessons: Sequence[Lesson]) -> dict[str, gr.Column]:
     """The column of each lesson's panels."""
     columns: dict[str, gr.Column] = {}
-    for lesson in LESSONS:
+    for lesson in lessons:
         if lesson.panels:
             with gr.Column(visible=False) as columns[lesson.key]:
                 for build in lesson.panels:

@@ -45,11 +45,18 @@ def head(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
     lesson = BY_KEY.get(s.state(LessonsState).lesson)
     return {
         "index": None if lesson is None else LESSONS.index(lesson),
-        "title": "" if lesson is None else t(f"lesson.{lesson.key}.title", s.language),
-        "says": "" if lesson is None else lesson_text(lesson, "says", s.language, config),
-        "titles": [t(f"lesson.{each.key}.title", s.language) for each in LESSONS],
-        "progress": t("lessons.progress", s.language),
-        "labels": _texts(s, "name", "previous", "next", "seen", "answered"),
+        "lessons": [
+            {
+                "title": t(f"lesson.{each.key}.title", s.language),
+                "says": lesson_text(each, "says", s.language, config),
+                "part": t(f"lessons.part.{each.part}", s.language),
+            }
+            for each in LESSONS
+        ],
+        "has_film": lesson is not None and lesson.beat != "",
+        "labels": _texts(
+            s, "name", "list", "find", "topic", "none", "place", "previous", "next", "film", "seen", "answered"
+        ),
     }
 
 

@@ -35,12 +35,12 @@ class ScoredText:
 
 @dataclass(frozen=True, eq=False)
 class LossState:
-    """example: the key of the text that a button put into the box, and filled: the number of such clicks. scored: the
+    """filled: the text that a button put into the box, and times_filled: the number of such clicks. scored: the
     displayed text, and selected: a position of it. run: numbers the runs, so that a new one ends the previous one.
     notice: an error."""
 
-    example: str = ""
-    filled: int = 0
+    filled: str = ""
+    times_filled: int = 0
     scored: ScoredText | None = None
     selected: int = 0
     run: int = 0

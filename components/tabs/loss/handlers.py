@@ -13,7 +13,7 @@ from components.render import Analysis
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.loss.components import EXAMPLES, LossState, ScoredText
+from components.tabs.loss.components import LossState, ScoredText
 from gpt import LoadedModel
 from gpt.background import run_with_progress
 from gpt.experiments.text_loss import TextScore, score_text
@@ -47,10 +47,10 @@ def show_example(scored: Callable[[], ScoredText], session: Session) -> Iterator
     yield
 
 
-def measure_example(key: str, session: Session, parts: object) -> Iterator[None]:
-    """Put an example into the box and score it."""
-    session.change(LossState, example=key, filled=session.state(LossState).filled + 1)
-    yield from measure(session, EXAMPLES[key], parts)
+def measure_text(session: Session, parts: object = HALF, *, text: str) -> Iterator[None]:
+    """Put a text into the box and score it."""
+    session.change(LossState, filled=text, times_filled=session.state(LossState).times_filled + 1)
+    yield from measure(session, text, parts)
 
 
 def measure(session: Session, text: object, parts: object) -> Iterator[None]:

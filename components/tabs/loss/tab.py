@@ -30,7 +30,7 @@ def build_loss(localizer: Localizer, events: Events, loaded: LoadedModel) -> Non
     controls = [
         Control(ui.measure, running, lambda s: {"interactive": not running(s)}),
         Control(ui.stop, running, lambda s: {"interactive": running(s)}),
-        Control(ui.text, lambda s: s.state(LossState).filled, _filled),
+        Control(ui.text, lambda s: s.state(LossState).times_filled, _filled),
     ]
     events.renderer.add(NAME, VIEWS, handlers.example_analysis(loaded, example), controls=controls)
     _wire(ui, events)
@@ -42,7 +42,7 @@ def running(s: Snapshot) -> bool:
 
 def _filled(s: Snapshot) -> dict[str, Any]:
     state = s.state(LossState)
-    return {"value": EXAMPLES[state.example]} if state.filled else {}
+    return {"value": state.filled} if state.times_filled else {}
 
 
 def _layout(localizer: Localizer, example: str) -> LossComponents:
@@ -102,7 +102,7 @@ def _wire(ui: LossComponents, events: Events) -> None:
     on = events.on
     typed = [ui.text, ui.stride]
     runs = [on([ui.measure.click, ui.text.submit], handlers.measure, typed, queue="model")]
-    for key, button in zip(EXAMPLES, ui.examples, strict=True):
-        runs.append(on(button.click, partial(handlers.measure_example, key), [ui.stride], queue="model"))
+    for text, button in zip(EXAMPLES.values(), ui.examples, strict=True):
+        runs.append(on(button.click, partial(handlers.measure_text, text=text), [ui.stride], queue="model"))
     on(ui.stop.click, handlers.stop, cancels=runs)
     on(ui.strip.select, handlers.select, payload=True, trigger_mode="always_last")

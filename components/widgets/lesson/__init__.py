@@ -12,11 +12,12 @@ import gradio as gr
 from components.widgets.widget import widget
 
 _HEAD_TEMPLATE = """<div class="gb-course" hidden>
-<nav><ol class="gb-steps"></ol></nav>
-<p class="gb-progress"></p>
+<nav><ol class="gb-parts"></ol></nav>
+<details class="gb-contents"><summary></summary><input type="search"><p class="gb-topic"></p><ol></ol></details>
 <div class="gb-lesson-title"><h2></h2><div class="gb-turn"><button type="button" class="gb-back"></button>
 <button type="button" class="gb-on"></button></div></div>
 <p class="gb-lesson-says"></p>
+<button type="button" class="gb-lesson-film"></button>
 </div>"""
 _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 <h3 class="gb-code-title"></h3><div class="gb-code"></div>
@@ -26,16 +27,18 @@ _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 </div>"""
 
 
-def lesson_head(*, elem_id: str, keys: Sequence[str], view: str) -> gr.HTML:
-    """The way through the course, title and sentence. keys: of the lessons, in order.
+def lesson_head(*, elem_id: str, keys: Sequence[str], topics: Sequence[int], view: str) -> gr.HTML:
+    """The way through the course, title and sentence. keys, topics: of the lessons, in order.
 
     Raises `.select` with a payload of {"lesson": index} when one is chosen, and when the widget appears without a
-    lesson: for the last one that was open in this browser, or the first.
+    lesson: for the last one that was open in this browser, or the first. `.input` for the button that opens the film.
 
-    Data of a view: index (from 0; None: no lesson is open), title, says, titles (of all lessons), progress (with
-    {seen}, {answered}, {total}), labels ("name", "previous", "next", "seen", "answered").
+    Data of a view: index (from 0; None: no lesson is open), lessons (a list of {"title", "says", "part"}), has_film,
+    labels ("name", "list", with {seen}, {answered} and {total}, "find", "topic", "none", "place", with {part}, {n} and
+    {total}, "previous", "next", "film", "seen", "answered").
     """
-    return widget("lesson/head", elem_id, template=_HEAD_TEMPLATE, view=view, options={"keys": list(keys)})
+    options = {"keys": list(keys), "topics": list(topics)}
+    return widget("lesson/head", elem_id, template=_HEAD_TEMPLATE, view=view, options=options)
 
 
 def lesson_body(*, elem_id: str, keys: Sequence[str], view: str) -> gr.HTML:

@@ -2,18 +2,16 @@
  * The navigation of the course, the title of the lesson and its sentence.
  * @typedef {object} LessonHead
  * @property {number | null} [index]  of the lesson, from 0; null: none is open; undefined: nothing is known yet
- * @property {string} [title]
- * @property {string} [says]
- * @property {string[]} [titles]  of all lessons
- * @property {string} [progress]  with places for {seen}, {answered} and {total}
+ * @property {{title: string, says: string, part: string}[]} [lessons]  lessons of one part follow one another
+ * @property {boolean} [has_film]  whether the film shows this lesson
  * @property {Record<string, string>} [labels]
  *
- * options: keys: of all lessons
+ * options: keys: of all lessons; topics: their numbers as topics
  */
 
-import { find, make, modified, setCount } from "../dom.js";
+import { find, make, modified } from "../dom.js";
 import { defineWidget } from "../runtime.js";
-import { fill } from "../text.js";
+import { contents } from "./contents.js";
 import { keepProgress, onProgress, readProgress } from "./progress.js";
 
 const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]"; // these use the arrow keys themselves
@@ -21,11 +19,13 @@ const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox],
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
   const { t } = host;
-  const [steps, back, on, progress] = [".gb-steps", ".gb-back", ".gb-on", ".gb-progress"].map((name) => find(root, name));
+  const [parts, back, on, film] = [".gb-parts", ".gb-back", ".gb-on", ".gb-lesson-film"].map((name) => find(root, name));
   /** @type {string[]} */ const keys = host.options.keys;
   const leaving = new AbortController();
+  const list = contents(find(root, ".gb-contents", HTMLDetailsElement), host, go);
   /** @type {LessonHead} */ let shown = {};
   let asked = -1; // the lesson that was asked for last
+  /** @type {LessonHead["lessons"]} */ let numbered; // the lessons that have a number on the page
 
   /** @param {number} to */
   function go(to) {
@@ -34,58 +34,71 @@ function mount(root, host) {
     host.send({ lesson: to });
   }
 
-  function makeStep() {
-    const link = make("a", "gb-step", String(steps.children.length + 1), { href: `?lesson=${steps.children.length + 1}` });
-    const item = make("li");
-    item.append(link);
-    return item;
+  /** The numbers of all lessons, by part. */
+  function makeParts() {
+    const lessons = (numbered = shown.lessons) ?? [];
+    parts.replaceChildren();
+    lessons.forEach(({ part }, i) => {
+      if (part !== lessons[i - 1]?.part) {
+        const group = make("li");
+        group.append(make("span", "", part), make("ol", "gb-steps"));
+        parts.append(group);
+      }
+      const item = make("li");
+      item.append(make("a", "gb-step", String(i + 1), { href: `?lesson=${i + 1}` }));
+      parts.lastElementChild?.lastElementChild?.append(item);
+    });
   }
 
   function mark() {
     if (typeof shown.index !== "number") return;
     const { done } = readProgress();
     const levels = keys.map((key) => done[key] || 0);
+    const steps = parts.querySelectorAll("a");
     levels.forEach((level, i) => {
-      const step = find(steps.children[i], "a");
+      const step = steps[i];
       const state = ["", t("seen"), t("answered")][level];
       step.dataset.level = String(level);
-      step.title = `${i + 1} · ${shown.titles?.[i]}${state ? ` (${state})` : ""}`;
+      step.title = `${i + 1} · ${shown.lessons?.[i].title}${state ? ` (${state})` : ""}`;
       step.setAttribute("aria-label", step.title);
       if (i === shown.index) step.setAttribute("aria-current", "step");
       else step.removeAttribute("aria-current");
     });
-    const count = (/** @type {number} */ least) => levels.filter((level) => level >= least).length;
-    progress.textContent = fill(shown.progress ?? "", { seen: count(1), answered: count(2), total: keys.length });
+    list.draw(shown.lessons ?? [], levels, shown.index);
   }
 
   /** @param {LessonHead} data */
   function draw(data) {
-    const before = shown.index;
+    const before = shown;
     const { index } = (shown = data);
     root.hidden = index === undefined || index === null;
     if (index === null) go(Math.max(keys.indexOf(readProgress().last), 0)); // the last one that was open, or the first
     if (index === undefined || index === null) return;
     asked = index;
+    const lesson = data.lessons?.[index];
     find(root, "nav").setAttribute("aria-label", t("name"));
-    setCount(steps, keys.length, makeStep);
-    find(root, "h2").textContent = `${index + 1} · ${data.title}`;
-    find(root, ".gb-lesson-says").textContent = data.says ?? "";
+    if (data.lessons !== numbered) makeParts();
+    find(root, "h2").textContent = `${index + 1} · ${lesson?.title}`;
+    find(root, ".gb-lesson-says").textContent = lesson?.says ?? "";
     back.textContent = `← ${t("previous")}`;
     on.textContent = `${t("next")} →`;
     back.toggleAttribute("disabled", index === 0);
     on.toggleAttribute("disabled", index === keys.length - 1);
-    if (index !== before) keepProgress(keys[index], 1);
+    film.textContent = `▶ ${t("film")}`;
+    film.hidden = !data.has_film;
+    if (index !== before.index) keepProgress(keys[index], 1);
     mark();
   }
 
-  steps.addEventListener("click", (event) => {
+  parts.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
-    if (!link?.parentElement || modified(event) || event.shiftKey) return; // another tab of the browser
+    if (!link || modified(event) || event.shiftKey) return; // another tab of the browser
     event.preventDefault();
-    go([...steps.children].indexOf(link.parentElement));
+    go([...parts.querySelectorAll("a")].indexOf(link));
   });
   back.addEventListener("click", () => go((shown.index ?? 0) - 1));
   on.addEventListener("click", () => go((shown.index ?? 0) + 1));
+  film.addEventListener("click", () => host.send({}, "input"));
   onProgress(mark, leaving.signal);
   /** @param {KeyboardEvent} event */
   const keyed = (event) => {

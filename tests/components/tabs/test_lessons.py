@@ -8,6 +8,7 @@ import inspect
 import math
 import re
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ import pytest
 from components.i18n import t
 from components.share.opening import open_link
 from components.state.session import Session
+from components.tabs.inside.handlers import open_film
+from components.tabs.inside.views.film import BEATS
 from components.tabs.lessons import code_view, handlers
 from components.tabs.lessons.code_view import Code, excerpt
 from components.tabs.lessons.components import LessonsState, is_lesson_open
@@ -138,6 +141,13 @@ def test_the_facts_are_of_the_model(loaded):
     assert facts(config)["uniform"] == f"{math.log(config.vocab_size):.2f}"
 
 
+def test_the_course_begins_with_the_prediction_and_ends_with_the_details_and_has_every_topic():
+    parts = [part for part, _ in groupby(lesson.part for lesson in LESSONS)]
+    assert parts == ["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details"]
+    assert LESSONS[-1].key == "configuration"
+    assert {lesson.topic for lesson in LESSONS} == {*range(1, 21)}
+
+
 def test_before_a_lesson_is_open_the_widget_is_left_to_ask_for_one(session, loaded):
     views = shown(session)
     assert views["head"]["index"] is None
@@ -147,6 +157,7 @@ def test_before_a_lesson_is_open_the_widget_is_left_to_ask_for_one(session, load
         assert session.state(LessonsState).lesson == ""
     handlers.choose_lesson(loaded, session, {"lesson": INDEX["tokenizer"]})
     assert is_lesson_open("tokenizer", session.snapshot())
+    handlers.choose_lesson(loaded, session, {"lesson": INDEX["shortcuts"]})
     assert handlers.wanted(session.snapshot()) is None, "a lesson of panels has no picture of its own"
 
 
@@ -225,32 +236,79 @@ def test_a_picture_that_writes_waits_for_a_place_and_gives_it_back(session, load
     assert admission.n_admitted == 0
 
 
-def test_the_button_leads_to_the_place_with_the_settings_layer_and_shape_of_the_lesson(session, loaded):
-    shapes = []
+class OtherTabs:
+    """What was asked of other tabs."""
 
-    def set_shape(session, config, skeleton=False):
-        shapes.append((config, skeleton))
+    def __init__(self):
+        self.shapes, self.scored, self.beats = [], [], []
 
-    go = partial(handlers.open_place, set_shape, session)
+    def set_shape(self, session, config, skeleton=False):
+        self.shapes.append((config, skeleton))
+
+    def score_text(self, session, *, text):
+        self.scored.append(text)
+        yield
+
+    def open_film(self, session, beat):
+        self.beats.append(beat)
+
+
+def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of_the_lesson(session, loaded):
+    tabs, own = OtherTabs(), session.document
+
+    def go():
+        finish(handlers.open_place(loaded, tabs, session))
+
     go()
     assert session.tab == "playground", "no lesson is open"
     opened(session, "attention")
     handlers.move(loaded, "a", session, 3)
     handlers.move(loaded, "b", session, 2)
+    handlers.type_text(session, "The dog ran to the")
     go()
     assert (session.tab, session.selection.layer, session.selection.head) == ("inside", 3, 2)
+    assert session.document.ids == loaded.tokenizer.encode("The dog ran to the")
+    assert session.document.n_read == len(session.document.ids)
+    assert session.undo_stack[-1].file == own.to_json()
+    carried = session.document
+    go()
+    assert session.document is carried, "it is the text already"
+    handlers.type_text(session, "")
+    with pytest.raises(ValueError, match=r"\w"):
+        go()
     opened(session, "feed_forward")
     go()
     assert (session.selection.layer, session.selection.head) == (0, 2), "it has no head to say"
     opened(session, "sampling")
+    handlers.move(loaded, "a", session, 0.5)
+    handlers.move(loaded, "b", session, 7)
     go()
-    assert (session.tab, session.settings.temperature, session.settings.top_k) == ("playground", 0.8, 50)
-    assert shapes == []
+    assert (session.tab, session.settings.temperature, session.settings.top_k) == ("playground", 0.5, 7)
+    assert tabs.shapes == tabs.scored == []
+    opened(session, "loss")
+    go()
+    assert (session.tab, tabs.scored) == ("loss", [PICTURES["loss"].text])
     for key in ("parameters", "skeleton"):
         opened(session, key)
         go()
         place = LESSONS[INDEX[key]].place
-        assert (session.tab, shapes.pop()) == ("shapes", (place.shape, key == "skeleton"))
+        assert (session.tab, tabs.shapes.pop()) == ("shapes", (place.shape, key == "skeleton"))
+
+
+def test_the_film_of_a_lesson_shows_its_text(session, loaded):
+    tabs = OtherTabs()
+    for key in ("skeleton", "attention"):
+        opened(session, key)
+        finish(handlers.open_film(loaded, tabs, session))
+    assert tabs.beats == ["scores"]
+    assert session.document.ids == loaded.tokenizer.encode(picture.EXAMPLE)
+
+
+def test_every_beat_of_a_lesson_is_one_of_the_film(session):
+    for lesson in LESSONS:
+        if lesson.beat:
+            open_film(session, lesson.beat)
+            assert BEATS[session.film - 1].name == lesson.beat
 
 
 def test_a_link_opens_a_lesson_and_leaves_the_text(session, loaded):

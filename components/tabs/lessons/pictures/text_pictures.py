@@ -44,6 +44,20 @@ RECIPE = Recipe(
 )
 
 
+def tokenizer(scene: Scene) -> Drawn:
+    """The tokens of a text, with their ids and bytes."""
+    vocabulary, ids = scene.loaded.tokenizer, scene.ids()
+    rows = [
+        [visible(token_text(vocabulary, i)), str(i), " ".join(f"{byte:02x}" for byte in vocabulary.token_bytes(i))]
+        for i in ids
+    ]
+    text = scene.t(
+        "tokenizer", n=len(ids), characters=len(scene.text), bytes=len(scene.text.encode("utf-8", "replace"))
+    )
+    head = [scene.t(f"tokenizer.{column}") for column in ("token", "id", "bytes")]
+    return Drawn(text, table=[head, *rows])
+
+
 def loss(scene: Scene) -> Drawn:
     """The surprisal of each token of a text."""
     loaded, ids = scene.loaded, scene.ids(least=2)
@@ -170,6 +184,7 @@ def training(scene: Scene) -> Drawn:
 
 
 PICTURES: dict[str, Picture] = {
+    "tokenizer": Picture(tokenizer, text="The dog said hello to grandmother."),
     "loss": Picture(loss, text="Once upon a time, there was a little dragon named Lily."),
     "greedy": Picture(
         greedy,

@@ -1,0 +1,70 @@
+// The list of all lessons by part, with a search by words or by number.
+
+import { find, make, modified } from "../dom.js";
+
+/** @typedef {{title: string, says: string, part: string}} Lesson */
+
+/**
+ * Whether a lesson fits a search: a number is that of the lesson or, after "#", of its topic; else all words occur.
+ * @param {string} query @param {Lesson} lesson @param {number} n its number @param {number} topic
+ */
+export function fits(query, lesson, n, topic) {
+  const number = /^\s*(#?)\s*(\d+)\s*$/.exec(query);
+  if (number) return Number(number[2]) === topic || (!number[1] && Number(number[2]) === n);
+  const text = `${lesson.title} ${lesson.says} ${lesson.part}`.toLowerCase();
+  return query.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+/**
+ * @param {HTMLDetailsElement} root @param {import("../runtime.js").Host} host
+ * @param {(index: number) => void} go opens a lesson
+ */
+export function contents(root, host, go) {
+  const search = find(root, "input", HTMLInputElement);
+  const list = find(root, "ol");
+  const note = find(root, ".gb-topic");
+  /** @type {number[]} */ const topics = host.options.topics;
+  /** @type {Lesson[]} */ let lessons = [];
+  /** @type {number[]} */ let levels = [];
+  let open = -1;
+
+  function write() {
+    list.replaceChildren();
+    lessons.forEach((lesson, i) => {
+      if (!fits(search.value, lesson, i + 1, topics[i])) return;
+      const [item, state] = [make("li"), ["", host.t("seen"), host.t("answered")][levels[i]]];
+      const link = make("a", "", "", { href: `?lesson=${i + 1}`, "data-index": String(i), "data-level": String(levels[i]) });
+      if (i === open) link.setAttribute("aria-current", "step");
+      link.append(make("b", "", String(i + 1)), make("span", "", lesson.title), make("small", "", [lesson.part, state].filter(Boolean).join(" · ")));
+      link.append(make("i", "", `#${topics[i]}`));
+      item.append(link);
+      list.append(item);
+    });
+    note.textContent = host.t(list.children.length ? "topic" : "none");
+  }
+
+  search.addEventListener("input", write);
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && list.children.length) find(list, "a").click();
+  });
+  list.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (!link || modified(event) || event.shiftKey) return; // another tab of the browser
+    event.preventDefault();
+    root.open = false;
+    go(Number(link.dataset.index));
+  });
+
+  return {
+    /** @param {Lesson[]} all @param {number[]} reached by lesson: 1 seen, 2 answered @param {number} index the open one */
+    draw(all, reached, index) {
+      [lessons, levels, open] = [all, reached, index];
+      const count = (/** @type {number} */ least) => levels.filter((level) => level >= least).length;
+      const values = { part: lessons[index]?.part ?? "", n: index + 1, seen: count(1), answered: count(2), total: lessons.length };
+      find(root, "summary").replaceChildren(make("b", "", host.t("place", values)), make("span", "", host.t("list", values)));
+      search.placeholder = host.t("find");
+      search.setAttribute("aria-label", host.t("find"));
+      write();
+    },
+  };
+}
