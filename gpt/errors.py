@@ -101,6 +101,7 @@ MESSAGES = {
     "patch.lengths_differ": "both texts must have the same number of tokens, not {clean} and {corrupted}",
     "patch.no_difference": "both texts give the logit difference {difference:.3f}: there is nothing to recover",
     "analysis.one_text": "an analysis is of one text: this trace holds {n}",
+    "analysis.no_repeat": "the last token occurs nowhere before: there is nothing to copy",
     "analysis.state_shapes": "states of shape {shape} cannot be compared with {other}",
     "analysis.rollout_trace": "rollout needs a trace of the whole text: this one holds {traced} of {total} positions",
     "analysis.ids_trace": "{n} ids need a trace of the whole text: this one holds {traced} of {total} positions",

@@ -1,6 +1,8 @@
 """Pure functions of a trace, a model and token ids. Each takes one text and leaves the model unchanged.
 
     gpt.analysis.heads              attention weights and the roles of heads
+    gpt.analysis.copying            how well a model copies random tokens that come twice
+    gpt.analysis.copy_circuit       the two heads that copy the end of a text
     gpt.analysis.rollout            attention rollout
     gpt.analysis.lens               logit lens: the prediction after each layer
     gpt.analysis.attribution        contribution of each component to a logit

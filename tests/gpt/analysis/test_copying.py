@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from components.tabs.playground.components import EXAMPLES
-from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model
+from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model, trace_text
+from gpt.analysis.copy_circuit import CopyCircuit, copy_circuit
 from gpt.analysis.copying import copying_heads
+from gpt.analysis.patching import patch_from
 from tests.gpt.fake_models import tiny_model
 
 GREEDY = SamplingParams(temperature=0)
@@ -57,3 +60,20 @@ def test_random_weights_do_not_copy() -> None:
     found = copying_heads(loaded.model, loaded.tokenizer.eot_id, 10)
     assert found.induction.score < 0.3
     assert found.loss > 3
+
+
+def test_both_heads_of_a_copy_are_needed_and_one_vector_of_the_earlier_one_brings_it_back(bundled: LoadedModel) -> None:
+    model, ids = bundled.model, bundled.tokenizer.encode("The tree red dog cloud fire cold tree red dog")
+    circuit = copy_circuit(trace_text(model, ids), ids)
+    assert circuit == CopyCircuit(source=4, induction=(6, 0), previous_token=(4, 1))
+
+    def copied(edits: Edits) -> float:
+        return float(model(torch.tensor([ids]), edits=edits)[0, -1].softmax(-1)[ids[circuit.source]])
+
+    assert copied(Edits()) > 0.9
+    for head in (circuit.induction, circuit.previous_token):
+        assert copied(Edits(head_scale={head: 0.0})) < 0.1
+    patch = patch_from(model, ids, "attn_out", 4, circuit.source)
+    assert copied(Edits(head_scale={circuit.previous_token: 0.0}, patches=(patch,))) > 0.8
+    with pytest.raises(ValueError, match="nothing to copy"):
+        copy_circuit(trace_text(model, ids[:4]), ids[:4])
