@@ -16,8 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from gpt.training.live_run import LiveRun, RunSnapshot
-from gpt.training.tasks import RECIPES, TASKS, TaskDataset
+from gpt.training.live_run import LiveRun
+from gpt.training.recipe import LIVE_RECIPES
+from gpt.training.run_progress import RunProgress
+from gpt.training.tasks import TASKS, TaskDataset
 
 GOAL = 0.99
 TICK_SECONDS = 0.05
@@ -25,26 +27,26 @@ TICK_SECONDS = 0.05
 
 def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
     """One row of the table."""
-    recipe = RECIPES[name]
+    recipe = LIVE_RECIPES[name]
     run = LiveRun(TaskDataset(TASKS[name], seed), replace(recipe, steps=steps or recipe.steps, seed=seed))
     clock, processor = time.monotonic(), time.process_time()
     reached: tuple[int, float, float] | None = None
     run.start()
     while not run.wait(TICK_SECONDS):
-        reached = reached or first_good(run.snapshot, clock, processor)
-    reached = reached or first_good(run.snapshot, clock, processor)
-    snapshot = run.snapshot
-    whole = (snapshot.step, time.monotonic() - clock, time.process_time() - processor)
-    last = snapshot.evaluations[-1].accuracy
+        reached = reached or first_good(run.progress, clock, processor)
+    reached = reached or first_good(run.progress, clock, processor)
+    progress = run.progress
+    whole = (progress.step, time.monotonic() - clock, time.process_time() - processor)
+    last = progress.evaluations[-1].accuracy
     run.close()
     return (name, *(_row(reached) if reached else ("-",) * 3), f"{last:.3f}", *_row(whole))
 
 
-def first_good(snapshot: RunSnapshot, clock: float, processor: float) -> tuple[int, float, float] | None:
+def first_good(progress: RunProgress, clock: float, processor: float) -> tuple[int, float, float] | None:
     """(step, seconds, seconds of the processor) as soon as the goal is reached."""
     good = [
         evaluation.step
-        for evaluation in snapshot.evaluations
+        for evaluation in progress.evaluations
         if evaluation.accuracy is not None and evaluation.accuracy >= GOAL
     ]
     return (good[0], time.monotonic() - clock, time.process_time() - processor) if good else None

@@ -28,6 +28,7 @@ from components.state.text import Text
 from components.tabs.activations.tab import build_activations
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
+from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
@@ -103,7 +104,7 @@ def build_app(
                 n_layer = first.document.loaded.model.config.n_layer
                 build_activations(localizer, events, n_layer, first.selection.layer)
             with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):
-                opened = build_train(localizer, events)
+                opened = build_train(localizer, events, ExamplePass)
             events.on(playground_parts.film.click, open_film)
             begun = events.on(opened, prepare_prompt, queue="model")
             follow(events, begun)

@@ -7,13 +7,11 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 from zipfile import ZIP_DEFLATED, ZipFile
 
-import numpy as np
 import torch
 
 from gpt.background import lower_priority
@@ -23,62 +21,16 @@ from gpt.models.checkpoints import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload, remove_model
 from gpt.trace import Trace
-from gpt.training.dataset import Dataset, Sample
+from gpt.training.dataset import Dataset
 from gpt.training.recipe import Recipe
+from gpt.training.run_progress import ENDED, Evaluation, LossPoint, RunProgress, State
+from gpt.training.snapshots import pack_weights, snapshot_steps, unpack_model
 from gpt.training.trainer import Trainer
 
-State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
-ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000}
-N_EVALUATIONS = 40  # of a run, without the one before the first step
+N_EVALUATIONS = 32  # of a run, each with a snapshot of the weights
+MAX_SNAPSHOT_BYTES = 16_000_000  # of all snapshots of a run; larger models get fewer evaluations
 TIME_LIMIT_SECONDS = 300.0
-
-
-@dataclass(frozen=True)
-class LossPoint:
-    """One update: the loss before it, in nats, and its learning rate."""
-
-    step: int
-    loss: float
-    rate: float
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The model after `step` updates, on examples that are not trained on.
-
-    attn_weights: (n_layer, n_head, T, T) float16, of the dataset's example.
-    """
-
-    step: int
-    val_loss: float
-    accuracy: float | None
-    samples: tuple[Sample, ...]
-    attn_weights: np.ndarray
-
-
-@dataclass(frozen=True)
-class RunSnapshot:
-    """A run at one moment; "finished" before its last step if the time limit was reached.
-
-    seconds: since it started, pauses included. paused_seconds: of the pauses that have ended. rate_factor: of the
-    recipe's learning rates. queue_position: 1 for the next run to start, 0 for a run that is not queued.
-    """
-
-    state: State
-    step: int
-    steps: int
-    seconds: float
-    paused_seconds: float
-    rate_factor: float
-    losses: tuple[LossPoint, ...]
-    evaluations: tuple[Evaluation, ...]
-    queue_position: int = 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether the state is final."""
-        return self.state in ENDED
 
 
 class LiveRun:
@@ -95,6 +47,7 @@ class LiveRun:
             if (value := getattr(self.recipe, name)) > limit:
                 raise GPTError("training.too_large_to_watch", name=name, limit=limit, value=value)
         self._model: GPT | None = self.recipe.new_model(dataset.vocabulary.n_vocab).eval()
+        self.config = self._model.config
         self.n_parameters = sum(parameter.numel() for parameter in self._model.parameters())
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()  # guards the attributes below
@@ -169,11 +122,11 @@ class LiveRun:
             return self._state
 
     @property
-    def snapshot(self) -> RunSnapshot:
+    def progress(self) -> RunProgress:
         """The run at this moment."""
         with self._changed:
             now = min(time.monotonic(), self._ended)
-            return RunSnapshot(
+            return RunProgress(
                 state=self._state,
                 step=len(self._losses),
                 steps=self.recipe.steps,
@@ -235,7 +188,7 @@ class LiveRun:
 
     def _train(self, trainer: Trainer) -> None:
         steps = self.recipe.steps
-        evaluate_every = max(1, steps // N_EVALUATIONS)
+        moments = snapshot_steps(steps, max(2, min(N_EVALUATIONS, MAX_SNAPSHOT_BYTES // self.n_parameters)))
         self._evaluate(trainer)
         while trainer.step < steps and self._may_continue():
             with self._changed:
@@ -244,7 +197,7 @@ class LiveRun:
             loss = trainer.update(self.dataset.batch(trainer.step, self.recipe.batch_size), factor)
             with self._changed:
                 self._losses.append(LossPoint(trainer.step, loss, rate))
-            if trainer.step % evaluate_every == 0 and trainer.step < steps:
+            if trainer.step in moments and trainer.step < steps:
                 self._evaluate(trainer)
         if self.state not in ENDED:
             self._evaluate(trainer)
@@ -270,9 +223,14 @@ class LiveRun:
             accuracy=dataset.accuracy(trainer.model),
             samples=dataset.samples(self._as_loaded(trainer.model)),
             attn_weights=weights.half().numpy(),
+            weights=pack_weights(trainer.model),
         )
         with self._changed:
             self._evaluations.append(evaluation)
+
+    def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
+        """The model at an evaluation, from its snapshot."""
+        return self._as_loaded(unpack_model(self.config, evaluation.weights))
 
     def _as_loaded(self, model: GPT) -> LoadedModel:
         name = f"{self.dataset.name}, trained here"

@@ -58,12 +58,19 @@ def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     expect(samples).to_have_count(5)
     expect(samples.nth(1)).to_contain_text(re.compile(f"{EXAMPLE.prompt}.*{EXAMPLE.answer.strip()}.*(✓ right|✗ wrong)"))
     expect(train.locator("#train-heatmap .gb-says")).to_contain_text("Step 50, ")
-    train.locator("#train-moment input[type=range]").press("Home")
+    assert train.locator("#train-player output").text_content() == "step 50 of 50"
+    train.locator("#train-player input").press("Home")
     expect(says).to_contain_text("Step 0: ")
     expect(train.locator("#train-samples-says")).to_contain_text("At step 0: 0 of these 4")
+    expect(train.locator("#train-flow .gb-says")).to_contain_text("in layer")
     train.locator("#train-heads .gb-heads-grid").press("End")  # a key that is none of its own
     train.locator("#train-heads .gb-heads-grid").press("Enter")
     expect(train.locator("#train-heatmap .gb-says")).to_contain_text("Step 0, ")
+    train.locator("#train-player .gb-film-play").click()
+    expect(says).to_contain_text("Step 50: ")
+    with train.expect_download() as download:
+        train.locator("#train-save").click()
+    assert download.value.suggested_filename == "training.gif"
     with train.expect_download() as download:
         train.locator("#train-download").click()
     assert download.value.suggested_filename == "reverse.zip"

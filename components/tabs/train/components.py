@@ -2,26 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import gradio as gr
 
+from components.i18n import Language
 from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.choices import UploadedText
-from gpt.training.live_run import Evaluation, LiveRun, RunSnapshot
+from gpt import LoadedModel
+from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
+from gpt.training.recorded_run import RecordedRun
+from gpt.training.run_progress import Evaluation, RunProgress
 from gpt.training.run_queue import RunQueue
 
 _RECIPE = LIVE_RECIPES[choices.KINDS[0]]
+
+
+Source = Literal["recorded", "own"]
+
+
+class MachinePass(Protocol):
+    """A forward pass over the example, from which the machine is drawn."""
+
+    def draw(self, position: int, layer: int, head: int, language: Language) -> dict[str, Any]:
+        """The data of the widget flow."""
+
+
+Machine = Callable[[LoadedModel, Sequence[int]], MachinePass]
+
+
+@dataclass(frozen=True, eq=False)
+class ShownPass:
+    """The forward pass of a run's model at a step."""
+
+    run: LiveRun | RecordedRun
+    step: int
+    machine: MachinePass
 
 
 @dataclass(frozen=True, eq=False)
 class TrainState:
     """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
-    uploaded: an uploaded text. rate: the highest learning rate. seconds: the time limit. step: the displayed one,
-    None for the newest; layer, head: None until chosen. notice: an error or a message.
+    uploaded: an uploaded text. rate: the highest learning rate. seconds: the time limit. notice: an error or a message.
+    source: whose training is shown; recorded: the one in the assets, None until
+    it was looked for, and where it is not there. step: the displayed one, None for the newest;
+    layer, head, position: of the example, None until chosen. shown_pass: of the displayed step, or of one before.
+    film: the saved file.
     """
 
     task: str = choices.KINDS[0]
@@ -38,23 +70,38 @@ class TrainState:
     run: LiveRun | None = None
     queue: RunQueue | None = None
     opened: tuple[LiveRun, ...] = ()
+    source: Source = "recorded"
+    recorded: RecordedRun | None = None
+    looked_for_recorded: bool = False
     step: int | None = None
     layer: int | None = None
     head: int | None = None
+    position: int | None = None
+    shown_pass: ShownPass | None = None
+    film: Path | None = None
     notice: Message | Exception | None = None
 
     @property
     def busy(self) -> bool:
         """Whether a run is active that must not be interrupted."""
-        return self.run is not None and not self.run.snapshot.ended
+        return self.run is not None and not self.run.progress.ended
 
-    def progress(self) -> RunSnapshot | None:
+    def progress(self) -> RunProgress | None:
         """The current progress of the newest run, with its place in the queue."""
         if self.run is None or self.queue is None:
             return None
-        return replace(self.run.snapshot, queue_position=self.queue.position(self.run))
+        return replace(self.run.progress, queue_position=self.queue.position(self.run))
 
-    def shown(self, progress: RunSnapshot) -> Evaluation | None:
+    @property
+    def shown_run(self) -> LiveRun | RecordedRun | None:
+        """The run that is shown."""
+        return self.recorded if self.source == "recorded" else self.run
+
+    def is_passed(self, run: LiveRun | RecordedRun, step: int) -> bool:
+        """Whether `shown_pass` is that of the run at the step."""
+        return self.shown_pass is not None and (self.shown_pass.run, self.shown_pass.step) == (run, step)
+
+    def shown(self, progress: RunProgress) -> Evaluation | None:
         """The evaluation at the displayed step, or the last before it; None if there is none."""
         if not progress.evaluations:
             return None
@@ -88,6 +135,9 @@ class TrainComponents:
     open: gr.Button
     download: gr.Button
     results: gr.Column
+    source: gr.Radio
+    player: gr.HTML
+    save: gr.Button
     curve: gr.HTML
-    scrubber: gr.Slider
     heads: gr.HTML
+    flow: gr.HTML

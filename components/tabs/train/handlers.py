@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from components.downloads import offer
 from components.errors import PageError
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.train import choices
-from components.tabs.train.components import TrainState
+from components.tabs.train.components import Machine, ShownPass, Source, TrainState
+from components.tabs.train.film_file import delete_film, write_film
+from components.tabs.train.pinned import pinned_head
+from components.tabs.train.views import shown_of
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.run_queue import QueueFull, RunQueue
@@ -72,7 +75,12 @@ def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
     session.resources.callback(run.close)
     if state.run is not None and state.run not in state.opened:
         state.run.close()
-    session.change(TrainState, run=run, queue=queue, factor=1.0, step=None, layer=None, head=None)
+    session.change(TrainState, run=run, queue=queue, factor=1.0, **_nothing_pinned("own"))
+
+
+def _nothing_pinned(source: object) -> dict[str, Any]:
+    """The newest step of a training, with nothing chosen."""
+    return {"source": source, **dict.fromkeys(("step", "layer", "head", "position", "shown_pass"))}
 
 
 def _new_run(state: TrainState, language: str) -> LiveRun:
@@ -111,23 +119,45 @@ def change_rate(session: Session, factor: object) -> None:
         session.change(TrainState, factor=factor)
 
 
-def follow(session: Session) -> None:
+def follow(machine: Machine, session: Session) -> None:
     """Update the views of an active run."""
+    pass_over_example(machine, session)
 
 
-def show_step(session: Session, step: object) -> None:
-    """Show the step of the scrubber; at its maximum, the newest."""
-    progress = session.state(TrainState).progress()
-    if progress is None or not progress.evaluations or not _is_number(step):
+def choose_source(machine: Machine, session: Session, source: object) -> None:
+    """Show the recorded training or the visitor's own."""
+    if source in get_args(Source):
+        session.change(TrainState, **_nothing_pinned(source))
+        pass_over_example(machine, session)
+
+
+def show_moment(machine: Machine, session: Session, sent: dict[str, Any]) -> None:
+    """Show an evaluation by its number; the last one is the newest."""
+    moment, shown = sent.get("moment"), shown_of(session.snapshot())
+    if shown is None or type(moment) is not int or moment < 0:
         return
-    session.change(TrainState, step=None if step >= progress.evaluations[-1].step else int(step))  # type: ignore[operator, call-overload]
+    evaluations = shown.progress.evaluations
+    session.change(TrainState, step=None if moment >= len(evaluations) - 1 else evaluations[moment].step)
+    pass_over_example(machine, session)
 
 
-def choose_step(session: Session, sent: dict[str, Any]) -> None:
-    """Show the step clicked in the curve."""
-    progress, step = session.state(TrainState).progress(), sent.get("x")
-    if progress is not None and _is_number(step) and 0 <= step <= progress.steps:  # type: ignore[operator]
-        show_step(session, step)
+def choose_step(machine: Machine, session: Session, sent: dict[str, Any]) -> None:
+    """Show the clicked step of the curve."""
+    step, shown = sent.get("x"), shown_of(session.snapshot())
+    if shown is None or not _is_number(step) or not 0 <= step <= shown.progress.steps:  # type: ignore[operator]
+        return
+    is_newest = step >= shown.progress.evaluations[-1].step  # type: ignore[operator]
+    session.change(TrainState, step=None if is_newest else int(step))  # type: ignore[call-overload]
+    pass_over_example(machine, session)
+
+
+def pass_over_example(machine: Machine, session: Session) -> None:
+    """Run the model of the displayed step over the example, unless it is done."""
+    shown, state = shown_of(session.snapshot()), session.state(TrainState)
+    if shown is None or state.is_passed(shown.run, shown.evaluation.step):
+        return
+    made = machine(shown.run.loaded_at(shown.evaluation), shown.run.dataset.example)
+    session.change(TrainState, shown_pass=ShownPass(shown.run, shown.evaluation.step, made))
 
 
 def _is_number(value: object) -> bool:
@@ -135,10 +165,36 @@ def _is_number(value: object) -> bool:
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
-    """Enlarge the clicked head."""
+    """Pin the clicked head."""
     layer, head = sent.get("layer"), sent.get("head")
     if type(layer) is int and type(head) is int and layer >= 0 and head >= 0:
         session.change(TrainState, layer=layer, head=head)
+
+
+def select_in_machine(session: Session, sent: dict[str, Any]) -> None:
+    """Pin the clicked token, layer or head."""
+    shown = shown_of(session.snapshot())
+    if shown is None:
+        return
+    layer, head = pinned_head(session.state(TrainState), shown.run, shown.progress)
+    config, n = shown.run.config, len(shown.run.dataset.example)
+    limits = {"layer": config.n_layer, "head": config.n_head, "position": n}
+    chosen = {name: at for name, limit in limits.items() if type(at := sent.get(name)) is int and 0 <= at < limit}
+    if chosen:
+        session.change(TrainState, **{"layer": layer, "head": head} | chosen)
+
+
+def save_film(session: Session) -> Iterator[None]:
+    """Write the film to a file that replaces the previous one, and offer it for download."""
+    shown, state = shown_of(session.snapshot()), session.state(TrainState)
+    if shown is None:
+        raise PageError("train.gone")
+    path = write_film(shown.run, shown.progress, *pinned_head(state, shown.run, shown.progress))
+    session.resources.callback(delete_film, path)
+    session.change(TrainState, film=path)
+    if state.film is not None:
+        delete_film(state.film)
+    yield from offer(session, path)
 
 
 def open_model(session: Session) -> None:

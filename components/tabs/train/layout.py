@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 
 from components.i18n import Language, t
 from components.localized import Localizer
 from components.tabs.train import choices
+from components.tabs.train.components import Source
 from components.widgets.chart import chart
+from components.widgets.flow import flow
 from components.widgets.heads import heads
+from components.widgets.player import player
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt.training.recipe import LIVE_RECIPES
@@ -95,26 +98,43 @@ def build_buttons(localizer: Localizer) -> dict[str, Any]:
     }
 
 
-def build_moment(localizer: Localizer) -> dict[str, Any]:
-    """The displayed step and its samples."""
+def build_film(localizer: Localizer) -> dict[str, Any]:
+    """Whose training is shown, and the player of its steps, which stays in view."""
+    words = {"value": "train.film.save"}
+    with gr.Column(elem_classes="gb-card"):
+        localizer.sentence("train.film.question", kind="question")
+        source = localizer.build(
+            gr.Radio,
+            {"label": "train.film.source", "choices": source_choices},
+            value="recorded",
+            elem_id="train-source-of-film",
+            elem_classes="gb-segments",
+            container=False,
+            min_width=0,
+            visible=False,
+        )
+        sentence(kind="lead", elem_id="train-film", view="train-film")
+    with gr.Row(elem_classes="gb-card gb-train-player"):
+        bar = player(elem_id="train-player", view="train-player")
+        save = localizer.build(gr.Button, words, size="sm", min_width=0, elem_id="train-save")
+    return {"source": source, "player": bar, "save": save}
+
+
+def source_choices(language: Language) -> list[tuple[str, str]]:
+    """The trainings that can be shown."""
+    return [(t(f"train.film.source.{source}", language), source) for source in get_args(Source)]
+
+
+def build_samples(localizer: Localizer) -> None:
+    """What the model of the displayed step writes."""
     localizer.sentence("train.samples.question", kind="question")
-    scrubber = localizer.build(
-        gr.Slider,
-        {"label": "train.moment", "info": "train.moment.info"},
-        minimum=0,
-        maximum=choices.STEPS[1],
-        step=1,
-        value=0,
-        elem_id="train-moment",
-    )
     sentence(kind="caption", elem_id="train-samples-says", view="train-samples-says")
     table(elem_id="train-samples", view="train-samples")
     sentence(kind="lead", elem_id="train-sample", view="train-sample")
-    return {"scrubber": scrubber}
 
 
 def build_attention(localizer: Localizer) -> dict[str, Any]:
-    """All heads on one example, and one of them enlarged."""
+    """All heads on one example, one of them enlarged, and the whole model on it."""
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("train.attention.question", kind="question")
         with gr.Row(elem_classes="gb-columns"):
@@ -122,7 +142,11 @@ def build_attention(localizer: Localizer) -> dict[str, Any]:
                 grid = heads(elem_id="train-heads", view="train-heads")
             with gr.Column(min_width=300):
                 chart(elem_id="train-heatmap", view="train-heatmap")
-    return {"heads": grid}
+    with gr.Column(elem_classes="gb-card"):
+        localizer.sentence("train.machine.question", kind="question")
+        localizer.sentence("train.machine.lead", kind="lead")
+        picture = flow(elem_id="train-flow", view="train-flow")
+    return {"heads": grid, "flow": picture}
 
 
 def _switch(

@@ -15,38 +15,39 @@ from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.train import choices, handlers, layout
-from components.tabs.train.components import TrainComponents, TrainState
+from components.tabs.train.analysis import analysis
+from components.tabs.train.components import Machine, TrainComponents, TrainState
 from components.tabs.train.scaling import build_scaling
-from components.tabs.train.views import VIEWS, evaluation_of, progress_of
+from components.tabs.train.views import VIEWS, progress_of, shown_of
 from components.widgets.chart import chart
-from gpt.training.live_run import N_EVALUATIONS
 from gpt.training.run_queue import RunQueue
 
 NAME = "train"
 TICK_SECONDS = 0.7  # between two updates of a run
 
 
-def build_train(localizer: Localizer, events: Events) -> Any:
-    """Build and wire the tab; nothing is computed before Start. Returns the event after which a text may be generated
-    with a trained model."""
+def build_train(localizer: Localizer, events: Events, machine: Machine) -> Any:
+    """Build and wire the tab. machine: makes the forward pass that the whole model is drawn from. Returns the event
+    after which a text may be generated with a trained model."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-train"):
         localizer.sentence("train.question", kind="question")
         localizer.sentence("train.lead", kind="lead")
         parts |= layout.build_task(localizer) | layout.build_settings(localizer) | layout.build_buttons(localizer)
     with gr.Column(visible=False, elem_id="train-results") as parts["results"]:
+        parts |= layout.build_film(localizer)
         with gr.Row(elem_classes="gb-cards"):
             with gr.Column(elem_classes="gb-card", min_width=320):
                 localizer.sentence("train.curve.question", kind="question")
                 parts["curve"] = chart(elem_id="train-curve", clickable=True, view="train-curve")
             with gr.Column(elem_classes="gb-card", min_width=320):
-                parts |= layout.build_moment(localizer)
+                layout.build_samples(localizer)
         parts |= layout.build_attention(localizer)
     parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
     ui = TrainComponents(**{field.name: parts[field.name] for field in fields(TrainComponents)})
     build_scaling(localizer, events)
-    events.renderer.add(NAME, VIEWS, controls=_controls(ui))
-    return _wire(ui, events)
+    events.renderer.add(NAME, VIEWS, analysis(machine), controls=_controls(ui))
+    return _wire(ui, events, machine)
 
 
 def _controls(ui: TrainComponents) -> list[Control]:
@@ -68,10 +69,10 @@ def _controls(ui: TrainComponents) -> list[Control]:
         control(ui.factor, _has_begun, "interactive"),
         control(ui.open, lambda s: _is(s, "finished"), "visible"),
         control(ui.download, lambda s: _is(s, "finished"), "visible"),
-        control(ui.results, lambda s: evaluation_of(s) is not None, "visible"),
+        control(ui.results, lambda s: shown_of(s) is not None, "visible"),
         control(ui.timer, _goes_on, "active"),
-        Control(ui.scrubber, lambda s: s.state(TrainState).run, _scrubber_range),
-        control(ui.scrubber, _shown_step, "value"),
+        control(ui.source, lambda s: s.state(TrainState).source, "value"),
+        control(ui.source, _has_both, "visible"),
     ]
 
 
@@ -89,19 +90,12 @@ def _is(s: Snapshot, state: str) -> bool:
     return progress is not None and progress.state == state
 
 
-def _scrubber_range(s: Snapshot) -> dict[str, Any]:
-    run = s.state(TrainState).run
-    if run is None:
-        return {}
-    return {"maximum": run.recipe.steps, "step": max(1, run.recipe.steps // N_EVALUATIONS)}
+def _has_both(s: Snapshot) -> bool:
+    state = s.state(TrainState)
+    return state.run is not None and state.recorded is not None
 
 
-def _shown_step(s: Snapshot) -> int:
-    evaluation = evaluation_of(s)
-    return 0 if evaluation is None else evaluation.step
-
-
-def _wire(ui: TrainComponents, events: Events) -> Any:
+def _wire(ui: TrainComponents, events: Events, machine: Machine) -> Any:
     queue, on = RunQueue(), events.on
     latest: Any = {"trigger_mode": "always_last"}
     on(ui.task.input, handlers.choose_task, [ui.task], **latest)
@@ -119,8 +113,11 @@ def _wire(ui: TrainComponents, events: Events) -> Any:
     on(ui.cancel.click, handlers.cancel)
     on(ui.download.click, handlers.download)
     on(ui.factor.input, handlers.change_rate, [ui.factor], **latest)
-    on(ui.timer.tick, handlers.follow, trigger_mode="once")
-    on(ui.scrubber.input, handlers.show_step, [ui.scrubber], js=clamp_js(0, choices.STEPS[1]), **latest)
-    on(ui.curve.select, handlers.choose_step, payload=True)
+    on(ui.timer.tick, partial(handlers.follow, machine), trigger_mode="once")
+    on(ui.source.input, partial(handlers.choose_source, machine), [ui.source], **latest)
+    on(ui.player.input, partial(handlers.show_moment, machine), payload=True, **latest)
+    on(ui.save.click, handlers.save_film)
+    on(ui.curve.select, partial(handlers.choose_step, machine), payload=True)
     on(ui.heads.select, handlers.choose_head, payload=True)
+    on(ui.flow.select, handlers.select_in_machine, payload=True)
     return on(ui.open.click, handlers.open_model).success

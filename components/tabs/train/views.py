@@ -1,8 +1,8 @@
-"""The views of the Train tab."""
+"""The views of the Train tab: the choices, the state of the run, samples and attention."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,37 +15,16 @@ from components.render import View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
 from components.tabs.train.components import TrainState
-from components.tabs.train.figures import CurveNames, learning_curve
+from components.tabs.train.curve import curve_chart
+from components.tabs.train.pinned import pinned_head, pinned_position, shares_of_next
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
-from gpt.training.live_run import Evaluation, LiveRun, RunSnapshot
-from gpt.training.tasks import N_TEST_EXAMPLES
-
-GOAL = 0.99
-
-
-def selected_head(state: TrainState, evaluation: Evaluation, ids: list[int], first: int) -> tuple[int, int]:
-    """(layer, head): the chosen one, or the strongest one."""
-    n_layer, n_head = evaluation.attn_weights.shape[:2]
-    if state.layer is None or state.head is None or state.layer >= n_layer or state.head >= n_head:
-        return strongest_head(evaluation, ids, first)[0]
-    return state.layer, state.head
+from gpt.training.live_run import LiveRun
+from gpt.training.recorded_run import RecordedRun
+from gpt.training.run_progress import Evaluation, RunProgress
 
 
-def strongest_head(evaluation: Evaluation, ids: list[int], first: int) -> tuple[tuple[int, int], float]:
-    """(layer, head) with the most attention on the tokens that come next, and that share of its weight, 0..1.
-
-    ids: (T,), the example. first: the position of the first prediction of the answer.
-    """
-    tokens = np.array(ids)
-    same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j is the one after token i
-    weights = evaluation.attn_weights[:, :, first:-1].astype(np.float32)
-    found = (weights * same[first:]).sum(axis=-1).mean(axis=-1)  # (n_layer, n_head)
-    layer, head = np.unravel_index(int(found.argmax()), found.shape)
-    return (int(layer), int(head)), float(found.max())
-
-
-def status_sentence(run: LiveRun, progress: RunSnapshot, language: Language) -> str:
+def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> str:
     """The progress of a run, or how it ended."""
     state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
     key = "early" if early else {"diverged": "infinite", "crashed": "broke"}.get(state, state)
@@ -62,43 +41,6 @@ def status_sentence(run: LiveRun, progress: RunSnapshot, language: Language) -> 
         parameters=f"{run.n_parameters:,}",
         lr=f"{progress.losses[-1].rate:.2g}" if progress.losses else "0",
     )
-
-
-def curve_chart(run: LiveRun, progress: RunSnapshot, state: TrainState, language: Language) -> dict[str, Any]:
-    """Loss and accuracy over the steps, with the displayed step."""
-    evaluation, newest = state.shown(progress), progress.evaluations[-1] if progress.evaluations else None
-    if evaluation is None or newest is None:
-        return chart_data(None, "")
-    n_vocab = run.dataset.vocabulary.n_vocab
-    accuracies = None if newest.accuracy is None else np.array([each.accuracy for each in progress.evaluations])
-    keys = ("step", "loss", "training", "held_back", "accuracy", "rate")
-    figure = learning_curve(
-        np.array([point.loss for point in progress.losses]),
-        np.array([point.rate for point in progress.losses]),
-        np.array([each.step for each in progress.evaluations]),
-        np.array([each.val_loss for each in progress.evaluations]),
-        accuracies,
-        steps=progress.steps,
-        guessing=math.log(n_vocab),
-        shown=None if state.step is None else evaluation.step,
-        names=CurveNames(
-            **{key: t(f"train.curve.{key}", language) for key in keys},
-            guessing=t("train.curve.guessing", language, n=n_vocab),
-        ),
-    )
-    text = t(
-        "train.curve.says",
-        language,
-        step=evaluation.step,
-        loss=f"{evaluation.val_loss:.3f}",
-        guessing=f"{math.log(n_vocab):.2f}",
-    )
-    if evaluation.accuracy is not None:
-        text += t("train.curve.says.accuracy", language, accuracy=percent(evaluation.accuracy), n=N_TEST_EXAMPLES)
-        reached = next((each.step for each in progress.evaluations if (each.accuracy or 0) >= GOAL), None)
-        if reached is not None:
-            text += t("train.curve.says.goal", language, step=reached)
-    return chart_data(figure, text, t("train.curve.note", language))
 
 
 def samples_sentence(evaluation: Evaluation, language: Language) -> str:
@@ -131,7 +73,7 @@ def sample_text(evaluation: Evaluation) -> str:
     return "" if evaluation.accuracy is not None else "".join(each.prompt + each.text for each in evaluation.samples)
 
 
-def labels(run: LiveRun) -> list[str]:
+def labels(run: LiveRun | RecordedRun) -> list[str]:
     """The tokens of the example for the attention."""
     return [token_text(run.dataset.vocabulary, token_id) for token_id in run.dataset.example]
 
@@ -142,28 +84,32 @@ def heads_labels(language: Language) -> dict[str, str]:
     return shared | {key: t(f"train.attention.{key}", language) for key in ("hint", "keys")}
 
 
-def overview(run: LiveRun, evaluation: Evaluation, state: TrainState, language: Language) -> dict[str, Any]:
+def overview(
+    run: LiveRun | RecordedRun, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
+) -> dict[str, Any]:
     """All heads on the example at that step."""
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
     weights = evaluation.attn_weights.astype(np.float32)
     pictures = max_pooled(weights, thumbnail_side(n_layer, n_head, T))
     diagonals = [np.trace(weights, offset=-k, axis1=2, axis2=3) / (T - k) for k in (1, 0)]
     shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
-    (layer, head), share = strongest_head(evaluation, run.dataset.example, run.dataset.query)
+    layer, head = pinned_head(state, run, progress)
+    share = shares_of_next(evaluation, run)[layer, head]
     text = t("train.attention.heads", language, step=evaluation.step, layer=layer, head=head, share=percent(share))
-    layer, head = selected_head(state, evaluation, run.dataset.example, run.dataset.query)
     levels = np.round(255 * pictures).astype(np.uint8)
     rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
     content = {"layer": layer, "head": head, "text": text, "tokens": len(rows)}
     return heads_data(rows, shares, content) | {"labels": heads_labels(language)}
 
 
-def heatmap(run: LiveRun, evaluation: Evaluation, state: TrainState, language: Language) -> dict[str, Any]:
-    """One head on the example at that step, with the row that predicts the answer framed."""
-    layer, head = selected_head(state, evaluation, run.dataset.example, run.dataset.query)
+def heatmap(
+    run: LiveRun | RecordedRun, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
+) -> dict[str, Any]:
+    """One head on the example at that step, with the selected row framed."""
+    layer, head = pinned_head(state, run, progress)
     names, ids, vocabulary = labels(run), run.dataset.example, run.dataset.vocabulary
     weights = evaluation.attn_weights[layer, head].astype(np.float32)
-    row = run.dataset.query
+    row = pinned_position(state, run)
     figure = attention_heatmap(
         weights,
         names,
@@ -180,24 +126,43 @@ def heatmap(run: LiveRun, evaluation: Evaluation, state: TrainState, language: L
         step=evaluation.step,
         layer=layer,
         head=head,
-        next=quoted(vocabulary, ids[row + 1]),
+        next=quoted(vocabulary, ids[row + 1]) if row + 1 < len(ids) else "…",
         targets=", ".join(f"{quoted(vocabulary, ids[i])} ({percent(float(weights[row, i]))})" for i in most),
     )
     return chart_data(figure, text)
 
 
-def progress_of(s: Snapshot) -> RunSnapshot | None:
-    """The progress of the newest run, the same for all views of a frame."""
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of a run: its progress, and one of its evaluations."""
+
+    run: LiveRun | RecordedRun
+    progress: RunProgress
+    evaluation: Evaluation
+
+
+def progress_of(s: Snapshot) -> RunProgress | None:
+    """The progress of the visitor's newest run, the same for all views of a frame."""
     return s.cached(_progress)
 
 
-def _progress(s: Snapshot) -> RunSnapshot | None:
+def _progress(s: Snapshot) -> RunProgress | None:
     return s.state(TrainState).progress()
 
 
-def evaluation_of(s: Snapshot) -> Evaluation | None:
-    progress = progress_of(s)
-    return None if progress is None else s.state(TrainState).shown(progress)
+def shown_of(s: Snapshot) -> Shown | None:
+    """The shown run at the displayed step; None before its first evaluation."""
+    return s.cached(_shown)
+
+
+def _shown(s: Snapshot) -> Shown | None:
+    state = s.state(TrainState)
+    run, own = state.shown_run, progress_of(s)
+    progress = run.progress if isinstance(run, RecordedRun) else own
+    evaluation = None if progress is None else state.shown(progress)
+    if run is None or progress is None or evaluation is None:
+        return None
+    return Shown(run, progress, evaluation)
 
 
 def about(s: Snapshot) -> dict[str, Any]:
@@ -224,39 +189,71 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 
 def curve(s: Snapshot) -> dict[str, Any]:
-    state, progress = s.state(TrainState), progress_of(s)
-    if state.run is None or progress is None:
+    shown = shown_of(s)
+    if shown is None:
         return chart_data(None, "")
-    return curve_chart(state.run, progress, state, s.language)
+    return curve_chart(shown.run, shown.progress, shown.evaluation, s.state(TrainState), s.language)
 
 
 def samples_says(s: Snapshot) -> dict[str, Any]:
-    evaluation = evaluation_of(s)
-    return {"text": "" if evaluation is None else samples_sentence(evaluation, s.language)}
+    shown = shown_of(s)
+    return {"text": "" if shown is None else samples_sentence(shown.evaluation, s.language)}
 
 
 def samples(s: Snapshot) -> dict[str, Any]:
-    evaluation = evaluation_of(s)
-    return {"rows": [] if evaluation is None else samples_rows(evaluation, s.language)}
+    shown = shown_of(s)
+    return {"rows": [] if shown is None else samples_rows(shown.evaluation, s.language)}
 
 
 def sample(s: Snapshot) -> dict[str, Any]:
-    evaluation = evaluation_of(s)
-    return {"text": "" if evaluation is None else sample_text(evaluation)}
+    shown = shown_of(s)
+    return {"text": "" if shown is None else sample_text(shown.evaluation)}
 
 
 def heads(s: Snapshot) -> dict[str, Any]:
-    state, evaluation = s.state(TrainState), evaluation_of(s)
-    if state.run is None or evaluation is None:
+    shown = shown_of(s)
+    if shown is None:
         return {"labels": heads_labels(s.language)}
-    return overview(state.run, evaluation, state, s.language)
+    return overview(shown.run, shown.progress, shown.evaluation, s.state(TrainState), s.language)
 
 
 def head(s: Snapshot) -> dict[str, Any]:
-    state, evaluation = s.state(TrainState), evaluation_of(s)
-    if state.run is None or evaluation is None:
+    shown = shown_of(s)
+    if shown is None:
         return chart_data(None, "")
-    return heatmap(state.run, evaluation, state, s.language)
+    return heatmap(shown.run, shown.progress, shown.evaluation, s.state(TrainState), s.language)
+
+
+def lead(s: Snapshot) -> dict[str, Any]:
+    """Whose training is shown."""
+    shown = shown_of(s)
+    if shown is None or not isinstance(shown.run, RecordedRun):
+        return {"text": "" if shown is None else t("train.film.own", s.language)}
+    config = shown.run.config
+    values = {"parameters": f"{shown.run.n_parameters:,}", "n_layer": config.n_layer, "n_head": config.n_head}
+    return {"text": t("train.film.recorded", s.language, steps=f"{shown.progress.steps:,}", **values)}
+
+
+def player(s: Snapshot) -> dict[str, Any]:
+    """The moments of the film, and the displayed one."""
+    shown = shown_of(s)
+    if shown is None:
+        return {"moments": 0}
+    evaluations = shown.progress.evaluations
+    texts = {key: t(f"train.film.{key}", s.language) for key in ("name", "play", "pause", "back", "forward")}
+    step = t("train.film.step", s.language, step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
+    return {"moments": len(evaluations), "moment": evaluations.index(shown.evaluation), "text": step, "labels": texts}
+
+
+def machine(s: Snapshot) -> dict[str, Any]:
+    """The whole model on the example; {} while the forward pass of the displayed step is missing."""
+    shown, state = shown_of(s), s.state(TrainState)
+    if shown is None:
+        return {"tokens": None, "text": ""}
+    if not state.is_passed(shown.run, shown.evaluation.step):
+        return {}
+    layer, head = pinned_head(state, shown.run, shown.progress)
+    return state.shown_pass.machine.draw(pinned_position(state, shown.run), layer, head, s.language)
 
 
 def chosen(s: Snapshot) -> tuple[Any, ...]:
@@ -265,16 +262,17 @@ def chosen(s: Snapshot) -> tuple[Any, ...]:
 
 def running(s: Snapshot) -> tuple[Any, ...]:
     """Inputs that change with every update of the run."""
-    progress = progress_of(s)
+    progress, shown = progress_of(s), shown_of(s)
+    step = None if shown is None else shown.evaluation.step
     if progress is None:
-        return *chosen(s), None
-    return *chosen(s), progress.state, progress.step, progress.queue_position, int(progress.seconds)
+        return *chosen(s), step, None
+    return *chosen(s), step, progress.state, progress.step, progress.queue_position, int(progress.seconds)
 
 
 def evaluated(s: Snapshot) -> tuple[Any, ...]:
     """Inputs that change with every displayed evaluation."""
-    evaluation = evaluation_of(s)
-    return *chosen(s), None if evaluation is None else evaluation.step
+    shown = shown_of(s)
+    return *chosen(s), None if shown is None else (len(shown.progress.evaluations), shown.evaluation.step)
 
 
 VIEWS = (
@@ -282,10 +280,13 @@ VIEWS = (
     View("train-source", chosen, source),
     View("train-notice", chosen, notice),
     View("train-status", running, status),
+    View("train-film", evaluated, lead),
+    View("train-player", evaluated, player),
     View("train-curve", running, curve),
     View("train-samples-says", evaluated, samples_says),
     View("train-samples", evaluated, samples),
     View("train-sample", evaluated, sample),
     View("train-heads", evaluated, heads),
     View("train-heatmap", evaluated, head),
+    View("train-flow", evaluated, machine),
 )

@@ -12,6 +12,7 @@ import pytest
 from components.errors import PageError
 from components.frame import model_choices, short_name
 from components.state.session import Session
+from components.tabs.inside.example import ExamplePass
 from components.tabs.train import choices, handlers
 from components.tabs.train.components import TrainState
 from components.tabs.train.views import VIEWS
@@ -152,12 +153,14 @@ def test_pause_and_cancel_are_those_of_the_run(
 def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Session], sent: dict) -> None:
     session = visitors[0]
     finish(queue, session)
-    handlers.choose_step(session, sent)
+    handlers.choose_step(ExamplePass, session, sent)
+    handlers.show_moment(ExamplePass, session, {"moment": sent.get("x", sent.get("layer"))})
+    handlers.choose_source(ExamplePass, session, sent.get("x"))
     handlers.choose_head(session, sent)
-    handlers.show_step(session, sent.get("x"))
+    handlers.select_in_machine(session, {"position": sent.get("x")})
     handlers.choose_task(session, sent.get("x"))
     state = session.state(TrainState)
-    assert (state.layer, state.head) == (None, None)
+    assert (state.layer, state.head, state.position, state.source) == (None, None, None, "own")
     assert drawn(session)["train-curve"]["figure"] is not None
 
 
@@ -165,9 +168,13 @@ def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
     session = Session(None)
     handlers.pause(session)
     handlers.cancel(session)
-    handlers.show_step(session, 3)
+    handlers.show_moment(ExamplePass, session, {"moment": 3})
+    handlers.choose_step(ExamplePass, session, {"x": 3})
+    handlers.select_in_machine(session, {"layer": 0})
     with pytest.raises(PageError):
         handlers.open_model(session)
+    with pytest.raises(PageError):
+        list(handlers.save_film(session))
     assert drawn(session)["train-status"]["text"]
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from components.tabs.train import scaling, views
 from components.tabs.train.components import TrainState
-from components.tabs.train.figures import grouped, learning_curve, stairs
+from components.tabs.train.curve import curve_chart
+from components.tabs.train.figures import ZERO_AT, Share, learning_curve, log_grouped, stairs
+from components.tabs.train.pinned import pinned_head, shares_of_next
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import SIZES, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
-from gpt.training.live_run import Evaluation, LiveRun
+from gpt.training.live_run import LiveRun
 from gpt.training.recipe import Recipe
+from gpt.training.run_progress import Evaluation
 from gpt.training.tasks import TASKS, TaskDataset
 
 
@@ -31,14 +36,16 @@ def look_of(weights: np.ndarray) -> Evaluation:
     return Evaluation(0, 1.0, 0.0, (), weights)
 
 
-@pytest.mark.parametrize("n", [1, 7, 300, 301, 4999])
-def test_groups_keep_the_mean_and_the_ends_in_order(n: int) -> None:
-    values = np.random.default_rng(0).normal(size=n)
-    means = grouped(values, 300)
-    assert len(means) == min(n, 300)
-    sizes = np.diff([*(np.arange(len(means)) * n // len(means)), n])
-    assert sizes.max() - sizes.min() <= 1
-    assert np.average(means, weights=sizes) == pytest.approx(values.mean(), abs=1e-5)
+@pytest.mark.parametrize("n", [0, 1, 7, 300, 301, 4999])
+def test_groups_keep_the_order_and_are_even_on_a_log_scale(n: int) -> None:
+    means = log_grouped(np.arange(1, n + 1), 300)
+    assert len(means) <= 300
+    assert (np.diff(means) > 0).all()
+    if n > 300:
+        assert means[0] == 1
+        assert n * 0.95 < means[-1] <= n
+        assert len(log_grouped(np.ones(n), 300)) == len(means)
+        assert np.diff(np.log(means))[-20:] == pytest.approx(np.log(n) / 300, rel=0.3)
 
 
 def test_a_line_through_the_stairs_has_every_jump() -> None:
@@ -49,51 +56,56 @@ def test_a_line_through_the_stairs_has_every_jump() -> None:
 
 
 def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
-    progress = run.snapshot
-    content = views.curve_chart(run, progress, TrainState(), "en")
+    progress = run.progress
+    content = curve_chart(run, progress, progress.evaluations[-1], TrainState(source="own"), "en")
     assert f"{progress.evaluations[-1].val_loss:.3f} nats" in content["text"]
     assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in content["text"]
     assert "of 500 unseen examples" in content["text"]
-    early = views.curve_chart(run, progress, TrainState(step=0), "en")
+    early = curve_chart(run, progress, progress.evaluations[0], TrainState(source="own"), "en")
     assert f"{progress.evaluations[0].val_loss:.3f} nats" in early["text"]
     marks = [shape for shape in early["figure"]["layout"]["shapes"] if shape["x0"] == shape["x1"]]
-    assert [mark["x0"] for mark in marks] == [0]
+    assert [mark["x0"] for mark in marks] == [ZERO_AT]
 
 
-def test_a_text_has_no_panel_of_right_answers() -> None:
+def test_shares_have_a_panel_where_there_are_any() -> None:
     some = np.array([1.0, 0.5])
-    with_answers = learning_curve(some, some, some, some, some, steps=2, guessing=1.0)
-    without = learning_curve(some, some, some, some, None, steps=2, guessing=1.0)
-    assert len(without.data) == len(with_answers.data) - 1
+    with_shares = learning_curve(some, some, some, some, [Share("right", some)], steps=2, guessing=1.0)
+    without = learning_curve(some, some, some, some, steps=2, guessing=1.0)
+    assert len(without.data) == len(with_shares.data) - 1
     assert "yaxis2" not in without.layout
-    assert list(with_answers.data[2].y) == [100, 50]
+    assert list(with_shares.data[2].y) == [100, 50]
 
 
 def test_every_evaluation_needs_its_values() -> None:
     two, three = np.ones(2), np.ones(3)
-    for given in ((two, three, two, two, two), (two, two, two, three, two), (two, two, two, two, three)):
+    for losses, rates, steps, val_losses, shares in (
+        (two, three, two, two, two),
+        (two, two, two, three, two),
+        (two, two, two, two, three),
+    ):
         with pytest.raises(ValueError, match="every update has a loss and a rate"):
-            learning_curve(*given, steps=2, guessing=1.0)
+            learning_curve(losses, rates, steps, val_losses, [Share("", shares)], steps=2, guessing=1.0)
 
 
-def test_the_telling_head_is_the_one_that_looks_at_what_comes_next() -> None:
+def test_the_pinned_head_is_the_one_that_attends_to_what_comes_next_at_the_end(run: LiveRun) -> None:
     ids, first = [5, 6, 7, 0, 7, 6, 5], 3  # 0 asks for the rest backwards
     weights = np.zeros((2, 3, 7, 7), np.float16)
-    weights[:, :, range(7), range(7)] = 1  # all look at themselves
+    weights[:, :, range(7), range(7)] = 1  # all attend to themselves
+    before = look_of(weights.copy())
     for row, column in ((3, 2), (4, 1), (5, 0)):
         weights[1, 2, row] = 0
         weights[1, 2, row, column] = 1
-    assert views.strongest_head(look_of(weights), ids, first) == ((1, 2), 1.0)
-    assert views.selected_head(TrainState(), look_of(weights), ids, first) == (1, 2)
-    assert views.selected_head(TrainState(layer=0, head=1), look_of(weights), ids, first) == (0, 1)
-    assert views.selected_head(TrainState(layer=3, head=0), look_of(weights), ids, first) == (
-        1,
-        2,
-    )  # of a larger model before
+    example = SimpleNamespace(dataset=SimpleNamespace(example=ids, query=first))
+    progress = replace(run.progress, evaluations=(before, look_of(weights)))
+    assert shares_of_next(before, example).max() == 0
+    assert shares_of_next(progress.evaluations[1], example)[1, 2] == 1
+    assert pinned_head(TrainState(step=0), example, progress) == (1, 2)
+    assert pinned_head(TrainState(layer=0, head=1), example, progress) == (0, 1)
+    assert pinned_head(TrainState(layer=3, head=0), example, progress) == (1, 2)  # of a larger model before
 
 
 def test_a_moment_shows_the_last_evaluation_until_then(run: LiveRun) -> None:
-    progress = run.snapshot
+    progress = run.progress
     steps = [look.step for look in progress.evaluations]
     assert TrainState().shown(progress).step == steps[-1]
     for step in range(progress.steps + 1):
@@ -101,19 +113,19 @@ def test_a_moment_shows_the_last_evaluation_until_then(run: LiveRun) -> None:
 
 
 def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
-    look, moment = run.snapshot.evaluations[0], TrainState(step=0, layer=1, head=0)
+    look, moment = run.progress.evaluations[0], TrainState(source="own", step=0, layer=1, head=0)
     weights = look.attn_weights[1, 0].astype(np.float32)
     row = run.dataset.query
     assert run.dataset.test_examples[0].prompt[row] == ">"
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
-    text = (views.heatmap(run, look, moment, "en"))["text"]
+    text = views.heatmap(run, run.progress, look, moment, "en")["text"]
     assert (
         f"layer 1 head 0: about to write “{run.dataset.test_examples[0].answer[0]}”, it looks most at “{best}”" in text
     )
 
 
 def test_samples_say_what_is_right(run: LiveRun) -> None:
-    look = run.snapshot.evaluations[-1]
+    look = run.progress.evaluations[-1]
     rows = (views.samples_rows(look, "en"))[1:]
     for row, sample in zip(rows, look.samples, strict=True):
         assert row[0] == sample.prompt
@@ -125,12 +137,12 @@ def test_every_state_of_a_run_has_its_sentence(run: LiveRun) -> None:
     waiting = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=1, n_embd=8, steps=9))
     for language in ("en", "zh"):
         told = {
-            views.status_sentence(waiting, waiting.snapshot, language),
-            views.status_sentence(run, run.snapshot, language),
+            views.status_sentence(waiting, waiting.progress, language),
+            views.status_sentence(run, run.progress, language),
         }
         assert len(told) == 2
     waiting.cancel()
-    assert views.status_sentence(waiting, waiting.snapshot, "en") == "Cancelled at step 0."
+    assert views.status_sentence(waiting, waiting.progress, "en") == "Cancelled at step 0."
 
 
 def test_the_recorded_sizes_are_those_of_their_models() -> None:

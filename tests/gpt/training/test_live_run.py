@@ -16,9 +16,11 @@ import torch
 
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.registry import get_model, list_models
+from gpt.trace import Trace
 from gpt.training.dataset import Dataset
 from gpt.training.live_run import N_EVALUATIONS, LiveRun
 from gpt.training.recipe import Recipe
+from gpt.training.snapshots import snapshot_steps
 from gpt.training.tasks import TASKS, TaskDataset, answer
 from gpt.training.text_dataset import TextDataset
 from gpt.training.trainer import Batch
@@ -91,14 +93,14 @@ def done() -> Iterator[LiveRun]:
 
 
 def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun) -> None:
-    snapshot = done.snapshot
+    snapshot = done.progress
     assert (snapshot.state, snapshot.step, snapshot.steps, snapshot.ended) == ("finished", 12, 12, True)
     assert [point.step for point in snapshot.losses] == list(range(1, 13))
     assert snapshot.losses[-1].loss < snapshot.losses[0].loss
     assert snapshot.evaluations[-1].val_loss < snapshot.evaluations[0].val_loss
     assert done.loaded.model.config.n_embd == 16
     assert done.n_parameters == sum(parameter.numel() for parameter in done.loaded.model.parameters())
-    assert done.snapshot.seconds == snapshot.seconds  # the clock has stopped
+    assert done.progress.seconds == snapshot.seconds  # the clock has stopped
 
 
 def test_a_run_trains_at_low_priority_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,21 +111,37 @@ def test_a_run_trains_at_low_priority_in_its_own_thread(monkeypatch: pytest.Monk
     assert threads != [threading.get_ident()]
 
 
-def test_evaluations_come_before_the_first_step_at_even_distances_and_at_the_end() -> None:
-    steps = 2 * N_EVALUATIONS + 3
-    snapshot = finished(recipe=replace(TINY, steps=steps, n_embd=8, batch_size=1)).snapshot
-    assert [evaluation.step for evaluation in snapshot.evaluations] == [*range(0, steps, 2), steps]
+def test_evaluations_come_before_the_first_step_on_a_log_scale_and_at_the_end() -> None:
+    recipe = replace(TINY, steps=40, n_embd=8, batch_size=1)
+    progress = finished(recipe=recipe).progress
+    assert tuple(evaluation.step for evaluation in progress.evaluations) == snapshot_steps(40, N_EVALUATIONS)
+
+
+def test_a_run_takes_fewer_snapshots_where_they_would_take_too_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_parameters = LiveRun(TaskDataset(TASKS["add"]), TINY).n_parameters
+    monkeypatch.setattr("gpt.training.live_run.MAX_SNAPSHOT_BYTES", 4 * n_parameters)
+    assert [evaluation.step for evaluation in finished().progress.evaluations] == [*snapshot_steps(12, 4)]
+
+
+def test_the_model_of_an_evaluation_is_the_one_that_was_evaluated(done: LiveRun) -> None:
+    idx = torch.tensor([done.dataset.example])
+    for evaluation in (done.progress.evaluations[0], done.progress.evaluations[-1]):
+        trace = Trace()
+        with torch.inference_mode():
+            done.loaded_at(evaluation).model.hidden_states(idx, trace=trace)
+        weights = torch.stack([layer.attn_weights[0] for layer in trace.layers]).numpy()
+        assert np.allclose(weights, evaluation.attn_weights, atol=0.02)
 
 
 def test_every_evaluation_has_the_attention_weights_of_the_same_example(done: LiveRun) -> None:
     T = len(done.dataset.example)
-    for evaluation in done.snapshot.evaluations:
+    for evaluation in done.progress.evaluations:
         assert evaluation.attn_weights.shape == (2, 2, T, T)
         assert np.allclose(evaluation.attn_weights.astype(float).sum(axis=-1), 1, atol=5e-3)
         assert not np.triu(evaluation.attn_weights, k=1).any()
         assert 0 <= evaluation.accuracy <= 1
         assert len(evaluation.samples) == 4
-    first, *_, last = done.snapshot.evaluations
+    first, *_, last = done.progress.evaluations
     assert not np.array_equal(first.attn_weights, last.attn_weights)
 
 
@@ -133,7 +151,7 @@ def test_the_seed_determines_a_run_independently_of_the_global_generator() -> No
         run.start()
     while not all(run.wait(0.01) for run in runs):
         torch.rand(3)
-    one, same, other = ([point.loss for point in run.snapshot.losses] for run in runs)
+    one, same, other = ([point.loss for point in run.progress.losses] for run in runs)
     assert one == same != other
     assert torch.equal(runs[0].loaded.model.wte.weight, runs[1].loaded.model.wte.weight)
 
@@ -143,28 +161,28 @@ def test_a_paused_run_makes_no_update_until_it_is_resumed(gated: tuple[Gate, Liv
     gate.let(2)
     run.pause()
     run.pause()
-    assert (run.state, run.snapshot.step) == ("paused", 2)
+    assert (run.state, run.progress.step) == ("paused", 2)
     run.resume()
     gate.let(1)
-    assert (run.state, run.snapshot.step) == ("training", 3)
+    assert (run.state, run.progress.step) == ("training", 3)
 
 
 def test_a_pause_lasts_until_the_time_limit_at_most(gated: tuple[Gate, LiveRun]) -> None:
     gate, run = gated
     gate.let(2)
     run.pause()
-    run.time_limit_seconds = run.snapshot.seconds + 0.2
+    run.time_limit_seconds = run.progress.seconds + 0.2
     gate.open()
     assert run.wait(TIMEOUT)
-    assert (run.state, run.snapshot.step) == ("finished", 3)  # the current update was completed
-    assert 0 < run.snapshot.paused_seconds <= run.snapshot.seconds
+    assert (run.state, run.progress.step) == ("finished", 3)  # the current update was completed
+    assert 0 < run.progress.paused_seconds <= run.progress.seconds
 
 
 def test_a_run_at_its_time_limit_finishes_with_its_current_weights() -> None:
     run = LiveRun(TaskDataset(TASKS["add"]), LONG, time_limit_seconds=0.0)
     run.start()
     assert run.wait(TIMEOUT)
-    assert (run.state, run.snapshot.step, run.snapshot.steps) == ("finished", 0, 5000)
+    assert (run.state, run.progress.step, run.progress.steps) == ("finished", 0, 5000)
     assert run.loaded.model.config.n_embd == 8
 
 
@@ -173,11 +191,11 @@ def test_a_rate_factor_applies_from_the_next_update(gated: tuple[Gate, LiveRun])
     gate.let(3)
     run.set_rate_factor(0.5)
     gate.let(2)
-    rates = [point.rate for point in run.snapshot.losses]
+    rates = [point.rate for point in run.progress.losses]
     expected = [LONG.muon_lr * LONG.lr_factor(step) for step in range(5)]
     assert rates[:3] == expected[:3]
     assert rates[4] == expected[4] / 2
-    assert run.snapshot.rate_factor == 0.5
+    assert run.progress.rate_factor == 0.5
     for factor in (-1, 101, float("nan"), float("inf")):
         with pytest.raises(ValueError, match=f"multiplied by 0 to 100, not {factor:g}"):
             run.set_rate_factor(factor)
@@ -200,7 +218,7 @@ def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
     assert not run.start()
     gate.open()
     run._thread.join(TIMEOUT)
-    assert (run.state, run.snapshot.step) == ("cancelled", 2)
+    assert (run.state, run.progress.step) == ("cancelled", 2)
     assert not gate.requested.acquire(blocking=False)
 
 
@@ -234,7 +252,7 @@ def test_recipes_beyond_the_limits_are_refused(name: str, limit: int) -> None:
 @pytest.mark.parametrize("units", ["characters", "bytes"])
 def test_a_text_is_learned_and_continued(units: str) -> None:
     text = "".join(f"{n} Flaschen Tee: 茶\n" for n in range(99))
-    evaluation = finished(TextDataset(text, units=units, block_size=16)).snapshot.evaluations[-1]
+    evaluation = finished(TextDataset(text, units=units, block_size=16)).progress.evaluations[-1]
     assert evaluation.accuracy is None
     (sample,) = evaluation.samples
     assert (sample.prompt, sample.correct) == ("0", None)
@@ -277,7 +295,7 @@ def test_closing_frees_the_model_its_archive_and_its_name_and_can_be_repeated() 
     archive, name, model = run.archive(), run.register(), weakref.ref(run.loaded.model)
     for _ in range(2):
         run.close()
-        assert (run.state, run.snapshot.losses, run.snapshot.evaluations) == ("cancelled", (), ())
+        assert (run.state, run.progress.losses, run.progress.evaluations) == ("cancelled", (), ())
         assert run.registered_name is None
         with pytest.raises(ValueError, match="there is no model"):
             get_model(name)

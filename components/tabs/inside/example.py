@@ -1,0 +1,27 @@
+"""The machine on given tokens, for a model that is not the session's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from components.i18n import Language
+from components.tabs.inside.recording import Recording
+from components.tabs.inside.views.flow import flow, window
+from components.tabs.inside.views.scene import Data, Scene
+from gpt import Generation, LoadedModel
+
+MAX_ROWS = 16  # tokens shown
+
+
+class ExamplePass:
+    """A forward pass of a model over ids, at most as many as its context."""
+
+    def __init__(self, loaded: LoadedModel, ids: Sequence[int]) -> None:
+        document = Generation(loaded, ids)
+        document.read()
+        self.recording = Recording.empty(document).extended(tuple(ids))
+
+    def draw(self, position: int, layer: int, head: int, language: Language) -> Data:
+        """The data of the widget flow."""
+        scene = Scene(self.recording, position, None, layer, head, language)
+        return flow(scene, window(self.recording.length, position, MAX_ROWS)) | {"offered_rows": None}

@@ -1,0 +1,130 @@
+"""The learning curve of a run, with the displayed step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from components.i18n import Language, t
+from components.labels import percent
+from components.tabs.train.components import TrainState
+from components.tabs.train.figures import CurveNames, Share, learning_curve
+from components.tabs.train.pinned import Run, pinned_head, shares_of_next
+from components.widgets.chart import chart_data
+from gpt.analysis.copying import HeadScore
+from gpt.training.recorded_run import RecordedRun
+from gpt.training.run_progress import Evaluation, RunProgress
+from gpt.training.tasks import N_TEST_EXAMPLES
+
+GOAL = 0.99
+
+
+def curve_chart(
+    run: Run, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
+) -> dict[str, Any]:
+    """Losses and shares over the steps. evaluation: the displayed one."""
+    n_vocab = run.dataset.vocabulary.n_vocab
+    keys = ("step", "loss", "training", "held_back", "copy", "rate", "shares")
+    names = CurveNames(
+        **{key: t(f"train.curve.{key}", language) for key in keys},
+        guessing=t("train.curve.guessing", language, n=f"{n_vocab:,}"),
+    )
+    copy_losses = None
+    if isinstance(run, RecordedRun):
+        copy_losses = np.array([run.figures[each.step].copy_loss for each in progress.evaluations])
+    figure = learning_curve(
+        np.array([point.loss for point in progress.losses]),
+        np.array([point.rate for point in progress.losses]),
+        np.array([each.step for each in progress.evaluations]),
+        np.array([each.val_loss for each in progress.evaluations]),
+        _shares(run, progress, state, language),
+        copy_losses=copy_losses,
+        steps=progress.steps,
+        guessing=math.log(n_vocab),
+        shown=evaluation.step,
+        names=names,
+    )
+    told = _recorded_sentence if isinstance(run, RecordedRun) else _sentence
+    text, note = told(run, progress, evaluation, state, language)  # type: ignore[operator]
+    return chart_data(figure, text, note)
+
+
+def _shares(run: Run, progress: RunProgress, state: TrainState, language: Language) -> list[Share]:
+    """The lines below the losses; none for a text."""
+    layer, head = pinned_head(state, run, progress)
+    if isinstance(run, RecordedRun):
+        rows = [run.figures[each.step] for each in progress.evaluations]
+        before = earlier_head(run, layer)
+        return [
+            Share(
+                t("train.curve.induction", language, layer=layer, head=head),
+                np.array([row.induction[layer][head] for row in rows]),
+                "accent",
+            ),
+            Share(
+                t("train.curve.previous", language, layer=before.layer, head=before.head),
+                np.array([row.previous_token[before.layer][before.head] for row in rows]),
+                "muted",
+            ),
+        ]
+    if progress.evaluations[-1].accuracy is None:
+        return []
+    return [
+        Share(t("train.curve.accuracy", language), np.array([each.accuracy for each in progress.evaluations])),
+        Share(
+            t("train.curve.pinned", language, layer=layer, head=head),
+            np.array([shares_of_next(each, run)[layer, head] for each in progress.evaluations]),
+            "accent",
+        ),
+    ]
+
+
+def earlier_head(run: RecordedRun, layer: int) -> HeadScore:
+    """The head of an earlier layer, or of layer 0, with the highest previous-token score at the end."""
+    scores = np.array(run.figures[run.progress.steps].previous_token)[: max(1, layer)]
+    found, head = (int(i) for i in np.unravel_index(int(scores.argmax()), scores.shape))
+    return HeadScore(found, head, float(scores[found, head]))
+
+
+def _sentence(
+    run: Run, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
+) -> tuple[str, str]:
+    """What the curve says of the displayed step, and a note."""
+    text = t(
+        "train.curve.says",
+        language,
+        step=evaluation.step,
+        loss=f"{evaluation.val_loss:.3f}",
+        guessing=f"{math.log(run.dataset.vocabulary.n_vocab):.2f}",
+    )
+    if evaluation.accuracy is not None:
+        text += t("train.curve.says.accuracy", language, accuracy=percent(evaluation.accuracy), n=N_TEST_EXAMPLES)
+        reached = next((each.step for each in progress.evaluations if (each.accuracy or 0) >= GOAL), None)
+        if reached is not None:
+            text += t("train.curve.says.goal", language, step=reached)
+    return text, t("train.curve.note", language)
+
+
+def _recorded_sentence(
+    run: RecordedRun, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
+) -> tuple[str, str]:
+    """The loss of the displayed step, and how well the pinned head copies; when it began to."""
+    layer, head = pinned_head(state, run, progress)
+    figures = run.figures[evaluation.step]
+    text = t(
+        "train.curve.says.recorded",
+        language,
+        step=f"{evaluation.step:,}",
+        loss=f"{figures.loss:.2f}",
+        copy=f"{figures.copy_loss:.2f}",
+        layer=layer,
+        head=head,
+        share=percent(figures.induction[layer][head]),
+    )
+    appeared = run.appearance(layer, head)
+    if appeared is None:
+        return text, t("train.curve.never", language, layer=layer, head=head)
+    before, after = (f"{step:,}" for step in appeared)
+    return text, t("train.curve.appeared", language, layer=layer, head=head, before=before, after=after)

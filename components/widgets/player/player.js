@@ -1,0 +1,85 @@
+/**
+ * A player of moments, which are drawn from the server's data: the next one is asked for when this one is shown.
+ * @typedef {object} Moments
+ * @property {number} [moments]  how many there are @property {number} [moment]  the displayed one, from 0
+ * @property {string} [text]  its name
+ */
+
+import { find, setText } from "../dom.js";
+import { defineWidget } from "../runtime.js";
+
+const MOMENT_MS = 600; // that a moment is shown, at least
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const range = find(root, "input", HTMLInputElement);
+  const [play, back, forward] = ["play", "back", "forward"].map((name) => find(root, `.gb-film-${name}`));
+  let shown = 0;
+  let last = 0;
+  let text = "";
+  /** @type {number | null} */ let wanted = null; // asked for and not shown yet
+  let isPlaying = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ let timer;
+
+  /** @param {number} moment */
+  function ask(moment) {
+    wanted = Math.max(0, Math.min(last, moment));
+    host.send({ moment: wanted }, "input");
+    render();
+  }
+
+  function render() {
+    const at = wanted ?? shown;
+    range.max = String(last);
+    range.value = String(at);
+    range.style.setProperty("--share", `${(100 * at) / Math.max(1, last)}%`);
+    range.setAttribute("aria-valuetext", text);
+    setText(find(root, "output"), text);
+    setText(play, isPlaying ? "❚❚" : "▶");
+    root.setAttribute("aria-label", host.t("name"));
+    range.setAttribute("aria-label", host.t("name"));
+    play.setAttribute("aria-label", host.t(isPlaying ? "pause" : "play"));
+    back.setAttribute("aria-label", host.t("back"));
+    forward.setAttribute("aria-label", host.t("forward"));
+  }
+
+  function goOn() {
+    clearTimeout(timer);
+    if (!isPlaying || wanted !== null) return;
+    if (shown >= last) return setPlaying(false);
+    timer = setTimeout(() => root.isConnected && isPlaying && ask(shown + 1), MOMENT_MS);
+  }
+
+  /** @param {boolean} playing */
+  function setPlaying(playing) {
+    isPlaying = playing;
+    clearTimeout(timer);
+    if (playing && shown >= last) ask(0);
+    else if (playing) ask(shown + 1);
+    render();
+  }
+
+  /** @param {number} moment */
+  function go(moment) {
+    isPlaying = false;
+    clearTimeout(timer);
+    ask(moment);
+  }
+
+  /** @param {Moments} data */
+  function draw({ moments = 0, moment = 0, text: name = "" }) {
+    root.hidden = moments < 2;
+    [last, shown, text] = [moments - 1, moment, name];
+    if (wanted === shown || (wanted ?? 0) > last) wanted = null;
+    render();
+    goOn();
+  }
+
+  play.addEventListener("click", () => setPlaying(!isPlaying));
+  back.addEventListener("click", () => go((wanted ?? shown) - 1));
+  forward.addEventListener("click", () => go((wanted ?? shown) + 1));
+  range.addEventListener("input", () => go(Number(range.value)));
+  return { draw, destroy: () => clearTimeout(timer) };
+}
+
+defineWidget("player", mount);

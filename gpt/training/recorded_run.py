@@ -1,0 +1,94 @@
+"""A finished training whose snapshots are files, with what the page shows of a live run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from gpt.analysis.copying import HeadScore
+from gpt.model import GPT
+from gpt.models.loading import LoadedModel
+from gpt.tokenizer import Vocabulary
+from gpt.trace import Trace
+from gpt.training.dataset import Sample
+from gpt.training.run_progress import Evaluation, RunProgress
+from gpt.training.snapshots import SnapshotFigures, Snapshots
+
+ASSETS = Path(__file__).parent.parent / "assets" / "training"
+EXAMPLE = 2 * " cold spoon bird door blue tree king"
+APPEARED = 0.5  # the induction score of a head that copies
+
+
+@dataclass(frozen=True)
+class RecordedExample:
+    """The text whose attention is shown; see `gpt.training.dataset.Dataset`."""
+
+    vocabulary: Vocabulary
+    example: list[int]
+    query: int
+
+
+class RecordedRun:
+    """The snapshots of a folder, with the attention of each on one text in which words come again.
+
+    Raises ValueError for a folder without snapshots or figures.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.snapshots = Snapshots(folder)
+        self.config, tokenizer = self.snapshots.config, self.snapshots.tokenizer
+        self.figures: dict[int, SnapshotFigures] = {each.step: each for each in self.snapshots.figures()}
+        start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
+        ids = [*start, *tokenizer.encode(EXAMPLE)][: self.config.block_size]
+        self.dataset = RecordedExample(tokenizer, ids, _first_again(ids))
+        models = {step: self.snapshots.model(step) for step in self.snapshots.steps if step in self.figures}
+        self.n_parameters = sum(parameter.numel() for parameter in models[self.snapshots.steps[-1]].parameters())
+        evaluations = tuple(self._evaluation(step, model) for step, model in models.items())
+        last = evaluations[-1].step
+        self.progress = RunProgress("finished", last, last, 0.0, 0.0, 1.0, (), evaluations)
+
+    @torch.inference_mode()
+    def _evaluation(self, step: int, model: GPT) -> Evaluation:
+        trace, figures = Trace(), self.figures[step]
+        model.hidden_states(torch.tensor([self.dataset.example]), trace=trace)
+        weights = torch.stack([layer.attn_weights[0] for layer in trace.layers])  # (n_layer, n_head, T, T)
+        samples = (Sample(figures.prompt, figures.sample),)
+        return Evaluation(step, figures.loss, None, samples, weights.half().numpy())
+
+    def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
+        """The model at an evaluation."""
+        model = self.snapshots.model(evaluation.step)
+        return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
+
+    @property
+    def induction_head(self) -> HeadScore:
+        """The head with the highest induction score at the end."""
+        scores = torch.tensor(self.figures[self.progress.steps].induction)
+        layer, head = divmod(int(scores.argmax()), scores.shape[1])
+        return HeadScore(layer, head, float(scores[layer, head]))
+
+    def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
+        """(last step before, first step): between them the induction score of a head passes APPEARED; None if never."""
+        before = 0
+        for step, figures in self.figures.items():
+            if figures.induction[layer][head] >= APPEARED:
+                return before, step
+            before = step
+        return None
+
+
+def _first_again(ids: list[int]) -> int:
+    """The first position whose id occurred before; the last one if none did."""
+    return next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
+
+
+@lru_cache(maxsize=1)
+def bundled_recording() -> RecordedRun | None:
+    """The recorded training in the assets, read once; None where its files are not there."""
+    try:
+        return RecordedRun(ASSETS)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,189 @@
+"""The film of a training: everything that is shown belongs to one step, and a chosen head stays chosen."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from components.labels import percent
+from components.state.session import Session
+from components.tabs.inside.example import ExamplePass
+from components.tabs.train import handlers
+from components.tabs.train.analysis import analysis
+from components.tabs.train.components import TrainState
+from components.tabs.train.figures import ZERO_AT
+from components.tabs.train.views import VIEWS
+from gpt import GPT, GPTConfig
+from gpt.trace import Trace
+from gpt.training import recorded_run
+from gpt.training.live_run import LiveRun
+from gpt.training.recipe import Recipe
+from gpt.training.recorded_run import RecordedRun, bundled_recording
+from gpt.training.run_queue import RunQueue
+from gpt.training.snapshots import SnapshotFigures, Snapshots, save_snapshot
+from gpt.training.tasks import TASKS, TaskDataset
+from gpt.training.text_dataset import byte_vocabulary
+
+STEPS = (0, 10, 100)
+INDUCTION = {0: 0.01, 10: 0.2, 100: 0.9}  # of layer 1 head 0
+ANALYSIS = analysis(ExamplePass)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots of a tiny model with random weights, and made-up figures."""
+    folder = tmp_path_factory.mktemp("snapshots")
+    config = GPTConfig(257, 128, n_layer=2, n_head=2, n_embd=16)
+    for step in STEPS:
+        model = GPT(config, generator=torch.Generator().manual_seed(step))
+        save_snapshot(folder, step, model, byte_vocabulary())
+    Snapshots(folder).save_figures(
+        [
+            SnapshotFigures(
+                step=step,
+                tokens=64 * step,
+                loss=5.0 - step / 100,
+                bits_per_byte=2.0,
+                copy_loss=5.5 - step / 50,
+                induction=[[0.1, 0.1], [INDUCTION[step], 0.1]],
+                previous_token=[[0.3, 0.7], [0.9, 0.1]],
+                prompt="Once",
+                sample=f" at step {step}",
+            )
+            for step in STEPS
+        ]
+    )
+    return folder
+
+
+@pytest.fixture
+def session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A visitor who opened the tab."""
+    monkeypatch.setattr(recorded_run, "ASSETS", folder)
+    bundled_recording.cache_clear()
+    session = Session(None)
+    assert ANALYSIS.wanted(session.snapshot()) is not None
+    list(ANALYSIS.run(session))
+    yield session
+    session.close()
+    bundled_recording.cache_clear()
+
+
+def drawn(session: Session) -> dict:
+    snapshot = session.snapshot()
+    return {view.name: view.draw(snapshot) for view in VIEWS}
+
+
+def marked_step(figure: dict) -> float:
+    (mark,) = [shape for shape in figure["layout"]["shapes"] if shape.get("yref") == "paper"]
+    return mark["x0"]
+
+
+def test_the_recording_has_the_attention_of_each_snapshot(folder: Path) -> None:
+    run = RecordedRun(folder)
+    assert [each.step for each in run.progress.evaluations] == list(STEPS)
+    ids = run.dataset.example
+    assert ids[run.dataset.query] in ids[: run.dataset.query]
+    for evaluation in run.progress.evaluations:
+        trace = Trace()
+        with torch.inference_mode():
+            run.loaded_at(evaluation).model.hidden_states(torch.tensor([ids]), trace=trace)
+        assert np.allclose(evaluation.attn_weights[1, 0], trace.layers[1].attn_weights[0, 0], atol=1e-3)
+
+
+def test_induction_appears_between_the_last_step_below_one_half_and_the_first_above(folder: Path) -> None:
+    run = RecordedRun(folder)
+    assert run.appearance(1, 0) == (10, 100)
+    assert run.appearance(0, 0) is None
+
+
+def test_everything_moves_with_the_step_and_the_head_stays(session: Session) -> None:
+    handlers.choose_head(session, {"layer": 1, "head": 0})
+    flows = []
+    for moment, step in enumerate(STEPS):
+        handlers.show_moment(ExamplePass, session, {"moment": moment})
+        shown = drawn(session)
+        assert (shown["train-player"]["moment"], shown["train-player"]["moments"]) == (moment, 3)
+        assert marked_step(shown["train-curve"]["figure"]) == max(step, ZERO_AT)
+        assert f"Step {step}: {5 - step / 100:.2f} nats" in shown["train-curve"]["text"]
+        assert f"layer 1 head 0 puts {percent(INDUCTION[step])}" in shown["train-curve"]["text"]
+        assert "between step 10 and step 100" in shown["train-curve"]["note"]
+        assert shown["train-sample"]["text"] == f"Once at step {step}"
+        assert f"At step {step} the framed one, layer 1 head 0" in shown["train-heads"]["text"]
+        assert shown["train-heatmap"]["text"].startswith(f"Step {step}, layer 1 head 0")
+        flow = shown["train-flow"]
+        assert (flow["layer"], flow["head"]) == (1, 0)
+        flows.append(flow["strips"]["post"]["data"])
+    assert len(set(flows)) == len(STEPS)
+
+
+def test_the_curve_beside_the_loss_is_that_of_the_chosen_head_and_of_the_one_before_it(session: Session) -> None:
+    handlers.choose_head(session, {"layer": 1, "head": 0})
+    lines = drawn(session)["train-curve"]["figure"]["data"]
+    curves = {line["name"]: np.frombuffer(b64decode(line["y"]["bdata"]), "f4") for line in lines}
+    assert list(curves["layer 1 head 0: induction"]) == pytest.approx([1, 20, 90])
+    assert list(curves["layer 0 head 1: previous token"]) == pytest.approx([70, 70, 70])
+
+
+def test_a_click_in_the_whole_model_keeps_a_token_a_layer_or_a_head(session: Session) -> None:
+    handlers.choose_head(session, {"layer": 1, "head": 0})
+    handlers.select_in_machine(session, {"position": 5})
+    handlers.select_in_machine(session, {"head": 1})
+    handlers.select_in_machine(session, {"layer": 2})  # there is none
+    state = session.state(TrainState)
+    assert (state.position, state.layer, state.head) == (5, 1, 1)
+    assert drawn(session)["train-flow"]["selected"] == 5
+
+
+def test_a_step_clicked_in_the_curve_is_the_last_evaluated_until_then(session: Session) -> None:
+    for x, step in ((ZERO_AT, 0), (9.9, 0), (10.0, 10), (99.0, 10), (100.0, 100)):
+        handlers.choose_step(ExamplePass, session, {"x": x})
+        assert f"Step {step}: " in drawn(session)["train-curve"]["text"]
+
+
+def test_a_training_of_ones_own_is_shown_instead_and_the_recorded_one_on_request(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 4)
+    run = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=2, n_embd=8, steps=2, batch_size=2, warmup=1))
+    monkeypatch.setattr(handlers, "_new_run", lambda state, language: run)
+    queue = RunQueue(max_running=1)
+    handlers.start(queue, session, "", 0.02)
+    assert run.wait(120)
+    assert ANALYSIS.wanted(session.snapshot()) is not None
+    handlers.follow(ExamplePass, session)
+    assert ANALYSIS.wanted(session.snapshot()) is None
+    own = drawn(session)
+    assert (own["train-flow"]["n_layer"], own["train-player"]["moments"]) == (1, 3)
+    handlers.choose_source(ExamplePass, session, "recorded")
+    assert drawn(session)["train-flow"]["n_layer"] == 2
+    queue.close()
+
+
+def test_the_saved_film_has_a_picture_for_each_step_and_goes_with_the_session(session: Session) -> None:
+    paths = []
+    for _ in range(2):
+        list(handlers.save_film(session))
+        paths.append(session.state(TrainState).film)
+    assert not paths[0].exists()
+    with Image.open(paths[1]) as film:
+        assert (film.format, film.n_frames) == ("GIF", len(STEPS))
+    session.close()
+    assert not paths[1].exists()
+
+
+def test_without_a_recording_there_is_no_film_until_one_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_run, "ASSETS", tmp_path)
+    bundled_recording.cache_clear()
+    session = Session(None)
+    list(ANALYSIS.run(session))
+    assert ANALYSIS.wanted(session.snapshot()) is None
+    shown = drawn(session)
+    assert (shown["train-player"]["moments"], shown["train-flow"]["tokens"]) == (0, None)
+    bundled_recording.cache_clear()
