@@ -53,7 +53,7 @@ def divergence_sentence(pair: Pair, language: Language) -> str:
     if not pair.comparison.same_vocabulary:
         return t("compare.vocabularies", language, left=names[0], right=names[1])
     if not pair.comparison.comparable:
-        return _prompts_sentence(pair, language)
+        return t("compare.prompts", language)
     at = pair.comparison.divergence_index
     if at is None:
         lengths = {len(document.ids) for document in pair.documents}
@@ -78,12 +78,16 @@ def _prompts_sentence(pair: Pair, language: Language) -> str:
     places = [(document, pair.at(side)) for side, document in enumerate(pair.documents)]
     p, q = (document.logits(position).cpu().double().log_softmax(dim=0) for document, position in places)
     left, right = (quoted(document.loaded.tokenizer, document.ids[position]) for document, position in places)
-    return t("compare.prompts", language, left=left, right=right, bits=bits(kl_divergence(p, q).item()))
+    return t("compare.divergence.prompts", language, left=left, right=right, bits=bits(kl_divergence(p, q).item()))
 
 
 def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
-    """The divergence of the predictions at each position with a common history; empty if none could be measured."""
+    """The divergence of the predictions at each position with a common history; a sentence if there is none."""
     found = pair.comparison.divergences
+    if not pair.comparison.same_vocabulary:
+        return chart_data(None, t("compare.divergence.vocabularies", language))
+    if not pair.comparison.comparable:
+        return chart_data(None, _prompts_sentence(pair, language))
     if not found:
         return chart_data(None, "")
     left = pair.documents[0]
