@@ -7,11 +7,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, get_args, get_type_hints
 
 import gradio as gr
 from gradio.blocks import BlockFunction
 from gradio.utils import get_function_description
+from gradio_client.utils import python_type_to_json_schema
 
 from components.errors import PageError
 from components.events import MAX_CONCURRENT_EVENTS, error
@@ -39,6 +40,29 @@ def checked_text(name: str, value: object) -> str:
     if len(value) > MAX_CHARACTERS:
         raise PageError("error.text_too_long", name=name, n=len(value), limit=MAX_CHARACTERS)
     return value
+
+
+class NextToken(TypedDict):
+    """A token with its probability after the settings and before them."""
+
+    token_id: int
+    token: str
+    probability: float
+    raw_probability: float
+
+
+class HeadWeights(TypedDict):
+    """weights[query][key] of a head over these tokens."""
+
+    tokens: list[str]
+    weights: list[list[float]]
+
+
+class Tokens(TypedDict):
+    """A text as token ids, and the text of each."""
+
+    ids: list[int]
+    tokens: list[str]
 
 
 class Endpoints:
@@ -121,7 +145,7 @@ class Endpoints:
         top_p: float = 1.0,
         min_p: float = 0.0,
         model: str = "",
-    ) -> list[dict]:
+    ) -> list[NextToken]:
         """The most probable next tokens. Only the prompt is required.
 
         Parameters:
@@ -152,7 +176,7 @@ class Endpoints:
             for i in order[:count]
         ]
 
-    def attention(self, prompt: str, layer: int, head: int, model: str = "") -> dict:
+    def attention(self, prompt: str, layer: int, head: int, model: str = "") -> HeadWeights:
         """The attention weights of one head. Prompt, layer and head are required.
 
         Parameters:
@@ -173,7 +197,7 @@ class Endpoints:
             "weights": document.attn_weights(layer, head).tolist(),
         }
 
-    def tokenize(self, text: str, model: str = "") -> dict:
+    def tokenize(self, text: str, model: str = "") -> Tokens:
         r"""The tokens of a text. Only the text is required.
 
         Parameters:
@@ -197,13 +221,16 @@ class Endpoints:
 
 
 def _describe(endpoint: BlockFunction) -> None:
-    """Show what the docstring says of parameters and returned values in the API page."""
+    """Show what the docstring says of parameters and returned values in the API page, and the type of the values."""
     _, parameters, returns = get_function_description(endpoint.fn)
     for component, (name, description) in zip(endpoint.inputs, parameters.items(), strict=True):
         component.label = name
         component.api_info()["additional_description"] = description
+    hint = get_type_hints(endpoint.fn)["return"]
+    schema = python_type_to_json_schema(get_args(hint)[0] if inspect.isgeneratorfunction(endpoint.fn) else hint)
     for component, description in zip(endpoint.outputs, returns, strict=True):
-        component.label = component.api_info()["description"] = description
+        component.label = description
+        component.api_info().update(schema, description=description)
 
 
 def _with_sentences(function: F) -> F:

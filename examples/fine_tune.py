@@ -10,8 +10,7 @@ from pathlib import Path
 
 import torch
 
-from gpt import load_model
-from gpt.models.checkpoints import save_model
+from gpt import load_model, save_model
 
 
 def fine_tune(text: str, out: Path, *, model: str = "stories", steps: int = 100, batch_size: int = 8) -> list[float]:

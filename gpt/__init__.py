@@ -11,6 +11,7 @@ from gpt.documents.prompt import encode_prompt
 from gpt.edits import Edits, Patch
 from gpt.generate import generate, generate_batch, generate_greedy
 from gpt.model import GPT
+from gpt.models.checkpoints import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_model, add_upload, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, load_model
@@ -48,6 +49,7 @@ __all__ = [
     "list_models",
     "load_model",
     "logit_lens",
+    "save_model",
     "trace_text",
     "with_seed",
 ]

@@ -97,6 +97,7 @@ def test_every_parameter_and_every_returned_value_is_described(client):
     for endpoint in client.view_api(return_format="dict")["named_endpoints"].values():
         for described in (*endpoint["parameters"], *endpoint["returns"]):
             assert len(described["python_type"]["description"].split()) > 1
+            assert "Any" not in described["python_type"]["type"]
         assert [each["label"] for each in endpoint["parameters"]] == [
             each["parameter_name"] for each in endpoint["parameters"]
         ]
