@@ -110,6 +110,11 @@ class LiveRun:
                 remove_model(self._registered_name)
             self._archive = self._registered_name = None
 
+    def drop_evaluations(self) -> None:
+        """Free the evaluations so far, with their snapshots; the model stays."""
+        with self._changed:
+            self._evaluations.clear()
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended, at most `timeout` seconds; True if it has."""
         with self._changed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -38,6 +39,11 @@ class Evaluation:
     samples: tuple[Sample, ...]
     attn_weights: np.ndarray
     weights: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Bytes of the attention weights and of the snapshot."""
+        return self.attn_weights.nbytes + sum(tensor.nbytes for tensor in self.weights.values())
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from components.tabs.inside.views.flow import flow, window
 from components.tabs.inside.views.scene import Data, Scene
 from gpt import Generation, LoadedModel
 
-MAX_ROWS = 16  # tokens shown
+MAX_ROWS = 24  # tokens shown
 
 
 class ExamplePass:

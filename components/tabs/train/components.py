@@ -82,6 +82,11 @@ class TrainState:
     notice: Message | Exception | None = None
 
     @property
+    def n_bytes(self) -> int:
+        """Memory of the newest run's evaluations, in bytes; those of earlier runs are freed."""
+        return 0 if self.run is None else sum(each.n_bytes for each in self.run.progress.evaluations)
+
+    @property
     def busy(self) -> bool:
         """Whether a run is active that must not be interrupted."""
         return self.run is not None and not self.run.progress.ended

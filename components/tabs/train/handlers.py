@@ -73,7 +73,9 @@ def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
         session.change(TrainState, notice=problem)
         return
     session.resources.callback(run.close)
-    if state.run is not None and state.run not in state.opened:
+    if state.run in state.opened:
+        state.run.drop_evaluations()
+    elif state.run is not None:
         state.run.close()
     session.change(TrainState, run=run, queue=queue, factor=1.0, **_nothing_pinned("own"))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from components.errors import PageError
 from components.frame import model_choices, short_name
 from components.state.session import Session
 from components.tabs.inside.example import ExamplePass
@@ -105,6 +103,16 @@ def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(
     assert len(session.own_models) == handlers.MAX_MODELS
 
 
+def test_snapshots_of_the_newest_run_alone_are_in_memory_and_counted(queue: RunQueue, visitors: list[Session]) -> None:
+    session = visitors[0]
+    opened(queue, session)
+    first = session.state(TrainState).run
+    assert session.state(TrainState).n_bytes > 2 * first.n_parameters  # before the step and after it
+    second = finish(queue, session)
+    assert (first.progress.evaluations, first.state) == ((), "finished")
+    assert session.state(TrainState).n_bytes == sum(each.n_bytes for each in second.progress.evaluations)
+
+
 def test_a_run_that_was_not_opened_is_closed_by_the_next(queue: RunQueue, visitors: list[Session]) -> None:
     first = finish(queue, visitors[0])
     archive = first.archive()
@@ -162,20 +170,6 @@ def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Se
     state = session.state(TrainState)
     assert (state.layer, state.head, state.position, state.source) == (None, None, None, "own")
     assert drawn(session)["train-curve"]["figure"] is not None
-
-
-def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
-    session = Session(None)
-    handlers.pause(session)
-    handlers.cancel(session)
-    handlers.show_moment(ExamplePass, session, {"moment": 3})
-    handlers.choose_step(ExamplePass, session, {"x": 3})
-    handlers.select_in_machine(session, {"layer": 0})
-    with pytest.raises(PageError):
-        handlers.open_model(session)
-    with pytest.raises(PageError):
-        list(handlers.save_film(session))
-    assert drawn(session)["train-status"]["text"]
 
 
 def test_another_task_brings_its_own_settings() -> None:
@@ -292,15 +286,6 @@ def test_a_kind_that_does_not_exist_is_refused() -> None:
     for kind in ("paint", None, ["sort"]):
         with pytest.raises(ValueError, match="What to learn must be one of"):
             choices.dataset_for(kind, "", "en")
-
-
-def test_the_same_example_explains_a_task_in_both_languages() -> None:
-    for kind, task in TASKS.items():
-        longest = [
-            max(re.findall(f"[{re.escape(task.characters)}]+", choices.about(kind, each)), key=len)
-            for each in LANGUAGES
-        ]
-        assert longest[0].rstrip(".") == longest[1]
 
 
 def test_the_text_at_hand_can_be_learned() -> None:

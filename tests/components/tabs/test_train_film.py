@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from components.errors import PageError
 from components.labels import percent
 from components.state.session import Session
 from components.tabs.inside.example import ExamplePass
@@ -187,3 +188,17 @@ def test_without_a_recording_there_is_no_film_until_one_trains(tmp_path: Path, m
     shown = drawn(session)
     assert (shown["train-player"]["moments"], shown["train-flow"]["tokens"]) == (0, None)
     bundled_recording.cache_clear()
+
+
+def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
+    session = Session(None)
+    handlers.pause(session)
+    handlers.cancel(session)
+    handlers.show_moment(ExamplePass, session, {"moment": 3})
+    handlers.choose_step(ExamplePass, session, {"x": 3})
+    handlers.select_in_machine(session, {"layer": 0})
+    with pytest.raises(PageError):
+        handlers.open_model(session)
+    with pytest.raises(PageError):
+        list(handlers.save_film(session))
+    assert drawn(session)["train-status"]["text"]

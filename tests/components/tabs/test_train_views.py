@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from components.tabs.train import scaling, views
+from components.tabs.train import choices, scaling, views
 from components.tabs.train.components import TrainState
 from components.tabs.train.curve import curve_chart
 from components.tabs.train.figures import ZERO_AT, Share, learning_curve, log_grouped, stairs
@@ -179,3 +180,12 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
 @pytest.mark.parametrize(("number", "said"), [(98_432, "98\u00a0k"), (2_097_152, "2.1\u00a0M"), (6.3e12, "6.3 × 10¹²")])
 def test_large_numbers_are_short(number: float, said: str) -> None:
     assert scaling.short(number) == said
+
+
+def test_the_same_example_explains_a_task_in_both_languages() -> None:
+    for kind, task in TASKS.items():
+        longest = [
+            max(re.findall(f"[{re.escape(task.characters)}]+", choices.about(kind, each)), key=len)
+            for each in ("en", "zh")
+        ]
+        assert longest[0].rstrip(".") == longest[1]
