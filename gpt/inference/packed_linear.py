@@ -46,12 +46,11 @@ class PackedLinear(ReadOnlyModule, ABC):
         return ReadOnlyParameter(self.unpack()) if embedding is None else embedding.weight
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, x.shape[-1])
+        if x.dim() != 2:
+            return self(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.out_features)
         if torch.is_grad_enabled() and x.requires_grad:
-            y = PackedLinearFunction.apply(rows, self)  # type: ignore[no-untyped-call]
-        else:
-            y = self.product(rows)
-        return y.view(*x.shape[:-1], self.out_features)
+            return PackedLinearFunction.apply(x, self)  # type: ignore[no-untyped-call]
+        return self.product(x)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedLinear:
         return self  # immutable
@@ -84,9 +83,9 @@ class OneDNNLinear(PackedLinear):
         self.plain = weight if dtype is torch.float32 and weight.numel() <= SMALL_WEIGHT else None
 
     def product(self, x: Tensor) -> Tensor:
-        if len(x) == 1 and self.plain is not None:
+        n = x.shape[0]  # len(x) takes longer
+        if n == 1 and self.plain is not None:
             return F.linear(x, self.plain, self.packed_bias)
-        n = len(x)
         if padding := row_padding(n):
             x = F.pad(x, (0, 0, 0, padding))
         y = torch.ops.mkldnn._linear_pointwise.default(x.to(self.dtype), self.packed, self.packed_bias, "none", [], "")
