@@ -64,21 +64,26 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     lessons.get_by_role("tab", name="Lessons", exact=True).click()
     step(lessons, 4).click()
     expect_lesson(lessons, 4)
-    lessons.locator("#lesson-body summary").click()
-    expect(step(lessons, 4)).to_have_attribute("data-level", "2")
     lessons.locator("#lesson-head .gb-on").click()
     expect_lesson(lessons, 5)
+    verdict = lessons.locator("#lesson-body .gb-verdict")
+    for choice, text in ((1, "Not yet."), (0, "Correct.")):
+        lessons.locator("#lesson-body .gb-answer label").nth(choice).click()
+        lessons.locator("#lesson-body .gb-answer button").click()
+        expect(verdict).to_contain_text(text)
+    expect(lessons.locator("#lesson-body details p")).to_be_visible()
+    expect(step(lessons, 5)).to_have_attribute("data-level", "2")
     lessons.keyboard.press("ArrowRight")
     expect_lesson(lessons, 6)
     expect(step(lessons, 6)).to_have_attribute("data-level", "1")
     lessons.goto(f"{site}?tab=lessons")
     expect_lesson(lessons, 6)
-    for n, level in ((3, "0"), (4, "2"), (5, "1"), (6, "1")):
+    for n, level in ((3, "0"), (4, "1"), (5, "2"), (6, "1")):
         expect(step(lessons, n)).to_have_attribute("data-level", level)
     expect(step(lessons, 6)).to_have_attribute("aria-current", "step")
     lessons.locator("#lesson-head .gb-contents summary").click()
     search = lessons.locator("#lesson-head .gb-contents input")
-    search.fill("smoothly")
+    search.fill("GELU relu")
     expect(lessons.locator("#lesson-head .gb-contents li")).to_have_count(1)
     search.press("Enter")
     expect_lesson(lessons, 9)
@@ -91,7 +96,7 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     expect(lessons.locator("#lesson-chart")).not_to_be_visible()
     lessons.locator("#language").get_by_text("中文").click()
     expect(lessons.locator("#lesson-head h2")).to_have_text("10 · 残差连接")
-    expect(lessons.locator("#lesson-body summary")).to_have_text("看答案")
+    expect(lessons.locator("#lesson-body summary")).to_have_text("显示答案")
 
 
 def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_was_given(page, site):
@@ -99,8 +104,8 @@ def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_wa
     page.locator("#language").get_by_text("中文").click()
     expect(page.get_by_role("tab", name="课程")).to_be_visible()
     page.get_by_role("tab", name="课程").click()
-    expect(page.locator("#lesson-head h2")).to_have_text("1 · 贪心生成")
-    expect(page.locator("#lesson-body summary")).to_have_text("看答案")
+    expect(page.locator("#lesson-head h2")).to_have_text("1 · 预测下一个词元")
+    expect(page.locator("#lesson-body summary")).to_have_text("显示答案")
     page.locator("#lesson-head .gb-on").click()
     expect(page.locator("#lesson-head h2")).to_have_text("2 · 分词器")
     for strip in page.locator("[id^=bpe-strip]").all():

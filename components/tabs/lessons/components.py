@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import gradio as gr
 
@@ -11,6 +11,8 @@ from components.i18n import Language
 from components.panels.panel import Result
 from components.state.snapshot import Snapshot
 from components.tabs.lessons.pictures.picture import Drawn
+
+Verdict = Literal["", "right", "wrong", "unreadable"]
 
 
 class Request(NamedTuple):
@@ -29,7 +31,7 @@ class LessonsState:
     """lesson: the key of the open one, "" for none. text, a, b, choice: the values of the figure's controls.
 
     learning: whether the figure takes seconds because a model is trained. result: the newest figure, with a later
-    problem; ignored if it belongs to another lesson.
+    problem; ignored if it belongs to another lesson. verdict: on the answer to the lesson's question, "" before one.
     """
 
     lesson: str = ""
@@ -39,6 +41,12 @@ class LessonsState:
     choice: str = ""
     learning: bool = False
     result: Result[Drawn] | None = None
+    verdict: Verdict = ""
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The values of the figure that questions ask for."""
+        return {} if self.drawn is None else self.drawn.values
 
     @property
     def drawn(self) -> Drawn | None:

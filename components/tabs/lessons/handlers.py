@@ -15,10 +15,11 @@ from components.state.adoption import adopt
 from components.state.example import first_prompt
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.lessons.components import LessonsState, Request
+from components.tabs.lessons.components import LessonsState, Request, Verdict
 from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
+from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion, parse_number
 from gpt import Generation, GPTConfig, LoadedModel
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
@@ -56,7 +57,7 @@ def open_lesson(loaded: LoadedModel, session: Session, index: object) -> bool:
         return False
     key = LESSONS[index].key
     if session.state(LessonsState).lesson != key:
-        session.change(LessonsState, lesson=key, result=None, **_first_values(PICTURES.get(key), loaded))
+        session.change(LessonsState, lesson=key, result=None, verdict="", **_first_values(PICTURES.get(key), loaded))
     return True
 
 
@@ -83,6 +84,7 @@ def move(loaded: LoadedModel, name: str, session: Session, value: object) -> Non
     spec = getattr(picture, name, None)
     if spec is not None:
         session.change(LessonsState, **{name: spec.clamped(value, loaded.model.config)})
+        _check_goal(session)
 
 
 def choose(session: Session, choice: object) -> None:
@@ -97,6 +99,29 @@ def type_text(session: Session, text: object) -> None:
     picture = PICTURES.get(session.state(LessonsState).lesson)
     if picture is not None and picture.text is not None and isinstance(text, str):
         session.change(LessonsState, text=text[: MAX_TEXT_CHARS + 1])
+
+
+def answer(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
+    """Check the answer to the question of the lesson: "answer" is a typed number, or the number of a choice from 1."""
+    state, given = session.state(LessonsState), sent.get("answer")
+    question = QUESTIONS.get(state.lesson)
+    verdict: Verdict = ""
+    if isinstance(question, NumberQuestion):
+        number = parse_number(given)
+        is_right = number is not None and question.is_right(number, loaded, state.values)
+        verdict = "unreadable" if number is None else "right" if is_right else "wrong"
+    elif isinstance(question, ChoiceQuestion) and type(given) is int and 1 <= given <= question.n_choices:
+        verdict = "right" if given == question.right else "wrong"
+    if verdict:
+        session.change(LessonsState, verdict=verdict)
+
+
+def _check_goal(session: Session) -> None:
+    """Record that the figure is in the state that the question asks for; leaving it again changes nothing."""
+    state = session.state(LessonsState)
+    question = QUESTIONS.get(state.lesson)
+    if isinstance(question, GoalQuestion) and question.is_reached(state):
+        session.change(LessonsState, verdict="right")
 
 
 def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterator[None]:
@@ -181,3 +206,4 @@ def draw_picture(loaded: LoadedModel, session: Session) -> Iterator[None]:
         session.change(LessonsState, result=Result(question, before, problem))
     else:
         session.change(LessonsState, result=Result(question, drawn))
+        _check_goal(session)

@@ -37,13 +37,14 @@ SliderName = Literal["a", "b"]
 def build_lessons(localizer: Localizer, events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs) -> None:
     """Build and wire the tab. loaded: the model of the figures; tabs: what the lessons do in other tabs."""
     ui = _layout(localizer, events, loaded.model.config)
-    views = lesson_views(loaded.model.config)
+    views = lesson_views(loaded)
     events.renderer.add(NAME, views, handlers.analysis(loaded), controls=_controls(ui, loaded.model.config))
 
     latest: Any = {"trigger_mode": "always_last"}
     events.on(ui.head.select, partial(handlers.choose_lesson, loaded), payload=True)
     events.on(ui.head.input, partial(handlers.open_film, loaded, tabs), queue="model")
     events.on(ui.body.select, partial(handlers.open_place, loaded, tabs), queue="model")
+    events.on(ui.body.input, partial(handlers.answer, loaded), payload=True)
     for name, slider in (("a", ui.a), ("b", ui.b)):
         events.on(
             slider.input, partial(handlers.move, loaded, name), [slider], js=clamp_slider_js(slider.elem_id), **latest

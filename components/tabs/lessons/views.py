@@ -13,25 +13,30 @@ from components.state.snapshot import Snapshot
 from components.tabs.lessons.code_view import excerpt
 from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson
+from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data
-from gpt import PRESETS, GPTConfig
+from gpt import PRESETS, GPTConfig, LoadedModel
 from gpt.experiments.speed import next_token_cost
 
 
-def lesson_views(config: GPTConfig) -> tuple[View, ...]:
-    """The views of the tab. config: of the model in the texts."""
+def lesson_views(loaded: LoadedModel) -> tuple[View, ...]:
+    """The views of the tab. loaded: the model that the texts speak of."""
 
     def lesson(s: Snapshot) -> tuple[str, Language]:
         return s.state(LessonsState).lesson, s.language
+
+    def question(s: Snapshot) -> tuple[Any, ...]:
+        state = s.state(LessonsState)
+        return state.lesson, state.verdict, state.drawn, s.language
 
     def picture(s: Snapshot) -> tuple[Any, ...]:
         state = s.state(LessonsState)
         return state.lesson, state.result, s.language
 
     return (
-        View("lesson-head", lesson, partial(head, config)),
-        View("lesson-body", lesson, partial(body, config)),
+        View("lesson-head", lesson, partial(head, loaded)),
+        View("lesson-body", question, partial(body, loaded)),
         View("lesson-notice", picture, notice),
         View("lesson-says", picture, summary),
         View("lesson-strip", picture, strip),
@@ -40,7 +45,7 @@ def lesson_views(config: GPTConfig) -> tuple[View, ...]:
     )
 
 
-def head(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
+def head(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
     """The navigation of the course; an index of None lets the widget ask for a lesson."""
     lesson = BY_KEY.get(s.state(LessonsState).lesson)
     return {
@@ -48,21 +53,20 @@ def head(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
         "lessons": [
             {
                 "title": t(f"lesson.{each.key}.title", s.language),
-                "says": lesson_text(each, "says", s.language, config),
+                "says": lesson_text(each, "says", s.language, loaded),
                 "part": t(f"lessons.part.{each.part}", s.language),
             }
             for each in LESSONS
         ],
         "has_film": lesson is not None and lesson.beat != "",
-        "labels": _texts(
-            s, "name", "list", "find", "topic", "none", "place", "previous", "next", "film", "seen", "answered"
-        ),
+        "labels": _texts(s, *HEAD_LABELS),
     }
 
 
-def body(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
+def body(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
     """The code of the lesson, its question and answer."""
-    lesson = BY_KEY.get(s.state(LessonsState).lesson)
+    state = s.state(LessonsState)
+    lesson = BY_KEY.get(state.lesson)
     if lesson is None:
         return {"index": None}
     found = [excerpt(code) for code in lesson.code]
@@ -75,21 +79,46 @@ def body(config: GPTConfig, s: Snapshot) -> dict[str, Any]:
             }
             for each in found
         ],
-        "question": lesson_text(lesson, "question", s.language, config),
-        "answer": lesson_text(lesson, "answer", s.language, config),
+        **question_data(lesson, loaded, s),
         "show": t("lessons.answer", s.language),
         "open": t(f"lessons.open.{lesson.place.tab}", s.language),
-        "labels": _texts(s, "code", "try"),
+        "labels": _texts(s, "code", "try", "check", "number"),
     }
+
+
+def question_data(lesson: Lesson, loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
+    """The question, its kind, the verdict on an answer with a sentence, and the answer."""
+    state, question = s.state(LessonsState), QUESTIONS[lesson.key]
+    right = question.expected(loaded, state.values) if isinstance(question, NumberQuestion) else None
+    values = {"right": "…" if right is None else f"{right:,g}"}
+    text = partial(lesson_text, lesson, language=s.language, loaded=loaded, **values)
+    n_choices = question.n_choices if isinstance(question, ChoiceQuestion) else 0
+    verdict = t(f"lessons.{state.verdict}", s.language) if state.verdict else ""
+    if isinstance(question, GoalQuestion):
+        verdict = verdict or t("lessons.goal", s.language)
+    elif state.verdict == "wrong":
+        verdict += " " + text("hint")
+    return {
+        "kind": KINDS[type(question)],
+        "question": text("question"),
+        "choices": [text(f"choice.{n}") for n in range(1, n_choices + 1)],
+        "verdict": state.verdict,
+        "feedback": verdict,
+        "answer": text("answer"),
+    }
+
+
+KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
+HEAD_LABELS = ("name", "list", "find", "topic", "none", "place", "previous", "next", "film", "seen", "answered")
 
 
 def _texts(s: Snapshot, *names: str) -> dict[str, str]:
     return {name: t(f"lessons.{name}", s.language) for name in names}
 
 
-def lesson_text(lesson: Lesson, part: str, language: Language, config: GPTConfig) -> str:
-    """The sentence, question or answer of a lesson, with the model's values filled in."""
-    return t(f"lesson.{lesson.key}.{part}", language, **facts(config))
+def lesson_text(lesson: Lesson, part: str, language: Language, loaded: LoadedModel, **values: str) -> str:
+    """A text of a lesson, with the model's values filled in."""
+    return t(f"lesson.{lesson.key}.{part}", language, **facts(loaded.model.config), **values)
 
 
 @lru_cache(maxsize=8)
@@ -100,8 +129,9 @@ def facts(config: GPTConfig) -> dict[str, str]:
     cached, uncached = (next_token_cost(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))
     return {
         "n_layer": str(config.n_layer),
-        "n_ff": f"{config.ff_size:,}",
+        "n_embd": f"{config.n_embd:,}",
         "vocab_size": f"{config.vocab_size:,}",
+        "chance": f"{100 / config.vocab_size:.2g}",
         "uniform": f"{math.log(config.vocab_size):.2f}",
         "times": f"{uncached.multiplications // cached.multiplications:,}",
     }

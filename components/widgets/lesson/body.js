@@ -1,9 +1,13 @@
 /**
- * The code of a lesson, its question, and the answer on request.
+ * The code of a lesson and its question, with the check of an answer.
  * @typedef {object} LessonBody
  * @property {number | null} [index]  of the lesson, from 0; none: nothing is shown
  * @property {{caption: string, lines: [string, string][][]}[]} [code]  lines of tokens, each a kind and a text
  * @property {string} [question]
+ * @property {"number" | "choice" | "goal"} [kind]  of the question; a goal is checked without an answer
+ * @property {string[]} [choices]
+ * @property {"" | "right" | "wrong" | "unreadable"} [verdict]
+ * @property {string} [feedback]  the verdict in a sentence
  * @property {string} [answer]
  * @property {string} [show]  the label of the button that shows the answer
  * @property {string} [open]  the label of the button that opens the place in the app
@@ -12,7 +16,7 @@
  * options: keys: of all lessons
  */
 
-import { find, make } from "../dom.js";
+import { find, make, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { keepProgress } from "./progress.js";
 
@@ -32,27 +36,53 @@ function listing({ caption, lines }) {
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
   const answer = find(root, "details", HTMLDetailsElement);
-  const write = (/** @type {string} */ selector, text = "") => (find(root, selector).textContent = text);
+  const form = find(root, "form", HTMLFormElement);
+  const write = (/** @type {string} */ selector, text = "") => setText(find(root, selector), text);
   /** @type {LessonBody} */ let shown = {};
+
+  /** The field or the choices, of another lesson or language. */
+  function makeForm() {
+    const { kind, choices = [] } = shown;
+    form.hidden = kind === "goal";
+    form.replaceChildren();
+    if (kind === "number") form.append(make("input", "", "", { name: "answer", inputmode: "decimal", autocomplete: "off", maxlength: "40", "aria-label": host.t("number") }));
+    choices.forEach((text, i) => {
+      const label = make("label");
+      label.append(make("input", "", "", { type: "radio", name: "answer", value: String(i + 1) }), make("span", "", text));
+      form.append(label);
+    });
+    form.append(make("button", "", host.t("check"), { type: "submit" }));
+  }
 
   /** @param {LessonBody} data */
   function draw(data) {
-    if (data === shown) return;
-    if (data.index !== shown.index) answer.open = false;
+    const before = shown;
+    if (data === before) return;
     shown = data;
     root.hidden = typeof data.index !== "number";
-    if (root.hidden) return;
+    if (root.hidden || typeof data.index !== "number") return;
+    if (data.index !== before.index) answer.open = false;
     write(".gb-code-title", host.t("code"));
-    find(root, ".gb-code").replaceChildren(...(data.code ?? []).map(listing));
+    if (data.code !== before.code) find(root, ".gb-code").replaceChildren(...(data.code ?? []).map(listing));
     write(".gb-try-title", host.t("try"));
     write(".gb-lesson-question", data.question);
+    if (data.question !== before.question) makeForm();
+    const verdict = find(root, ".gb-verdict");
+    setText(verdict, data.feedback ?? "");
+    verdict.dataset.verdict = data.verdict || "none";
+    if (data.verdict === "right") {
+      keepProgress(host.options.keys[data.index], 2);
+      if (before.index === data.index && before.verdict !== "right") answer.open = true;
+    }
     write("summary", data.show);
     write("details p", data.answer);
     write(".gb-lesson-go", `${data.open} →`);
   }
 
-  answer.addEventListener("toggle", () => {
-    if (answer.open && typeof shown.index === "number") keepProgress(host.options.keys[shown.index], 2);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const given = new FormData(form).get("answer");
+    if (given) host.send({ answer: shown.kind === "choice" ? Number(given) : given }, "input");
   });
   find(root, ".gb-lesson-go").addEventListener("click", () => host.send({ open: true }));
   return { draw };

@@ -23,7 +23,8 @@ from components.tabs.lessons.code_view import Code, excerpt
 from components.tabs.lessons.components import LessonsState, is_lesson_open
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, picture, text_pictures
-from components.tabs.lessons.views import facts, lesson_text, lesson_views
+from components.tabs.lessons.questions import QUESTIONS, parse_number
+from components.tabs.lessons.views import facts, lesson_views
 from gpt import Generation, get_model
 
 CODES = [code for lesson in LESSONS for code in lesson.code]
@@ -64,7 +65,7 @@ def drawn(session):
 
 def shown(session):
     snapshot = session.snapshot()
-    return {view.name.removeprefix("lesson-"): view.draw(snapshot) for view in lesson_views(get_model().model.config)}
+    return {view.name.removeprefix("lesson-"): view.draw(snapshot) for view in lesson_views(get_model())}
 
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: f"{code.module}.{code.name}")
@@ -104,21 +105,84 @@ def test_colours_change_no_letter():
 
 
 def test_every_lesson_is_whole_in_both_languages(session):
-    config = get_model().model.config
     assert len(LESSONS) == len({lesson.key for lesson in LESSONS})
+    assert QUESTIONS.keys() == {lesson.key for lesson in LESSONS}
+    assert PICTURES.keys() <= QUESTIONS.keys()
     for lesson in LESSONS:
         assert lesson.key in PICTURES or lesson.panels
         handlers.open_lesson(get_model(), session, INDEX[lesson.key])
         for session.language in LANGUAGES:
-            assert t(f"lesson.{lesson.key}.title", session.language)
-            words = "".join(
-                lesson_text(lesson, part, session.language, config) for part in ("says", "question", "answer")
-            )
-            assert "{" not in words
             views = shown(session)
             assert views["head"]["index"] == views["body"]["index"] == INDEX[lesson.key]
             assert views["body"]["code"][0]["lines"]
-    assert PICTURES.keys() <= {lesson.key for lesson in LESSONS}
+            entry, body = views["head"]["lessons"][INDEX[lesson.key]], views["body"]
+            assert "{" not in "".join([*entry.values(), body["question"], *body["choices"], body["answer"]])
+
+
+def test_a_number_may_be_typed_as_people_write_it():
+    read = {text: parse_number(text) for text in ("12", " −1 ", "10,000", "0,5", "38.6 %", "1,234.5", "1e3")}
+    assert [*read.values()] == [12, -1, 10_000, 0.5, 38.6, 1234.5, 1000]
+    for wrong in ("", "ten", "nan", "inf", "1 2", "9" * 41, 12, None, [1]):
+        assert parse_number(wrong) is None
+
+
+@pytest.mark.parametrize(
+    ("lesson", "right", "wrong"),
+    [
+        ("greedy", "12", "11"),
+        ("tokenizer", "2", "1"),
+        ("positions", 1, 2),
+        ("layer_norm", "-1", "-0.71"),  # with the unbiased variance
+        ("feed_forward", "768", "192"),
+        ("shortcuts", "25", "6"),
+        ("model", "3", "8"),
+        ("loss", "2", "0.69"),
+        ("untrained", "0.024", "2.4"),
+        ("dropout", "2", "0.5"),
+        ("initialisation", "0.20", "0.29"),
+        ("parameters", "38.6", "124"),
+        ("configuration", "24", "25"),
+    ],
+)
+def test_an_answer_is_checked_and_a_wrong_one_gets_a_hint(session, loaded, lesson, right, wrong):
+    assert opened(session, lesson)["body"]["verdict"] == ""
+    handlers.answer(loaded, session, {"answer": wrong})
+    body = shown(session)["body"]
+    assert (body["verdict"], body["feedback"]) == (
+        "wrong",
+        f"Not yet. {t(f'lesson.{lesson}.hint', 'en', **facts(loaded.model.config))}",
+    )
+    handlers.answer(loaded, session, {"answer": right})
+    assert shown(session)["body"]["verdict"] == "right"
+    opened(session, "loss" if lesson == "greedy" else "greedy")
+    assert opened(session, lesson)["body"]["verdict"] == ""
+
+
+def test_whatever_a_browser_sends_as_an_answer_is_right_only_if_it_is(session, loaded):
+    opened(session, "greedy")
+    handlers.answer(loaded, session, {"answer": "many"})
+    assert shown(session)["body"]["feedback"] == "Enter a number."
+    opened(session, "block")
+    for wrong in ("2", 0, 4, True, None, 2.0):
+        handlers.answer(loaded, session, {"answer": wrong})
+        assert session.state(LessonsState).verdict == ""
+    opened(session, "sampling")
+    handlers.answer(loaded, session, {"answer": "0"})
+    assert session.state(LessonsState).verdict == ""
+
+
+@pytest.mark.parametrize(
+    ("lesson", "moves"), [("sampling", {"a": 0}), ("attention", {"a": 2, "b": 5}), ("activations", {"a": -0.75})]
+)
+def test_a_goal_is_reached_with_the_controls_and_stays_reached(session, loaded, lesson, moves):
+    assert opened(session, lesson)["body"]["verdict"] == ""
+    first = {name: getattr(session.state(LessonsState), name) for name in moves}
+    for name, value in moves.items():
+        handlers.move(loaded, name, session, value)
+    assert drawn(session)["body"]["verdict"] == "right"
+    for name, value in first.items():
+        handlers.move(loaded, name, session, value)
+    assert drawn(session)["body"]["verdict"] == "right"
 
 
 @pytest.mark.parametrize(

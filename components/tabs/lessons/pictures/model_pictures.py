@@ -83,7 +83,8 @@ def attention(scene: Scene) -> Drawn:
         target=quoted(tokenizer, ids[most]),
         share=percent(float(weights[-1, most])),
     )
-    return Drawn(chart=chart_data(figure, text))
+    on_previous = float(weights[-1, -2]) if len(ids) > 1 else 0.0
+    return Drawn(chart=chart_data(figure, text), values={"on_previous": on_previous})
 
 
 def block(scene: Scene) -> Drawn:
@@ -103,9 +104,12 @@ def model(scene: Scene) -> Drawn:
     """The shapes of the forward pass, and the prediction after a number of blocks."""
     gpt, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
     depth = int(scene.a)
-    stream = trace.layers[depth - 1].resid_post if depth else trace.layers[0].resid_pre
-    logits = gpt.lm_head(gpt.ln_f(stream[0, -1]))  # (vocab_size,)
-    best = int(logits.argmax())
+    streams = [trace.layers[0].resid_pre, *(layer.resid_post for layer in trace.layers)]
+    stream = streams[depth]
+    logits_after = gpt.lm_head(gpt.ln_f(torch.stack([each[0, -1] for each in streams])))  # (n_layer + 1, vocab_size)
+    logits, top = logits_after[depth], logits_after.argmax(dim=-1)
+    best = int(top[depth])
+    settled = int((top != top[-1]).nonzero().max()) + 1 if bool((top != top[-1]).any()) else 0
     text = scene.t(
         "model", n=depth, total=gpt.config.n_layer, best=quoted(scene.loaded.tokenizer, best),
         share=percent(float(logits.float().softmax(dim=0)[best])),
@@ -113,7 +117,7 @@ def model(scene: Scene) -> Drawn:
     shapes = [("idx", [1, len(ids)]), ("wte + wpe", list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
     shapes += [("ln_f", list(stream.shape)), ("lm_head", [1, len(ids), len(logits)])]
     rows = [["", scene.t("shape")], *([name, str(shape)] for name, shape in shapes)]
-    return Drawn(chart=next_tokens(scene, logits, text).chart, table=rows)
+    return Drawn(chart=next_tokens(scene, logits, text).chart, table=rows, values={"settled": settled})
 
 
 def dropout(scene: Scene) -> Drawn:

@@ -94,12 +94,13 @@ class Scene:
 @dataclass(frozen=True, eq=False)
 class Drawn:
     """The content: a sentence, a chart (of `chart_data`), a strip of tokens, the rows of a table; empty parts are
-    hidden."""
+    hidden. values: what the lesson's question asks for, by name."""
 
     summary: str = ""
     chart: dict[str, Any] | None = None
     strip: Lines = field(default_factory=Lines)
     table: list[list[str]] = field(default_factory=list)
+    values: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
