@@ -20,7 +20,7 @@ from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import get_model, list_models
 from gpt.models.sources import load_model
-from gpt.sampling import SamplingParams
+from gpt.sampling import SamplingParams, with_seed
 from gpt.tokenizer import as_token_ids
 
 DEFAULT_PARAMS = SamplingParams()
@@ -47,7 +47,7 @@ def generate(
     """
     check_integer("max_new_tokens", max_new_tokens, 1)
     check_choice("on_full", on_full, ("stop", "crop"))
-    loaded = as_loaded(model)
+    loaded, params = as_loaded(model), with_seed(params)
     if on_full == "stop":
         return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)
     ids = loaded.tokenizer.encode(prompt) if isinstance(prompt, str) else as_token_ids(prompt)

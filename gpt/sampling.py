@@ -60,7 +60,9 @@ class SamplingParams:
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:
-    """The same settings, with a fresh random seed where seed is None."""
+    """The same settings, with a fresh random seed where seed is None. Raises ValueError for what is no settings."""
+    if not isinstance(params, SamplingParams):
+        raise GPTError("sampling.params", type=type(params))
     return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
 
 

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from gpt import GPT, GPTConfig
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.layouts import HUGGING_FACE, HeadsUnknown
 from gpt.models.checkpoints.vocabularies import PlainIds
@@ -151,6 +152,14 @@ def test_hugging_face_weights_without_config_need_n_head(tmp_path: Path) -> None
     with pytest.raises(HeadsUnknown):
         load_model(tmp_path)
     assert_same_logits(tmp_path, lambda idx: model(idx).logits, HUGGING_FACE, n_head=3)
+
+
+def test_a_bare_state_dict_with_gpt2s_names_needs_n_head_alone(tmp_path: Path) -> None:
+    model = randomized(GPT(GPTConfig(61, 16, n_layer=2, n_head=3, n_embd=24)))
+    torch.save(model.state_dict(), tmp_path / "mine.pt")
+    with pytest.raises(HeadsUnknown, match="activation if it is not gelu_tanh"):
+        load_model(tmp_path / "mine.pt")
+    assert_same_logits(tmp_path / "mine.pt", model, "GPT with GPT-2's names", n_head=3)
 
 
 @pytest.mark.parametrize(

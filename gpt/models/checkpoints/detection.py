@@ -19,6 +19,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.hugging_face import read_options
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
+    BARE,
     CUSTOM,
     GPT2_LAYOUTS,
     GPT2_NAMES,
@@ -112,8 +113,8 @@ def known_layout(
 ) -> Layout | None:
     """The layout that has these names; None for one that is not known.
 
-    Four have GPT-2's names. Hugging Face stores its matrices transposed (Conv1D); nanoGPT has a tied head, may lack
-    biases, and states its model_args; minGPT has none of these; ours has no outer module.
+    Five have GPT-2's names. Hugging Face stores its matrices transposed (Conv1D); nanoGPT has a tied head, may lack
+    biases, and states its model_args; minGPT has none of these; ours and bare state dicts have no outer module.
     """
     for layout in LAYOUTS:
         if all(is_named(role, layout, named) for role in layout.names if role != "lm_head"):
@@ -129,9 +130,7 @@ def known_layout(
     if model_args is not None:
         return GPT2_LAYOUTS[NANOGPT]
     if not any("transformer." in name for name in tensors):
-        if config is None or "tie_weights" not in config:
-            raise GPTError("layout.no_config")
-        return GPT2_LAYOUTS[OURS]
+        return GPT2_LAYOUTS[BARE if config is None or "tie_weights" not in config else OURS]
     is_nano = is_tied(named.get("lm_head.weight"), named["wte.weight"]) or "ln_f.bias" not in named
     return GPT2_LAYOUTS[NANOGPT if is_nano else MINGPT]
 

@@ -20,6 +20,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import read_json
 
 HUGGING_FACE, NANOGPT, MINGPT, OURS, CUSTOM = "Hugging Face GPT-2", "nanoGPT", "minGPT", "Glassbox GPT", "custom GPT"
+BARE = "GPT with GPT-2's names"
 LAYOUT_FILE = "names.json"  # beside the weights it is read without being named
 SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # in place of c_attn
 ROLES = (
@@ -173,6 +174,7 @@ GPT2_LAYOUTS = {
     NANOGPT: Layout(NANOGPT, GPT2_NAMES),
     MINGPT: Layout(MINGPT, GPT2_NAMES, "gelu_tanh"),
     OURS: Layout(OURS, GPT2_NAMES, "gelu_tanh"),
+    BARE: Layout(BARE, GPT2_NAMES, "gelu_tanh"),
 }
 
 
