@@ -1,18 +1,24 @@
-"""What a prediction depends on most: the token and the head without which its probability falls furthest."""
+"""What a prediction depends on: the tokens and the heads without which its probability falls, and what is predicted
+without several of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import torch
+from torch import Tensor
 
 from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.predictions import log_probabilities
 from gpt.analysis.saliency import leave_one_out, log_p_next
 from gpt.analysis.tracing import to_float32, trace_window
-from gpt.checks import check_token_id
-from gpt.edits import Edits
+from gpt.checks import check_position, check_token_id
+from gpt.edits import Edits, Patch
+from gpt.errors import GPTError
 from gpt.model import GPT
+from gpt.trace import LayerTrace
 
 MIN_FALL = 0.001  # relative; a smaller one may be rounding
 N_HEADS = 8  # heads that are switched off, those with the largest direct contributions
@@ -28,11 +34,24 @@ class Cause:
 
 @dataclass(frozen=True)
 class Causes:
-    """probability: of the predicted token. token, head: None where its probability falls without none of them."""
+    """probability: of the predicted token. tokens, heads: those without which it is lower, the lowest first."""
 
     probability: float
-    token: Cause | None
-    head: Cause | None
+    tokens: tuple[Cause, ...]
+    heads: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What a prediction is made without.
+
+    tokens: positions that are left out. heads: (layer, head) whose output is 0. reads: (layer, head, position): the
+    weighted value that the head takes from that position is missing in its output at the last position.
+    """
+
+    tokens: frozenset[int] = frozenset()
+    heads: frozenset[tuple[int, int]] = frozenset()
+    reads: frozenset[tuple[int, int, int]] = frozenset()
 
 
 @torch.inference_mode()
@@ -61,10 +80,48 @@ def strongest_causes(
         off = replace(edits, head_scale={**edits.head_scale, head: 0.0})
         states = model.hidden_states(idx, edits=off)
         without_head[head] = log_p_next(model, states, token, weight).exp().item()
-    return Causes(probability, _strongest(probability, without), _strongest(probability, without_head))
+    return Causes(probability, _lower(probability, without), _lower(probability, without_head))
 
 
-def _strongest(probability: float, without: dict[int, float] | dict[tuple[int, int], float]) -> Cause | None:
-    """The place with the lowest probability, if that is lower than with everything."""
-    place, lowest = min(without.items(), key=lambda item: item[1], default=(0, probability))
-    return Cause(place, lowest) if lowest < (1 - MIN_FALL) * probability else None
+def _lower(probability: float, without: dict[int, float] | dict[tuple[int, int], float]) -> tuple[Cause, ...]:
+    """The places with a lower probability than with everything, the lowest first."""
+    found = [Cause(place, p) for place, p in without.items() if p < (1 - MIN_FALL) * probability]
+    return tuple(sorted(found, key=lambda cause: cause.probability))
+
+
+@torch.inference_mode()
+def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: Edits | None = None) -> Tensor:
+    """Log-probabilities of the token after a text without some of its tokens, of the heads and of what they read,
+    (vocab_size,) nats.
+
+    A token is left out as in `leave_one_out`. Reads are taken out from the lowest layer up, each from a pass that lacks
+    those below. edits: as in `strongest_causes`. Raises ValueError for a position, layer or head that does not exist,
+    and where no token is left.
+    """
+    for position in (*ablation.tokens, *(read[2] for read in ablation.reads)):
+        check_position(position, len(ids))
+    kept = [position for position in range(len(ids)) if position not in ablation.tokens]
+    if not kept:
+        raise GPTError("analysis.leave_one_out", n=0)
+    rest, last = [ids[position] for position in kept], len(kept) - 1
+    edits = replace(edits or Edits(), patches=())
+    edits = replace(edits, head_scale={**edits.head_scale, **dict.fromkeys(ablation.heads, 0.0)})
+    replace(edits, head_scale=dict.fromkeys((read[:2] for read in ablation.reads), 0.0)).check(model.config)
+    reads = sorted((layer, head, kept.index(at)) for layer, head, at in ablation.reads if at in kept)
+    for layer, of_layer in groupby(reads, key=lambda read: read[0]):
+        traced = trace_window(model, rest, last, last + 1, edits).layers[layer]
+        missing = sum(_read(model, traced, edits, *read) for read in of_layer)
+        patch = Patch("attn_out", layer, last, traced.attn_out[0, 0] - missing)
+        edits = replace(edits, patches=(*edits.patches, patch))
+    states = model.hidden_states(torch.tensor([rest], device=model.device), edits=edits)
+    (log_p,) = (log_p for _, log_p in log_probabilities(model, states[:, -1]))
+    return log_p[0]
+
+
+def _read(model: GPT, traced: LayerTrace, edits: Edits, layer: int, head: int, position: int) -> Tensor:
+    """What the head adds to attn_out at the one traced position for the token at `position`, (C,)."""
+    weight = to_float32(model.blocks[layer].attn.c_proj.weight)
+    size = model.config.head_size
+    scale = edits.attn_scale.get(layer, 1.0) * edits.head_scale.get((layer, head), 1.0)
+    value = to_float32(traced.attn_weights[0, head, 0, position] * traced.attn_v[0, head, position])  # (hs,)
+    return scale * weight[:, head * size : (head + 1) * size] @ value

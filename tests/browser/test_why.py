@@ -25,6 +25,8 @@ def why(stay, site):
 def open_tab(page, name="Why?"):
     page.get_by_role("tab", name=name, exact=True).click()
     if name == "Why?":
+        if not page.locator("#why-strip").is_visible():
+            page.locator("#why-evidence > button").click()
         expect(page.locator("#why-roles .main-svg").first).to_be_visible()
         expect(says(page, "head")).to_contain_text("looked most at")
 
@@ -121,6 +123,11 @@ def test_tokens_cells_and_heads_are_selected_in_every_tab(why):
 
 def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     ask(why, 9)
+    flow = why.locator("#why-flow")
+    flow.get_by_role("button", name=re.compile("Switch off layer")).last.press("Enter")
+    expect(flow.locator("[aria-live]")).to_contain_text(re.compile("^Without layer .* goes from .* to"))
+    flow.get_by_role("button", name="Switch all on").click()
+    expect(flow.locator("[aria-pressed=true]")).to_have_count(0)
     expect(says(why, "parts")).not_to_contain_text(" less that of ")
     pick(why, "against", 1)
     expect(says(why, "parts")).to_contain_text(" less that of ")

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { CHOSEN, columns, FOLDED, HEAD, ROW, TALL, rowHeights, rowTops } from "../../components/widgets/flow/layout.js";
 import { gridLayout, headPictures, joined } from "../../components/widgets/heads/pixels.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
+import { layout as ribbonLayout, outline } from "../../components/widgets/ribbons/layout.js";
 import { lanePaths, ROW as LANE } from "../../components/widgets/tree/layout.js";
 
 /** The flow of a text of so many tokens. */
@@ -100,4 +101,13 @@ test("a branch begins on its parent's line, where it parts, and ends where it en
   assert.ok(second.whole.startsWith(`M110 ${LANE / 2}V`));
   assert.ok(second.whole.endsWith("H170"));
   assert.deepEqual([trunk.tip, second.reached, second.tip], ["", "", `M110 ${1.5 * LANE}h0`]);
+});
+
+test("ribbons are as wide as what is lost without a head, and all that a head reads is as wide as what it writes", () => {
+  const { heads, tokens, reads, writes, height } = ribbonLayout([0.5, 0.25], [[0.6, 0.2], [0.1, 0.9]]);
+  assert.ok(Math.abs(writes[0].width - 2 * writes[1].width) < 1e-9);
+  reads.forEach((row, h) => assert.ok(Math.abs(row.reduce((sum, { width }) => sum + width, 0) - writes[h].width) < 1e-9));
+  assert.equal(tokens.length, 3); // the last one for the tokens that are not listed
+  for (const { y, height: tall } of [...tokens, ...heads]) assert.ok(y - tall / 2 >= 0 && y + tall / 2 <= height);
+  assert.equal(outline({ from: 10, to: 20, width: 4 }, 0, 100), "M0.0 8.0C50.0 8.0 50.0 18.0 100.0 18.0V22.0C50.0 22.0 50.0 12.0 0.0 12.0Z");
 });

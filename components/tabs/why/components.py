@@ -8,10 +8,17 @@ from typing import Any, Literal
 import gradio as gr
 
 from components.state.snapshot import Message, Snapshot
-from components.tabs.why.predictions import Influence, Method, Prediction, TokenPaths, TracedText
+from components.tabs.why.predictions import (
+    Influence,
+    Method,
+    Prediction,
+    PredictionWithout,
+    TokenPaths,
+    TracedText,
+)
 from gpt import Tokenizer
 from gpt.analysis.attribution import Attribution
-from gpt.analysis.causes import Causes
+from gpt.analysis.causes import Ablation, Causes
 from gpt.analysis.heads import HeadRoles
 from gpt.analysis.lens import Lens, LensPoint, TopTokens
 
@@ -42,13 +49,16 @@ class WatchList:
 class Answer:
     """Results for one prediction; None for what is not computed yet.
 
-    influence_known: whether the influence was computed, which may give None. paths: the token to explain and the
-    watched ones through the layers. against: the token that the attribution compares with.
+    off: what is switched off in the flow; without: what is predicted then. influence_known: whether the influence was
+    computed, which may give None. paths: the token to explain and the watched ones through the layers. against: the
+    token that the attribution compares with.
     """
 
     traced: TracedText
     prediction: Prediction
     causes: Causes | None = None
+    off: Ablation = field(default_factory=Ablation)
+    without: PredictionWithout | None = None
     influence: Influence | None = None
     influence_known: bool = False
     lens: Lens | None = None
@@ -110,6 +120,7 @@ class WhyComponents:
     """The gradio components of the tab."""
 
     token: gr.Dropdown
+    flow: gr.HTML
     strip: gr.HTML
     method: gr.Radio
     stage: gr.Radio

@@ -14,6 +14,7 @@ from components.tabs.why import predictions
 from components.tabs.why.components import Answer, MeasuredRoles, Order, Role, Sample, WatchList, WhyState
 from gpt import GPT
 from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.background import run_with_progress
@@ -50,6 +51,44 @@ def choose_bar(session: Session, sent: dict[str, Any]) -> None:
     place = sent.get("customdata")
     if isinstance(place, list) and len(place) == 2 and all(type(each) is int for each in place):
         session.select(layer=place[0], head=place[1])
+
+
+def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
+    """Switch a token, a head or what a head reads off or on in the flow, and predict without all that is off.
+
+    sent: "part", a field of `Ablation`, and "place", as there; or "all" to switch everything on.
+    """
+    answer = session.state(WhyState).shown
+    if answer is None or (off := _switched(answer, sent)) is None:
+        return
+    if not _update(session, answer, off=off, without=None) or off == Ablation():
+        return
+    yield
+    traced, prediction = answer.traced, answer.prediction
+    found = yield from run_with_progress(lambda _: predictions.without(traced, prediction, off), lambda *_: None)
+    shown = session.state(WhyState).shown
+    if shown is not None and shown.off == off:
+        _update(session, answer, without=found)
+
+
+def _switched(answer: Answer, sent: dict[str, Any]) -> Ablation | None:
+    """What is off after a click; None for a click that changes nothing."""
+    if sent.get("all") is True:
+        return Ablation()
+    flow = None if answer.causes is None else predictions.cause_flow(answer.traced, answer.prediction, answer.causes)
+    part, place = sent.get("part"), sent.get("place")
+    if flow is None or not isinstance(place, list) or any(type(each) is not int for each in place):
+        return None
+    shown = {
+        "tokens": flow.tokens,
+        "heads": flow.heads,
+        "reads": [(*head, token) for head in flow.heads for token in flow.tokens],
+    }
+    where = place[0] if part == "tokens" and len(place) == 1 else tuple(place)
+    if not isinstance(part, str) or where not in shown.get(part, ()):
+        return None
+    off = replace(answer.off, **{part: getattr(answer.off, part) ^ {where}})
+    return off if len(off.tokens) <= answer.prediction.position else None  # one token at least remains
 
 
 def _select(session: Session, *, position: object) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, is_tensor
 
 from components.state.text import Text
 from gpt import GPT, Edits, GPTConfig, LoadedModel, Trace
-from gpt.analysis.causes import Causes, strongest_causes
+from gpt.analysis.causes import Ablation, Causes, predict_without, strongest_causes
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
@@ -22,6 +22,8 @@ from gpt.inference.packed_linear import multiplications_per_token
 LENS_POSITIONS = 16  # in the lens
 POSITIONS_AHEAD = 4  # of these, after the selected one
 MAX_CANDIDATES = 10  # tokens to choose from
+FLOW_HEADS = 5
+FLOW_TOKENS = 6
 LEAVE_OUT_MULTIPLICATIONS = 1e11
 MIN_LEFT_OUT_TOKENS = 8
 MAX_GRADIENT_BYTES = 2**29
@@ -178,10 +180,57 @@ def left_out_positions(model: GPT, n: int) -> range:
 
 
 def causes(traced: TracedText, prediction: Prediction) -> Causes:
-    """The token and the head that the prediction depends on most."""
+    """The tokens and heads that the prediction depends on. The last token stays: the prediction is what follows it."""
     ids = traced.ids[: prediction.position + 1]
-    positions = left_out_positions(traced.model, len(ids))
+    positions = [position for position in left_out_positions(traced.model, len(ids)) if position < prediction.position]
     return strongest_causes(traced.model, ids, prediction.token, positions, traced.edits)
+
+
+@dataclass(frozen=True, eq=False)
+class CauseFlow:
+    """Heads that a prediction depends on, and the tokens that they read.
+
+    falls: of each head, the share of the probability that is lost without it. tokens: positions in order of the text.
+    weights: (heads, tokens), the attention of each head from the last token.
+    """
+
+    heads: tuple[tuple[int, int], ...]
+    falls: np.ndarray
+    tokens: tuple[int, ...]
+    weights: np.ndarray
+
+
+def cause_flow(traced: TracedText, prediction: Prediction, causes: Causes) -> CauseFlow | None:
+    """The heads without which the probability falls furthest, with the tokens that they read most; None without any."""
+    strongest = [cause for cause in causes.heads if isinstance(cause.place, tuple)][:FLOW_HEADS]
+    if not strongest:
+        return None
+    heads = tuple(cause.place for cause in strongest if isinstance(cause.place, tuple))
+    falls = np.array([1 - cause.probability / causes.probability for cause in strongest])
+    place, n = prediction.position - traced.first, prediction.position + 1
+    rows = [traced.trace.layers[layer].attn_weights[0, head, place, :n] for layer, head in heads]
+    weights = torch.stack(rows).float().cpu().numpy()
+    best = [cause.place for cause in causes.tokens[:1] if isinstance(cause.place, int)]
+    order = np.argsort(-(falls @ weights), kind="stable").tolist()
+    tokens = sorted(list(dict.fromkeys([*best, *order]))[:FLOW_TOKENS])
+    return CauseFlow(heads, falls, tuple(tokens), weights[:, tokens])
+
+
+@dataclass(frozen=True)
+class PredictionWithout:
+    """What is predicted without a part: the probability of the token to explain, and the best token with its own."""
+
+    probability: float
+    best: int
+    best_probability: float
+
+
+def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> PredictionWithout:
+    """The prediction without some tokens, heads and what heads read."""
+    ids = traced.ids[: prediction.position + 1]
+    p = predict_without(traced.model, ids, ablation, traced.edits).exp()
+    best = int(p.argmax())
+    return PredictionWithout(p[prediction.token].item(), best, p[best].item())
 
 
 def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:

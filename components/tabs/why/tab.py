@@ -19,6 +19,7 @@ from components.tabs.why.predictions import METHODS
 from components.tabs.why.views import VIEWS
 from components.tabs.why.views.tokens import short, token_choices
 from components.widgets.chart import chart
+from components.widgets.ribbons import ribbons
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
 from gpt.analysis.lens import LENS_POINTS
@@ -34,9 +35,11 @@ def build_why(localizer: Localizer, events: Events) -> None:
             localizer.sentence("why.question", kind="question")
             parts["token"] = _dropdown(localizer, "token")
         sentence(kind="lead", elem_id="why-because", view="why-because")
+        parts["flow"] = ribbons(elem_id="why-flow", view="why-flow")
         sentence(kind="caption", elem_id="why-lead", view="why-lead")
         sentence(kind="status", elem_id="why-status", view="why-status")
-    parts |= _text(localizer) | _lens(localizer) | _parts(localizer) | _roles(localizer)
+    with localizer.build(gr.Accordion, {"label": "why.evidence"}, open=False, elem_id="why-evidence"):
+        parts |= _text(localizer) | _lens(localizer) | _parts(localizer) | _roles(localizer)
     ui = WhyComponents(**{field.name: parts[field.name] for field in fields(WhyComponents)})
     controls = [
         Control(ui.token, lambda s: (s.state(WhyState).shown, s.language), _token_picker),
@@ -190,6 +193,7 @@ def _wire(ui: WhyComponents, events: Events) -> None:
     events.on(ui.token.input, handlers.choose_token, [ui.token], **latest)
     events.on(ui.watch.change, handlers.watch, [ui.watch], **latest)
     events.on(ui.against.input, handlers.choose_against, [ui.against], **latest)
+    events.on(ui.flow.select, handlers.switch, payload=True, queue="model", trigger_mode="multiple")
     for widget, handler in (
         (ui.strip, handlers.choose_position),
         (ui.lens, handlers.choose_cell),

@@ -254,7 +254,7 @@ def test_every_panel_is_about_the_selected_position(session):
     drawn = answered(session)
     assert "position 28," in drawn["why-lead"]["text"]
     assert re.search(
-        r"mostly because of “·?\w+”\. Without “·?\w+” it would get .* Without layer \d head \d it would get .* Meas",
+        r"mostly because of “.+”.*: without it .* instead of .* Without layer \d head \d: .* Measured by leaving out",
         drawn["why-because"]["text"],
     )
     session.select(position=4)
@@ -265,6 +265,49 @@ def test_every_panel_is_about_the_selected_position(session):
     assert all(
         drawn[f"why-{name}"]["figure"] for name in ("influence", "lens", "cell", "path", "parts", "heads", "head")
     )
+
+
+def switched(session, **sent):
+    for _ in handlers.switch(session, sent):
+        pass
+    return next(view for view in VIEWS if view.name == "why-flow").draw(session.snapshot())
+
+
+def test_what_is_switched_off_in_the_flow_is_measured_at_once(session):
+    drawn = answered(session)
+    flow = drawn["why-flow"]
+    assert flow["heads"] == sorted(flow["heads"], key=lambda head: -head[2])
+    assert all(sum(row) <= 1.001 for row in flow["weights"])
+    layer, head, fall = flow["heads"][0]
+    drawn = switched(session, part="heads", place=[layer, head])
+    assert drawn["after"] == pytest.approx(flow["before"] * (1 - fall), abs=1e-3)  # as the answer says
+    assert re.search(rf"^Without layer {layer} head {head}, “.*” goes from .* to ", drawn["says"])
+    position = flow["tokens"][0][0]
+    drawn = switched(session, part="reads", place=[layer, head, position])
+    assert drawn["off"] == {"tokens": [], "heads": [[layer, head]], "reads": [[layer, head, position]]}
+    drawn = switched(session, part="tokens", place=[position])
+    assert drawn["off"]["tokens"] == [[position]]
+    drawn = switched(session, all=True)
+    assert (drawn["after"], drawn["off"]) == (None, {"tokens": [], "heads": [], "reads": []})
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [{}, {"part": "heads"}, {"part": "heads", "place": [99, 0]}, {"part": "n_bytes", "place": [1]},
+     {"part": ["heads"], "place": [0, 0]}, {"part": "tokens", "place": ["1"]}, {"part": "tokens", "place": [10**9]}],
+)  # fmt: skip
+def test_only_what_the_flow_shows_can_be_switched(session, sent):
+    answered(session)
+    before = session.state(WhyState).shown
+    assert [*handlers.switch(session, sent)] == []
+    assert session.state(WhyState).shown is before
+
+
+def test_the_only_token_of_a_text_cannot_be_left_out(session):
+    session.select(position=0)
+    flow = answered(session)["why-flow"]
+    assert [*handlers.switch(session, {"part": "tokens", "place": [0]})] == []
+    assert all(place == 0 for place, _ in flow.get("tokens", []))
 
 
 def test_a_question_is_forgotten_at_another_position(session):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpt import Edits, load_model
-from gpt.analysis.causes import N_HEADS, strongest_causes
+from gpt.analysis.causes import N_HEADS, Ablation, predict_without, strongest_causes
 from gpt.model import GPT
 
 MODEL = load_model("stories", device="cpu", trainable=True)
@@ -34,13 +34,14 @@ def test_the_causes_are_the_token_and_the_head_without_which_the_probability_is_
     found = strongest_causes(MODEL.model, IDS, TOKEN, range(len(IDS)))
     assert found.probability == pytest.approx(probability(MODEL.model, IDS), rel=1e-4)
     gaps = [probability(MODEL.model, IDS[:i] + IDS[i + 1 :]) for i in range(len(IDS))]
-    assert found.token is not None
-    assert found.token.probability == pytest.approx(min(gaps), rel=1e-3)
-    assert found.token.place == gaps.index(min(gaps))
-    assert found.head is not None
-    assert isinstance(found.head.place, tuple)
-    assert found.head.probability == pytest.approx(probability(without_head(*found.head.place), IDS), rel=1e-3)
-    assert found.head.probability < found.probability
+    assert found.tokens[0].probability == pytest.approx(min(gaps), rel=1e-3)
+    assert found.tokens[0].place == gaps.index(min(gaps))
+    falls = [cause.probability for cause in found.heads]
+    assert falls == sorted(falls)
+    assert falls[-1] < found.probability
+    strongest = found.heads[0]
+    assert isinstance(strongest.place, tuple)
+    assert strongest.probability == pytest.approx(probability(without_head(*strongest.place), IDS), rel=1e-3)
 
 
 def test_edits_hold_in_every_pass_and_one_token_alone_has_no_earlier_one() -> None:
@@ -48,6 +49,46 @@ def test_edits_hold_in_every_pass_and_one_token_alone_has_no_earlier_one() -> No
     others = {(layer, head): 0.0 for layer in range(config.n_layer) for head in range(config.n_head)}
     off = Edits(head_scale=others)
     found = strongest_causes(MODEL.model, IDS, TOKEN, range(len(IDS)), off)
-    assert found.head is None  # all are off already
-    assert strongest_causes(MODEL.model, IDS[:1], TOKEN, range(1)).token is None
+    assert found.heads == ()  # all are off already
+    assert strongest_causes(MODEL.model, IDS[:1], TOKEN, range(1)).tokens == ()
     assert N_HEADS < config.n_layer * config.n_head
+
+
+def predicted(tokens=(), heads=(), reads=(), edits: Edits | None = None) -> float:
+    ablation = Ablation(frozenset(tokens), frozenset(heads), frozenset(reads))
+    return predict_without(MODEL.model, IDS, ablation, edits)[TOKEN].exp().item()
+
+
+def test_a_prediction_without_tokens_and_heads_is_that_of_passes_that_lack_them() -> None:
+    assert predicted() == pytest.approx(probability(MODEL.model, IDS), rel=1e-4)
+    rest = [token for i, token in enumerate(IDS) if i not in (3, 5)]
+    assert predicted(tokens=(3, 5)) == pytest.approx(probability(MODEL.model, rest), rel=1e-3)
+    both = predicted(tokens=(3, 5), heads=[(3, 1)])
+    assert both == pytest.approx(probability(without_head(3, 1), rest), rel=1e-3)
+
+
+@pytest.mark.parametrize("edits", [None, Edits(head_scale={(2, 1): 0.5}, attn_scale={2: 1.5})])
+def test_without_all_its_reads_a_head_adds_nothing_at_the_last_position(edits: Edits | None) -> None:
+    """In the last layer nothing else depends on a head: there that is the same as switching it off."""
+    last = MODEL.model.config.n_layer - 1
+    every = range(len(IDS))
+    silent = predicted(reads=[(last, 2, i) for i in every], edits=edits)
+    assert silent == pytest.approx(predicted(heads=[(last, 2)], edits=edits), rel=1e-3)
+    assert silent != pytest.approx(predicted(edits=edits), rel=1e-3)
+    lower = [(2, 1, i) for i in every]
+    assert predicted(reads=lower, heads=[(2, 1)], edits=edits) == pytest.approx(
+        predicted(heads=[(2, 1)], edits=edits), rel=1e-4
+    )  # it has nothing left to take away
+    together = predicted(reads=[*lower, *((last, 2, i) for i in every)], edits=edits)
+    assert together == pytest.approx(predicted(reads=lower, heads=[(last, 2)], edits=edits), rel=1e-3)
+
+
+def test_what_is_not_there_cannot_be_left_out() -> None:
+    for ablation in (
+        Ablation(tokens=frozenset({len(IDS)})),
+        Ablation(tokens=frozenset(range(len(IDS)))),
+        Ablation(heads=frozenset({(8, 0)})),
+        Ablation(reads=frozenset({(0, 6, 0)})),
+    ):
+        with pytest.raises(ValueError, match=r"token|layer|head|position"):
+            predict_without(MODEL.model, IDS, ablation)

@@ -1,5 +1,5 @@
 """The views of the Why tab."""
 
-from components.tabs.why.views import lens, parts, tokens
+from components.tabs.why.views import flow, lens, parts, tokens
 
-VIEWS = (*tokens.VIEWS, *lens.VIEWS, *parts.VIEWS)
+VIEWS = (*flow.VIEWS, *tokens.VIEWS, *lens.VIEWS, *parts.VIEWS)

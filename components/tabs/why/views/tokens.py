@@ -17,7 +17,6 @@ from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value
 from gpt import Tokenizer
-from gpt.analysis.causes import Causes
 
 MAX_NAME_CHARS = 12  # characters of a token in a name
 MAX_BARS = 10  # tokens of the text with a bar
@@ -48,22 +47,6 @@ def lead_sentence(traced: TracedText, prediction: Prediction, language: Language
         best = quoted(tokenizer, prediction.best[0])
         caption += t("why.lead.best", language, best=best, p=percent(prediction.probabilities[0]))
     return caption
-
-
-def because(traced: TracedText, prediction: Prediction, causes: Causes, language: Language) -> str:
-    """The answer: the token and the head without which the probability falls furthest, and how that was measured."""
-    tokenizer, token = traced.loaded.tokenizer, quoted(traced.loaded.tokenizer, prediction.token)
-    names: list[tuple[str, float]] = []
-    if causes.token is not None and isinstance(causes.token.place, int):
-        names.append((quoted(tokenizer, traced.ids[causes.token.place]), causes.token.probability))
-    if causes.head is not None and isinstance(causes.head.place, tuple):
-        layer, head = causes.head.place
-        names.append((t("why.part.head", language, layer=layer, head=head), causes.head.probability))
-    if not names:
-        return t("why.because.none", language, token=token, p=percent(causes.probability))
-    lines = [t("why.because", language, token=token, p=percent(causes.probability), cause=names[0][0])]
-    lines += [t("why.because.without", language, cause=name, p=percent(p)) for name, p in names]
-    return "".join([*lines, t("why.because.method", language)])
 
 
 def token_choices(traced: TracedText, prediction: Prediction) -> list[tuple[str, int]]:
@@ -135,13 +118,6 @@ def lead(s: Snapshot) -> dict[str, Any]:
     return {"text": "" if shown is None else lead_sentence(shown.traced, shown.prediction, s.language)}
 
 
-def answer(s: Snapshot) -> dict[str, Any]:
-    shown = s.state(WhyState).shown
-    if shown is None or shown.causes is None:
-        return {"text": ""}
-    return {"text": because(shown.traced, shown.prediction, shown.causes, s.language)}
-
-
 def status(s: Snapshot) -> dict[str, Any]:
     """The progress of the computation."""
     state = s.state(WhyState)
@@ -194,7 +170,6 @@ def trouble(s: Snapshot) -> dict[str, Any]:
 
 
 VIEWS = (
-    View("why-because", why_inputs, answer),
     View("why-lead", why_inputs, lead),
     View("why-status", lambda s: (s.generating, why_inputs(s)), status),
     View("why-strip", why_inputs, strip),

@@ -1,0 +1,129 @@
+"""The answer: what the prediction depends on, as a sentence and as a flow from tokens over heads to the token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.i18n import Language, t
+from components.labels import percent, quoted
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.tabs.why.components import Answer, WhyState, why_inputs
+from components.tabs.why.predictions import CauseFlow, Prediction, TracedText, cause_flow
+from components.tabs.why.views.tokens import short
+from gpt.analysis.causes import Ablation, Causes
+
+MIN_WEIGHT = 0.005  # attention that is drawn
+MAX_NAMED = 3  # parts in a sentence
+
+
+def because(traced: TracedText, prediction: Prediction, causes: Causes, language: Language) -> str:
+    """The token and the head without which the probability falls furthest, and how that was measured."""
+    token = quoted(traced.loaded.tokenizer, prediction.token)
+    names = [(token_name(traced, cause.place, language), cause.probability) for cause in causes.tokens[:1]]
+    names += [(head_name(cause.place, language), cause.probability) for cause in causes.heads[:1]]
+    if not names:
+        return t("why.because.none", language, token=token, p=percent(causes.probability))
+    (cause, without), p = names[0], percent(causes.probability)
+    lines = [t("why.because", language, token=token, cause=cause, without=percent(without), p=p)]
+    lines += [t("why.because.without", language, cause=name, p=percent(lowered)) for name, lowered in names[1:]]
+    return "".join([*lines, t("why.because.method", language)])
+
+
+def token_name(traced: TracedText, place: object, language: Language) -> str:
+    """A token of the text inside a sentence; with its position where the text has it twice."""
+    if not isinstance(place, int):
+        return ""
+    name, ids = quoted(traced.loaded.tokenizer, traced.ids[place]), traced.text.ids
+    return name if ids.count(ids[place]) == 1 else t("why.flow.token", language, token=name, position=place)
+
+
+def head_name(place: Any, language: Language) -> str:
+    """A head inside a sentence."""
+    layer, head = place
+    return t("why.part.head", language, layer=layer, head=head)
+
+
+def answer(s: Snapshot) -> dict[str, Any]:
+    shown = s.state(WhyState).shown
+    if shown is None or shown.causes is None:
+        return {"text": ""}
+    return {"text": because(shown.traced, shown.prediction, shown.causes, s.language)}
+
+
+def flow(s: Snapshot) -> dict[str, Any]:
+    """The data of the widget `ribbons`; no heads before the causes are known, and without any."""
+    shown = s.state(WhyState).shown
+    found = None
+    if shown is not None and shown.causes is not None:
+        found = cause_flow(shown.traced, shown.prediction, shown.causes)
+    if shown is None or found is None or shown.causes is None:
+        return {"heads": []}
+    tokenizer, language = shown.traced.loaded.tokenizer, s.language
+    return {
+        "tokens": [[i, short(tokenizer, shown.traced.ids[i])] for i in found.tokens],
+        "heads": [[*head, round(float(fall), 4)] for head, fall in zip(found.heads, found.falls, strict=True)],
+        "weights": [[round(float(w), 4) if w >= MIN_WEIGHT else 0 for w in row] for row in found.weights],
+        "n_head": shown.traced.model.config.n_head,
+        "target": short(tokenizer, shown.prediction.token),
+        "before": round(shown.causes.probability, 4),
+        "after": None if shown.without is None else round(shown.without.probability, 4),
+        "off": {
+            "tokens": [[i] for i in sorted(shown.off.tokens)],
+            "heads": [list(each) for each in sorted(shown.off.heads)],
+            "reads": [list(each) for each in sorted(shown.off.reads)],
+        },
+        "says": says(shown, language),
+        "labels": flow_labels(shown, found, language),
+    }
+
+
+def says(shown: Answer, language: Language) -> str:
+    """What is predicted without the parts that are off."""
+    if shown.off == Ablation():
+        return t("why.flow.hint", language)
+    if shown.without is None or shown.causes is None:
+        return t("why.flow.busy", language)
+    tokenizer, prediction = shown.traced.loaded.tokenizer, shown.prediction
+    text = t(
+        "why.flow.without",
+        language,
+        parts=parts_off(shown, language),
+        token=quoted(tokenizer, prediction.token),
+        before=percent(shown.causes.probability),
+        after=percent(shown.without.probability),
+    )
+    if shown.without.best != prediction.token:
+        best, p = quoted(tokenizer, shown.without.best), percent(shown.without.best_probability)
+        text += t("why.flow.best", language, best=best, p=p)
+    return text
+
+
+def parts_off(shown: Answer, language: Language) -> str:
+    """Names of what is off; of many parts, their number."""
+    names = [token_name(shown.traced, i, language) for i in sorted(shown.off.tokens)]
+    names += [head_name(head, language) for head in sorted(shown.off.heads)]
+    names += [
+        t(
+            "why.flow.read",
+            language,
+            head=head_name((layer, head), language),
+            token=token_name(shown.traced, i, language),
+        )
+        for layer, head, i in sorted(shown.off.reads)
+    ]
+    if len(names) > MAX_NAMED:
+        return t("why.flow.parts", language, n=len(names))
+    return t("why.flow.and", language).join(names)
+
+
+def flow_labels(shown: Answer, found: CauseFlow, language: Language) -> dict[str, str]:
+    """The words of the picture; {place} is filled by the widget."""
+    labels = {
+        name: t(f"why.flow.{name}", language)
+        for name in ("name", "tokens", "heads", "head", "others", "token.off", "head.off", "read.off", "all")
+    }
+    return labels | {"target": quoted(shown.traced.loaded.tokenizer, shown.prediction.token)}
+
+
+VIEWS = (View("why-because", why_inputs, answer), View("why-flow", why_inputs, flow))

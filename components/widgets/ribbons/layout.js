@@ -1,0 +1,69 @@
+// Where the ribbons of the flow go.
+
+const ROW = 30; // px, of the smallest node
+const GAP = 8; // px, between two nodes
+const WIDTH_ALL = 150; // px, of all ribbons of the heads together
+const WIDEST = 64; // px, of the ribbon of one head
+
+/**
+ * @typedef {{y: number, height: number}} Node  its middle and height
+ * @typedef {{from: number, to: number, width: number}} Ribbon  the middles of its ends, in px
+ * @typedef {object} Layout
+ * @property {Node[]} tokens  the last stands for the tokens that are not listed
+ * @property {Node[]} heads @property {number} height
+ * @property {Ribbon[][]} reads  [head][token]
+ * @property {Ribbon[]} writes  of each head
+ */
+
+/** @param {number[]} sizes @param {number} height @returns {Node[]} the nodes below each other, in the middle of a height */
+function stack(sizes, height) {
+  let y = (height - sizes.reduce((sum, size) => sum + size + GAP, -GAP)) / 2;
+  return sizes.map((size) => {
+    const node = { y: y + size / 2, height: size };
+    y += size + GAP;
+    return node;
+  });
+}
+
+/** Side by side at a node. @param {Node} node @param {number[]} widths @returns {number[]} their middles */
+function shared(node, widths) {
+  let y = node.y - widths.reduce((sum, width) => sum + width, 0) / 2;
+  return widths.map((width) => (y += width) - width / 2);
+}
+
+/**
+ * @param {number[]} falls of the heads, in 0..1 @param {number[][]} weights [head][token]; what is missing to 1 goes to
+ * the tokens that are not listed
+ * @returns {Layout}
+ */
+export function layout(falls, weights) {
+  const sum = falls.reduce((total, fall) => total + fall, 0) || 1;
+  const unit = Math.min(WIDTH_ALL / sum, WIDEST / Math.max(...falls, 1e-9));
+  const widths = falls.map((fall) => Math.max(2, fall * unit));
+  const split = weights.map((row, h) => [...row, Math.max(0, 1 - row.reduce((a, b) => a + b, 0))].map((weight) => weight * widths[h]));
+  const ofToken = split[0].map((_, t) => split.map((row) => row[t]));
+  const size = (/** @type {number[]} */ each) => Math.max(ROW, each.reduce((a, b) => a + b, 0) + 6);
+  const [tokenSizes, headSizes] = [ofToken.map(size), widths.map((width) => size([width]))];
+  const tall = (/** @type {number[]} */ sizes) => sizes.reduce((total, each) => total + each + GAP, -GAP);
+  const height = Math.max(tall(tokenSizes), tall(headSizes));
+  const [tokens, heads] = [stack(tokenSizes, height), stack(headSizes, height)];
+  const starts = tokens.map((node, t) => shared(node, ofToken[t]));
+  const ends = heads.map((node, h) => shared(node, split[h]));
+  const target = shared({ y: height / 2, height }, widths);
+  return {
+    tokens,
+    heads,
+    height,
+    reads: split.map((row, h) => row.map((width, t) => ({ from: starts[t][h], to: ends[h][t], width }))),
+    writes: widths.map((width, h) => ({ from: heads[h].y, to: target[h], width })),
+  };
+}
+
+/** The outline of a ribbon from x0 to x1. @param {Ribbon} ribbon @param {number} x0 @param {number} x1 */
+export function outline({ from, to, width }, x0, x1) {
+  const [half, bend] = [width / 2, (x0 + x1) / 2];
+  const f = (/** @type {number} */ value) => value.toFixed(1);
+  const edge = (/** @type {number} */ by) => [from + by, to + by].map(f);
+  const [[a, b], [c, d]] = [edge(-half), edge(half)];
+  return `M${f(x0)} ${a}C${f(bend)} ${a} ${f(bend)} ${b} ${f(x1)} ${b}V${d}C${f(bend)} ${d} ${f(bend)} ${c} ${f(x0)} ${c}Z`;
+}
