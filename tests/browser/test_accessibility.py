@@ -48,6 +48,7 @@ def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     if name == "Loss":
         page.get_by_role("tab", name="Tools", exact=True).click()
     page.get_by_role("tab", name=name, exact=True).first.click()
+    unfold(page, name)
     expect(page.locator(SETTLED[name]).first).to_be_visible()
     assert faults(page, RULES) == []
     page.locator("#theme").click()
@@ -68,10 +69,19 @@ def test_no_tab_scrolls_sideways_on_a_phone_in_either_language_and_the_text_stan
     for language in ("EN", "中文"):
         page.locator("#language").get_by_text(language).click()
         expect(page.locator("html")).to_have_attribute("lang", {"EN": "en"}.get(language, "zh"))
-        for place, settled in enumerate(SETTLED.values()):
+        for place, (name, settled) in enumerate(SETTLED.items()):
             open_by_place(page, place)
+            unfold(page, name)
             expect(page.locator(settled).first).to_be_visible()
             page.wait_for_function(WIDE, arg=PHONE["width"])
+
+
+def unfold(page: Page, name: str) -> None:
+    """Open the evidence in the tab Why?, unless it is open."""
+    if name == "Why?":
+        expect(page.locator("#why-flow [role=button]").first).to_be_visible()
+        if not page.locator("#why-strip").is_visible():
+            page.locator("#why-evidence > button").click()
 
 
 def open_by_place(page: Page, place: int) -> None:
