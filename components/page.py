@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from components.api import Endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
 from components.events import MAX_CONCURRENT_EVENTS, Events
+from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame
 from components.gradio_workarounds import LingeringStream
 from components.localized import Localizer
@@ -87,6 +88,7 @@ def build_app(
         app.queue(
             max_size=MAX_WAITING, default_concurrency_limit=MAX_CONCURRENT_EVENTS
         )  # first: it sets up anew all that is there
+        screen = gr.State()
         frame = build_frame(localizer, first.document)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
@@ -130,6 +132,7 @@ def build_app(
         renderer.add("", [localizer.view], controls=localizer.controls)
         events.wire_controls()
         frame.updates.value = renderer.build(first)
+        screen.value = first_screen(first, [str(tab.id) for tab in tabs_of(tabs)])
     return app
 
 
@@ -145,7 +148,10 @@ def launch_options() -> dict[str, Any]:
         "theme": THEME,
         "js": ON_OPEN,
         "head": f"{HEAD}<style>{CSS}</style>",
-        "app_kwargs": {"routes": ROUTES, "middleware": [Middleware(RequestLimits), Middleware(LingeringStream)]},
+        "app_kwargs": {
+            "routes": ROUTES,
+            "middleware": [Middleware(RequestLimits), Middleware(LingeringStream), Middleware(FirstScreen)],
+        },
         "state_session_capacity": MAX_PAGES,
         "max_threads": 4 * MAX_CONCURRENT_EVENTS + 64,
         "show_error": False,

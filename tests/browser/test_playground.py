@@ -73,6 +73,15 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(page.locator("#generate")).to_have_text("Write on")
 
 
+def test_the_first_screen_is_there_before_gradio_in_the_language_of_the_browser(browser, site):
+    visitor = browser.new_page(locale="zh-CN")
+    visitor.route("**/assets/*.js", lambda route: route.abort())
+    visitor.goto(site)
+    expect(visitor.locator("#first-screen")).to_contain_text("续写")
+    expect(visitor.locator("#first-screen")).to_contain_text("Once upon a time")
+    visitor.close()
+
+
 def test_the_first_view_has_few_words_and_controls_and_the_heatmap_below(page, site):
     page.set_viewport_size({"width": 1280, "height": 800})
     open_playground(page, site)

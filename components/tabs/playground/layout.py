@@ -49,16 +49,9 @@ def _buttons(localizer: Localizer) -> dict[str, Any]:
     """The buttons, the temperature, and what folds: the other settings and the examples."""
     parts: dict[str, Any] = {"sampling": {}}
     with gr.Row(elem_classes="gb-buttons"):
-        for name in ("generate", "step", "again", "stop", "full_speed"):
-            parts[name] = localizer.build(
-                gr.Button,
-                {"value": name},
-                variant="primary" if name in ("generate", "stop") else "secondary",
-                size="md",
-                elem_id=name.replace("_", "-"),
-                min_width=0,
-                interactive=name in ("generate", "step", "again"),
-            )
+        with gr.Row(elem_classes="gb-run"):
+            parts |= {name: _button(localizer, name) for name in ("generate", "stop", "full_speed")}
+        parts |= {name: _button(localizer, name) for name in ("step", "again")}
         parts["sampling"]["temperature"] = _slider(localizer, "temperature", LIMITS["temperature"])
         with localizer.build(gr.Accordion, {"label": "examples"}, open=False, elem_classes="gb-fold gb-examples"):
             parts["examples"] = tuple(
@@ -68,6 +61,18 @@ def _buttons(localizer: Localizer) -> dict[str, Any]:
         with localizer.build(gr.Accordion, {"label": "settings"}, open=False, elem_classes="gb-fold gb-settings"):
             parts |= _settings(localizer, parts["sampling"])
     return parts
+
+
+def _button(localizer: Localizer, name: str) -> gr.Button:
+    return localizer.build(
+        gr.Button,
+        {"value": name},
+        variant="primary" if name in ("generate", "stop") else "secondary",
+        size="md",
+        elem_id=name.replace("_", "-"),
+        min_width=0,
+        interactive=name not in ("stop", "full_speed"),
+    )
 
 
 def _slider(localizer: Localizer, name: str, limit: Limit) -> gr.Slider:

@@ -1,0 +1,164 @@
+"""The first screen as plain HTML, shown until gradio's scripts have drawn the page.
+
+`first_screen` draws it from the initial session, in each language. The middleware `FirstScreen` puts it into the page
+and compresses the page. The script in it chooses language and theme, and removes it once the page shows the same.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import gradio as gr
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from components.frame import model_choices
+from components.i18n import LANGUAGES, Language, t
+from components.labels import percent
+from components.state.session import Session
+from components.state.settings import LIMITS
+from components.state.snapshot import Snapshot
+from components.tabs.playground.views.prediction import bars, box, why
+from components.tabs.playground.views.text import prompt_count
+from components.theme import CSS
+
+MAX_BARS = 8  # in view
+COMPRESSION = 5
+_COMPONENTS = Path(__file__).parent.parent
+_STYLES = ("widgets/composer/composer.css", "widgets/predictions/predictions.css", "first_screen/first_screen.css")
+
+
+def first_screen(session: Session, tabs: Sequence[str]) -> str:
+    """The HTML of the first screen. tabs: ids of the row of tabs."""
+    style = CSS + "".join(map(_read, _STYLES))
+    screens = []
+    for language in LANGUAGES:
+        session.language = language
+        screens.append(f'<template data-language="{language}">{_screen(session.snapshot(), tabs)}</template>')
+    session.language = next(iter(LANGUAGES))
+    script = f"<script>{_read('first_screen/first_screen.js')}</script>"
+    return f'<div id="first-screen" inert aria-hidden="true"><style>{style}</style>{"".join(screens)}{script}</div>'
+
+
+class FirstScreen:
+    """Puts the first screen into the page: the value of the only gr.State among the components, which the server
+    keeps to itself."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].rstrip("/"):
+            await self.app(scope, receive, send)
+            return
+        first: list[Message] = []
+        body = bytearray()
+
+        async def collect(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                first.append(message)
+            elif message["type"] == "http.response.body":
+                body.extend(message.get("body", b""))
+                if not message.get("more_body", False):
+                    await finish()
+
+        async def finish() -> None:
+            headers, page = MutableHeaders(raw=first[0]["headers"]), bytes(body)
+            if headers.get("content-type", "").startswith("text/html"):
+                page = _with_screen(page, scope["app"].get_blocks())
+                headers.add_vary_header("Accept-Encoding")
+                if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
+                    page = gzip.compress(page, COMPRESSION)
+                    headers["Content-Encoding"] = "gzip"
+                headers["Content-Length"] = str(len(page))
+            await send(first[0])
+            await send({"type": "http.response.body", "body": page})
+
+        await self.app(scope, receive, collect)
+
+
+def _with_screen(page: bytes, blocks: gr.Blocks) -> bytes:
+    html = next((block.value for block in blocks.blocks.values() if isinstance(block, gr.State)), "")
+    return re.sub(rb"<body[^>]*>", lambda body: body[0] + html.encode(), page, count=1)
+
+
+def _read(name: str) -> str:
+    return (_COMPONENTS / name).read_text(encoding="utf-8")
+
+
+def _screen(s: Snapshot, tabs: Sequence[str]) -> str:
+    waiting = f'<p class="first-waiting">{_text("status.page", s.language)}</p>'
+    content = f'<div class="first-content">{_card(s)}{_cards(s.language)}</div>'
+    return f'<div class="first-page">{_frame(s, tabs)}{waiting}{content}</div>'
+
+
+def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
+    model = next(label for label, name in model_choices(s.language) if name == s.model)
+    languages = (f"<span{' class=on' if key == s.language else ''}>{name}</span>" for key, name in LANGUAGES.items())
+    row = (f"<span>{escape(t(f'tab.{tab}', s.language))}</span>" for tab in tabs)
+    return (
+        f'<div class="first-frame"><div><h1>Glassbox GPT</h1><p>{_text("tagline", s.language)}</p></div>'
+        f'<span class="first-model"><span>{escape(model)}</span></span>'
+        f'<span class="first-languages">{"".join(languages)}</span>'
+        f'<span class="first-link">{_text("share.link", s.language)}</span>'
+        f'<span class="first-theme">{_text("theme", s.language)}</span></div>'
+        f'<div class="first-tabs">{"".join(row)}</div>'
+    )
+
+
+def _card(s: Snapshot) -> str:
+    """The text, what comes next, and the buttons."""
+    text, predicted = box(s), bars(s)
+    temperature, high = s.settings.temperature, LIMITS["temperature"].high
+    tokens = "".join(_token(*json.loads(line), i == text["selected"]) for i, line in enumerate(text["lines"]))
+    rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
+    buttons = "".join(f'<span class="first-button">{_text(name, s.language)}</span>' for name in ("step", "again"))
+    folds = "".join(
+        f'<span class="first-button first-fold">{_text(name, s.language)}</span>' for name in ("examples", "settings")
+    )
+    return (
+        '<div class="first-card">'
+        f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
+        f'<span class="gb-ghost">{escape(text["ghost"])}</span></div></div></div>'
+        f'<div class="first-status"><span>{_text("status.page", s.language)}</span>'
+        f"<span>{escape(prompt_count(s)['text'])}</span></div>"
+        '<div class="first-next"><figure class="gb-predictions">'
+        f"<figcaption><h2>{escape(predicted['title'])}</h2>"
+        f'<p class="gb-says" data-same="#bars .gb-says">{escape(predicted["text"])}</p></figcaption>'
+        f'<div class="gb-bars">{rows}</div>'
+        '<div class="gb-axis"><span>0 %</span><span>50 %</span><span>100 %</span></div></figure>'
+        f"<div><h2>{_text('reason.question', s.language)}</h2><p>{escape(why(s)['text'])}</p>"
+        f'<span class="first-button first-film">{_text("film.open", s.language)}</span></div></div>'
+        f'<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
+        f'data-same="#generate">{_text("generate", s.language)}</span></span>{buttons}'
+        f'<span class="first-slider">{_text("temperature", s.language)}<i style="--at:{temperature / high:.0%}"></i>'
+        f"<b>{temperature:g}</b></span>{folds}</div></div>"
+    )
+
+
+def _cards(language: Language) -> str:
+    titles = (_text(f"{name}.question", language) for name in ("attention", "strip"))
+    cards = "".join(f'<div class="first-card"><h2>{title}</h2></div>' for title in titles)
+    return f'<div class="first-cards">{cards}</div>'
+
+
+def _token(text: str, written: float | None, is_selected: bool) -> str:
+    names = [*(["gb-written"] if written is not None else []), *(["gb-at"] if is_selected else [])]
+    return f'<span class="{" ".join(names)}" style="--p:{written or 0}">{escape(text)}</span>'
+
+
+def _bar(token: str, before: float, after: float) -> str:
+    return (
+        f'<div role="option"><code>{escape(token)}</code><span class="gb-track">'
+        f'<i class="gb-before" style="width:{before:.2%}"></i><i class="gb-after" style="width:{after:.2%}"></i></span>'
+        f"<b>{percent(after)}</b></div>"
+    )
+
+
+def _text(key: str, language: Language) -> str:
+    return escape(t(key, language))
