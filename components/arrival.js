@@ -59,17 +59,15 @@ function isTaken(asked) {
 }
 
 function language() {
-  const asked = new URLSearchParams(location.search).getAll("lang").at(-1) || read("localStorage", LANGUAGE);
+  const asked = new URLSearchParams(opened).getAll("lang").at(-1) || read("localStorage", LANGUAGE);
   return asked || navigator.language.slice(0, 2);
 }
 
-let query = location.search.slice(1);
-
+const opened = location.search; // before the first frame names another address
+const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
 /** Whether the page was reloaded or restored from history, not opened by another link. */
-function isLoadedAgain() {
-  const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
-  return navigation?.type !== "navigate" || read("sessionStorage", LINK) === location.search;
-}
+const isLoadedAgain = navigation?.type !== "navigate" || read("sessionStorage", LINK) === opened;
+let query = opened.slice(1);
 
 /** The address is that of the session: loading it again opens no link. */
 export const rememberLink = () => write("sessionStorage", LINK, location.search);
@@ -81,7 +79,7 @@ export const rememberLink = () => write("sessionStorage", LINK, location.search)
  */
 export async function arrive(values) {
   const kept = read("sessionStorage", ID);
-  if (kept && isLoadedAgain()) query = ""; // the saved text is newer than the link's
+  if (kept && isLoadedAgain) query = ""; // the saved text is newer than the link's
   rememberLink();
   id = kept && !(await isTaken(kept)) ? kept : newId();
   write("sessionStorage", ID, id);

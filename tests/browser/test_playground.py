@@ -71,6 +71,9 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(page.locator("body")).to_have_class(re.compile("dark"))
     page.goto(f"{site}?lang=en")
     expect(page.locator("#generate")).to_have_text("Write on")
+    page.goto(f"{site}?tab=loss&lang=zh")  # a link in the tab of a session
+    expect(page.get_by_role("tab", name="工具", selected=True)).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("lang", "zh")
 
 
 def test_the_first_screen_is_there_before_gradio_in_the_language_of_the_browser(browser, site):
