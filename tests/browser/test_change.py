@@ -14,7 +14,7 @@ def change(stay, site):
 
     def begin(page):
         page.goto(f"{site}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
-        expect(says(page, "bars")).to_contain_text("ReLU in place of GELU (tanh); layer 0 head 5 off")
+        expect(page.locator("#change-says")).to_contain_text("ReLU in place of GELU (tanh); layer 0 head 5 off")
         expect(switch(page, 0, 7)).to_have_class(re.compile("gb-off"))
         expect(page.locator("#change-activation input[value=relu]")).to_be_checked()
 
@@ -43,7 +43,9 @@ def switch(page, layer, place):
 def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(change):
     switch(change, 1, 1).click()
     expect(lead(change)).to_contain_text("attention of layer 1 off")
-    expect(says(change, "bars")).to_contain_text(re.compile(r"this took .* from .* to .*: attention of layer 1 off"))
+    expect(change.locator("#change-says")).to_contain_text(
+        re.compile(r"this took .* from .* to .*: attention of layer 1 off")
+    )
     grid = change.locator("#change-switches [role=grid]")
     grid.press("ArrowRight")
     grid.press("ArrowRight")
@@ -54,7 +56,7 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
     switch(change, 3, 0).click()
     expect(lead(change)).to_contain_text("layer 3 off")
     change.locator(f"#change-original {CHIPS}").nth(5).click()
-    expect(says(change, "bars")).to_contain_text("After “·there”")
+    expect(change.locator("#change-says")).to_contain_text("After “·there”")
 
 
 def test_a_switch_stays_as_it_was_set_last_when_older_edits_arrive(change):
@@ -84,6 +86,14 @@ def test_both_texts_are_written_in_step_and_the_patch_of_a_cell_becomes_an_edit(
     expect(change.locator("#change-parted")).to_contain_text(re.compile(r"attention of every layer off.*Seed 10"))
     expect(change.locator("#change-both")).to_be_enabled()
     expect(change.locator("#change-edited .gb-parted")).to_have_count(1)
+    expect(change.locator("#change-again")).to_be_hidden()
+    switch(change, 1, 1).click()
+    expect(change.locator("#change-stale")).to_contain_text("written with attention of every layer off")
+    expect(change.locator("#change-edited .gb-strip")).to_have_css("opacity", "0.45")
+    change.locator("#change-again").click()
+    expect(change.locator("#change-again")).to_be_hidden()
+    expect(change.locator("#change-both")).to_be_enabled()
+    change.locator("#change-try-attention-all").click()
     change.locator("#change-python button").first.press("Enter")
     expect(change.locator("#change-code textarea")).to_have_value(re.compile(r"attn_scale=\{0: 0\.0, 1: 0\.0"))
     change.locator("#change-reset").click()

@@ -16,6 +16,7 @@ from components.tabs.change.effect import Effect, HeadCosts, ReadText
 from gpt import Edits, GPTConfig, LoadedModel, SamplingParams
 from gpt.analysis.patching import PatchSweep
 from gpt.documents.comparison import divergence_index
+from gpt.documents.edit_text import format_edits
 
 PATCHED = ("resid_pre", "attn_out", "mlp_out")  # activations that can be patched on the page
 PROMPT_PAIRS = {
@@ -156,6 +157,12 @@ def written_pair(s: Snapshot) -> WrittenPair | None:
     return state.written if state.writing_task is not None or state.written.version == s.text.version else None
 
 
+def is_stale(s: Snapshot) -> bool:
+    """Whether the edited model's text was generated with other edits than the current ones."""
+    pair = written_pair(s)
+    return pair is not None and pair.read is not None and format_edits(pair.edits) != format_edits(s.edits)
+
+
 def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
     """Ids of the prompt for the edits; () for the Playground's text."""
     tried_on = s.state(ChangeState).tried_on
@@ -175,6 +182,7 @@ class ChangeComponents:
     costliest: gr.Button
     costs_stop: gr.Button
     both: gr.Button
+    again: gr.Button
     stop: gr.Button
     original: gr.HTML
     code: gr.Textbox

@@ -12,6 +12,7 @@ from components.localized import Localizer
 from components.tabs.change.components import PATCHED, PROMPT_PAIRS
 from components.tabs.change.experiments import EXPERIMENTS
 from components.widgets.chart import chart
+from components.widgets.predictions import predictions
 from components.widgets.sentence import sentence
 from components.widgets.switches import switches
 from components.widgets.tokens import tokens
@@ -64,6 +65,9 @@ def texts_card(localizer: Localizer) -> dict[str, Any]:
             localizer.sentence("change.texts.question", kind="question")
             parts["both"] = _button(localizer, "change.both", "change-both", variant="primary")
             parts["stop"] = _button(localizer, "change.stop", "change-stop", interactive=False)
+        with gr.Row(elem_classes="gb-change-stale"):
+            sentence(kind="caption", elem_id="change-stale", view="change-stale")
+            parts["again"] = _button(localizer, "change.again", "change-again", visible=False)
         with gr.Row(elem_classes="gb-columns"):
             for side in ("original", "edited"):
                 with gr.Column(min_width=300):
@@ -86,13 +90,21 @@ def texts_card(localizer: Localizer) -> dict[str, Any]:
     return parts
 
 
-def effect_cards(localizer: Localizer) -> dict[str, Any]:
-    """The next token and the divergence."""
-    with gr.Row(elem_classes="gb-cards gb-change-cards"):
-        for name, clickable in (("bars", False), ("divergence", True)):
-            with gr.Column(elem_classes="gb-card", min_width=300):
-                localizer.sentence(f"change.{name}.question", kind="question")
-                picture = chart(elem_id=f"change-{name}", clickable=clickable, view=f"change-{name}")
+def effect_column(localizer: Localizer) -> dict[str, Any]:
+    """The next token before and after the edits; it stays in view beside the switches."""
+    with gr.Column(elem_classes="gb-card gb-change-effect", min_width=280, scale=2):
+        predictions(elem_id="change-bars", view="change-bars", selectable=False)
+        localizer.sentence("change.bars.legend", kind="caption")
+        sentence(kind="lead", elem_id="change-says", view="change-says")
+        sentence(kind="caption", elem_id="change-bars-note", view="change-bars-note")
+    return {}
+
+
+def divergence_card(localizer: Localizer) -> dict[str, Any]:
+    """How far the predictions are apart at each token."""
+    with gr.Column(elem_classes="gb-card"):
+        localizer.sentence("change.divergence.question", kind="question")
+        picture = chart(elem_id="change-divergence", clickable=True, view="change-divergence")
     return {"divergence": picture}
 
 

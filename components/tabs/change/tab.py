@@ -13,7 +13,7 @@ from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.change import layout
-from components.tabs.change.components import PROMPT_PAIRS, ChangeComponents, ChangeState
+from components.tabs.change.components import PROMPT_PAIRS, ChangeComponents, ChangeState, is_stale
 from components.tabs.change.experiments import EXPERIMENTS
 from components.tabs.change.handlers import editing, generation, patching
 from components.tabs.change.handlers.measurement import ANALYSIS
@@ -26,8 +26,12 @@ NAME = "change"
 
 def build_change(localizer: Localizer, events: Events) -> ChangeComponents:
     """Build and wire the tab."""
-    parts: dict[str, Any] = layout.editing_card(localizer) | layout.texts_card(localizer)
-    parts |= layout.effect_cards(localizer) | layout.patching_card(localizer)
+    parts: dict[str, Any] = {}
+    with gr.Row(elem_classes="gb-change"):
+        with gr.Column(min_width=300, scale=3):
+            parts |= layout.editing_card(localizer) | layout.texts_card(localizer) | layout.divergence_card(localizer)
+        layout.effect_column(localizer)
+    parts |= layout.patching_card(localizer)
     ui = ChangeComponents(**{field.name: parts[field.name] for field in fields(ChangeComponents)})
     events.renderer.add(NAME, VIEWS, ANALYSIS, controls=_controls(ui))
     _wire(ui, events)
@@ -58,6 +62,7 @@ def _controls(ui: ChangeComponents) -> list[Control]:
         has(ui.costs_stop, "costs_task", "visible"),
         has(ui.both, "writing_task", "interactive", when=False),
         has(ui.stop, "writing_task", "interactive"),
+        Control(ui.again, is_stale, lambda s: {"visible": is_stale(s)}),
         has(ui.patch_stop, "sweep_task", "interactive"),
         Control(ui.keep, _has_cell, lambda s: {"visible": _has_cell(s)}),
         *(state(getattr(ui, name), name) for name in ("clean", "corrupted", "patched")),
@@ -88,7 +93,7 @@ def _wire(ui: ChangeComponents, events: Events) -> None:
     on(ui.original.select, editing.select_token, payload=True)
     on(ui.divergence.select, editing.select_bar, payload=True)
 
-    on(ui.both.click, generation.generate_both, trigger_mode="once", **run)
+    on([ui.both.click, ui.again.click], generation.generate_both, trigger_mode="once", **run)
     on(ui.stop.click, generation.stop)
 
     boxes = [ui.clean, ui.corrupted]

@@ -28,10 +28,11 @@ class Bar(NamedTuple):
     sent: dict[str, object]
 
 
-def predictions(*, elem_id: str, view: str) -> gr.HTML:
-    """The bars of a view's `predictions_data`; without bars it takes the same room. A click, Enter or Space on one
-    raises `.select` with what it sends as payload."""
-    return widget("predictions", elem_id, template=_TEMPLATE, view=view)
+def predictions(*, elem_id: str, view: str, selectable: bool = True) -> gr.HTML:
+    """The bars of a view's `predictions_data`; without bars it takes the same room. If they are selectable, a click,
+    Enter or Space on one raises `.select` with what it sends as payload."""
+    options = {"selectable": selectable}
+    return widget("predictions", elem_id, template=_TEMPLATE, view=view, options=options)
 
 
 def predictions_data(

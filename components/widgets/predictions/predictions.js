@@ -17,13 +17,14 @@ import { defineWidget } from "../runtime.js";
 function mount(root, host) {
   const list = find(root, ".gb-bars");
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
+  const { selectable } = host.options;
   const indexOf = (/** @type {EventTarget | null} */ target) =>
     target instanceof Element ? [...rows].findIndex((row) => row === target.closest("[role=option]")) : -1;
   /** @type {Predictions} */ let shown = {};
   let current = 0; // the option that the focus enters
 
   function makeRow() {
-    const row = make("div", "", "", { role: "option", "aria-selected": "false", tabindex: "-1" });
+    const row = make("div", "", "", selectable ? { role: "option", "aria-selected": "false", tabindex: "-1" } : { role: "listitem" });
     const track = make("span", "gb-track");
     track.append(make("i", "gb-before"), make("i", "gb-after"));
     row.append(make("code"), track, make("b"));
@@ -51,12 +52,13 @@ function mount(root, host) {
       setText(number, percent(after));
       rows[i].title = name;
       rows[i].setAttribute("aria-label", name);
-      rows[i].setAttribute("aria-selected", String(i === chosen));
+      rows[i].classList.toggle("gb-chosen", i === chosen);
+      if (selectable) rows[i].setAttribute("aria-selected", String(i === chosen));
       [before, after].forEach((share, k) => {
         /** @type {HTMLElement} */ (track.children[k]).style.width = `${100 * share}%`;
       });
     });
-    turn(current);
+    if (selectable) turn(current);
   }
 
   /** @param {number} i */
@@ -65,6 +67,10 @@ function mount(root, host) {
     if (bar) host.send({ ...shown.common, ...bar[4] });
   }
 
+  if (!selectable) {
+    list.setAttribute("role", "list");
+    return { draw };
+  }
   list.addEventListener("click", ({ target }) => choose(indexOf(target)));
   list.addEventListener("focusin", ({ target }) => turn(indexOf(target)));
   list.addEventListener("keydown", (event) => {

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import torch
 
+from components.labels import token_text, visible
 from components.share.address import page_values
 from components.share.link import decode, encode
 from components.share.opening import open_link
 from components.state.session import Session
-from components.tabs.change.components import ChangeState
+from components.tabs.change.components import ChangeState, is_stale
 from components.tabs.change.effect import head_costs, measure, read_document, read_prompt
 from components.tabs.change.experiments import EXPERIMENTS, describe_edits, summary
 from components.tabs.change.figures import divergence_bars, recovery_heatmap
@@ -96,6 +97,22 @@ def test_the_effect_is_the_divergence_of_both_models_reading_the_same_text(docum
     nothing = measure(text, Edits())
     assert nothing.bits.max() == 0
     assert nothing.after == nothing.before
+
+
+def test_the_bars_are_the_probabilities_before_and_after_with_the_token_that_follows_marked(session):
+    session.select(position=3)
+    session.edits = Edits(attn_scale={0: 0.0})
+    shown, effect = drawn(analysed(session), "bars"), session.state(ChangeState).effect
+    before, after = effect.probabilities(3)
+    follower = session.document.ids[4]
+    _, old, new, name, _ = shown["bars"][shown["chosen"]]
+    assert (old, new) == (
+        pytest.approx(before[follower].item(), rel=1e-3),
+        pytest.approx(after[follower].item(), rel=1e-3),
+    )
+    assert " → " in name
+    best = {int(p.argmax()) for p in (before, after)}
+    assert {shown["bars"][0][0]} <= {visible(token_text(session.document.tokenizer, i)) for i in best}
 
 
 def test_without_edits_there_are_no_bars_of_the_divergence(session):
@@ -232,7 +249,7 @@ def test_a_new_model_keeps_the_edits_that_fit_and_names_those_it_dropped(documen
     assert "attention of layer 1 off" in said(session, "notice")
     session.document = None
     assert ANALYSIS.wanted(session.snapshot()) is None
-    assert drawn(session, "bars")["figure"] is None
+    assert drawn(session, "bars")["bars"] == []
     assert drawn(session, "switches")["n_layer"] == 0
     assert drawn(session, "original")["lines"] == []
     editing.set_switches(session, {"edits": "a0=0"})
@@ -285,6 +302,10 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
     assert (drawn(session, "original")["parted"], drawn(session, "edited")["parted"]) == (index, index)
     assert drawn(session, "original")["selected"] == index - 1
     assert "Reset" in said(session, "own")
+    assert said(session, "stale") == ""
+    editing.drop_positions(session, True)
+    assert is_stale(analysed(session).snapshot())
+    assert "attention of every layer off" in said(session, "stale")  # the edits that it was written with
     editing.reset(session)
     assert session.state(ChangeState).written is None
     assert said(analysed(session), "own") == said(session, "parted") == ""

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from components.errors import localize_error
-from components.figures import charts
 from components.i18n import Language, t
-from components.labels import percent, quoted, token_text
+from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.change.components import ChangeState, selected_position
@@ -17,11 +16,12 @@ from components.tabs.change.effect import Effect
 from components.tabs.change.experiments import summary
 from components.tabs.change.figures import divergence_bars
 from components.widgets.chart import chart_data
+from components.widgets.predictions import Bar, predictions_data
 from components.widgets.switches import LABELS, switches_data
-from gpt import Edits
+from gpt import Edits, Tokenizer
 from gpt.documents.edit_text import format_edits
 
-MAX_BARS = 12
+MAX_BARS = 8
 WINDOW = 128  # positions in the chart
 
 
@@ -76,38 +76,44 @@ def switches(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The most probable next tokens before and after the edits, at the selected position."""
-    state = s.state(ChangeState)
-    if state.effect is None or s.text is None:
-        return chart_data(None, "")
-    return next_token_change(
-        state.effect, selected_position(s, state.effect.text), s.language, _note(state, s.language)
-    )
-
-
-def next_token_change(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
-    """The next-token bars; the caption names the token whose probability changed most."""
+    """The most probable next tokens before and after the edits, at the selected position, on one axis."""
+    effect, title = s.state(ChangeState).effect, t("change.bars.question", s.language)
+    if effect is None or s.text is None:
+        return predictions_data(title, "", [])
+    position = selected_position(s, effect.text)
     tokenizer, ids = effect.text.loaded.tokenizer, effect.text.ids
     before, after = (p.numpy() for p in effect.probabilities(position))
-    order = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS]
-    chosen = ids[position + 1] if position + 1 < len(ids) else None
-    if chosen is not None and chosen not in order:
-        order[-1] = chosen
-    figure = charts.next_token_bars(
-        [token_text(tokenizer, int(i)) for i in order],
-        before[order],
-        after[order],
-        chosen=None if chosen is None else int(np.flatnonzero(order == chosen)[0]),
-        before_name=t("change.bars.before", language),
-        after_name=t("change.bars.after", language),
-        chosen_name=t("change.bars.chosen", language),
-    )
-    token, changes = quoted(tokenizer, ids[position]), summary(effect.edits, effect.text.config, language)
+    order = np.argsort(-np.maximum(before, after), kind="stable")[:MAX_BARS].tolist()
+    follower = ids[position + 1] if position + 1 < len(ids) else None
+    if follower is not None and follower not in order:
+        order[-1] = follower
+    listed = [
+        Bar(visible(token_text(tokenizer, i)), before[i], after[i], _bar_name(tokenizer, i, before, after), {})
+        for i in order
+    ]
+    where = t("change.bars.after_token", s.language, token=quoted(tokenizer, ids[position]))
+    chosen = -1 if follower is None else order.index(follower)
+    return predictions_data(title, where, listed, chosen=chosen)
+
+
+def _bar_name(tokenizer: Tokenizer, token_id: int, before: np.ndarray, after: np.ndarray) -> str:
+    return f"{quoted(tokenizer, token_id)}: {percent(before[token_id])} → {percent(after[token_id])}"
+
+
+def next_token_change(s: Snapshot) -> dict[str, Any]:
+    """The token whose probability changed most."""
+    effect = s.state(ChangeState).effect
+    if effect is None or s.text is None:
+        return {"text": ""}
+    position, language = selected_position(s, effect.text), s.language
+    tokenizer = effect.text.loaded.tokenizer
+    before, after = (p.numpy() for p in effect.probabilities(position))
+    token = quoted(tokenizer, effect.text.ids[position])
+    changes = summary(effect.edits, effect.text.config, language)
     best, now = int(before.argmax()), int(after.argmax())
     if not changes:
         best_name = quoted(tokenizer, best)
-        caption = t("change.bars.same", language, token=token, best=best_name, p=percent(before[best]))
-        return chart_data(figure, caption, note)
+        return {"text": t("change.bars.same", language, token=token, best=best_name, p=percent(before[best]))}
     most = int(np.abs(after - before).argmax())
     caption = t(
         "change.bars.says",
@@ -121,7 +127,7 @@ def next_token_change(effect: Effect, position: int, language: Language, note: s
     )
     if best != now:
         caption += t("change.bars.best", language, old=quoted(tokenizer, best), new=quoted(tokenizer, now))
-    return chart_data(figure, caption, note)
+    return {"text": caption}
 
 
 def divergence(s: Snapshot) -> dict[str, Any]:
@@ -214,5 +220,7 @@ VIEWS = (
     View("change-status", _status, status),
     View("change-switches", _switches, switches),
     View("change-bars", _effect, bars),
+    View("change-says", _effect, next_token_change),
+    View("change-bars-note", _effect, lambda s: {"text": _note(s.state(ChangeState), s.language)}),
     View("change-divergence", _effect, divergence),
 )

@@ -9,7 +9,7 @@ from components.labels import quoted
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
-from components.tabs.change.components import ChangeState, WrittenPair, selected_position, written_pair
+from components.tabs.change.components import ChangeState, WrittenPair, is_stale, selected_position, written_pair
 from components.tabs.change.effect import ReadText
 from components.tabs.change.experiments import summary
 from components.tabs.change.program import DEFAULT_LENGTH, DEFAULT_PARAMS, program
@@ -66,6 +66,15 @@ def first_difference(s: Snapshot) -> dict[str, Any]:
     return {"text": t("change.parted", s.language, **values)}
 
 
+def stale(s: Snapshot) -> dict[str, Any]:
+    """With which older edits the edited model's text was generated."""
+    pair = written_pair(s)
+    if pair is None or pair.read is None or not is_stale(s):
+        return {"text": ""}
+    changes = summary(pair.edits, pair.read.config, s.language) or t("change.no_edit", s.language)
+    return {"text": t("change.stale", s.language, changes=changes)}
+
+
 def own(s: Snapshot) -> dict[str, Any]:
     """A note if the text is not that of the Playground."""
     text = s.state(ChangeState).text
@@ -105,5 +114,6 @@ VIEWS = (
     View("change-original", _original, original),
     View("change-edited", _written, edited),
     View("change-parted", _written, first_difference),
+    View("change-stale", lambda s: (_written(s), is_stale(s)), stale),
     View("change-own", lambda s: (s.text is None, s.state(ChangeState).text, s.language), own),
 )
