@@ -45,12 +45,12 @@ def circles(pairs: Sequence[Hands], query_name: str, key_name: str) -> Figure:
             "data": data,
             "layout": {
                 "template": {},
-                "height": 260,
+                "height": 200,
                 "margin": {"l": 4, "r": 4, "t": 32, "b": 4},
                 "shapes": [rim | {"x0": i * _APART - 1, "x1": i * _APART + 1} for i in range(len(pairs))],
                 "annotations": [label | {"x": i * _APART, "text": escape(pair.name)} for i, pair in enumerate(pairs)],
                 "xaxis": hidden | {"range": [-1.15, end], "constrain": "domain"},
-                "yaxis": hidden | {"range": [-1.6, 1.15], "scaleanchor": "x"},
+                "yaxis": hidden | {"range": [-1.6, 1.15], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
                 "legend": LEGEND,
             },
         }
