@@ -127,6 +127,16 @@ def test_names_of_gpt2_may_differ_in_parts(tmp_path: Path, names: dict[str, str 
     assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3, activation="gelu_tanh")
 
 
+def test_the_only_state_dict_of_a_file_is_found_under_any_key(tmp_path: Path) -> None:
+    model, path = randomized(TiedGPT()), tmp_path / "mine.pt"
+    state = model.state_dict()
+    torch.save({"net": state, "optimizer": {"state": {}, "param_groups": []}, "step": 3}, path)
+    assert_same_logits(path, model, n_head=3)
+    torch.save({"net": state, "average": state}, path)
+    with pytest.raises(ValueError, match=r"mine\.pt contains no state dict"):
+        load_model(path, n_head=3)
+
+
 def test_heads_are_asked_for_only_where_shapes_do_not_tell(tmp_path: Path) -> None:
     for model, choices in ((LensGPT(), []), (WqGPT(), [1, 2, 3, 4, 6, 8, 12, 24])):
         with pytest.raises(NamesInferred) as unconfirmed:

@@ -39,7 +39,8 @@ def circles(pairs: Sequence[Hands], query_name: str, key_name: str) -> Figure:
     rim = {"type": "circle", "y0": -1, "y1": 1, "line": {"color": LIGHT["muted"], "width": 1}}
     label = {"showarrow": False, "y": -1.1, "yanchor": "top", "font": SMALL | {"color": LIGHT["text"]}}
     end = (len(pairs) - 1) * _APART + 1.15
-    hidden = QUIET | {"showticklabels": False}
+    hidden = QUIET | {"showticklabels": False, "constrain": "domain"}
+    above = {"scaleanchor": "x", "constraintoward": "top"}
     return Figure(
         {
             "data": data,
@@ -49,8 +50,8 @@ def circles(pairs: Sequence[Hands], query_name: str, key_name: str) -> Figure:
                 "margin": {"l": 4, "r": 4, "t": 32, "b": 4},
                 "shapes": [rim | {"x0": i * _APART - 1, "x1": i * _APART + 1} for i in range(len(pairs))],
                 "annotations": [label | {"x": i * _APART, "text": escape(pair.name)} for i, pair in enumerate(pairs)],
-                "xaxis": hidden | {"range": [-1.15, end], "constrain": "domain"},
-                "yaxis": hidden | {"range": [-1.6, 1.15], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
+                "xaxis": hidden | {"range": [-1.15, end]},
+                "yaxis": hidden | above | {"range": [-1.6, 1.15]},
                 "legend": LEGEND,
             },
         }

@@ -26,7 +26,7 @@ from gpt.models.memory import format_bytes
 MAX_PICKLE_BYTES = 16_000_000  # of the pickle in a torch file
 MAX_TUPLES = 20_000  # in a torch file; 100,000 nested ones overflow the C stack when they are hashed
 MAX_TEXT_BYTES = 64_000_000  # of a configuration or a vocabulary
-STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights in the files of training scripts
+STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights; else the only state dict
 
 # The functions that a state dict needs. torch.load(weights_only=True) allows more, bytearray(10**12) among them.
 TENSOR_GLOBALS = re.compile(
@@ -81,15 +81,21 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         raise unreadable(path, error) from None
     extras: dict[str, object] = {}
     if isinstance(saved, dict):
-        key = next((key for key in STATE_KEYS if isinstance(saved.get(key), dict)), None)
-        if key is not None:
-            saved, extras = saved[key], {name: value for name, value in saved.items() if name != key}
-    if not isinstance(saved, dict) or not saved or not all(isinstance(value, Tensor) for value in saved.values()):
+        usual = [key for key in STATE_KEYS if isinstance(saved.get(key), dict)][:1]
+        keys = usual or [key for key, value in saved.items() if is_state_dict(value)]
+        if len(keys) == 1:
+            saved, extras = saved[keys[0]], {name: value for name, value in saved.items() if name != keys[0]}
+    if not is_state_dict(saved):
         raise GPTError("checkpoint.no_state_dict", file=path.name)
     for name, tensor in saved.items():
         if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
             raise GPTError("checkpoint.tensor_size", file=path.name, name=name, n=tensor.numel())
     return {str(name): tensor.detach() for name, tensor in saved.items()}, extras
+
+
+def is_state_dict(value: object) -> bool:
+    """Whether it is a dict of tensors alone."""
+    return isinstance(value, dict) and bool(value) and all(isinstance(each, Tensor) for each in value.values())
 
 
 def check_archive(path: Path) -> None:
