@@ -71,7 +71,7 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
         lessons.locator("#lesson-body .gb-answer label").nth(choice).click()
         lessons.locator("#lesson-body .gb-answer button").click()
         expect(verdict).to_contain_text(text)
-    expect(lessons.locator("#lesson-body details p")).to_be_visible()
+    expect(lessons.locator("#lesson-body .gb-solution p")).to_be_visible()
     expect(step(lessons, 5)).to_have_attribute("data-level", "2")
     lessons.keyboard.press("ArrowRight")
     expect_lesson(lessons, 6)
@@ -96,7 +96,7 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     expect(lessons.locator("#lesson-chart")).not_to_be_visible()
     lessons.locator("#language").get_by_text("中文").click()
     expect(lessons.locator("#lesson-head h2")).to_have_text("10 · 残差连接")
-    expect(lessons.locator("#lesson-body summary")).to_have_text("显示答案")
+    expect(lessons.locator("#lesson-body .gb-solution summary")).to_have_text("显示答案")
 
 
 def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_was_given(page, site):
@@ -105,7 +105,7 @@ def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_wa
     expect(page.get_by_role("tab", name="课程")).to_be_visible()
     page.get_by_role("tab", name="课程").click()
     expect(page.locator("#lesson-head h2")).to_have_text("1 · 预测下一个词元")
-    expect(page.locator("#lesson-body summary")).to_have_text("显示答案")
+    expect(page.locator("#lesson-body .gb-solution summary")).to_have_text("显示答案")
     page.locator("#lesson-head .gb-on").click()
     expect(page.locator("#lesson-head h2")).to_have_text("2 · 分词器")
     for strip in page.locator("[id^=bpe-strip]").all():

@@ -55,13 +55,15 @@ class Lesson:
     """A lesson. key: of its texts, `lesson.<key>.title` and so on, and of its figure.
 
     part: of the course. topic: its number among the twenty topics of a GPT built from nothing, by which the list finds
-    it. code: the excerpts. panels: builders of what is shown below its figure, or instead of one. beat: the name of the
-    film's beat that shows it, "" for none.
+    it. idea: names in `gpt.experiments.minimal`, the shortest code of it. code: excerpts of what runs here. panels:
+    builders of what is shown below its figure, or instead of one. beat: the name of the film's beat that shows it, ""
+    for none.
     """
 
     key: str
     part: Part
     topic: int
+    idea: tuple[str, ...]
     code: tuple[Code, ...]
     place: Place
     panels: tuple[PanelBuilder, ...] = ()
@@ -73,6 +75,7 @@ LESSONS: tuple[Lesson, ...] = (
         "greedy",
         "prediction",
         14,
+        ("continue_text",),
         (Code("gpt.generate", "generate_greedy"),),
         Place("playground", settings={"temperature": 0}),
         beat="logits",
@@ -81,6 +84,7 @@ LESSONS: tuple[Lesson, ...] = (
         "tokenizer",
         "tokens",
         2,
+        ("encode_word",),
         (Code("gpt.experiments.tokens", "merge_steps"),),
         Place("playground"),
         (build_tokenizer,),
@@ -90,6 +94,7 @@ LESSONS: tuple[Lesson, ...] = (
         "sampling",
         "sampling",
         15,
+        ("sample",),
         (
             Code(
                 "gpt.sampling",
@@ -106,6 +111,7 @@ LESSONS: tuple[Lesson, ...] = (
         "attention",
         "attention",
         8,
+        ("attention", "multi_head_attention"),
         (Code("gpt.model", "CausalSelfAttention.eager_attention"),),
         Place("inside", selects_head=True),
         beat="scores",
@@ -114,6 +120,7 @@ LESSONS: tuple[Lesson, ...] = (
         "positions",
         "attention",
         20,
+        ("embed", "rotate"),
         (Code("gpt.experiments.positions", "sinusoidal_positions"), Code("gpt.model", "apply_rotary")),
         Place("inside"),
         (build_positions,),
@@ -123,6 +130,7 @@ LESSONS: tuple[Lesson, ...] = (
         "block",
         "block",
         9,
+        ("block",),
         (
             Code("gpt.model", "TransformerBlock.forward"),
             Code("gpt.experiments.norm_placement", "PostNormBlock.forward"),
@@ -135,6 +143,7 @@ LESSONS: tuple[Lesson, ...] = (
         "layer_norm",
         "block",
         4,
+        ("layer_norm",),
         (Code("gpt.model", "LayerNorm.formula"), Code("gpt.model", "LayerNorm.forward")),
         Place("inside"),
         (build_layer_norm,),
@@ -144,6 +153,7 @@ LESSONS: tuple[Lesson, ...] = (
         "feed_forward",
         "block",
         6,
+        ("feed_forward",),
         (Code("gpt.model", "FeedForward.forward"),),
         Place("inside", selects_head=True),
         (build_feed_forward,),
@@ -153,6 +163,7 @@ LESSONS: tuple[Lesson, ...] = (
         "activations",
         "block",
         5,
+        ("gelu",),
         (Code("gpt.model", "GELU.formula"), Code("gpt.model", "GELU.forward")),
         Place("activations"),
         beat="neurons",
@@ -161,16 +172,18 @@ LESSONS: tuple[Lesson, ...] = (
         "shortcuts",
         "block",
         7,
+        ("deep_network",),
         (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),),
         Place("why"),
         (build_shortcuts,),
         beat="residual",
     ),
-    Lesson("model", "model", 10, (Code("gpt.model", "GPT.__init__"),), Place("why"), beat="layers"),
+    Lesson("model", "model", 10, ("gpt_logits",), (Code("gpt.model", "GPT.__init__"),), Place("why"), beat="layers"),
     Lesson(
         "skeleton",
         "model",
         3,
+        ("skeleton_logits",),
         (
             Code("gpt.experiments.random_models", "IdentityBlock.forward"),
             Code("gpt.experiments.random_models", "skeleton"),
@@ -178,11 +191,12 @@ LESSONS: tuple[Lesson, ...] = (
         Place("shapes", PRESETS["gpt2"], skeleton=True),
         (build_skeleton,),
     ),
-    Lesson("loss", "training", 13, (Code("gpt.model", "GPT.loss"),), Place("loss")),
+    Lesson("loss", "training", 13, ("cross_entropy",), (Code("gpt.model", "GPT.loss"),), Place("loss")),
     Lesson(
         "untrained",
         "training",
         16,
+        ("untrained_model",),
         (Code("gpt.models.loading", "build", ("if untrained",)),),
         Place("shapes"),
         (build_notebook,),
@@ -191,6 +205,7 @@ LESSONS: tuple[Lesson, ...] = (
         "training",
         "training",
         19,
+        ("train",),
         (
             Code(
                 "gpt.training.trainer",
@@ -204,6 +219,7 @@ LESSONS: tuple[Lesson, ...] = (
         "dropout",
         "training",
         10,
+        ("dropout",),
         (
             Code("gpt.model", "Dropout.formula"),
             Code("gpt.model", "GPT.hidden_states", ("x = self.drop",)),
@@ -217,6 +233,7 @@ LESSONS: tuple[Lesson, ...] = (
         "layouts",
         "details",
         17,
+        ("load_gpt2",),
         (
             Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"),
             Code("gpt.models.checkpoints.hugging_face", "transposed"),
@@ -227,6 +244,7 @@ LESSONS: tuple[Lesson, ...] = (
         "small",
         "details",
         18,
+        ("padded_attention", "padded_positions"),
         (Code("gpt.model", "GPT.hidden_states", ("if attention_mask is not None",)),),
         Place("shapes", SMALL),
         (build_masks,),
@@ -235,6 +253,7 @@ LESSONS: tuple[Lesson, ...] = (
         "initialisation",
         "details",
         12,
+        ("initialise",),
         (Code("gpt.model", "GPT.__init__", ("if config.tie_weights",)), Code("gpt.model", "GPT.init_weights")),
         Place("shapes", PRESETS["gpt2"]),
         (build_tying, build_initialisation),
@@ -243,6 +262,7 @@ LESSONS: tuple[Lesson, ...] = (
         "parameters",
         "details",
         11,
+        ("n_parameters",),
         (Code("gpt.experiments.shapes", "parameter_parts"),),
         Place("shapes", UNTIED_124M),
     ),
@@ -250,6 +270,7 @@ LESSONS: tuple[Lesson, ...] = (
         "next",
         "details",
         20,
+        ("attend_with_cache",),
         (
             Code("gpt.cache", "KVCache.update", ("self.k[", "self.v[", "return")),
             Code("gpt.model", "CausalSelfAttention.sdpa_attention", ("y = F.scaled",)),
@@ -257,6 +278,8 @@ LESSONS: tuple[Lesson, ...] = (
         Place("playground"),
         (build_prefill, build_kernels, build_layer_times),
     ),
-    Lesson("configuration", "details", 1, (Code("gpt.config", "GPTConfig"),), Place("shapes", PRESETS["gpt2"])),
+    Lesson(
+        "configuration", "details", 1, ("Config",), (Code("gpt.config", "GPTConfig"),), Place("shapes", PRESETS["gpt2"])
+    ),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}

@@ -10,7 +10,7 @@ from components.i18n import Language, t
 from components.panels.panel import problem_sentence
 from components.render import Lines, View
 from components.state.snapshot import Snapshot
-from components.tabs.lessons.code_view import excerpt
+from components.tabs.lessons.code_view import Code, excerpt
 from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
@@ -69,21 +69,22 @@ def body(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
     lesson = BY_KEY.get(state.lesson)
     if lesson is None:
         return {"index": None}
-    found = [excerpt(code) for code in lesson.code]
     return {
         "index": LESSONS.index(lesson),
-        "code": [
-            {
-                "caption": f"{each.file} · {each.name} · {t('lessons.line', s.language, line=each.line)}",
-                "lines": each.lines,
-            }
-            for each in found
-        ],
+        "idea": [listing(Code(MINIMAL, name), s.language) for name in lesson.idea],
+        "code": [listing(code, s.language) for code in lesson.code],
         **question_data(lesson, loaded, s),
         "show": t("lessons.answer", s.language),
         "open": t(f"lessons.open.{lesson.place.tab}", s.language),
-        "labels": _texts(s, "code", "try", "check", "number"),
+        "labels": _texts(s, "code", "runs", "try", "check", "number"),
     }
+
+
+def listing(code: Code, language: Language) -> dict[str, Any]:
+    """An excerpt of the source with its place."""
+    found = excerpt(code)
+    caption = f"{found.file} · {found.name} · {t('lessons.line', language, line=found.line)}"
+    return {"caption": caption, "lines": found.lines}
 
 
 def question_data(lesson: Lesson, loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
@@ -108,6 +109,7 @@ def question_data(lesson: Lesson, loaded: LoadedModel, s: Snapshot) -> dict[str,
     }
 
 
+MINIMAL = "gpt.experiments.minimal"
 KINDS = {NumberQuestion: "number", ChoiceQuestion: "choice", GoalQuestion: "goal"}
 HEAD_LABELS = ("name", "list", "find", "topic", "none", "place", "previous", "next", "film", "seen", "answered")
 

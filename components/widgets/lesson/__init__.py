@@ -20,11 +20,12 @@ _HEAD_TEMPLATE = """<div class="gb-course" hidden>
 <button type="button" class="gb-lesson-film"></button>
 </div>"""
 _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
-<h3 class="gb-code-title"></h3><div class="gb-code"></div>
+<h3 class="gb-code-title"></h3><div class="gb-code gb-idea"></div>
+<details class="gb-runs"><summary></summary><div class="gb-code"></div></details>
 <h3 class="gb-try-title"></h3><p class="gb-lesson-question" id="lesson-question"></p>
 <form class="gb-answer" aria-labelledby="lesson-question"></form>
 <p class="gb-verdict" role="status"></p>
-<details><summary></summary><p></p></details>
+<details class="gb-solution"><summary></summary><p></p></details>
 <button type="button" class="gb-lesson-go"></button>
 </div>"""
 
@@ -47,8 +48,9 @@ def lesson_body(*, elem_id: str, keys: Sequence[str], view: str) -> gr.HTML:
     """Code, question, answer. Raises `.input` with a payload of {"answer": a typed text, or the number of a choice from
     1}, and `.select` for the button that goes to the place in the app.
 
-    Data of a view: index (from 0; None: nothing is shown), code (a list of {"caption", "lines"}, each line pieces of
-    (kind, text)), question, kind ("number", "choice", "goal"), choices, verdict ("", "right", "wrong", "unreadable"),
-    feedback, answer, show and open (the words of the buttons), labels ("code", "try", "check", "number").
+    Data of a view: index (from 0; None: nothing is shown), idea and code (lists of {"caption", "lines"}, each line
+    pieces of (kind, text)), question, kind ("number", "choice", "goal"), choices, verdict ("", "right", "wrong",
+    "unreadable"), feedback, answer, show and open (the words of the buttons), labels ("code", "runs", "try", "check",
+    "number").
     """
     return widget("lesson/body", elem_id, template=_BODY_TEMPLATE, view=view, options={"keys": list(keys)})

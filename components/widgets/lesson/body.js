@@ -1,8 +1,10 @@
 /**
  * The code of a lesson and its question, with the check of an answer.
+ * @typedef {{caption: string, lines: [string, string][][]}} Listing  lines of tokens, each a kind and a text
  * @typedef {object} LessonBody
  * @property {number | null} [index]  of the lesson, from 0; none: nothing is shown
- * @property {{caption: string, lines: [string, string][][]}[]} [code]  lines of tokens, each a kind and a text
+ * @property {Listing[]} [idea]  the shortest code
+ * @property {Listing[]} [code]  what runs here
  * @property {string} [question]
  * @property {"number" | "choice" | "goal"} [kind]  of the question; a goal is checked without an answer
  * @property {string[]} [choices]
@@ -20,22 +22,25 @@ import { find, make, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { keepProgress } from "./progress.js";
 
-/** @param {{caption: string, lines: [string, string][][]}} code */
-function listing({ caption, lines }) {
+/** Lines that are too long are wrapped, further in than they begin. @param {Listing} listing */
+function makeListing({ caption, lines }) {
   const figure = make("figure");
-  const pre = make("pre", "", "", { tabindex: "0", "aria-label": caption }); // focusable, so that long lines scroll by keyboard
-  const code = make("code");
+  const pre = make("pre", "", "", { "aria-label": caption });
   for (const line of lines) {
-    code.append(...line.map(([kind, text]) => make("span", kind ? `gb-c-${kind}` : "", text)), "\n");
+    const row = make("code");
+    const indent = /^ */.exec(line.map(([, text]) => text).join(""))?.[0].length ?? 0;
+    row.style.setProperty("--gb-indent", `${indent + 4}ch`);
+    row.append(...line.map(([kind, text]) => make("span", kind ? `gb-c-${kind}` : "", text)), "\n");
+    pre.append(row);
   }
-  pre.append(code);
   figure.append(make("figcaption", "", caption), pre);
   return figure;
 }
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const answer = find(root, "details", HTMLDetailsElement);
+  const answer = find(root, ".gb-solution", HTMLDetailsElement);
+  const runs = find(root, ".gb-runs", HTMLDetailsElement);
   const form = find(root, "form", HTMLFormElement);
   const write = (/** @type {string} */ selector, text = "") => setText(find(root, selector), text);
   /** @type {LessonBody} */ let shown = {};
@@ -61,9 +66,11 @@ function mount(root, host) {
     shown = data;
     root.hidden = typeof data.index !== "number";
     if (root.hidden || typeof data.index !== "number") return;
-    if (data.index !== before.index) answer.open = false;
+    if (data.index !== before.index) answer.open = runs.open = false;
     write(".gb-code-title", host.t("code"));
-    if (data.code !== before.code) find(root, ".gb-code").replaceChildren(...(data.code ?? []).map(listing));
+    write(".gb-runs summary", host.t("runs"));
+    if (data.idea !== before.idea) find(root, ".gb-idea").replaceChildren(...(data.idea ?? []).map(makeListing));
+    if (data.code !== before.code) find(root, ".gb-runs .gb-code").replaceChildren(...(data.code ?? []).map(makeListing));
     write(".gb-try-title", host.t("try"));
     write(".gb-lesson-question", data.question);
     if (data.question !== before.question) makeForm();
@@ -74,8 +81,8 @@ function mount(root, host) {
       keepProgress(host.options.keys[data.index], 2);
       if (before.index === data.index && before.verdict !== "right") answer.open = true;
     }
-    write("summary", data.show);
-    write("details p", data.answer);
+    write(".gb-solution summary", data.show);
+    write(".gb-solution p", data.answer);
     write(".gb-lesson-go", `${data.open} →`);
   }
 

@@ -24,10 +24,11 @@ from components.tabs.lessons.components import LessonsState, is_lesson_open
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, picture, text_pictures
 from components.tabs.lessons.questions import QUESTIONS, parse_number
-from components.tabs.lessons.views import facts, lesson_views
+from components.tabs.lessons.views import MINIMAL, facts, lesson_views
 from gpt import Generation, get_model
 
-CODES = [code for lesson in LESSONS for code in lesson.code]
+IDEAS = {lesson.key: [Code(MINIMAL, name) for name in lesson.idea] for lesson in LESSONS}
+CODES = [code for lesson in LESSONS for code in (*IDEAS[lesson.key], *lesson.code)]
 INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}
 ROOT = Path(__file__).parents[3]
 LANGUAGES = ("en", "zh")
@@ -83,8 +84,11 @@ def test_each_excerpt_is_what_python_finds_under_that_name(code):
     assert '"""' not in shown.text
 
 
-def test_an_excerpt_stays_on_a_screen():
+def test_an_idea_has_at_most_twelve_lines_that_fit_and_an_excerpt_stays_on_a_screen():
     for lesson in LESSONS:
+        lines = [line for code in IDEAS[lesson.key] for line in excerpt(code).text.split("\n")]
+        assert len(lines) <= 12, lesson.key
+        assert max(map(len, lines)) <= 88, lesson.key
         assert sum(len(excerpt(code).lines) for code in lesson.code) <= 20, lesson.key
 
 
@@ -114,6 +118,7 @@ def test_every_lesson_is_whole_in_both_languages(session):
         for session.language in LANGUAGES:
             views = shown(session)
             assert views["head"]["index"] == views["body"]["index"] == INDEX[lesson.key]
+            assert views["body"]["idea"][0]["lines"]
             assert views["body"]["code"][0]["lines"]
             entry, body = views["head"]["lessons"][INDEX[lesson.key]], views["body"]
             assert "{" not in "".join([*entry.values(), body["question"], *body["choices"], body["answer"]])
