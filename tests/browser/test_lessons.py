@@ -30,7 +30,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     lessons = follow(anew=True)
     says = lessons.locator("#lesson-chart .gb-says")
     expect(says).to_contain_text("Layer 0, head 0: “·little”")
-    expect(lessons.locator("#lesson-body pre code").first).to_contain_text("softmax(dim=-1)")
+    expect(lessons.locator("#lesson-body pre").first).to_contain_text("softmax(dim=-1)")
     layer = lessons.locator("#lesson-a input[type=number]")
     expect(layer).to_have_value("0")
     text = lessons.locator("#lesson-text textarea, #lesson-text input").first

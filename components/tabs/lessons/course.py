@@ -279,7 +279,12 @@ LESSONS: tuple[Lesson, ...] = (
         (build_prefill, build_kernels, build_layer_times),
     ),
     Lesson(
-        "configuration", "details", 1, ("Config",), (Code("gpt.config", "GPTConfig"),), Place("shapes", PRESETS["gpt2"])
+        "configuration",
+        "details",
+        1,
+        ("Config", "Config.__post_init__"),
+        (Code("gpt.config", "GPTConfig"),),
+        Place("shapes", PRESETS["gpt2"]),
     ),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}

@@ -29,7 +29,7 @@ function makeListing({ caption, lines }) {
   for (const line of lines) {
     const row = make("code");
     const indent = /^ */.exec(line.map(([, text]) => text).join(""))?.[0].length ?? 0;
-    row.style.setProperty("--gb-indent", `${indent + 4}ch`);
+    row.style.setProperty("--gb-indent", `${indent + 2}ch`);
     row.append(...line.map(([kind, text]) => make("span", kind ? `gb-c-${kind}` : "", text)), "\n");
     pre.append(row);
   }
