@@ -44,7 +44,7 @@ def main() -> int:
             share=arguments.share,
             prevent_thread_lock=True,
             quiet=True,
-            **launch_options(),
+            **launch_options(uploads=options["uploads"]),
         )
     except (ValueError, OSError) as problem:
         print(f"Glassbox GPT could not start: {problem}", file=sys.stderr)

@@ -142,16 +142,14 @@ def public_name(model: str) -> str:
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
 
 
-def launch_options() -> dict[str, Any]:
-    """Options for `launch` that every start of the page needs."""
+def launch_options(*, uploads: bool = False) -> dict[str, Any]:
+    """Options for `launch` that every start of the page needs. uploads: as for `build_app`."""
+    middleware = [Middleware(RequestLimits, uploads=uploads), Middleware(LingeringStream), Middleware(FirstScreen)]
     return {
         "theme": THEME,
         "js": ON_OPEN,
         "head": f"{HEAD}<style>{CSS}</style>",
-        "app_kwargs": {
-            "routes": ROUTES,
-            "middleware": [Middleware(RequestLimits), Middleware(LingeringStream), Middleware(FirstScreen)],
-        },
+        "app_kwargs": {"routes": ROUTES, "middleware": middleware},
         "state_session_capacity": MAX_PAGES,
         "max_threads": 4 * MAX_CONCURRENT_EVENTS + 64,
         "show_error": False,

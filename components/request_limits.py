@@ -1,25 +1,40 @@
 """Checks of requests before gradio reads them: ASGI middleware for `launch(app_kwargs={"middleware": [...]})`.
 
-Without it gradio answers a call that it cannot make with status 500 and a traceback in the log.
+Without it gradio answers a call that it cannot make with status 500 and a traceback in the log, fetches addresses that
+a visitor names (`file=http://...`, `proxy=`), and keeps what anybody sends it.
 """
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from gradio.blocks import BlockFunction
+from gradio.blocks import Block, BlockFunction, Blocks
+from gradio.data_classes import PredictBody
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 16_000_000  # of a call; files are limited by `launch(max_file_size=...)`
 MAX_NAME_CHARS = 50  # of an unknown name in an error message
+MAX_UPLOAD_BYTES = 1_100_000  # of one request on a public page, which takes texts only
+MAX_UPLOADED_BYTES = 64_000_000  # of all files that visitors of a public page have uploaded; the oldest are deleted
 _PREFIX = "/gradio_api/"
-_NAMED, _JOIN, _EVENTS = "call/v2", "queue/join", "queue/data"
+_NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
 _IN_ORDER = ("call", "run", "api")  # routes that take all values as a list
+_CALLS = (_NAMED, *_IN_ORDER)
+# The first part of the routes that the page, gradio_client and MCP use; every other one is closed.
+_OPEN = {
+    *("queue", "call", "run", "api", "cancel", "reset", "heartbeat", "startup-events", "theme.css"),
+    *("info", "openapi.json", "app_id", "user", "login_check", "upload", "upload_progress", "mcp"),
+}
 _UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's answer with status 200
 
 
@@ -35,46 +50,62 @@ class Refusal:
 
 
 class RequestLimits:
-    """Rejects calls with too large a body, and API calls to what does not exist or with other arguments."""
+    """Closes the routes that the page does not use; rejects calls with too large a body, and calls of what does not
+    exist or with other arguments.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    uploads: whether files of any size and number may be uploaded; otherwise texts, within limits.
+    """
+
+    def __init__(self, app: ASGIApp, *, uploads: bool = False) -> None:
+        self.app, self.uploads = app, uploads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope.get("path", "").rstrip("/")
-        route, _, name = path.removeprefix(_PREFIX).rpartition("/")
-        is_http = scope["type"] == "http" and path.startswith(_PREFIX)
-        if is_http and scope["method"] == "GET" and (path == _PREFIX + _EVENTS or route.startswith("call/")):
-            await self._send_events(scope, receive, send)
-        elif is_http and scope["method"] == "POST" and (path == _PREFIX + _JOIN or route in (_NAMED, *_IN_ORDER)):
-            await self._call(scope, receive, send, route, name)
-        else:
+        if scope["type"] != "http" or not path.startswith(_PREFIX):
             await self.app(scope, receive, send)
+            return
+        path = path.removeprefix(_PREFIX)
+        route, _, name = path.rpartition("/")
+        if not _is_open(path):
+            await Refusal(404, "this address is closed").send(scope, receive, send)
+        elif scope["method"] == "GET" and (path == _EVENTS or route.startswith("call/")):
+            await self._send_events(scope, receive, send)
+        elif scope["method"] != "POST" or path.startswith("mcp"):
+            await self.app(scope, receive, send)
+        elif path == _UPLOAD:
+            await self._upload(scope, receive, send)
+        else:
+            await self._call(scope, receive, send, path if path == _JOIN else route, name)
 
     async def _call(self, scope: Scope, receive: Receive, send: Send, route: str, name: str) -> None:
-        body = bytearray()
-        more = True
-        while more and len(body) <= MAX_BODY_BYTES:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        if more or len(body) > MAX_BODY_BYTES:
+        body = await _read(receive, MAX_BODY_BYTES)
+        if body is None:
             refusal: Refusal | None = Refusal(413, f"a call may have at most {MAX_BODY_BYTES:,} bytes")
         elif any(name == b"content-type" and b"json" not in value for name, value in scope["headers"]):
             refusal = Refusal(415, "a call needs the header Content-Type: application/json")
         else:
-            refusal = _refusal(scope["app"].get_blocks().fns, route, name, body)
+            refusal = _refusal(scope["app"].get_blocks(), route, name, body)
         if refusal:
             await refusal.send(scope, receive, send)
-            return
-        unread = [bytes(body)]
+        else:
+            await self.app(scope, _replay(without_surrogates(body or b""), receive), send)
 
-        async def replay() -> Message:
-            return {"type": "http.request", "body": unread.pop()} if unread else await receive()
-
-        await self.app(scope, replay, send)
+    async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on an upload within the limits, if there is room for it."""
+        if not self.uploads:
+            body = await _read(receive, MAX_UPLOAD_BYTES)
+            if body is None:
+                refusal = Refusal(413, f"an upload may have at most {MAX_UPLOAD_BYTES:,} bytes")
+                await refusal.send(scope, receive, send)
+                return
+            delete_oldest(scope["app"].get_blocks().upload_file_set, MAX_UPLOADED_BYTES - len(body))
+            receive = _replay(body, receive)
+        try:
+            await self.app(scope, receive, send)
+        except OSError as problem:
+            if problem.errno != errno.ENOSPC:
+                raise
+            await Refusal(507, "the server's disk is full").send(scope, receive, send)
 
     async def _send_events(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on the events of a call or a session; status 404 if the call is unknown."""
@@ -105,7 +136,59 @@ class RequestLimits:
             await Refusal(404, "there is no call with this event_id").send(scope, receive, send)
 
 
-def _refusal(functions: Mapping[int, BlockFunction], route: str, name: str, body: bytes | bytearray) -> Refusal | None:
+def _is_open(path: str) -> bool:
+    """Whether a route is one of _OPEN or a file of this computer, which gradio checks."""
+    first, _, rest = path.partition("=")
+    return path.partition("/")[0] in _OPEN or (first == "file" and "://" not in rest)
+
+
+async def _read(receive: Receive, limit: int) -> bytes | None:
+    """The body of a request; None if it has more than `limit` bytes. What follows is not read."""
+    body, more = bytearray(), True
+    while more and len(body) <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return None if len(body) > limit else bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives a body that was read already."""
+    unread = [body]
+
+    async def replay() -> Message:
+        return {"type": "http.request", "body": unread.pop()} if unread else await receive()
+
+    return replay
+
+
+def without_surrogates(body: bytes) -> bytes:
+    """A JSON text with U+FFFD for each half of a surrogate pair, with which gradio fails."""
+    if b"\\ud" not in body.lower():
+        return body
+    text = json.dumps(json.loads(body), ensure_ascii=False)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def delete_oldest(files: set[str], limit: int) -> None:
+    """Delete the oldest of these files until the others have at most `limit` bytes in all."""
+    found = []
+    for file in list(files):
+        with suppress(OSError):
+            state = Path(file).stat()
+            found.append((state.st_mtime, state.st_size, file))
+    total = sum(size for _, size, _ in found)
+    for _, size, file in sorted(found):
+        if total <= limit:
+            break
+        Path(file).unlink(missing_ok=True)
+        files.discard(file)
+        total -= size
+
+
+def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | None:
     """Why a call cannot be made; None if it can."""
     try:
         given = json.loads(body)
@@ -113,14 +196,18 @@ def _refusal(functions: Mapping[int, BlockFunction], route: str, name: str, body
         return Refusal(400, "the body is not JSON")
     except RecursionError:
         return Refusal(400, "the body is nested too deeply")
+    if route not in (_JOIN, *_CALLS):
+        return None
+    functions = blocks.fns
     endpoints = {str(each.api_name): each for each in functions.values() if each.api_visibility == "public"}
     index = given.get("fn_index") if isinstance(given, dict) and route != _NAMED else None
-    if route not in (_NAMED, *_IN_ORDER):  # an event of the page, or gradio_client
-        if not isinstance(index, int) or index not in functions:
+    if route == _JOIN:  # an event of the page, or gradio_client
+        if type(index) is not int or index not in functions or functions[index].fn is None:
             return Refusal(404, f"there is no event with fn_index {str(index)[:20]}")
-        if functions[index] not in endpoints.values():
-            return None
         name = str(functions[index].api_name)
+        if functions[index] not in endpoints.values():
+            problem = _body_problem(given) or _page_problem(functions[index], given, blocks.upload_file_set)
+            return Refusal(400, problem) if problem else None
     elif name not in endpoints:
         known = ", ".join(f"/{each}" for each in endpoints)
         return Refusal(404, f"there is no endpoint /{name[:MAX_NAME_CHARS]}: there are {known}")
@@ -128,10 +215,62 @@ def _refusal(functions: Mapping[int, BlockFunction], route: str, name: str, body
         return Refusal(400, f"/{name} is called by its name, without fn_index")
     parameters = inspect.signature(endpoints[name].fn).parameters
     problem = _named_problem(given, parameters) if route == _NAMED else _ordered_problem(given, len(parameters))
-    if not problem:
-        return None
-    taken = (each if p.default is p.empty else f"{each}={json.dumps(p.default)}" for each, p in parameters.items())
-    return Refusal(400, f"{problem}: /{name} takes {', '.join(taken)}")
+    if problem:
+        taken = (each if p.default is p.empty else f"{each}={json.dumps(p.default)}" for each, p in parameters.items())
+        return Refusal(400, f"{problem}: /{name} takes {', '.join(taken)}")
+    problem = ("" if route == _NAMED else _body_problem(given)) or _file_problem(
+        list(given.values()), blocks.upload_file_set
+    )
+    return Refusal(400, problem) if problem else None
+
+
+def _body_problem(given: object) -> str:
+    """What is wrong with the body of a call as gradio reads it; "" if nothing is."""
+    try:
+        body = PredictBody.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}"
+    if len(body.session_hash or "") > MAX_NAME_CHARS:
+        return f"session_hash may have at most {MAX_NAME_CHARS} characters"
+    return ""
+
+
+def _page_problem(function: BlockFunction, given: Mapping[str, Any], uploaded: set[str]) -> str:
+    """What is wrong with the values of an event of the page; "" if nothing is."""
+    values = given["data"]
+    if len(values) != len(function.inputs):
+        return f"{len(function.inputs)} values are needed, not {len(values)}"
+    if problem := _file_problem([values, given.get("event_data")], uploaded):
+        return problem
+    for component, value in zip(function.inputs, values, strict=True):
+        if not _takes(component, value):
+            return f"{component.get_block_name()} cannot have the value {json.dumps(value)[:MAX_NAME_CHARS]}"
+    return ""
+
+
+def _takes(component: Block, value: object) -> bool:
+    """Whether gradio can give a value of a component to a handler."""
+    model = getattr(component, "data_model", None)
+    try:
+        if model is None:
+            component.preprocess(value)  # type: ignore[attr-defined]
+        elif value is not None:
+            model.model_validate(value)
+    except Exception:  # it raises whatever the value leads to
+        return False
+    return True
+
+
+def _file_problem(value: object, uploaded: set[str]) -> str:
+    """gradio copies, or fetches, each file that a value names: it must have been uploaded. "" if all were."""
+    if isinstance(value, list):
+        return next(filter(None, (_file_problem(each, uploaded) for each in value)), "")
+    if not isinstance(value, dict):
+        return ""
+    if "path" in value and not (str(value["path"]) in uploaded and isinstance(value.get("meta", {}), dict)):
+        return "a file must have been uploaded"
+    return _file_problem(list(value.values()), uploaded)
 
 
 def _named_problem(given: object, parameters: Mapping[str, inspect.Parameter]) -> str:

@@ -16,7 +16,7 @@ from tests.parity.separate_qkv_models import OldMinGPT
 
 @pytest.fixture(scope="module")
 def url(serve):
-    return serve(build_app(uploads=True), **launch_options())
+    return serve(build_app(uploads=True), **launch_options(uploads=True))
 
 
 @pytest.fixture

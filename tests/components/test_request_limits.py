@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import gradio as gr
 import httpx
@@ -10,18 +14,19 @@ import pytest
 from gradio_client import Client
 from starlette.middleware import Middleware
 
-from components.request_limits import MAX_BODY_BYTES, RequestLimits
+from components.request_limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES, RequestLimits, delete_oldest
 
 
 def shout(text: str, times: int = 2) -> str:
-    return text.upper() * times
+    return str(text).upper() * times if times in range(10**6) else ""
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with gr.Blocks() as page:
         gr.api(shout, api_name="shout")
-        gr.Button().click(print, api_visibility="private")
+        gr.Button().click(print, [gr.Slider(0, 2), gr.UploadButton()], api_visibility="private")
+        gr.Button().click(js="() => 1", api_visibility="private")
     _, url, _ = page.launch(
         prevent_thread_lock=True, quiet=True, ssr_mode=False, app_kwargs={"middleware": [Middleware(RequestLimits)]}
     )
@@ -108,3 +113,91 @@ def test_every_other_request_passes_whole(url: str) -> None:
     answer = httpx.get(f"{url}/call/shout/{call.json()['event_id']}").text
     assert answer.count("A") >= 300_000
     assert Client(url.partition("gradio_api")[0], verbose=False).predict("b", 3, api_name="/shout") == "BBB"
+
+
+def join(url: str, data: object, fn_index: object = 1, **more: object) -> httpx.Response:
+    return httpx.post(f"{url}/queue/join", content=json.dumps({"data": data, "fn_index": fn_index, **more}))
+
+
+FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "sentence"),
+    [
+        ([1], {}, "2 values are needed, not 1"),
+        (["a", None], {}, 'slider cannot have the value "a"'),
+        ([5, None], {}, "slider cannot have the value 5"),
+        ([1, "a"], {}, 'uploadbutton cannot have the value "a"'),
+        ([1, FILE], {}, "a file must have been uploaded"),
+        ([1, [{"a": FILE | {"path": "http://127.0.0.1/"}}]], {}, "a file must have been uploaded"),
+        ([1, FILE | {"meta": 5}], {}, "a file must have been uploaded"),
+        ("a", {}, "data: Input should be a valid list"),
+        ([1, None], {"session_hash": 5}, "session_hash: Input should be a valid string"),
+        ([1, None], {"session_hash": "a" * 51}, "session_hash may have at most 50 characters"),
+        ("\ud800", {}, "data: Input should be a valid list"),
+    ],
+)
+def test_an_event_of_the_page_with_other_values_is_refused(
+    url: str, capfd: pytest.CaptureFixture[str], data: object, more: dict, sentence: str
+) -> None:
+    answer = join(url, data, **{"session_hash": "a", **more})
+    assert (answer.status_code, answer.json()) == (400, {"error": sentence})
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("fn_index", [2, True, -1, {}])
+def test_what_runs_in_the_browser_only_is_no_event(url: str, fn_index: object) -> None:
+    assert join(url, [], fn_index).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "file=http://127.0.0.1:1/",
+            "file=https://a/b",
+            "file/http://a",
+            "proxy=http://a",
+            "deep_link?session_hash=a",
+        ),
+        *("stream/a/b/1/playlist-file", "component_server", "runs", "token", "vibe-code", "custom_component/a/b/c/d"),
+    ],
+)
+def test_a_route_that_the_page_does_not_use_is_closed(url: str, path: str) -> None:
+    for method in ("GET", "POST"):
+        assert httpx.request(method, f"{url}/{path}").json() == {"error": "this address is closed"}
+
+
+def test_raw_bytes_are_never_a_traceback(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    chance = random.Random(0)
+    values = [None, True, -1, 1e308, 10**30, "\ud800", "\0", "a" * 99, [], {}, FILE, {"path": {}, "meta": 1}, "f" * 32]
+    names = ["fn_index", "data", "session_hash", "event_id", "trigger_id", "event_data", "batched", "simple_format"]
+    paths = ["queue/join", "call/shout", "call/v2/shout", "run/shout", "cancel", "reset", "upload"]
+    with httpx.Client() as client:
+        for _ in range(300):
+            body = {"fn_index": 1, "data": [chance.choice(values) for _ in range(2)], "session_hash": "a"}
+            body |= {name: chance.choice(values) for name in chance.sample(names, chance.randrange(3))}
+            content = chance.choice([json.dumps(body).encode(), chance.randbytes(chance.randrange(60))])
+            kind = chance.choice(["application/json", "multipart/form-data; boundary=x", "text/plain"])
+            answer = client.post(f"{url}/{chance.choice(paths)}", content=content, headers={"Content-Type": kind})
+            assert answer.status_code < 500, (content, answer.text)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_upload_has_a_limit(url: str) -> None:
+    [path] = httpx.post(f"{url}/upload", files={"files": b"text"}).json()
+    assert Path(path).read_bytes() == b"text"
+    answer = httpx.post(f"{url}/upload", files={"files": b" " * MAX_UPLOAD_BYTES})
+    assert (answer.status_code, answer.json()) == (413, {"error": "an upload may have at most 1,100,000 bytes"})
+
+
+def test_the_oldest_uploads_make_room(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in "abc"]
+    for age, file in enumerate(files):
+        file.write_bytes(b"1234")
+        os.utime(file, (age, age))
+    known = {*map(str, files), str(tmp_path / "gone")}
+    delete_oldest(known, 9)
+    assert [file.exists() for file in files] == [False, True, True]
+    assert str(files[0]) not in known
