@@ -21,19 +21,21 @@ from components.precision_notice import measure, wire_precision
 from components.render import Renderer
 from components.request_limits import RequestLimits
 from components.session_events import wire_session
-from components.share.address import Places
+from components.share.address import LinkedPage, Places
 from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
 from components.state.text import Text
 from components.tabs.activations.tab import build_activations
+from components.tabs.challenges.handlers import challenge_key, open_challenge
+from components.tabs.challenges.tab import build_challenges
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
-from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_lesson
+from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_lesson_number
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
 from components.tabs.loss.tab import build_loss
@@ -51,6 +53,7 @@ STYLES = (
     "page.css",
     "panels/labs.css",
     "tabs/why/why.css",
+    "tabs/challenges/challenges.css",
     "tabs/change/change.css",
     "tabs/compare/compare.css",
     "tabs/lessons/lessons.css",
@@ -112,6 +115,8 @@ def build_app(
             follow(events, begun)
             with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
                 build_lessons(localizer, events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
+            with localizer.build(gr.Tab, {"label": "tab.challenges"}, id="challenges"):
+                build_challenges(events, frame.saved)
             with localizer.build(gr.Tab, {"label": "tab.tools"}, id="tools"), gr.Tabs(elem_id="tools") as tools:
                 with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
                     build_shapes(localizer, events, first.document)
@@ -121,10 +126,11 @@ def build_app(
         wire_share(events, frame.link, playground_parts.files)
         names = [tab.id for row in (tabs, tools) for tab in tabs_of(row) if tab.id != "tools"]
         version = Text.of(first.document).version
-        opening_lesson = partial(open_lesson, first.document.loaded)
-        wire_session(
-            app, events, frame, first.copy, Places(names, opening_lesson, lesson_number, version, first.selection)
-        )
+        pages = {
+            "lesson": LinkedPage("lessons", partial(open_lesson_number, first.document.loaded), lesson_number),
+            "challenge": LinkedPage("challenges", open_challenge, challenge_key),
+        }
+        wire_session(app, events, frame, first.copy, Places(names, pages, version, first.selection))
         Endpoints(name).register(app)
         if first.loaded.precision != "fp32":
             measure(first, name)

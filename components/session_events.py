@@ -79,7 +79,7 @@ def wire_session(
 
     def follow_link(session: Session, query: str) -> Iterator[None]:
         try:
-            yield from open_link(session, query, places.tabs, places.open_lesson)
+            yield from open_link(session, query, places.tabs, places.pages)
         finally:
             session.link_opened = True
 

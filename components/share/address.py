@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -16,16 +16,27 @@ from gpt.documents.edit_text import format_edits
 
 
 @dataclass(frozen=True)
+class LinkedPage:
+    """One of several pages of a tab, such as a lesson, which a parameter of the link names.
+
+    open: opens the page of a value, False if there is none. current: the value of the open one; None if none is.
+    """
+
+    tab: str
+    open: Callable[[Session, Any], bool]
+    current: Callable[[Snapshot], Any]
+
+
+@dataclass(frozen=True)
 class Places:
     """What links can name besides the text.
 
-    tabs: ids of the tabs. open_lesson: opens a lesson by its index from 0, False if there is none; lesson: the number
-    of the open lesson from 1. example, selection: version of the initial text, and the initial selection.
+    tabs: ids of the tabs. pages: by parameter. example, selection: version of the initial text, and the initial
+    selection.
     """
 
     tabs: Sequence[str]
-    open_lesson: Callable[[Session, int], bool]
-    lesson: Callable[[Snapshot], int | None]
+    pages: Mapping[str, LinkedPage]
     example: tuple[int, int]
     selection: Selection
 
@@ -37,7 +48,8 @@ def address_view(places: Places) -> View:
         if not s.link_opened:
             return None
         text = None if s.generating else (s.text, s.settings)
-        return s.navigated, s.tab, places.lesson(s), s.film, s.selection, s.edits, s.edits_on, text
+        pages = [page.current(s) for page in places.pages.values()]
+        return s.navigated, s.tab, pages, s.film, s.selection, s.edits, s.edits_on, text
 
     def draw(s: Snapshot) -> dict[str, Any] | None:
         return {"query": address(s, places), "at": s.navigated} if s.link_opened else None
@@ -49,8 +61,9 @@ def address(s: Snapshot, places: Places) -> str:
     """The query of the page's address: tab and selection, and the text unless it is the example, unfinished, or too
     long for a link."""
     values = view_values(s)
-    if s.tab == "lessons" and (lesson := places.lesson(s)) is not None:
-        values["lesson"] = lesson
+    for name, page in places.pages.items():
+        if s.tab == page.tab and (current := page.current(s)) is not None:
+            values[name] = current
     if s.text is None or s.generating:
         return encode(values)
     if s.text.version == places.example:
@@ -108,8 +121,9 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
     session.navigated = at
     session.tab = values["tab"] if values.get("tab") in places.tabs else "playground"
     session.film = values.get("film")
-    if "lesson" in values and places.open_lesson(session, values["lesson"] - 1):
-        session.tab = "lessons"
+    for name, page in places.pages.items():
+        if name in values and page.open(session, values[name]):
+            session.tab = page.tab
     if session.document is None:
         return
     config, n = session.document.loaded.model.config, len(session.document.ids)

@@ -167,6 +167,7 @@ PARAMETERS: dict[str, Parameter] = {
     "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; default: a new run
     "tab": Parameter(_name),
     "lesson": Parameter(partial(_whole, least=1)),  # opens the Lessons tab
+    "challenge": Parameter(_name),  # opens the Challenges tab
     "film": Parameter(partial(_whole, least=1)),  # the open beat of the film
     "position": Parameter(_whole),  # of the selected token; default: the last
     "layer": Parameter(_whole),
@@ -175,4 +176,4 @@ PARAMETERS: dict[str, Parameter] = {
     "lang": Parameter(lambda text: text if text in LANGUAGES else "en"),
 }
 # A link with no other parameters leaves the text as it is.
-VIEW = ("tab", "lesson", "film", "position", "layer", "head", "shading", "lang", "edits", "edits_on")
+VIEW = ("tab", "lesson", "challenge", "film", "position", "layer", "head", "shading", "lang", "edits", "edits_on")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from components.errors import localize_error
 from components.i18n import LANGUAGES, t
+from components.share.address import LinkedPage
 from components.share.document_link import prompt_text, replay
 from components.share.link import VIEW, decode
 from components.state.admission import admitted
@@ -50,12 +51,10 @@ class LinkRequest:
             session.notice = Message("share.note", {"note": " ".join(sentences)})
 
 
-def open_link(
-    session: Session, query: str, tabs: Sequence[str], open_lesson: Callable[[Session, int], bool]
-) -> Iterator[None]:
+def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[str, LinkedPage]) -> Iterator[None]:
     """Apply the query of the page's address; an empty one changes nothing.
 
-    tabs: ids of the existing tabs; open_lesson: opens a lesson by its index from 0, False if there is none.
+    tabs: ids of the existing tabs; pages: of tabs, by the parameter that names them.
     """
     link = LinkRequest(*decode(query))
     if (language := link.parameters.get("lang")) in LANGUAGES:
@@ -64,11 +63,11 @@ def open_link(
         yield from _generate(session, link)
     if session.document is not None:
         _select(session, link, tabs)
-    if "lesson" in link.parameters:
-        if open_lesson(session, link.parameters["lesson"] - 1):
-            session.tab = "lessons"
+    for name in pages.keys() & link.parameters.keys():
+        if pages[name].open(session, link.parameters[name]):
+            session.tab = pages[name].tab
         else:
-            link.refuse("lesson")
+            link.refuse(name)
     link.note(session)
 
 

@@ -13,6 +13,7 @@ SETTLED = {  # a tab, and what is on it once its pictures have come
     "Activations": "#curves .main-svg",
     "Train": "#scaling-parameters .main-svg",
     "Lessons": "#lesson-body pre code",
+    "Challenges": "#challenge-text .gb-arcs-token",
     "Tools": "#shape-parts .main-svg",
     "Loss": "#loss-strip .gb-chip",  # in the tab of tools
 }

@@ -61,6 +61,11 @@ def open_lesson(loaded: LoadedModel, session: Session, index: object) -> bool:
     return True
 
 
+def open_lesson_number(loaded: LoadedModel, session: Session, number: int) -> bool:
+    """As `open_lesson`, by the lesson's number from 1."""
+    return open_lesson(loaded, session, number - 1)
+
+
 def lesson_number(s: Snapshot) -> int | None:
     """The number of the open lesson from 1; None if there is none."""
     lesson = BY_KEY.get(s.state(LessonsState).lesson)

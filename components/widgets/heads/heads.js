@@ -3,7 +3,7 @@
  * @typedef {object} Heads
  * @property {number} [n_layer]  none or 0: nothing is shown
  * @property {number} [n_head]
- * @property {number} [layer]  the selected head
+ * @property {number} [layer]  the selected head; -1: none
  * @property {number} [head]
  * @property {number} [side]  pixels of a thumbnail
  * @property {number} [tokens]
@@ -36,7 +36,7 @@ function mount(root, host) {
   /** @type {Heads | null} */ let shown = null;
   let dark = false;
   let size = { n_layer: 0, n_head: 0, side: 0, tokens: 0 };
-  let selected = [0, 0];
+  /** @type {number[] | null} */ let selected = null;
   let shares = new Uint16Array();
   /** @type {HTMLCanvasElement[]} */ let images = [];
   /** @type {{layer: number, head: number, image: HTMLCanvasElement} | null} */ let closer = null;
@@ -53,7 +53,7 @@ function mount(root, host) {
   function build(data) {
     const { n_layer = 0, n_head = 0, side = 0, tokens = 0, rows = [], shares: packed = "" } = data;
     size = { n_layer, n_head, side, tokens };
-    selected = [data.layer ?? 0, data.head ?? 0];
+    selected = (data.layer ?? -1) < 0 ? null : [data.layer ?? 0, data.head ?? 0];
     if (spot && (spot[0] >= n_layer || spot[1] >= n_head)) spot = null;
     shares = new Uint16Array(bytes(packed).buffer);
     if (rows === shown?.rows && dark === host.dark) return;
@@ -118,7 +118,8 @@ function mount(root, host) {
       const place = at && { left: edge + at[1] * cell, top: edge + at[0] * cell, width: inner, height: inner };
       for (const [name, length] of Object.entries(place ?? {})) mark.style.setProperty(name, `${length}px`);
     }
-    enlarge(spot ?? selected);
+    large.hidden = !(spot ?? selected);
+    if (!large.hidden) enlarge(spot ?? selected ?? []);
   }
 
   /** @param {number[]} at */
@@ -167,7 +168,7 @@ function mount(root, host) {
   grid.addEventListener("blur", () => move(null));
   grid.addEventListener("keydown", (event) => {
     if (!images.length || modified(event)) return;
-    const [layer, head] = spot ?? selected;
+    const [layer, head] = spot ?? selected ?? [0, 0];
     const step = MOVES[event.key];
     const within = (/** @type {number} */ at, /** @type {number} */ count) => Math.max(0, Math.min(count - 1, at));
     if (step) move([within(layer + step[0], size.n_layer), within(head + step[1], size.n_head)]);

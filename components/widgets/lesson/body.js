@@ -20,7 +20,7 @@
 
 import { find, make, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
-import { keepProgress } from "./progress.js";
+import { lessons as progress } from "../progress.js";
 
 /** Lines that are too long are wrapped, further in than they begin. @param {Listing} listing */
 function makeListing({ caption, lines }) {
@@ -78,7 +78,7 @@ function mount(root, host) {
     setText(verdict, data.feedback ?? "");
     verdict.dataset.verdict = data.verdict || "none";
     if (data.verdict === "right") {
-      keepProgress(host.options.keys[data.index], 2);
+      progress.keep(host.options.keys[data.index], 2);
       if (before.index === data.index && before.verdict !== "right") answer.open = true;
     }
     write(".gb-solution summary", data.show);

@@ -12,7 +12,7 @@
 import { find, make, modified } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { contents } from "./contents.js";
-import { keepProgress, onProgress, readProgress } from "./progress.js";
+import { lessons as progress } from "../progress.js";
 
 const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]"; // these use the arrow keys themselves
 
@@ -52,7 +52,7 @@ function mount(root, host) {
 
   function mark() {
     if (typeof shown.index !== "number") return;
-    const { done } = readProgress();
+    const { done } = progress.read();
     const levels = keys.map((key) => done[key] || 0);
     const steps = parts.querySelectorAll("a");
     levels.forEach((level, i) => {
@@ -72,7 +72,7 @@ function mount(root, host) {
     const before = shown;
     const { index } = (shown = data);
     root.hidden = index === undefined || index === null;
-    if (index === null) go(Math.max(keys.indexOf(readProgress().last), 0)); // the last one that was open, or the first
+    if (index === null) go(Math.max(keys.indexOf(progress.read().last), 0)); // the last one that was open, or the first
     if (index === undefined || index === null) return;
     asked = index;
     const lesson = data.lessons?.[index];
@@ -86,7 +86,7 @@ function mount(root, host) {
     on.toggleAttribute("disabled", index === keys.length - 1);
     film.textContent = `▶ ${t("film")}`;
     film.hidden = !data.has_film;
-    if (index !== before.index) keepProgress(keys[index], 1);
+    if (index !== before.index) progress.keep(keys[index], 1);
     mark();
   }
 
@@ -99,7 +99,7 @@ function mount(root, host) {
   back.addEventListener("click", () => go((shown.index ?? 0) - 1));
   on.addEventListener("click", () => go((shown.index ?? 0) + 1));
   film.addEventListener("click", () => host.send({}, "input"));
-  onProgress(mark, leaving.signal);
+  progress.onChange(mark, leaving.signal);
   /** @param {KeyboardEvent} event */
   const keyed = (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from components.share.address import Places, address, navigate
+from components.share.address import LinkedPage, Places, address, navigate
 from components.share.opening import open_link
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
@@ -26,12 +26,13 @@ def session():
 def places(session):
     opened = []
 
-    def open_lesson(session, index):
-        opened.append(index)
-        return index < 20
+    def open_lesson(session, number):
+        opened.append(number)
+        return number <= 20
 
     version = Text.of(session.document).version
-    return Places(TABS, open_lesson, lambda s: opened[-1] + 1 if opened else None, version, OPENING)
+    pages = {"lesson": LinkedPage("lessons", open_lesson, lambda s: opened[-1] if opened else None)}
+    return Places(TABS, pages, version, OPENING)
 
 
 def named(session, places):
@@ -57,7 +58,7 @@ def test_the_visitor_s_own_text_stands_in_the_address_once_it_is_finished_unless
     session.document.read()
     whole = address(session.snapshot(), places)
     opened = Session(session.document.copy())
-    for _ in open_link(opened, whole, TABS, places.open_lesson):
+    for _ in open_link(opened, whole, TABS, places.pages):
         pass
     assert opened.document.ids == session.document.ids
     turn = session.lock.begin()

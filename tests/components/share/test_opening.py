@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from components.share.address import LinkedPage
 from components.share.opening import open_link
 from components.state.selection import NEWEST
 from components.state.session import Session
@@ -24,7 +25,8 @@ def session():
 
 
 def follow(session, query):
-    for _ in open_link(session, query, TABS, lambda session, index: index < 20):
+    pages = {"lesson": LinkedPage("lessons", lambda session, number: number <= 20, lambda s: None)}
+    for _ in open_link(session, query, TABS, pages):
         pass
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from components.i18n import t
+from components.share.address import LinkedPage
 from components.share.opening import open_link
 from components.state.session import Session
 from components.tabs.inside.handlers import open_film
@@ -382,10 +383,11 @@ def test_every_beat_of_a_lesson_is_one_of_the_film(session):
 
 def test_a_link_opens_a_lesson_and_leaves_the_text(session, loaded):
     text = session.document
-    finish(open_link(session, "lesson=7", ["lessons"], partial(handlers.open_lesson, loaded)))
+    page = LinkedPage("lessons", partial(handlers.open_lesson_number, loaded), handlers.lesson_number)
+    finish(open_link(session, "lesson=7", ["lessons"], {"lesson": page}))
     assert (session.tab, session.state(LessonsState).lesson) == ("lessons", LESSONS[6].key)
     assert session.document is text
     for wrong in ("0", "x"):
-        finish(open_link(session, f"lesson={wrong}", ["lessons"], partial(handlers.open_lesson, loaded)))
+        finish(open_link(session, f"lesson={wrong}", ["lessons"], {"lesson": page}))
         assert "lesson" in session.notice.values["note"]
     assert session.state(LessonsState).lesson == LESSONS[6].key

@@ -1,0 +1,108 @@
+"""Goals about the two heads that copy the end of a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from components.labels import percent
+from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, name
+from components.tabs.challenges.reading import Head, Reading
+from gpt import Edits
+
+
+class Circuit(Goal):
+    """A goal about the two heads that copy the end of the text: their hops are the arcs."""
+
+    has_arcs = True
+
+    def arcs(self, reading: Reading) -> list[Arc]:
+        last, source = len(reading.ids) - 1, reading.circuit.source
+        back, find = reading.circuit.previous_token, reading.circuit.induction
+        return [
+            Arc(last, source, reading.weights(find)[last, source].item(), find[1]),
+            Arc(source, source - 1, reading.weights(back)[source, source - 1].item(), back[1]),
+        ]
+
+    def copied(self, reading: Reading, after: Tensor) -> tuple[str, float, float]:
+        """The name of the token to copy, and its probability without and with the edits."""
+        token = reading.ids[reading.circuit.source]
+        return name(reading, token), reading.before[token].item(), after[token].item()
+
+
+@dataclass(frozen=True)
+class Copied(Goal):
+    """The picked token is the one that the model writes next."""
+
+    tool = "token"
+    shows_bars = False
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        if reading.answer.token is None:
+            return Verdict("token")
+        token = reading.ids[reading.answer.token]
+        values = {"token": name(reading, token), "p": percent(after[token].item())}
+        return Verdict("copied", values, token == int(after.argmax()))
+
+
+@dataclass(frozen=True)
+class Meets(Circuit):
+    """The picked token is the one where both hops meet."""
+
+    tool = "token"
+    shows_bars = False
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        if reading.answer.token is None:
+            return Verdict("token")
+        second, first = (percent(arc.weight) for arc in self.arcs(reading))
+        values = {"token": name(reading, reading.ids[reading.answer.token]), "first": first, "second": second}
+        return Verdict("meets", values, reading.answer.token == reading.circuit.source)
+
+
+@dataclass(frozen=True)
+class OffEach(Circuit):
+    """Each of the two heads was switched off alone, and without one of them the copy keeps at most this share of its
+    probability."""
+
+    most: float
+    tool = "switches"
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        heads = reading.circuit.previous_token, reading.circuit.induction
+        token, whole, now = self.copied(reading, after)
+        source = reading.ids[reading.circuit.source]
+        left = {head: reading.after(Edits(head_scale={head: 0.0}))[source].item() for head in heads}
+        values: dict[str, Any] = {"token": token, "p": percent(whole), "now": percent(now)}
+        values |= {"back": "{}.{}".format(*heads[0]), "find": "{}.{}".format(*heads[1])}
+        values |= {"without_back": percent(left[heads[0]]), "without_find": percent(left[heads[1]])}
+        if reading.answer.tried.issuperset(heads):
+            return Verdict("off.each", values, min(left.values()) <= self.most * whole)
+        return Verdict("off", values)
+
+    def marked(self, reading: Reading) -> tuple[Head, ...]:
+        return reading.circuit.previous_token, reading.circuit.induction
+
+
+@dataclass(frozen=True)
+class PutBack(Circuit):
+    """With the previous-token head off, the output of attention at one place, as it was with the head, brings back at
+    least this share of the copy's probability."""
+
+    least: float
+    tool = "place"
+
+    def edits(self, reading: Reading) -> Edits:
+        off, place = {reading.circuit.previous_token: 0.0}, (reading.answer.token, reading.answer.layer)
+        if None in place:
+            return Edits(head_scale=off)
+        return Edits(head_scale=off, patches=(reading.patch("attn_out", *place),))
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        token, whole, now = self.copied(reading, after)
+        values = {"token": token, "p": percent(whole), "now": percent(now)}
+        values["head"] = "{}.{}".format(*reading.circuit.previous_token)
+        is_set = None not in (reading.answer.token, reading.answer.layer)
+        return Verdict("back" if is_set else "place", values, is_set and now >= self.least * whole)

@@ -1,0 +1,97 @@
+"""Goals that are reached by picking a head, or by switching heads off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from components.labels import percent
+from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, first_id, name
+from components.tabs.challenges.reading import Reading
+from gpt.analysis.heads import head_roles
+
+GOOD = 0.9  # share of the best head's score that counts as found
+
+
+@dataclass(frozen=True)
+class Looks(Goal):
+    """The picked head has the highest score of a role."""
+
+    role: Literal["previous_token", "first_token"]
+    tool = "head"
+    shows_bars = False
+    has_arcs = True
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        return judge_head(self.role, getattr(head_roles(reading.trace, reading.ids), self.role).cpu(), reading)
+
+    def arcs(self, reading: Reading) -> list[Arc]:
+        return head_arcs(reading)
+
+
+@dataclass(frozen=True)
+class Finds(Goal):
+    """The picked head attends most from the last token to the one after its earlier occurrence."""
+
+    tool = "head"
+    shows_bars = False
+    has_arcs = True
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        source = reading.circuit.source
+        weights = torch.stack([layer.attn_weights[0, :, -1, source] for layer in reading.trace.layers]).float().cpu()
+        return judge_head("finds", weights, reading)
+
+    def arcs(self, reading: Reading) -> list[Arc]:
+        last = len(reading.ids) - 1
+        return [arc for arc in head_arcs(reading) if arc.start == last]
+
+
+def judge_head(key: str, scores: Tensor, reading: Reading) -> Verdict:
+    """scores: (n_layer, n_head), of which the picked head's must be about the highest."""
+    best, head = scores.max().item(), reading.answer.head
+    if head is None:
+        return Verdict("head", {"best": percent(best)})
+    score = scores[head].item()
+    values = {"layer": head[0], "head": head[1], "share": percent(score), "best": percent(best)}
+    return Verdict(key, values, score >= GOOD * best)
+
+
+def head_arcs(reading: Reading) -> list[Arc]:
+    """From each token to the one that the picked head attends to most there."""
+    head = reading.answer.head
+    if head is None:
+        return []
+    weights, targets = reading.weights(head).max(dim=-1)
+    pairs = enumerate(zip(targets.tolist(), weights.tolist(), strict=True))
+    return [Arc(start, end, weight, head[1]) for start, (end, weight) in pairs if end != start]
+
+
+@dataclass(frozen=True)
+class Tops(Goal):
+    """A word leads with at most so many heads off."""
+
+    word: str
+    most_off: int
+    tool = "switches"
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        token, best, n = first_id(reading.tokenizer, self.word), int(after.argmax()), len(reading.answer.off)
+        values = {"token": name(reading, token), "p": percent(after[token].item()), "top": name(reading, best), "n": n}
+        return Verdict("tops", values, token == best and 0 < n <= self.most_off)
+
+
+@dataclass(frozen=True)
+class Keeps(Goal):
+    """The leading token stays with at least so many heads off."""
+
+    least_off: int
+    tool = "switches"
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        best, now, n = int(reading.before.argmax()), int(after.argmax()), len(reading.answer.off)
+        values = {"token": name(reading, best), "p": percent(after[best].item()), "top": name(reading, now), "n": n}
+        return Verdict("keeps", values, best == now and n >= self.least_off)

@@ -1,0 +1,131 @@
+"""The event handlers of the Challenges tab, and the analysis that judges an answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from components.panels.panel import computed
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.tabs.challenges.components import ChallengesState, Judged, Request, latest
+from components.tabs.challenges.reading import Answer, Reading
+from components.tabs.challenges.table import BY_KEY
+
+MAX_CHARS = 2_000
+
+
+def choose(session: Session, sent: dict[str, Any]) -> None:
+    """Open the clicked challenge, or begin the open one anew. sent: from the browser, may be anything."""
+    if sent.get("again") is True:
+        _begin(session, session.state(ChallengesState).challenge)
+    elif sent.get("challenge") != session.state(ChallengesState).challenge:
+        open_challenge(session, sent.get("challenge"))
+
+
+def open_challenge(session: Session, key: object) -> bool:
+    """Open a challenge; returns False if there is none of that name."""
+    if not isinstance(key, str) or key not in BY_KEY:
+        return False
+    _begin(session, key)
+    return True
+
+
+def challenge_key(s: Snapshot) -> str | None:
+    """The key of the open challenge."""
+    return s.state(ChallengesState).challenge or None
+
+
+def _begin(session: Session, key: str) -> None:
+    if key in BY_KEY:
+        session.change(ChallengesState, challenge=key, answer=Answer(BY_KEY[key].text), result=None)
+
+
+def type_text(session: Session, box: str) -> None:
+    """Take the text of the box, unless a newer one was taken. box: see `components.widgets.composer.typed_js`."""
+    state = session.state(ChallengesState)
+    try:
+        sent = json.loads(box)
+        text, edited = sent["text"], float(sent["edited"])
+    except (ValueError, KeyError, TypeError):
+        return
+    if isinstance(text, str) and edited > state.edited and _tool(state) == "text":
+        answer = replace(state.answer, text=text[:MAX_CHARS])
+        session.change(ChallengesState, answer=answer, edited=edited)
+
+
+def append_token(session: Session, sent: dict[str, Any]) -> None:
+    """Write the token of the clicked bar into the text."""
+    state, token = session.state(ChallengesState), sent.get("token")
+    judged = latest(state)
+    if judged is None or _tool(state) != "text" or type(token) is not int or not 0 <= token < len(judged.after):
+        return
+    text = judged.reading.tokenizer.decode([*judged.reading.ids, token])
+    session.change(ChallengesState, answer=replace(state.answer, text=text))
+
+
+def pick_token(session: Session, sent: dict[str, Any]) -> None:
+    """Pick the clicked token."""
+    state, index = session.state(ChallengesState), sent.get("index")
+    judged = latest(state)
+    if judged is not None and _tool(state) in ("token", "place") and _within(index, len(judged.reading.ids)):
+        session.change(ChallengesState, answer=replace(state.answer, token=index))
+
+
+def pick_head(session: Session, sent: dict[str, Any]) -> None:
+    """Pick the clicked head."""
+    state, head = session.state(ChallengesState), (sent.get("layer"), sent.get("head"))
+    if _tool(state) == "head" and _is_head(state, head):
+        session.change(ChallengesState, answer=replace(state.answer, head=head))
+
+
+def toggle(session: Session, sent: dict[str, Any]) -> None:
+    """Switch a head on or off, or pick a layer. sent: "row", "column", and "on"."""
+    state, row, column = session.state(ChallengesState), sent.get("row"), sent.get("column")
+    answer, tool = state.answer, _tool(state)
+    if tool == "switches" and _is_head(state, (row, column)):
+        off = answer.off - {(row, column)} if sent.get("on") is True else answer.off | {(row, column)}
+        tried = answer.tried | off if len(off) == 1 else answer.tried
+        session.change(ChallengesState, answer=replace(answer, off=off, tried=tried))
+    elif tool in ("layer", "place") and (judged := latest(state)) is not None:
+        layers = BY_KEY[state.challenge].goal.layers(judged.reading.loaded.model.config.n_layer)
+        if _within(column, len(layers)):
+            session.change(ChallengesState, answer=replace(answer, layer=layers[column]))
+
+
+def _tool(state: ChallengesState) -> str | None:
+    challenge = BY_KEY.get(state.challenge)
+    return None if challenge is None else challenge.goal.tool
+
+
+def _is_head(state: ChallengesState, head: tuple[object, object]) -> bool:
+    judged = latest(state)
+    if judged is None:
+        return False
+    config = judged.reading.loaded.model.config
+    return _within(head[0], config.n_layer) and _within(head[1], config.n_head)
+
+
+def _within(value: object, count: int) -> bool:
+    return type(value) is int and 0 <= value < count
+
+
+def _request(s: Snapshot) -> Request | None:
+    """What is to be judged; None without an open challenge."""
+    state = s.state(ChallengesState)
+    if state.challenge not in BY_KEY or s.loaded is None:
+        return None
+    return Request(state.challenge, state.answer, s.loaded.name, s.loaded)
+
+
+def judge(request: Request) -> Judged:
+    """Read the text, apply the visitor's interventions, and compare with the goal. Raises ValueError as
+    `Reading.of`."""
+    challenge = BY_KEY[request.challenge]
+    reading = Reading.of(request.loaded, challenge.text, request.answer)
+    after = challenge.goal.after(reading)
+    return Judged(reading, after, challenge.goal.judge(reading, after))
+
+
+ANALYSIS = computed(ChallengesState, _request, judge)

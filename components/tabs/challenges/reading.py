@@ -1,0 +1,104 @@
+"""What the visitor has set for a challenge, and what the model does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from components.errors import PageError
+from gpt import Edits, GPTConfig, LoadedModel, Patch, Tokenizer, Trace, trace_text
+from gpt.analysis.copy_circuit import CopyCircuit, copy_circuit
+from gpt.analysis.patching import patch_from
+
+Head = tuple[int, int]  # (layer, head)
+MAX_TOKENS = 96
+
+
+@dataclass(frozen=True)
+class Answer:
+    """text: of the box. off: the heads that are switched off; tried: those that were the only one off at some time.
+    head, token, layer: what was picked last; token is a position."""
+
+    text: str
+    off: frozenset[Head] = frozenset()
+    tried: frozenset[Head] = frozenset()
+    head: Head | None = None
+    token: int | None = None
+    layer: int | None = None
+
+    def fitting(self, config: GPTConfig, n_tokens: int) -> Answer:
+        """The answer without what a model of this shape does not have."""
+
+        def exists(head: Head) -> bool:
+            return head[0] < config.n_layer and head[1] < config.n_head
+
+        return replace(
+            self,
+            off=frozenset(filter(exists, self.off)),
+            tried=frozenset(filter(exists, self.tried)),
+            head=self.head if self.head is not None and exists(self.head) else None,
+            token=self.token if self.token is not None and self.token < n_tokens else None,
+            layer=self.layer if self.layer is not None and self.layer < config.n_layer else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One pass of the unedited model over the text of an answer.
+
+    start: the text that the challenge begins with. before: (vocab_size,), probabilities of the next token.
+    """
+
+    loaded: LoadedModel
+    start: str
+    answer: Answer
+    ids: tuple[int, ...]
+    trace: Trace
+    before: Tensor
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, loaded: LoadedModel, start: str, answer: Answer) -> Reading:
+        """Raises ValueError for a text that is empty, too long, or not in the vocabulary."""
+        ids = tuple(loaded.tokenizer.encode(answer.text))
+        limit = min(MAX_TOKENS, loaded.model.config.block_size)
+        if not ids:
+            raise PageError("challenges.empty")
+        if len(ids) > limit:
+            raise PageError("challenges.long", n=len(ids), limit=limit)
+        answer = answer.fitting(loaded.model.config, len(ids))
+        trace = trace_text(loaded.model, ids)
+        logits = loaded.model.lm_head(trace.final_norm[0, -1:])[0]
+        return cls(loaded, start, answer, ids, trace, logits.float().softmax(-1).cpu())
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.loaded.tokenizer
+
+    @torch.inference_mode()
+    def predicted(self, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
+        """(vocab_size,): probabilities of the next token after a text, with interventions."""
+        idx = torch.tensor([list(ids)], device=self.loaded.model.device)
+        return self.loaded.model(idx, edits=edits)[0, -1].float().softmax(-1).cpu()
+
+    def after(self, edits: Edits) -> Tensor:
+        """As `predicted`, after this text."""
+        return self.before if edits == Edits() else self.predicted(self.ids, edits)
+
+    def patch(self, name: str, token: int, layer: int, text: str | None = None) -> Patch:
+        """An activation at one place of the unedited pass, or of that over another text."""
+        ids = self.ids if text is None else self.tokenizer.encode(text)
+        return patch_from(self.loaded.model, ids, name, layer, token)
+
+    def weights(self, head: Head) -> Tensor:
+        """(T, T): the attention weights of one head."""
+        return self.trace.layers[head[0]].attn_weights[0, head[1]].float().cpu()
+
+    @cached_property
+    def circuit(self) -> CopyCircuit:
+        """The heads that copy the end of the text. Raises ValueError where it occurs nowhere before."""
+        return copy_circuit(self.trace, self.ids)

@@ -1,0 +1,58 @@
+"""The challenges as data: one entry each. Its words are `challenge.<key>.title`, `.goal`, `.hint` and `.learned`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from components.tabs.challenges.goals.circuit import Copied, Meets, OffEach, PutBack
+from components.tabs.challenges.goals.goal import Goal
+from components.tabs.challenges.goals.heads import Finds, Keeps, Looks, Tops
+from components.tabs.challenges.goals.places import Leads, Matters, Twin
+from components.tabs.challenges.goals.text import LowerLoss, Says, Sure, Torn
+
+Group = Literal["hunt", "goals"]
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """key: also its name in a link. text: what it begins with."""
+
+    key: str
+    group: Group
+    text: str
+    goal: Goal
+
+
+# Words at random, and the first three again. Without either of two heads the model does not copy the fourth.
+COPIED = "The tree red dog cloud fire cold tree red dog"
+ZOO = "Lily and Tom went to the zoo. Tom was scared of the lion, so Lily held his hand."
+STRANGE = (
+    "Once upon a time, there was a little girl named Griselda. She loved to play with her thermometer. One day, she "
+    "went to the volcano with her mom."
+)
+
+CHALLENGES = (
+    Challenge("copied", "hunt", COPIED, Copied()),
+    Challenge("back", "hunt", COPIED, Looks("previous_token")),
+    Challenge("find", "hunt", COPIED, Finds()),
+    Challenge("hops", "hunt", COPIED, Meets()),
+    Challenge("off", "hunt", COPIED, OffEach(most=0.25)),
+    Challenge("put_back", "hunt", COPIED, PutBack(least=0.5)),
+    Challenge("sure", "goals", "Once upon a time there was a", Sure(0.95)),
+    Challenge("torn", "goals", "Once upon a time there was a little", Torn(0.25)),
+    Challenge("rare", "goals", "Lily ran away from the", Says(" volcano", 0.5)),
+    Challenge("story", "goals", STRANGE, LowerLoss(below=1.2, words=3)),
+    Challenge("matters", "goals", "Lily lost her hat. It was cold outside. Tom gave her his", Matters()),
+    Challenge("first", "goals", ZOO, Looks("first_token")),
+    Challenge("lens", "goals", "Lily had a cat. One day, the cat ran away. Lily looked for her", Leads()),
+    Challenge("dragon", "goals", "The brave knight saw a big, scary", Tops(" dragon", most_off=2)),
+    Challenge("spare", "goals", "Once upon a time, there was a little girl named", Keeps(least_off=12)),
+    Challenge(
+        "twin",
+        "goals",
+        "Lily had a cat. One day, the cat ran away. Lily looked for her",
+        Twin("Lily had a dog. One day, the cat ran away. Lily looked for her", choice=(5, 6)),
+    ),
+)
+BY_KEY = {challenge.key: challenge for challenge in CHALLENGES}

@@ -1,0 +1,233 @@
+"""The views of the Challenges tab."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from components.errors import localize_error
+from components.frame import short_name
+from components.i18n import Language, has_text, t
+from components.labels import percent, quoted, token_text, visible
+from components.next_tokens import best
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.state.typed_text import shown_tokens
+from components.tabs.challenges.components import ChallengesState, Judged, latest, shown
+from components.tabs.challenges.goals.goal import Tool
+from components.tabs.challenges.goals.text import LowerLoss, probabilities
+from components.tabs.challenges.table import BY_KEY, CHALLENGES
+from components.widgets.arcs import arcs_data
+from components.widgets.composer import box_line, composer_data
+from components.widgets.heads import heads_data
+from components.widgets.predictions import Bar, predictions_data
+from components.widgets.toggle_grid import toggle_grid_data
+from gpt import DEFAULT_MODEL
+
+MAX_BARS = 8
+
+
+def head(s: Snapshot) -> dict[str, Any]:
+    """The way through the challenges, and the goal of the open one."""
+    challenge = BY_KEY.get(s.state(ChallengesState).challenge)
+    return {
+        "open": None if challenge is None else challenge.key,
+        "title": "" if challenge is None else t(f"challenge.{challenge.key}.title", s.language),
+        "goal": "" if challenge is None else t(f"challenge.{challenge.key}.goal", s.language),
+        "groups": [
+            {
+                "name": t(f"challenges.{group}", s.language),
+                "items": [
+                    {"key": each.key, "title": t(f"challenge.{each.key}.title", s.language)}
+                    for each in CHALLENGES
+                    if each.group == group
+                ],
+            }
+            for group in dict.fromkeys(each.group for each in CHALLENGES)
+        ],
+        "labels": _labels(s.language, "name", "seen", "solved"),
+    }
+
+
+def foot(s: Snapshot) -> dict[str, Any]:
+    """Where the answer stands, and what helps."""
+    state = s.state(ChallengesState)
+    challenge, judged = BY_KEY.get(state.challenge), latest(state)
+    if challenge is None:
+        return {"open": None}
+    later = CHALLENGES[CHALLENGES.index(challenge) + 1 :]
+    problem = None if state.result is None else state.result.problem
+    verdict = "" if judged is None else t(f"challenge.now.{judged.verdict.key}", s.language, **judged.verdict.values)
+    return {
+        "open": challenge.key,
+        "verdict": verdict if problem is None else localize_error(problem, s.language),
+        "solved": judged is not None and judged.verdict.done,
+        "learned": t(f"challenge.{challenge.key}.learned", s.language),
+        "hint": t(f"challenge.{challenge.key}.hint", s.language),
+        "next": later[0].key if later else None,
+        "labels": _labels(s.language, "hint", "again", "link", "copied", "next"),
+    }
+
+
+def _labels(language: Language, *names: str) -> dict[str, str]:
+    return {name: t(f"challenges.{name}", language) for name in names}
+
+
+def note(s: Snapshot) -> dict[str, Any]:
+    """A note that another model than the bundled one is judged."""
+    if s.loaded is None or s.loaded.name == DEFAULT_MODEL:
+        return {"text": ""}
+    names = {"model": short_name(s.loaded.name, s.language), "usual": short_name(DEFAULT_MODEL, s.language)}
+    return {"text": t("challenges.model", s.language, **names)}
+
+
+def box(s: Snapshot) -> dict[str, Any]:
+    """The text of a goal that is reached by writing; tinted by probability where the loss is the goal."""
+    state, found = s.state(ChallengesState), shown(s)
+    labels = {"name": t("challenges.text", s.language), "placeholder": t("prompt.placeholder", s.language)}
+    if found is None or found[0].goal.tool != "text":
+        return composer_data([], labels, unwritten=state.answer.text if state.challenge else None)
+    challenge, judged = found
+    ids, tokenizer = judged.reading.ids, judged.reading.tokenizer
+    tints: list[float | None] = [None] * len(ids)
+    if isinstance(challenge.goal, LowerLoss):
+        tints = [None, *probabilities(judged.reading).tolist()]
+    lines = [box_line(token, tint) for token, tint in zip(shown_tokens(tokenizer, ids), tints, strict=True)]
+    typed, read = state.answer.text, judged.reading.answer.text
+    ghost = token_text(tokenizer, int(judged.after.argmax())) if challenge.goal.shows_bars else ""
+    return composer_data(
+        lines, labels, unwritten=None if typed == read else typed, selected=len(ids) - 1 if ghost else -1, ghost=ghost
+    )
+
+
+def text(s: Snapshot) -> dict[str, Any]:
+    """The text of any other goal, with arcs."""
+    found = shown(s)
+    if found is None or found[0].goal.tool == "text":
+        return arcs_data([], "")
+    challenge, judged = found
+    reading, picks = judged.reading, challenge.goal.tool in ("token", "place")
+    return arcs_data(
+        shown_tokens(reading.tokenizer, reading.ids),
+        t("challenges.text", s.language),
+        arcs=challenge.goal.arcs(reading),
+        is_flat=not challenge.goal.has_arcs,
+        n_head=reading.loaded.model.config.n_head,
+        selectable=picks,
+        selected=reading.answer.token if picks and reading.answer.token is not None else -1,
+    )
+
+
+def heads(s: Snapshot) -> dict[str, Any]:
+    """A picture of each head's attention, where a head is to be picked."""
+    found = shown(s)
+    if found is None or found[0].goal.tool != "head":
+        return {}
+    reading = found[1].reading
+    trace, T = reading.trace, len(reading.ids)
+    weights = np.stack(
+        [layer.attn_weights[0].float().cpu().numpy() for layer in trace.layers]
+    )  # (n_layer, n_head, T, T)
+    levels = np.round(255 * weights).astype(np.uint8)
+    picked = reading.answer.head or (-1, -1)
+    content = {"layer": picked[0], "head": picked[1], "tokens": T, "text": t("challenges.heads", s.language)}
+    labels = {key: t(f"heads.{key}", s.language) for key in ("name", "title", "axis")}
+    data = heads_data([levels[..., row, : row + 1] for row in range(T)], np.zeros((*weights.shape[:2], 3)), content)
+    return data | {"closer": None, "labels": labels}
+
+
+def toggles(s: Snapshot) -> dict[str, Any]:
+    """The switches of the heads, or the layers to choose from."""
+    found = shown(s)
+    tool = None if found is None else found[0].goal.tool
+    if found is None or tool not in ("switches", "layer", "place"):
+        return toggle_grid_data("")
+    challenge, judged = found
+    config, answer = judged.reading.loaded.model.config, judged.reading.answer
+    if tool == "switches":
+        every = {(layer, head) for layer in range(config.n_layer) for head in range(config.n_head)}
+        return toggle_grid_data(
+            t("challenges.switches", s.language),
+            [str(layer) for layer in range(config.n_layer)],
+            [str(head) for head in range(config.n_head)],
+            on=every - answer.off,
+            marked=challenge.goal.marked(judged.reading),
+            cell=t("challenges.switch", s.language),
+        )
+    layers = challenge.goal.layers(config.n_layer)
+    on = [(0, layers.index(answer.layer))] if answer.layer in layers else []
+    return toggle_grid_data(
+        t("challenges.layers", s.language),
+        [""],
+        [str(layer) for layer in layers],
+        on=on,
+        cell=t("challenges.layer", s.language),
+    )
+
+
+def tool(s: Snapshot) -> dict[str, Any]:
+    """What the switches are."""
+    found = shown(s)
+    key = "" if found is None else f"challenges.tool.{found[0].goal.tool}"
+    return {"text": t(key, s.language) if has_text(key) else ""}
+
+
+def bars(s: Snapshot) -> dict[str, Any]:
+    """The most likely next tokens, before and after the visitor's interventions."""
+    title, found = t("bars.question", s.language), shown(s)
+    if found is None or not found[0].goal.shows_bars:
+        return predictions_data(title, "", [])
+    challenge, judged = found
+    before, after = judged.reading.before.numpy(), judged.after.numpy()
+    writes = challenge.goal.tool == "text"
+    listed = [_bar(judged, i, before, after, writes, s.language) for i in best(after, before, MAX_BARS).tolist()]
+    return predictions_data(title, "" if writes else t(f"challenges.bars.{challenge.goal.tool}", s.language), listed)
+
+
+def _bar(judged: Judged, i: int, before: np.ndarray, after: np.ndarray, writes: bool, language: Language) -> Bar:
+    tokenizer = judged.reading.tokenizer
+    values = {"token": quoted(tokenizer, i), "before": percent(before[i]), "after": percent(after[i])}
+    says = t("challenges.bar", language, **values)
+    token = visible(token_text(tokenizer, i))
+    return Bar(token, float(before[i]), float(after[i]), says, {"token": i} if writes else {})
+
+
+Part = Literal["typing", "pictures", "switches", "bars"]
+PARTS: dict[Tool, Part] = {
+    "text": "typing",
+    "head": "pictures",
+    "switches": "switches",
+    "layer": "switches",
+    "place": "switches",
+}
+
+
+def shows(part: Part, s: Snapshot) -> bool:
+    """Whether the open challenge needs that part of the tab."""
+    challenge = BY_KEY.get(s.state(ChallengesState).challenge)
+    if challenge is None:
+        return False
+    return challenge.goal.shows_bars if part == "bars" else PARTS.get(challenge.goal.tool) == part
+
+
+def visibility(part: Part, s: Snapshot) -> dict[str, Any]:
+    """The properties of that part's column."""
+    return {"visible": shows(part, s)}
+
+
+def _inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(ChallengesState), s.language
+
+
+VIEWS = (
+    View("challenge-head", lambda s: (s.state(ChallengesState).challenge, s.language), head),
+    View("challenge-note", lambda s: (None if s.loaded is None else s.loaded.name, s.language), note),
+    View("challenge-box", _inputs, box),
+    View("challenge-text", _inputs, text),
+    View("challenge-heads", _inputs, heads),
+    View("challenge-tool", _inputs, tool),
+    View("challenge-toggles", _inputs, toggles),
+    View("challenge-bars", _inputs, bars),
+    View("challenge-foot", _inputs, foot),
+)

@@ -1,0 +1,41 @@
+"""A short text as tokens, with arcs from tokens to those that they attend to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+
+from components.widgets.widget import widget
+
+_TEMPLATE = """<div class="gb-arcs"><svg aria-hidden="true"></svg><div class="gb-arcs-text" role="group"></div></div>"""
+
+
+def arcs(*, elem_id: str, view: str) -> gr.HTML:
+    """The text of a view's `arcs_data`; without tokens it takes no room. A click on a token raises `.select` with a
+    payload of {"index": position}."""
+    return widget("arcs", elem_id, template=_TEMPLATE, view=view)
+
+
+def arcs_data(
+    tokens: Sequence[str],
+    name: str,
+    *,
+    arcs: Sequence[tuple[int, int, float, int]] = (),
+    n_head: int = 1,
+    is_flat: bool = False,
+    selectable: bool = False,
+    selected: int = -1,
+) -> dict[str, Any]:
+    """tokens: their texts. name: of the text, for screen readers. arcs: (from, to, weight in 0..1, head), in the head's
+    colour. is_flat: there will be no arcs. selected: the picked position, -1 for none."""
+    return {
+        "tokens": list(tokens),
+        "name": name,
+        "arcs": [[start, end, round(weight, 4), head] for start, end, weight, head in arcs],
+        "n_head": n_head,
+        "is_flat": is_flat,
+        "selectable": selectable,
+        "selected": selected,
+    }

@@ -1,0 +1,69 @@
+/**
+ * A short text as tokens, with arcs above it.
+ * @typedef {object} Arcs
+ * @property {string[]} [tokens]  none: nothing is shown
+ * @property {string} [name]  of the text, for screen readers
+ * @property {[number, number, number, number][]} [arcs]  from, to, weight in 0..1, head
+ * @property {number} [n_head]  of a layer
+ * @property {boolean} [is_flat]  whether lines leave no room for arcs
+ * @property {boolean} [selectable]  whether tokens can be picked
+ * @property {number} [selected]  the picked position; -1: none
+ */
+
+import { headColour } from "../colours.js";
+import { find, makeButton, makeShape, setCount, setText } from "../dom.js";
+import { defineWidget } from "../runtime.js";
+import { visible } from "../text.js";
+
+const [LOWEST, HIGHEST] = [16, 44]; // px that an arc rises above the tokens
+
+/** An arc between two points, the higher the wider it is. @param {{x: number, y: number}} from @param {{x: number, y: number}} to */
+export function arcBetween(from, to) {
+  const rise = (4 / 3) * Math.min(HIGHEST, LOWEST + Math.abs(to.x - from.x) / 14); // of the control points
+  return `M${from.x} ${from.y}C${from.x} ${from.y - rise} ${to.x} ${to.y - rise} ${to.x} ${to.y}`;
+}
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const [svg, text] = [find(root, "svg", SVGSVGElement), find(root, ".gb-arcs-text")];
+
+  /** @param {Arcs} data */
+  function draw({ tokens = [], name = "", arcs = [], n_head = 1, is_flat = false, selectable = false, selected = -1 }) {
+    root.classList.toggle("gb-nothing", !tokens.length);
+    text.setAttribute("aria-label", name);
+    text.classList.toggle("gb-flat", is_flat);
+    setCount(text, tokens.length, () => makeButton("gb-arcs-token"));
+    const nodes = /** @type {HTMLCollectionOf<HTMLButtonElement>} */ (text.children);
+    tokens.forEach((token, i) => {
+      setText(nodes[i], visible(token));
+      nodes[i].disabled = !selectable;
+      if (selectable) nodes[i].setAttribute("aria-pressed", String(i === selected));
+      else nodes[i].removeAttribute("aria-pressed");
+    });
+    drawArcs(arcs, n_head, nodes);
+  }
+
+  /** @param {[number, number, number, number][]} arcs @param {number} n_head @param {HTMLCollectionOf<HTMLButtonElement>} nodes */
+  function drawArcs(arcs, n_head, nodes) {
+    svg.replaceChildren();
+    const around = svg.getBoundingClientRect();
+    const top = (/** @type {number} */ i) => {
+      const box = nodes[i].getBoundingClientRect();
+      return { x: Math.round(box.left + box.width / 2 - around.left), y: Math.round(box.top - around.top) - 2 };
+    };
+    for (const [from, to, weight, head] of arcs) {
+      const [start, end, colour] = [top(from), top(to), headColour(head, n_head, host.dark)];
+      const look = { stroke: colour, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": (0.2 + 0.75 * weight).toFixed(2) };
+      svg.append(makeShape("path", { d: arcBetween(start, end), ...look }));
+      svg.append(makeShape("circle", { cx: end.x, cy: end.y, r: 3.5, fill: colour, "fill-opacity": look["stroke-opacity"] }));
+    }
+  }
+
+  text.addEventListener("click", ({ target }) => {
+    const index = [...text.children].findIndex((node) => node === target);
+    if (index >= 0) host.send({ index });
+  });
+  return { draw };
+}
+
+defineWidget("arcs", mount);

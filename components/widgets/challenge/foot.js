@@ -1,0 +1,62 @@
+/**
+ * Where the answer stands, a hint, what was learned, and the way on.
+ * @typedef {object} ChallengeFoot
+ * @property {string | null} [open]  the key of the challenge; none: nothing is shown
+ * @property {string} [verdict]
+ * @property {boolean} [solved]
+ * @property {string} [learned]
+ * @property {string} [hint]
+ * @property {string | null} [next]  the key; null after the last
+ * @property {Record<string, string>} [labels]
+ */
+
+import { find, setText } from "../dom.js";
+import { challenges as progress } from "../progress.js";
+import { defineWidget } from "../runtime.js";
+
+const COPIED_MS = 2000; // that "copied" is shown
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const hint = find(root, "details", HTMLDetailsElement);
+  const [again, link, on] = [".gb-again", ".gb-copy-link", ".gb-on"].map((name) => find(root, name));
+  /** @type {ChallengeFoot} */ let shown = {};
+
+  /** @param {ChallengeFoot} data */
+  function draw(data) {
+    if (data.open !== shown.open) hint.open = false;
+    shown = data;
+    root.hidden = !data.open;
+    if (!data.open) return;
+    const solved = data.solved === true;
+    root.classList.toggle("gb-solved", solved);
+    setText(find(root, ".gb-standing"), data.verdict ?? "");
+    setText(find(root, ".gb-learned"), solved ? (data.learned ?? "") : "");
+    setText(find(hint, "summary"), host.t("hint"));
+    setText(find(hint, "p"), data.hint ?? "");
+    hint.hidden = solved;
+    setText(again, host.t("again"));
+    setText(link, host.t("link"));
+    setText(on, `${host.t("next")} →`);
+    on.hidden = !data.next;
+    if (solved) progress.keep(data.open, 2);
+  }
+
+  async function copyLink() {
+    const address = new URL(`?challenge=${shown.open}`, location.href).href;
+    try {
+      await navigator.clipboard.writeText(address);
+      setText(link, host.t("copied"));
+      setTimeout(host.redraw, COPIED_MS);
+    } catch {
+      prompt(host.t("link"), address); // without the right to use the clipboard
+    }
+  }
+
+  again.addEventListener("click", () => host.send({ again: true }));
+  link.addEventListener("click", copyLink);
+  on.addEventListener("click", () => host.send({ challenge: shown.next }));
+  return { draw };
+}
+
+defineWidget("challenge/foot", mount);

@@ -1,0 +1,94 @@
+/**
+ * The way through the challenges, the title of the open one and its goal.
+ * @typedef {object} ChallengeHead
+ * @property {string | null} [open]  the key; null: none is open; undefined: nothing is known yet
+ * @property {string} [title]
+ * @property {string} [goal]
+ * @property {{name: string, items: {key: string, title: string}[]}[]} [groups]
+ * @property {Record<string, string>} [labels]
+ */
+
+import { find, make, modified, setText } from "../dom.js";
+import { challenges as progress } from "../progress.js";
+import { defineWidget } from "../runtime.js";
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const nav = find(root, "nav");
+  const leaving = new AbortController();
+  /** @type {ChallengeHead} */ let shown = {};
+  /** @type {ChallengeHead["groups"]} */ let built;
+  let asked = ""; // the challenge that was asked for last
+
+  /** @param {string} key */
+  function go(key) {
+    if (key === asked) return;
+    asked = key;
+    host.send({ challenge: key });
+  }
+
+  const items = () => (shown.groups ?? []).flatMap((group) => group.items);
+
+  function build() {
+    built = shown.groups;
+    nav.replaceChildren(
+      ...(built ?? []).map(({ name, items }) => {
+        const group = make("div");
+        const list = make("ol");
+        items.forEach(({ key }, i) => {
+          const item = make("li");
+          item.append(make("a", "gb-step", String(i + 1), { href: `?challenge=${key}`, "data-key": key }));
+          list.append(item);
+        });
+        group.append(make("span", "", name), list);
+        return group;
+      }),
+    );
+  }
+
+  function mark() {
+    const { done } = progress.read();
+    for (const { key, title } of items()) {
+      const link = find(nav, `a[data-key="${key}"]`);
+      const level = done[key] || 0;
+      const state = ["", host.t("seen"), host.t("solved")][level];
+      link.dataset.level = String(level);
+      link.title = `${title}${state ? ` (${state})` : ""}`;
+      link.setAttribute("aria-label", `${link.textContent} · ${link.title}`);
+      if (key === shown.open) link.setAttribute("aria-current", "step");
+      else link.removeAttribute("aria-current");
+    }
+  }
+
+  /** @param {ChallengeHead} data */
+  function draw(data) {
+    const before = shown.open;
+    shown = data;
+    const { open } = data;
+    root.hidden = typeof open !== "string";
+    if (open === null) {
+      const { last } = progress.read();
+      const known = items().map(({ key }) => key);
+      go(known.includes(last) ? last : known[0]);
+    }
+    if (typeof open !== "string") return;
+    asked = open;
+    nav.setAttribute("aria-label", host.t("name"));
+    if (data.groups !== built) build();
+    setText(find(root, "h2"), data.title ?? "");
+    setText(find(root, ".gb-challenge-goal"), data.goal ?? "");
+    if (open !== before) progress.keep(open, 1);
+    mark();
+  }
+
+  nav.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (!link?.dataset.key || modified(event) || event.shiftKey) return; // another tab of the browser
+    event.preventDefault();
+    go(link.dataset.key);
+  });
+  progress.onChange(mark, leaving.signal);
+  return { draw, destroy: () => leaving.abort() };
+}
+
+defineWidget("challenge/head", mount);
