@@ -15,6 +15,10 @@ class PageError(GPTError):
         return CATALOGUES[FALLBACK][key]
 
 
+class Question(PageError):
+    """A question that a view shows: it ends the event like an error, and no message pops up."""
+
+
 def localize_error(problem: object, language: Language) -> str:
     """The message of an error in a language, including errors among its values; str() of anything else."""
     if not isinstance(problem, GPTError):

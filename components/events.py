@@ -16,7 +16,7 @@ from typing import Any, Literal
 import gradio as gr
 from gradio.blocks import Block
 
-from components.errors import localize_error
+from components.errors import Question, localize_error
 from components.i18n import LANGUAGES, Language, t
 from components.render import Renderer
 from components.state.session import Session
@@ -140,7 +140,8 @@ def payload_of(event: gr.EventData) -> dict[str, Any]:
 def error(problem: object, language: Language = "en") -> gr.Error:
     """An error message for the page, escaped and not logged."""
     title = t("error.title", language)
-    return gr.Error(escape(localize_error(problem, language), quote=False), title=title, print_exception=False)
+    text, pops_up = escape(localize_error(problem, language), quote=False), not isinstance(problem, Question)
+    return gr.Error(text, visible=pops_up, title=title, print_exception=False)
 
 
 def clamp_js(low: float, high: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.errors import PageError, localize_error
+from components.errors import PageError, Question, localize_error
 from components.events import Events
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
@@ -115,7 +115,7 @@ def open_upload(
         name = add_upload(files, n_head, activation=activation or None, names=names)
     except (HeadsUnknown, NamesInferred) as unclear:
         inferred = isinstance(unclear, NamesInferred)
-        question = PageError("upload.confirm" if inferred else "upload.ask")
+        question = Question("upload.confirm" if inferred else "upload.ask")
         session.change(
             UploadState,
             heads=tuple(unclear.choices),
