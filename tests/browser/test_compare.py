@@ -85,9 +85,13 @@ def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
     for side, begins in (("left", "The cat"), ("right", "The dog")):
         expect(compare.locator(f"#compare-{side}-strip .gb-strip")).to_contain_text(re.compile(f"^{begins}"))
     expect(compare.locator("#compare-generate")).to_be_enabled()
-    expect(compare.locator("#compare-parting")).to_contain_text("After “·cat” on the left and “·dog” on the right")
+    expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(
+        "After “·cat” on the left and “·dog” on the right"
+    )
     compare.locator(f"#compare-left-strip {CHIPS}").first.click()
-    expect(compare.locator("#compare-parting")).to_contain_text("After “The” on the left and “·dog” on the right")
+    expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(
+        "After “The” on the left and “·dog” on the right"
+    )
     compare.locator("#compare-seeds").click()
     expect(right).to_have_value("The cat")
     expect(compare.locator("#compare-divergence .gb-says")).to_contain_text("with the same history")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,7 +41,7 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 @dataclass(frozen=True, eq=False)
 class CompareState:
     """prompt: of both parts; taken: the Playground's prompt that it was copied from. right_prompt: None for the same.
-    columns: their settings.
+    columns: their settings. ran: what the last run was made with.
 
     pair: the generated texts, which grow; pair_version changes with each token.
     measured: positions compared so far, and in total, during the measurement. notice: an error.
@@ -51,6 +52,7 @@ class CompareState:
     right_prompt: str | None = None
     columns: tuple[ColumnSettings, ColumnSettings] = PRESETS["temperatures"]
     length: int = 40
+    ran: Hashable = None
     pair: Pair | None = None
     pair_version: int = 0
     generating: bool = False

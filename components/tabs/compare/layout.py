@@ -65,10 +65,10 @@ def columns(localizer: Localizer, model: str) -> dict[str, Any]:
                 elem_id="compare-length",
             )
             with gr.Row(elem_classes="gb-buttons gb-short"):
-                generate = _button(localizer, "generate", variant="primary")
-                stop = _button(localizer, "stop", interactive=False)
+                generate = _button(localizer, "compare.generate", "generate", variant="primary")
+                stop = _button(localizer, "stop", "stop", interactive=False)
         sentence(kind="notice", elem_id="compare-notice", view="compare-notice")
-        with gr.Row(elem_classes="gb-columns"):
+        with gr.Row(elem_classes="gb-columns gb-compare-strips"):
             strips = [_strip(localizer, side) for side in SIDES]
         localizer.sentence("compare.parting.question", kind="question")
         sentence(kind="lead", elem_id="compare-parting", view="compare-parting")
@@ -142,8 +142,8 @@ def _name(localizer: Localizer, side: str, part: str) -> None:
     localizer.sentence(f"compare.{side}", kind="caption", elem_id=f"compare-{side}-{part}-name")
 
 
-def _button(localizer: Localizer, name: str, **options: Any) -> gr.Button:
-    return localizer.build(gr.Button, {"value": name}, size="md", min_width=0, elem_id=f"compare-{name}", **options)
+def _button(localizer: Localizer, key: str, name: str, **options: Any) -> gr.Button:
+    return localizer.build(gr.Button, {"value": key}, size="md", min_width=0, elem_id=f"compare-{name}", **options)
 
 
 def beam_search(localizer: Localizer) -> dict[str, Any]:

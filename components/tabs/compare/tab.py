@@ -94,9 +94,10 @@ def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
         on(column.strip.select, partial(columns.select_token, side), payload=True)
     on(ui.divergence.select, columns.select_bar, payload=True)
 
-    typed = [ui.prompt, ui.right_prompt, *(column.seed for column in ui.columns)]
-    start_events = [ui.generate.click, *(column.seed.submit for column in ui.columns)]
-    runs = [on(start_events, columns.generate_typed, typed, queue="model")]
+    seeds = [column.seed for column in ui.columns]
+    start_events = [ui.generate.click, *(seed.submit for seed in seeds)]
+    typed = [ui.prompt, ui.right_prompt, *seeds]
+    runs = [on(start_events, columns.generate_typed, typed, sets=seeds, queue="model")]
     opened = on(tab.select, columns.open_tab)
     runs.append(on(opened.success, columns.first_run, queue="model"))
     for name, button in ui.presets.items():

@@ -24,12 +24,14 @@ EXAMPLES = {
 
 @dataclass(frozen=True, eq=False)
 class ScoredText:
-    """A text with its losses. run: the run in which it was scored; repaired: lone surrogates were replaced by
-    U+FFFD."""
+    """A text with its losses. run: the run in which it was scored, 0 for the example; parts: see `handlers.stride_of`;
+    repaired: lone surrogates were replaced by U+FFFD."""
 
     loaded: LoadedModel
     result: TextScore
+    text: str
     run: int = 0
+    parts: object = None
     repaired: bool = False
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from components.api import MAX_CHARACTERS
 from components.errors import PageError
 from components.render import Analysis
+from components.state.example import encodable_text
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
@@ -23,34 +24,57 @@ STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of
 HALF = 2
 
 
-def example_analysis(loaded: LoadedModel, text: str) -> Analysis:
-    """The analysis that shows a scored example when the tab is first opened. It is scored once for all visitors."""
+def analysis(loaded: LoadedModel, example: str) -> Analysis:
+    """The analysis that scores an example when the tab is first opened, and what is shown again with another model.
+
+    loaded: the model at start-up, which scores the example once for all visitors.
+    """
 
     @cache
-    def scored() -> ScoredText:
-        return ScoredText(loaded, score_text(loaded, loaded.tokenizer.encode(text)))
+    def at_startup() -> ScoredText:
+        return scored_example(loaded, example)
 
-    return Analysis(wanted, lambda session: show_example(scored, session))
+    def run(session: Session) -> Iterator[None]:
+        used, state = session.loaded, session.state(LossState)
+        if used is None:
+            return
+        if state.scored is not None and state.run > 0:
+            yield from measure(session, state.scored.text, state.scored.parts)
+            if session.state(LossState).scored is state.scored:  # the model cannot read the text
+                session.change(LossState, scored=None)
+            return
+        scored = at_startup() if used is loaded else scored_example(used, example)
+        if session.state(LossState).run == 0:
+            _fill(session, scored.text)
+            session.change(LossState, scored=scored, selected=most_surprising(scored.result))
+        yield
+
+    return Analysis(wanted, run)
 
 
 def wanted(s: Snapshot) -> Any:
-    """The example, unless a text was scored or is being scored."""
+    """The model in use, unless the result is of that model, or there is none to replace."""
     state = s.state(LossState)
-    return "example" if state.scored is None and state.run == 0 else None
+    is_old = state.run == 0 if state.scored is None else state.scored.loaded is not s.loaded
+    return s.loaded.name if s.loaded is not None and is_old and not state.running else None
 
 
-def show_example(scored: Callable[[], ScoredText], session: Session) -> Iterator[None]:
-    """Show the example, unless a text was scored in the meantime."""
-    example = scored()
-    if session.state(LossState).run == 0:
-        session.change(LossState, scored=example, selected=most_surprising(example.result))
-    yield
+def scored_example(loaded: LoadedModel, example: str) -> ScoredText:
+    """The example as far as the model can read it."""
+    text = encodable_text(loaded, example)
+    return ScoredText(loaded, score_text(loaded, loaded.tokenizer.encode(text)), text)
 
 
 def measure_text(session: Session, parts: object = HALF, *, text: str) -> Iterator[None]:
-    """Put a text into the box and score it."""
-    session.change(LossState, filled=text, times_filled=session.state(LossState).times_filled + 1)
+    """Put a text into the box, as far as the model can read it, and score it."""
+    if session.loaded is not None and session.loaded.name == session.model:
+        text = encodable_text(session.loaded, text)
+    _fill(session, text)
     yield from measure(session, text, parts)
+
+
+def _fill(session: Session, text: str) -> None:
+    session.change(LossState, filled=text, times_filled=session.state(LossState).times_filled + 1)
 
 
 def measure(session: Session, text: object, parts: object) -> Iterator[None]:
@@ -74,7 +98,7 @@ def measure(session: Session, text: object, parts: object) -> Iterator[None]:
         )
         if session.state(LossState).run == run:
             repaired = re.search("[\ud800-\udfff]", typed) is not None
-            scored = ScoredText(loaded, score, run, repaired)
+            scored = ScoredText(loaded, score, typed, run, parts, repaired)
             session.change(LossState, scored=scored, selected=most_surprising(score))
     except ValueError as problem:
         if session.state(LossState).run == run:

@@ -32,7 +32,7 @@ def build_loss(localizer: Localizer, events: Events, loaded: LoadedModel) -> Non
         Control(ui.stop, running, lambda s: {"interactive": running(s)}),
         Control(ui.text, lambda s: s.state(LossState).times_filled, _filled),
     ]
-    events.renderer.add(NAME, VIEWS, handlers.example_analysis(loaded, example), controls=controls)
+    events.renderer.add(NAME, VIEWS, handlers.analysis(loaded, example), controls=controls)
     _wire(ui, events)
 
 

@@ -38,7 +38,7 @@ from gpt.models.memory import format_bytes
 LENGTH = 40  # tokens that each model generates
 STAGE_TOKENS = 32  # of the prompt, for the shapes of the forward pass
 EXAMPLE_PARAMETERS = 20_000_000  # limit of the example, so that the page starts quickly
-UPDATE_SECONDS = 0.02  # between two frames, at least
+UPDATE_SECONDS = 0.05  # between two frames, at least
 
 
 def set_shape(session: Session, config: GPTConfig, skeleton: bool = False) -> None:

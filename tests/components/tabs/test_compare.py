@@ -77,6 +77,24 @@ def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
     assert "only the draws differ" in column_views.divergence_chart(pair, "en")["text"]
 
 
+def test_a_run_with_nothing_changed_takes_other_seeds_and_keeps_equal_ones_equal(monkeypatch):
+    session = new_session(monkeypatch)
+    seeds, texts = [], []
+    for _ in range(2):
+        for _ in columns.generate(session):
+            pass
+        state = session.state(CompareState)
+        seeds.append([column.seed for column in state.columns])
+        texts.append(state.pair.documents[1].ids)
+    session.change(CompareState, columns=PRESETS["seeds"])
+    for _ in range(2):
+        for _ in columns.generate(session):
+            pass
+    assert seeds == [["1", "1"], ["2", "2"]]
+    assert texts[0] != texts[1]
+    assert [column.seed for column in session.state(CompareState).columns] == ["3", "4"]
+
+
 def test_at_first_the_last_common_position_is_selected_then_the_one_that_was_clicked_in_both():
     pair = written()
     assert pair.at(0) == pair.at(1) == pair.position == pair.comparison.divergence_index - 1

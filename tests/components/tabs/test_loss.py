@@ -7,6 +7,7 @@ import math
 import re
 
 import pytest
+import torch
 from plotly.utils import PlotlyJSONEncoder
 
 from components.state.session import Session
@@ -14,8 +15,9 @@ from components.tabs.loss import handlers
 from components.tabs.loss.components import EXAMPLES, LossState, ScoredText
 from components.tabs.loss.views import VIEWS, explanation
 from components.widgets.tokens import shade_value
-from gpt import Generation, get_model
+from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.experiments.text_loss import score_text
+from gpt.models.checkpoints.vocabularies import Characters
 
 EXAMPLE = next(iter(EXAMPLES.values()))
 
@@ -25,6 +27,11 @@ def session():
     document = Generation(get_model(), "The dog")
     document.read()
     return Session(document)
+
+
+def tiny_model(tokenizer):
+    config = GPTConfig(tokenizer.n_vocab, 24, n_layer=1, n_head=1, n_embd=8)
+    return LoadedModel("few", GPT(config).eval(), tokenizer, torch.device("cpu"), "fp32")
 
 
 def drawn(session):
@@ -41,7 +48,7 @@ def measured(session, text, parts=2):
 
 def said(text):
     loaded = get_model()
-    return explanation(ScoredText(loaded, score_text(loaded, loaded.tokenizer.encode(text))), "en")
+    return explanation(ScoredText(loaded, score_text(loaded, loaded.tokenizer.encode(text)), text), "en")
 
 
 def test_an_unsure_model_chose_among_as_many_tokens_as_the_perplexity_says():
@@ -55,16 +62,48 @@ def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_t
 
 
 def test_the_example_is_scored_when_the_tab_is_first_opened_and_never_in_place_of_a_text(session):
-    analysis = handlers.example_analysis(get_model(), EXAMPLE)
+    analysis = handlers.analysis(get_model(), EXAMPLE)
     assert analysis.wanted(session.snapshot()) is not None
     for _ in analysis.run(session):
         pass
     assert "nats per token" in drawn(session)["headline"]["text"]
     assert analysis.wanted(session.snapshot()) is None
-    before = measured(session, "The dog ran.")
-    for _ in analysis.run(session):
-        pass
-    assert drawn(session) == before
+    measured(session, "The dog ran.")
+    assert analysis.wanted(session.snapshot()) is None
+
+
+def use(session, loaded):
+    session.model, session.loaded = loaded.name, loaded
+
+
+def test_another_model_scores_the_shown_text_again_or_says_why_it_cannot(session, monkeypatch):
+    analysis = handlers.analysis(get_model(), EXAMPLE)
+    shown, few = get_model("untrained"), tiny_model(Characters(list("Once upatim")))
+    monkeypatch.setattr(handlers, "load_with_progress", lambda session, name: (yield) or session.loaded)
+
+    def show():
+        assert analysis.wanted(session.snapshot()) is not None
+        for _ in analysis.run(session):
+            pass
+        assert analysis.wanted(session.snapshot()) is None
+        return session.state(LossState)
+
+    assert show().scored.loaded is get_model()
+    use(session, shown)
+    assert show().scored.loaded is shown
+    assert session.state(LossState).filled == EXAMPLE
+    use(session, few)
+    assert show().scored.loaded is few
+    assert session.state(LossState).filled not in ("", EXAMPLE)
+    use(session, get_model())
+    show()
+    measured(session, "The dog ran.")
+    use(session, shown)
+    assert show().scored.text == "The dog ran."
+    use(session, few)
+    state = show()
+    assert state.scored is None
+    assert state.notice is not None
 
 
 def test_the_three_numbers_agree_and_the_most_surprising_token_is_selected(session):

@@ -163,10 +163,9 @@ def test_what_was_not_drawn_says_so_and_shows_no_number() -> None:
     list(document.steps(SamplingParams(temperature=0.0), 1))
     document.read()
     n = document.n_prompt
-    assert views.draw(snapshot(document, selection=Selection(position=0)))["text"] == ""
-    said = [views.draw(snapshot(document, selection=Selection(position=n + i))) for i in range(3)]
-    assert [value["pieces"] for value in said] == [[], [], []]
-    for value, words in zip(said, ("you chose it", "you typed it", "temperature 0"), strict=True):
+    said = [views.draw(snapshot(document, selection=Selection(position=n + i))) for i in range(-1, 3)]
+    assert [value["pieces"] for value in said] == [[], [], [], []]
+    for value, words in zip(said, ("of the prompt", "you chose it", "you typed it", "temperature 0"), strict=True):
         assert words in value["text"]
 
 

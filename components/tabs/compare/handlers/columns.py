@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from gpt import LoadedModel, SamplingParams, list_models
 from gpt.errors import Verbatim
 
 TOKENS_PER_SECOND = 30  # of each column
-UPDATE_SECONDS = 0.03  # between two frames, at least
+UPDATE_SECONDS = 0.05  # between two frames, at least
 MAX_LENGTH = 200  # new tokens
 
 
@@ -82,8 +82,12 @@ def generate_typed(session: Session, prompt: str, right_prompt: str, left_seed: 
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Generate both columns in lockstep; an error is shown and the previous result stays."""
+    """Generate both columns in lockstep; an error is shown and the previous result stays. If nothing has changed since
+    the last run, the seeds become others: the texts would be the same."""
     session.change(CompareState, generating=True, notice=None)
+    if _made_with(session) == session.state(CompareState).ran:
+        session.change(CompareState, columns=other_seeds(session.state(CompareState).columns))
+    session.change(CompareState, ran=_made_with(session))
     pair = None
     try:
         yield
@@ -97,6 +101,22 @@ def generate(session: Session) -> Iterator[None]:
             pair.stop()
         if pair is None or session.state(CompareState).pair is pair:
             session.change(CompareState, generating=False, measured=None)
+
+
+def _made_with(session: Session) -> Hashable:
+    state = session.state(CompareState)
+    return session.model, state.prompts, state.columns, state.length
+
+
+def other_seeds(columns: tuple[ColumnSettings, ColumnSettings]) -> tuple[ColumnSettings, ColumnSettings]:
+    """The settings with the next seeds that neither column had; equal ones stay equal."""
+    left, right = (
+        replace(column, seed=str(int(column.seed) + len({each.seed for each in columns})))
+        if column.seed.isascii() and column.seed.isdecimal()
+        else column
+        for column in columns
+    )
+    return left, right
 
 
 def _prepare(session: Session) -> Generator[None, None, Pair]:

@@ -159,9 +159,9 @@ def draw(s: Snapshot) -> dict[str, Any]:
         return draw_data("")
     document, language, tokenizer = s.text.document, s.language, s.text.tokenizer
     position = s.text.framed(s.selection)
-    if position < document.n_prompt:
-        return draw_data("")
     origin, token = document.origin(position), quoted(tokenizer, document.ids[position])
+    if position < document.n_prompt:
+        return draw_data(t("draw.prompt", language, token=token))
     number = document.draw(position)
     if origin.params is None or number is None:
         return draw_data(t(f"draw.{origin.kind}", language, token=token))
