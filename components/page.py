@@ -14,7 +14,7 @@ from components.assets import HEAD, ON_OPEN, ROUTES
 from components.events import MAX_CONCURRENT_EVENTS, Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame
-from components.gradio_workarounds import LingeringStream
+from components.gradio_workarounds import LingeringStream, SmallSessions
 from components.localized import Localizer
 from components.navigation import tabs_of, wire_tabs
 from components.precision_notice import measure, wire_precision
@@ -62,7 +62,7 @@ STYLES = (
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
 CACHED_SECONDS = (600, 3600)  # interval and age of the deletion of temporary files
-MAX_PAGES = 1_000  # pages whose state gradio keeps, about 1 MB each
+MAX_PAGES = 2_000  # pages whose state gradio keeps, 0.07 MB each
 MAX_WAITING = 256  # events in the queue; gradio rejects further ones
 
 
@@ -150,7 +150,10 @@ def public_name(model: str) -> str:
 
 def launch_options(*, uploads: bool = False) -> dict[str, Any]:
     """Options for `launch` that every start of the page needs. uploads: as for `build_app`."""
-    middleware = [Middleware(RequestLimits, uploads=uploads), Middleware(LingeringStream), Middleware(FirstScreen)]
+    middleware = [
+        Middleware(RequestLimits, uploads=uploads),
+        *map(Middleware, (LingeringStream, SmallSessions, FirstScreen)),
+    ]
     return {
         "theme": THEME,
         "js": ON_OPEN,

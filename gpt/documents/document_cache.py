@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TypeVar
 
 import torch
@@ -30,25 +31,40 @@ class DocumentCache:
     def __init__(self, engine: Engine, edits: Edits | None, max_branch_bytes: int) -> None:
         self.engine, self.model = engine, engine.model
         self.edits = None if edits == Edits() else edits
-        config, dtype, device = self.model.config, self.model.dtype, self.model.device
-        self.kv = KVCache(config, dtype=dtype, device=device, keep_queries=True)
-        self.states = torch.empty(config.block_size, config.n_embd, dtype=dtype, device=device)
+        self.kv, self.states = self._new_buffers()
+        self._is_shared = False  # whether the memory of `kv` and `states` may be that of a copy, too
         self.branches = BranchCache(max_branch_bytes)
         self.length = 0
         self._longest = 0  # positions whose memory was written to
         self._newest: tuple[int, NextTokenDistribution] | None = None  # of the last call
 
     def copy(self) -> DocumentCache:
-        """An independent copy."""
+        """An independent copy. Whichever of the two is extended first then copies the activations."""
         other = DocumentCache(self.engine, self.edits, self.branches.max_bytes)
-        other.kv.copy_(self.kv)
-        other.states[: self.length] = self.states[: self.length]
+        other.kv, other.states = copy(self.kv), self.states
+        self._is_shared = other._is_shared = True
         other.length, other.branches = self.length, self.branches.copy()
         return other
 
+    def _new_buffers(self) -> tuple[KVCache, Tensor]:
+        config, dtype, device = self.model.config, self.model.dtype, self.model.device
+        kv = KVCache(config, dtype=dtype, device=device, keep_queries=True)
+        return kv, torch.empty(config.block_size, config.n_embd, dtype=dtype, device=device)
+
+    def _stop_sharing(self) -> None:
+        """Copy memory that is shared, before it is written to."""
+        if self._is_shared:
+            kv, states = self._new_buffers()
+            kv.copy_(self.kv)
+            states[: self.length] = self.states[: self.length]
+            self.kv, self.states, self._is_shared = kv, states, False
+
     @property
     def n_bytes(self) -> int:
-        """Bytes in use: of the longest text so far, whose memory is not returned, and of the other branches."""
+        """Bytes in use: of the longest text so far, whose memory is not returned, and of the other branches. Memory
+        that is shared is not counted."""
+        if self._is_shared:
+            return self.branches.n_bytes
         per_position = sum(rows[..., :1, :].nbytes for rows in self._buffers())
         return per_position * max(self._longest, self.length) + self.branches.n_bytes
 
@@ -62,6 +78,7 @@ class DocumentCache:
 
     def restore_branch(self, path: Sequence[int]) -> None:
         """Take back the activations of this path that the branch cache holds."""
+        self._stop_sharing()
         unread = path[self.length : self.model.config.block_size]
         count = self.branches.take(unread, self._buffers(), self.length)
         self.kv.advance(count)
@@ -82,6 +99,7 @@ class DocumentCache:
             self.branches.evicted.difference_update(path[start:end])
             return on_read()
 
+        self._stop_sharing()
         self.kv.crop(start)  # an interrupted read may have stored more
         return self.engine.read(ids[start:end], self.kv, self.edits, store)
 
@@ -108,6 +126,7 @@ class DocumentCache:
 
     def set_activations(self, start: int, rows: Sequence[Tensor]) -> None:
         """Store the `activations(start)` of another cache of the same text."""
+        self._stop_sharing()
         count = rows[0].shape[-2]
         for target, source in zip(self._buffers(), rows, strict=True):
             target[..., start : start + count, :] = source

@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+import gradio as gr
 import pytest
+from gradio_client import Client
+from starlette.middleware import Middleware
 from starlette.types import Message, Receive, Scope, Send
 
 import components.gradio_workarounds as workarounds
-from components.gradio_workarounds import LingeringStream
+from components.gradio_workarounds import LingeringStream, SmallSessions
 
 SCOPE = {"type": "http", "query_string": b"session_hash=abc"}
 
@@ -140,3 +143,20 @@ def test_nothing_is_kept_of_a_page_that_is_left() -> None:
         assert page.app._streams == {}
 
     run(check)
+
+
+def described(middleware: list[Middleware]) -> dict[int, Any]:
+    """What gradio keeps of the components for one visitor who called an event."""
+    with gr.Blocks() as page:
+        gr.Textbox()
+        gr.api(lambda: None, api_name="call")
+    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, app_kwargs={"middleware": middleware})
+    client = Client(url, verbose=False)
+    client.predict(api_name="/call")
+    page.close()
+    return page.state_holder.session_data[client.session_hash].config_values
+
+
+def test_gradio_describes_no_component_for_a_visitor() -> None:
+    assert described([Middleware(SmallSessions)]) == {}
+    assert described([])  # once gradio stops, the middleware can go

@@ -188,6 +188,22 @@ def test_statistics_of_the_first_token_are_refused(loaded):
         Generation(loaded, "abc").statistics(0)
 
 
+def test_a_copy_shares_the_activations_until_either_is_extended(loaded):
+    document = Generation(loaded, "a b")
+    document.read()
+    other, n_bytes = document.copy(), document.n_bytes
+    assert (n_bytes, other.n_bytes) == (0, 0)
+    before = other.attn_weights(0, 0)
+    for extended in (document, other):
+        extended.append(3 if extended is document else 5)
+        extended.read()
+        alone = Generation(loaded, extended.ids)
+        alone.read()
+        torch.testing.assert_close(extended.logits(len(extended.ids) - 1), alone.logits(len(alone.ids) - 1))
+        assert extended.n_bytes == alone.n_bytes > 0
+    torch.testing.assert_close(other.attn_weights(0, 0)[: len(before), : len(before)], before)
+
+
 def test_a_copy_continues_independently_and_shares_the_model(loaded):
     document = Generation(loaded, "the cat")
     list(document.steps(SamplingParams(temperature=2.0, seed=5), 4))
