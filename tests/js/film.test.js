@@ -21,6 +21,7 @@ test("the camera shows all lit parts, in the shape of the stage", () => {
   for (const aspect of [0.5, 1, 3, 6]) {
     const seen = fitted(box, aspect, 10);
     assert.ok(Math.abs(seen.w / seen.h - aspect) < 1e-9);
+    assert.ok(fitted(box, aspect, 10, 500).h >= 500); // letters do not become huge
     assert.ok(seen.x <= -10 && seen.y <= -30 && seen.x + seen.w >= 220 && seen.y + seen.h >= 60);
   }
 });

@@ -37,7 +37,7 @@ class PositionTrace:
 class WindowTrace:
     """All activations of the last MAX_ROWS of these tokens, (1, 1, ...) each. start: the position of the first."""
 
-    MAX_ROWS: ClassVar = 8
+    MAX_ROWS: ClassVar = 6
     document: Generation
     ids: tuple[int, ...]
     start: int

@@ -12,9 +12,9 @@ export function around(boxes, parts) {
   return { x, y, w: right - x, h: bottom - y };
 }
 
-/** The box widened to an aspect ratio, with a margin. @param {Box} box @param {number} aspect width over height */
-export function fitted({ x, y, w, h }, aspect, margin = 24) {
-  const [width, height] = [w + 2 * margin, h + 2 * margin];
+/** The box widened to an aspect ratio, with a margin. @param {Box} box @param {number} aspect width over height @param {number} [least] height */
+export function fitted({ x, y, w, h }, aspect, margin = 24, least = 0) {
+  const [width, height] = [w + 2 * margin, Math.max(least, h + 2 * margin)];
   const [fullWidth, fullHeight] = [Math.max(width, height * aspect), Math.max(height, width / aspect)];
   return { x: x + w / 2 - fullWidth / 2, y: y + h / 2 - fullHeight / 2, w: fullWidth, h: fullHeight };
 }

@@ -9,10 +9,13 @@ import { find, modified, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { around, fitted } from "./camera.js";
 import { build, MOVE } from "./scene.js";
+import { NAME } from "./shapes.js";
 import { beatAt, eased } from "./time.js";
 
 const CAMERA = 0.16; // share of a beat in which the camera goes there
 const NARROW = 700; // px
+const LEAST = 260; // height of what the camera shows, at least
+const CLOSE = 150; // of a line of text
 const TELL_MS = 300; // a beat that is shown for less is not told to the server
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -43,31 +46,59 @@ function mount(root, host) {
     if (!film) return;
     const { beat, share: passed } = beatAt(starts, time);
     const share = still.matches ? 1 : passed;
-    const lit = new Set(film.beats[beat].lit);
-    for (const { node, part, at, from, begins, beat: born, ends } of items) {
+    const lit = new Set([...film.beats[beat].lit, "names"]);
+    const edge = look(beat, share);
+    const hidesLeft = namesOf(beat) !== "none"; // what was told before is not behind the names
+    for (const { node, part, at, from, begins, beat: born, ends, fades, grows, isName, isFollowed } of items) {
       const moved = beat > born ? 1 : beat < born ? 0 : eased((share - begins) / MOVE);
-      const isGone = moved === 0 && !(beat === born && begins === 0 && !from);
-      const isOver = ends !== undefined && (beat > ends || (beat === ends && node.classList.contains("gb-film-visit") && share > 0.9));
-      const [x, y] = from ? [from[0] + (at[0] - from[0]) * moved, from[1] + (at[1] - from[1]) * moved] : at;
-      node.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
-      node.style.opacity = isOver || isGone ? "0" : String((lit.has(part) ? 1 : 0.25) * (from ? 1 : Math.max(moved, beat > born ? 1 : 0) || 1));
+      const isThere = moved > 0 || (beat === born && begins === 0 && !from);
+      const isOver = ends !== undefined && (beat > ends || (beat === ends && share > fades));
+      const isElsewhere = isName && beat > born && !isNamed(beat, isFollowed);
+      const to = isName ? [edge, at[1]] : at;
+      const [x, y] = from ? [from[0] + (to[0] - from[0]) * moved, from[1] + (to[1] - from[1]) * moved] : to;
+      const width = grows ? ` scaleX(${Math.max(1e-4, grows[0] + (grows[1] - grows[0]) * moved).toFixed(4)})` : "";
+      const isShown = isThere && !isOver && !isElsewhere;
+      node.style.visibility = isShown ? "visible" : "hidden";
+      if (!isShown) continue;
+      node.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)${width}`;
+      const left = hidesLeft && !isName && at[0] < edge + NAME ? 1 - Math.min(1, share / CAMERA) : 1;
+      const faded = from || grows || beat > born || begins === 0 ? 1 : moved;
+      node.style.opacity = String((lit.has(part) ? 1 : 0.25) * left * faded);
     }
-    look(beat, share);
     show(beat);
   }
 
-  /** Moves the camera. @param {number} beat @param {number} share */
+  /** Which names stand at the left edge; a narrow screen has no room for that of the followed token alone. @param {number} beat */
+  function namesOf(beat) {
+    const { names } = /** @type {Film} */ (film).beats[beat];
+    return names === "followed" && isNarrow() ? "none" : names;
+  }
+
+  /** Whether the name of a token stands at the left edge of a beat. @param {number} beat @param {boolean} [isFollowed] */
+  const isNamed = (beat, isFollowed) => namesOf(beat) === "all" || (namesOf(beat) === "followed" && isFollowed === true);
+
+  /** The parts that the camera shows in a beat, with room for the names. @param {number} beat @returns {Box & {edge: number}} */
+  function seen(beat) {
+    const { lit, close } = /** @type {Film} */ (film).beats[beat];
+    const box = around(boxes, isNarrow() ? close : lit);
+    const edge = box.x - NAME - 12;
+    return namesOf(beat) === "none" ? { ...box, edge } : { ...box, x: edge, w: box.w + NAME + 12, edge };
+  }
+
+  const isNarrow = () => stage.clientWidth < NARROW;
+
+  /** Moves the camera. @param {number} beat @param {number} share @returns {number} where the names are */
   function look(beat, share) {
     const { clientWidth: width, clientHeight: height } = stage;
-    if (!film || !width || !height) return;
-    const seen = (/** @type {number} */ i) => {
-      const { lit, close } = /** @type {Film} */ (film).beats[i];
-      return fitted(around(boxes, width < NARROW ? close : lit), width / height);
-    };
-    const [a, b] = [seen(Math.max(0, beat - 1)), seen(beat)];
+    const [before, now] = [seen(Math.max(0, beat - 1)), seen(beat)];
     const part = still.matches ? 1 : eased(share / CAMERA);
-    const mix = (/** @type {keyof Box} */ key) => a[key] + (b[key] - a[key]) * part;
-    svg.setAttribute("viewBox", [mix("x"), mix("y"), mix("w"), mix("h")].map((value) => value.toFixed(1)).join(" "));
+    const between = (/** @type {number} */ a, /** @type {number} */ b) => a + (b - a) * part;
+    if (width && height) {
+      const [a, b] = [before, now].map((box) => fitted(box, width / height, isNarrow() ? 10 : 24, box.h < CLOSE ? CLOSE : LEAST));
+      const mix = (/** @type {keyof Box} */ key) => between(a[key], b[key]).toFixed(1);
+      svg.setAttribute("viewBox", [mix("x"), mix("y"), mix("w"), mix("h")].join(" "));
+    }
+    return namesOf(Math.max(0, beat - 1)) === "none" ? now.edge : between(before.edge, now.edge);
   }
 
   /** The words and the controls. @param {number} beat */
@@ -148,12 +179,12 @@ function mount(root, host) {
     film = /** @type {Film} */ (data);
     root.hidden = false;
     const { beat: open = 1, labels: _, ...rest } = /** @type {Film & {labels?: object}} */ (film);
-    const content = JSON.stringify([rest, host.t("part.tok"), host.t("earlier")]);
+    const content = JSON.stringify([rest, host.t("part.tok"), host.t("earlier"), isNarrow()]);
     if (content !== drawn) {
       drawn = content;
       starts = film.beats.reduce((sums, { seconds }) => [...sums, sums[sums.length - 1] + seconds], [0]);
       range.max = String(total());
-      ({ items, boxes } = build(svg, film, host.t));
+      ({ items, boxes } = build(svg, film, host.t, isNarrow()));
     }
     setText(find(root, "h2"), host.t("name"));
     setText(button("leave"), host.t("leave"));

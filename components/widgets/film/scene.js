@@ -1,7 +1,9 @@
 // The picture of the film: every part has a place, and what appears in a beat moves there from where it comes from.
 
-import { makeShape, setAll, setText } from "../dom.js";
+import { makeShape } from "../dom.js";
 import { decimal, percent } from "../numbers.js";
+import { ending } from "./ending.js";
+import { cell, chip, cut, LETTER, letters, NAME, ROW, shade, strip, together } from "./shapes.js";
 
 /**
  * @typedef {object} Next  one of the most probable tokens
@@ -10,13 +12,14 @@ import { decimal, percent } from "../numbers.js";
  * @property {number} end  of its interval on the line from 0 to 1
  *
  * @typedef {object} Film
- * @property {{name: string, lit: string[], close: string[], seconds: number}[]} beats
+ * @property {{name: string, lit: string[], close: string[], seconds: number, names: "all" | "followed" | "none"}[]} beats
  * @property {number} [beat]  the open one, from 1
  * @property {[string, number][]} tokens  text and id; the last is the one that is followed
  * @property {number} earlier  number of tokens before these
  * @property {number} layer @property {number} head
  * @property {number[][]} scores @property {number[][]} weights  [query][key] of the tokens shown
- * @property {Record<string, number[][]>} vectors  cells from -1 to 1, a row for each token or one for the followed
+ * @property {Record<string, number[][]>} vectors  cells from -1 to 1, a row for each token, or for the followed; a row
+ *   for each of its heads
  * @property {{layer: number, cells: number[], token: string, p: string}[]} layers
  * @property {Next[]} next @property {number} chosen  which of them is drawn @property {[number, number]} bounds
  * @property {number | null} number  of the draw @property {number} temperature
@@ -26,90 +29,86 @@ import { decimal, percent } from "../numbers.js";
  * @property {SVGElement} node @property {string} part
  * @property {Point} at @property {Point} [from]  where it comes from
  * @property {number} begins  share of its beat at which it starts @property {number} beat
- * @property {number} [ends]  the beat after which it is gone
+ * @property {number} [ends]  the beat in which it goes @property {number} fades  share of that beat after which it is gone
+ * @property {[number, number]} [grows]  its width, as shares, at the beginning and at the end of its move
+ * @property {boolean} [isName]  of a row: it stays at the left edge of the view @property {boolean} [isFollowed]
  *
  * @typedef {{x: number, y: number, w: number, h: number}} Box
+ *
+ * @typedef {object} Picture  what is being built
+ * @property {Film} film @property {(key: string, values?: Record<string, any>) => string} t @property {boolean} isNarrow
+ * @property {Record<string, [x: number, width: number]>} columns @property {Record<string, Box>} boxes
+ * @property {number} last  row of the followed token @property {(row: number) => number} rowY
+ * @property {(part: string, node: SVGElement, at: Point, beat: string, how?: How) => Item} add
+ * @property {(part: string, top: number, bottom: number, width?: number) => void} frame
+ * @property {(part: string, beat: string, y?: number, name?: string, ends?: string) => void} title
+ * @property {(part: string, beat: string, from: Point, begins?: number) => void} one  a vector of the followed token
+ * @property {(part: string) => Point} endOf  place of a vector of the followed token
+ *
+ * @typedef {object} How
+ * @property {Point} [from] @property {number} [begins] @property {string} [ends] @property {number} [fades]
+ * @property {[number, number]} [grows]
  */
 
-export const ROW = 44;
-const CELL_HEIGHT = 24;
-const SIZES = { small: 11, normal: 14 };
-/** Left edge and width of each part. @type {Record<string, [number, number]>} */
-const COLUMNS = {
-  text: [0, 104], ids: [110, 44], tok: [190, 112], pos: [330, 112], x: [470, 112], pre: [640, 112], norm: [780, 112],
-  q: [950, 64], k: [1040, 64], v: [1130, 64], matrix: [1250, 8 * 44], z: [1660, 64], att: [1770, 112], mid: [1920, 112],
-  ff: [2090, 120], out: [2260, 112], post: [2410, 112], layers: [2600, 0], logits: [0, 150], bars: [0, 220], line: [0, 360],
-};
-const LAYER_WIDTH = 82;
 export const MOVE = 0.32; // share of a beat that a move takes
 const LATEST = 1 - MOVE - 0.02; // share of a beat at which the last one starts
+const [WIDE, NARROW] = [{ vector: 168, small: 96 }, { vector: 104, small: 64 }];
 
-/** @param {number} value in -1..1 */
-const colour = (value) => `var(--gb-div-${Math.round(4 + 4 * value)})`;
-/** @param {number} share */
-const shade = (share) => `color-mix(in oklab, var(--gb-primary) ${Math.round(100 * share)}%, var(--gb-card))`;
-
-/** @param {string} text @param {number} x @param {number} y @param {Record<string, string | number>} [attributes] */
-function letters(text, x, y, attributes = {}) {
-  const node = makeShape("text", { x, y, "font-size": SIZES.normal, ...attributes });
-  setText(node, text);
-  return node;
-}
-
-/** A vector as cells. @param {number[]} values @param {number} width @param {number} perRow cells in a row of the picture */
-function strip(values, width, perRow = values.length, height = CELL_HEIGHT) {
-  const group = makeShape("g", {});
-  const [w, h] = [width / perRow, height / Math.ceil(values.length / perRow)];
-  values.forEach((value, i) => {
-    const place = { x: (i % perRow) * w, y: Math.floor(i / perRow) * h - height / 2, width: w + 0.3, height: h + 0.3 };
-    group.append(makeShape("rect", { ...place, style: `fill: ${colour(value)}` }));
-  });
-  group.append(makeShape("rect", { y: -height / 2, width, height, rx: 3, class: "gb-film-edge" }));
-  return group;
-}
-
-/** The token in a box. @param {string} text @param {boolean} isFollowed */
-function chip(text, isFollowed) {
-  const group = makeShape("g", { class: isFollowed ? "gb-film-followed" : "" });
-  const shown = text.length > 11 ? `${text.slice(0, 10)}…` : text;
-  group.append(makeShape("rect", { x: 0, y: -14, width: 104, height: 28, rx: 6, class: "gb-film-chip" }));
-  group.append(letters(shown, 10, 5, { class: "gb-film-mono" }));
-  return group;
+/** Left edge and width of each part. @param {number} n tokens @param {boolean} isNarrow @returns {Record<string, Point>} */
+function placed(n, isNarrow) {
+  const { vector, small } = isNarrow ? NARROW : WIDE;
+  /** @type {[string, number, number][]} name, width, distance to the next */
+  const mixing = [["matrix", n * ROW, 40], ["z", small, 130]];
+  if (isNarrow) mixing.reverse(); // the values and their mix beside each other
+  /** @type {[string, number, number][]} */
+  const parts = [
+    ["ids", 44, 56], ["tok", vector, 32], ["pos", vector, 32], ["x", vector, 130], ["pre", vector, 40], ["norm", vector, 140],
+    ["q", small, 28], ["k", small, 28], ["v", small, 80], ...mixing, ["heads", small, 60],
+    ["att", vector, 36], ["base", vector, 36], ["mid", vector, 60], ["ff", vector, 60], ["out", vector, 60], ["post", vector, 160],
+    ["layers", 0, 0],
+  ];
+  let x = NAME + 12;
+  return Object.fromEntries(
+    parts.map(([name, width, distance]) => {
+      const place = /** @type {Point} */ ([x, width]);
+      x += width + distance;
+      return [name, place];
+    }),
+  );
 }
 
 /**
  * Builds the picture.
- * @param {SVGElement} svg @param {Film} film @param {(key: string, values?: Record<string, any>) => string} t
+ * @param {SVGElement} svg @param {Film} film @param {(key: string, values?: Record<string, any>) => string} t @param {boolean} isNarrow
  * @returns {{items: Item[], boxes: Record<string, Box>}}
  */
-export function build(svg, film, t) {
+export function build(svg, film, t, isNarrow) {
   svg.replaceChildren();
   /** @type {Item[]} */ const items = [];
   /** @type {Record<string, Box>} */ const boxes = {};
   const n = film.tokens.length;
   const last = n - 1;
-  const columns = { ...COLUMNS };
-  const layersWidth = film.layers.length * LAYER_WIDTH;
-  columns.logits = [columns.layers[0] + layersWidth + 80, 150];
-  columns.bars = [columns.logits[0] + 160, 220];
-  columns.line = [columns.bars[0] + 320, 360];
+  const columns = placed(n, isNarrow);
   const rowY = (/** @type {number} */ row) => row * ROW;
-  const middle = rowY(last) / 2;
   const beatOf = (/** @type {string} */ name) => film.beats.findIndex((beat) => beat.name === name);
+  const endOf = (/** @type {string} */ part) => /** @type {Point} */ ([columns[part][0], rowY(last)]);
 
-  /** @param {string} part @param {SVGElement} node @param {Point} at @param {string} beat @param {{from?: Point, begins?: number, ends?: string}} [how] */
-  function add(part, node, at, beat, { from, begins = 0, ends } = {}) {
+  /** @type {Picture["add"]} */
+  function add(part, node, at, beat, { from, begins = 0, ends, fades = 1, grows } = {}) {
     svg.append(node);
-    items.push({ part, node, at, from, begins: Math.min(begins, LATEST), beat: beatOf(beat), ends: ends === undefined ? undefined : beatOf(ends) });
+    const end = ends === undefined ? undefined : beatOf(ends);
+    const item = { part, node, at, from, begins: Math.min(begins, LATEST), beat: beatOf(beat), ends: end, fades, grows };
+    items.push(item);
+    return item;
   }
-  /** @param {string} part @param {number} top @param {number} bottom @param {number} [width] */
+  /** @type {Picture["frame"]} */
   function frame(part, top, bottom, width = columns[part][1]) {
     boxes[part] = { x: columns[part][0], y: top, w: width, h: bottom - top };
   }
-  /** The name of a column. @param {string} part @param {string} beat @param {number} [y] @param {string} [name] @param {string} [ends] */
+  /** @type {Picture["title"]} */
   function title(part, beat, y = rowY(0) - 34, name = part, ends) {
     const text = letters(t(`part.${name}`), columns[part][1] / 2, 0, { "text-anchor": "middle", class: "gb-film-name" });
-    add(part, text, [columns[part][0], y], beat, { ends });
+    add(part, text, [columns[part][0], y], beat, { ends, fades: 0 });
   }
   /** @param {string} part @param {string} beat @param {string} from @param {number} [begins] */
   function column(part, beat, from, begins = 0) {
@@ -121,33 +120,35 @@ export function build(svg, film, t) {
     title(part, beat);
     frame(part, rowY(0) - 48, rowY(last) + 22);
   }
-  /** Of the followed token alone. @param {string} part @param {string} beat @param {Point} from @param {number} [begins] */
+  /** @type {Picture["one"]} */
   function one(part, beat, from, begins = 0) {
-    add(part, strip(film.vectors[part][0], columns[part][1]), [columns[part][0], rowY(last)], beat, { from, begins });
+    add(part, strip(film.vectors[part][0], columns[part][1]), endOf(part), beat, { from, begins });
     title(part, beat, rowY(last) - 24);
     frame(part, rowY(last) - 60, rowY(last) + 60);
   }
-  const endOf = (/** @type {string} */ part) => /** @type {Point} */ ([columns[part][0], rowY(last)]);
+  /** @type {Picture} */ const picture = { film, t, isNarrow, columns, boxes, last, rowY, add, frame, title, one, endOf };
 
-  // tokens: a line of text, then a row for each
-  let written = 0;
+  // a line of text, then a row for each of its tokens
+  let written = film.earlier ? 2 * LETTER : 0;
+  if (film.earlier) add("sentence", letters("…", 0, 5, { class: "gb-film-mono" }), [0, rowY(last) / 2], "text", { ends: "text" });
   film.tokens.forEach(([text, id], row) => {
-    const line = /** @type {Point} */ ([written, middle]);
-    written += 20 + 8.6 * Math.min(11, text.length);
-    const plain = letters(text, 10, 5, { class: row === last ? "gb-film-mono gb-film-named" : "gb-film-mono" });
-    add("sentence", plain, line, "text", { ends: "text" });
-    add("text", chip(text, row === last), [0, rowY(row)], "tokens", { from: line, begins: 0.03 * row });
+    const line = /** @type {Point} */ ([written, rowY(last) / 2]);
+    written += LETTER * text.length;
+    const [plain, indent] = text.startsWith("·") ? [text.slice(1), LETTER] : [text, 0];
+    const css = row === last ? "gb-film-mono gb-film-named" : "gb-film-mono";
+    add("sentence", letters(plain, indent, 5, { class: css }), line, "text", { ends: "text" });
+    const name = add("names", chip(text, row === last), [0, rowY(row)], "tokens", { from: line, begins: 0.03 * row });
+    Object.assign(name, { isName: true, isFollowed: row === last });
     add("ids", letters(String(id), 0, 5, { class: "gb-film-number" }), [columns.ids[0], rowY(row)], "tokens", { begins: 0.4 });
   });
+  boxes.sentence = { x: 0, y: rowY(last) / 2 - 30, w: written, h: 60 };
+  frame("ids", rowY(0) - 48, rowY(last) + 22);
   if (film.earlier) {
     const more = letters(t("earlier", { n: film.earlier }), 0, 0, { class: "gb-film-name", "text-anchor": "start" });
-    add("text", more, [0, rowY(0) - 34], "tokens", { begins: 0.4 });
+    add("ids", more, [0, rowY(0) - 34], "tokens", { begins: 0.4, ends: "embedding" });
   }
-  boxes.sentence = { x: 0, y: middle - 40, w: written, h: 80 };
-  frame("text", rowY(0) - 48, rowY(last) + 22);
-  frame("ids", rowY(0) - 48, rowY(last) + 22);
 
-  column("tok", "embedding", "text");
+  column("tok", "embedding", "ids");
   if (film.vectors.pos) {
     film.vectors.pos.forEach((values, row) => {
       const from = /** @type {Point} */ ([columns.pos[0], rowY(0) - 120]);
@@ -162,127 +163,55 @@ export function build(svg, film, t) {
   column("pre", "norm", film.vectors.pos ? "x" : "tok");
   column("norm", "norm", "pre", 0.4);
   for (const [i, part] of ["q", "k", "v"].entries()) column(part, "qkv", "norm", 0.25 * i);
-
-  // attention: the cell of query i and key j comes from the key; the query of the followed token visits each key
-  const cell = (/** @type {number} */ i, /** @type {number} */ j) => /** @type {Point} */ ([columns.matrix[0] + j * ROW, rowY(i)]);
-  const highest = Math.max(...film.scores.flat().map(Math.abs), 1e-9);
-  film.tokens.forEach(([text], j) => {
-    const name = letters(text.length > 6 ? `${text.slice(0, 5)}…` : text, 22, 0, { "text-anchor": "middle", class: "gb-film-tiny" });
-    add("matrix", name, [cell(0, j)[0], rowY(0) - 28], "scores", { begins: 0.05 * j });
-    const visit = strip(film.vectors.q[last], columns.q[1]);
-    visit.classList.add("gb-film-visit");
-    add("q", visit, [columns.k[0] - 8, rowY(j)], "scores", { from: endOf("q"), begins: 0.02 + 0.06 * j, ends: "scores" });
-  });
-  for (let i = 0; i < n; i += 1) {
-    for (let j = 0; j < n; j += 1) {
-      const [score, weight] = [film.scores[i][j], film.weights[i][j]];
-      const begins = i === last ? 0.1 + 0.06 * j : 0.6 + 0.03 * i;
-      const box = { x: 1, y: -21, width: 42, height: 42, rx: 4 };
-      const label = { "text-anchor": "middle", class: "gb-film-tiny" };
-      const raw = makeShape("g", { class: Math.abs(score) > 0.6 * highest ? "gb-film-strong" : "" });
-      raw.append(makeShape("rect", { ...box, style: `fill: ${colour(score / highest)}` }), letters(decimal(score, 1), 22, 4, label));
-      add("matrix", raw, cell(i, j), "scores", { from: [columns.k[0], rowY(j)], begins, ends: j > i ? "scores" : "mask" });
-      if (j > i) {
-        const crossed = makeShape("g", { class: "gb-film-masked" });
-        crossed.append(makeShape("rect", box), makeShape("path", { d: "M10 -12 L34 12 M34 -12 L10 12" }));
-        add("matrix", crossed, cell(i, j), "mask", { begins: 0.05 * (j - i) });
-        continue;
-      }
-      const mixed = makeShape("g", { class: weight > 0.5 ? "gb-film-strong" : "" });
-      mixed.append(makeShape("rect", { ...box, style: `fill: ${shade(weight)}` }), letters(percent(weight).replace(/\s/g, ""), 22, 4, label));
-      add("matrix", mixed, cell(i, j), "softmax", { begins: 0.05 * i });
-    }
-  }
-  title("matrix", "scores", rowY(0) - 46, "matrix", "mask");
-  title("matrix", "softmax", rowY(0) - 46, "weights");
-  frame("matrix", rowY(0) - 62, rowY(last) + 24, n * ROW);
-
-  // the values, each as strong as its weight, meet in the mix
-  for (let j = 0; j < n; j += 1) {
-    const moving = strip(film.vectors.v[j], columns.v[1]);
-    setAll(moving, { class: "gb-film-visit", "fill-opacity": (0.15 + 0.85 * film.weights[last][j]).toFixed(2) });
-    add("z", moving, endOf("z"), "values", { from: [columns.v[0], rowY(j)], begins: 0.05 * j, ends: "values" });
-  }
-  one("z", "values", endOf("z"), 0.55);
-  one("att", "residual", endOf("z"));
-  const before = strip(film.vectors.pre[last], columns.mid[1]);
-  add("mid", before, endOf("mid"), "residual", { from: endOf("att"), begins: 0.1, ends: "residual" });
-  one("mid", "residual", endOf("att"), 0.4);
-  const grid = strip(film.vectors.ff[0], columns.ff[1], 12, 96);
-  add("ff", grid, endOf("ff"), "neurons", { from: endOf("mid") });
-  title("ff", "neurons", rowY(last) - 60);
-  frame("ff", rowY(last) - 76, rowY(last) + 60);
-  one("out", "neurons", endOf("ff"), 0.35);
-  one("post", "neurons", endOf("out"), 0.6);
-
-  film.layers.forEach(({ layer, cells, token, p }, i) => {
-    const x = columns.layers[0] + i * LAYER_WIDTH;
-    const group = makeShape("g", { class: layer === film.layer ? "gb-film-followed" : "" });
-    const bars = strip(cells, 40, 1, 128);
-    bars.setAttribute("transform", "translate(16 0)");
-    const label = { "text-anchor": "middle" };
-    group.append(
-      bars,
-      letters(t("part.layer", { n: layer }), 36, -76, { ...label, class: "gb-film-name" }),
-      letters(token.length > 8 ? `${token.slice(0, 7)}…` : token, 36, 88, { ...label, class: "gb-film-mono gb-film-small" }),
-      letters(p.replace(/\s/g, ""), 36, 106, { ...label, class: "gb-film-tiny" }),
-    );
-    const from = /** @type {Point} */ ([i ? x - LAYER_WIDTH : columns.post[0], middle]);
-    add("layers", group, [x, middle], "layers", { from, begins: (0.75 * i) / film.layers.length });
-  });
-  boxes.layers = { x: columns.layers[0], y: middle - 100, w: layersWidth, h: 220 };
-
-  // the most probable tokens: score, probability, and the line on which one is drawn
-  const nextY = (/** @type {number} */ i) => middle + (i - (film.next.length - 1) / 2) * 36;
-  film.next.forEach(({ token, logit, raw, final }, i) => {
-    const name = makeShape("g", { class: i === film.chosen ? "gb-film-drawn" : "" });
-    name.append(letters(token.length > 9 ? `${token.slice(0, 8)}…` : token, 84, 5, { "text-anchor": "end", class: "gb-film-mono" }));
-    name.append(letters(logit, 148, 5, { "text-anchor": "end", class: "gb-film-number" }));
-    const from = /** @type {Point} */ ([columns.layers[0] + layersWidth, middle]);
-    add("logits", name, [columns.logits[0], nextY(i)], "logits", { from, begins: 0.08 * i });
-    const bar = makeShape("g", {});
-    bar.append(
-      makeShape("rect", { x: 0, y: -9, width: columns.bars[1], height: 18, rx: 3, class: "gb-film-track" }),
-      makeShape("rect", { x: 0, y: -9, width: columns.bars[1] * raw, height: 18, rx: 3, class: "gb-film-raw" }),
-      makeShape("rect", { x: 0, y: -5, width: columns.bars[1] * final, height: 10, rx: 2, class: "gb-film-final" }),
-      letters(percent(final), columns.bars[1] + 8, 5, { class: "gb-film-number" }),
-    );
-    add("bars", bar, [columns.bars[0], nextY(i)], "temperature", { from: [columns.logits[0] + 100, nextY(i)], begins: 0.06 * i });
-  });
-  const bottom = nextY(film.next.length - 1) + 24;
-  title("logits", "logits", nextY(0) - 30);
-  title("bars", "temperature", nextY(0) - 30);
-  boxes.logits = { x: columns.logits[0], y: nextY(0) - 46, w: columns.logits[1], h: bottom - nextY(0) + 46 };
-  boxes.bars = { ...boxes.logits, x: columns.bars[0], w: columns.bars[1] + 64 };
-
-  const [lineX, lineWidth] = columns.line;
-  film.next.forEach(({ token, final, end }, i) => {
-    if (film.number === null) return;
-    const start = i === film.chosen ? film.bounds[0] : end - final;
-    const piece = makeShape("g", { class: i === film.chosen ? "gb-film-drawn" : "" });
-    const width = lineWidth * final;
-    piece.append(makeShape("rect", { x: 0, y: -16, width: Math.max(1, width - 1), height: 32, class: "gb-film-piece" }));
-    if (width > 14 + 8 * Math.min(7, token.length)) {
-      piece.append(letters(token.slice(0, 7), width / 2, 4, { "text-anchor": "middle", class: "gb-film-mono gb-film-small" }));
-    }
-    const from = /** @type {Point} */ ([columns.bars[0], nextY(i)]);
-    add("line", piece, [lineX + lineWidth * start, middle], "draw", { from, begins: 0.06 * i });
-  });
-  if (film.number !== null) {
-    const rest = makeShape("rect", { x: 0, y: -16, width: lineWidth, height: 32, class: "gb-film-track" });
-    add("line", rest, [lineX, middle], "draw");
-    svg.insertBefore(rest, svg.firstChild);
-    const needle = makeShape("g", { class: "gb-film-needle" });
-    needle.append(makeShape("path", { d: "M0 -18 L-6 -30 L6 -30 Z" }), makeShape("path", { d: "M0 -18 V18" }));
-    needle.append(letters(decimal(film.number), 0, -36, { "text-anchor": "middle" }));
-    const at = /** @type {Point} */ ([lineX + lineWidth * film.number, middle]);
-    add("line", needle, at, "draw", { from: [at[0], middle - 90], begins: 0.4 });
-    for (const end of [0, 1]) add("line", letters(String(end), end * lineWidth, 36, { "text-anchor": "middle", class: "gb-film-number" }), [lineX, middle], "draw");
-  }
-  const result = chip(film.next[film.chosen].token, true);
-  const landing = /** @type {Point} */ ([lineX + lineWidth / 2 - 52, middle + 80]);
-  const origin = film.number === null ? /** @type {Point} */ ([columns.bars[0], nextY(film.chosen)]) : /** @type {Point} */ ([lineX + lineWidth * film.bounds[0], middle]);
-  add("line", result, landing, "draw", { from: origin, begins: 0.6 });
-  boxes.line = { x: lineX - 10, y: middle - 100, w: lineWidth + 20, h: 220 };
+  attention(picture);
+  ending(picture);
+  for (const { isName, node } of items) if (isName) svg.append(node); // above all else
   return { items, boxes };
+}
+
+/** Scores, mask, weights and values: the cell of query i and key j comes from the key. @param {Picture} picture */
+function attention({ film, columns, last, rowY, add, frame, title, one, endOf }) {
+  const place = (/** @type {number} */ i, /** @type {number} */ j) => /** @type {Point} */ ([columns.matrix[0] + j * ROW, rowY(i)]);
+  film.tokens.forEach(([text], j) => {
+    const name = letters(cut(text, 6), 22, 0, { "text-anchor": "middle", class: "gb-film-tiny" });
+    add("matrix", name, [place(0, j)[0], rowY(0) - 28], "scores", { begins: 0.05 * j });
+    const visit = strip(film.vectors.q[last], columns.q[1]);
+    visit.classList.add("gb-film-visit"); // the query of the followed token goes to each key
+    add("q", visit, [columns.k[0] - 8, rowY(j)], "scores", { from: endOf("q"), begins: 0.02 + 0.06 * j, ends: "scores", fades: 0.9 });
+  });
+  film.scores.forEach((row, i) => {
+    const [lowest, highest] = [Math.min(...row), Math.max(...row)];
+    row.forEach((score, j) => {
+      const share = (score - lowest) / (highest - lowest || 1);
+      const begins = i === last ? 0.1 + 0.06 * j : 0.6 + 0.03 * i;
+      const raw = cell(decimal(score, 1), shade(0.5 * share));
+      const [ends, fades] = j > i ? ["mask", 0] : ["softmax", 0.1 + 0.05 * i];
+      add("matrix", raw, place(i, j), "scores", { from: [columns.k[0], rowY(j)], begins, ends, fades });
+      if (j > i) {
+        const box = makeShape("rect", { x: 1, y: -21, width: 42, height: 42, rx: 4 });
+        const cross = makeShape("path", { d: "M10 -12 L34 12 M34 -12 L10 12" });
+        add("matrix", together("gb-film-masked", box, cross), place(i, j), "mask", { begins: 0.05 * (j - i) });
+        return;
+      }
+      const weight = film.weights[i][j];
+      const text = percent(weight).replace(/\s/g, "");
+      add("matrix", cell(text, shade(0.55 * weight)), place(i, j), "softmax", { begins: 0.05 * i });
+      if (i < last) return;
+      const factor = cell(text, shade(0.55 * weight)); // beside the value that it multiplies
+      add("v", factor, [columns.v[0] + columns.v[1] + 8, rowY(j)], "values", { from: place(last, j), begins: 0.02 * j });
+    });
+  });
+  const edge = makeShape("rect", { x: -2, y: -24, width: columns.matrix[1] + 4, height: 48, rx: 6, class: "gb-film-row" });
+  add("matrix", edge, place(last, 0), "scores", { begins: 0.6 });
+  title("matrix", "scores", rowY(0) - 48, "matrix", "softmax");
+  title("matrix", "softmax", rowY(0) - 48, "weights");
+  frame("matrix", rowY(0) - 64, rowY(last) + 26);
+
+  film.vectors.v.forEach((values, j) => {
+    const moving = strip(values, columns.v[1]);
+    moving.classList.add("gb-film-visit");
+    moving.setAttribute("fill-opacity", (0.15 + 0.85 * film.weights[last][j]).toFixed(2)); // as strong as its weight
+    add("z", moving, endOf("z"), "values", { from: [columns.v[0], rowY(j)], begins: 0.36 + 0.04 * j, ends: "values", fades: 0.97 });
+  });
+  one("z", "values", endOf("z"), 0.64);
 }

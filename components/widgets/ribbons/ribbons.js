@@ -77,7 +77,8 @@ function mount(root, host) {
     svg.replaceChildren();
     switches.clear();
     setAll(svg, { width, height: height + TOP + 4, "aria-label": host.t("name", { token: host.t("target") }) });
-    const has = (/** @type {"tokens" | "heads" | "reads"} */ part, /** @type {number[]} */ place) => off[part].some((each) => String(each) === String(place));
+    /** @param {"tokens" | "heads" | "reads"} part @param {number[]} place */
+    const has = (part, place) => off[part].some((each) => String(each) === String(place));
     const colour = (/** @type {number} */ head) => `--hue: ${headColour(head, count, host.dark)}`;
 
     heads.forEach(([layer, head, fall], h) => {
@@ -86,7 +87,10 @@ function mount(root, host) {
         if (ribbon.width < 0.05) return;
         const position = tokens[t]?.[0];
         const shape = { d: outline({ ...ribbon, from: ribbon.from + TOP, to: ribbon.to + TOP }, side, headX), style: colour(head) };
-        if (position === undefined) return void svg.append(makeShape("path", { ...shape, class: isHeadOff ? "gb-ribbon gb-ribbon-rest gb-off" : "gb-ribbon gb-ribbon-rest" }));
+        if (position === undefined) {
+          svg.append(makeShape("path", { ...shape, class: isHeadOff ? "gb-ribbon gb-ribbon-rest gb-off" : "gb-ribbon gb-ribbon-rest" }));
+          return;
+        }
         const isOff = has("reads", [layer, head, position]);
         const isDark = isOff || isHeadOff || has("tokens", [position]);
         const node = makeShape("path", { ...shape, class: isDark ? "gb-ribbon gb-off" : "gb-ribbon" });
@@ -94,7 +98,8 @@ function mount(root, host) {
         switched(node, { part: "reads", place: [layer, head, position] }, label, isOff);
       });
       const write = { ...writes[h], from: writes[h].from + TOP, to: writes[h].to + TOP };
-      const path = makeShape("path", { d: outline(write, headX + middle, endX), class: isHeadOff ? "gb-ribbon gb-off" : "gb-ribbon", style: colour(head) });
+      const css = isHeadOff ? "gb-ribbon gb-off" : "gb-ribbon";
+      const path = makeShape("path", { d: outline(write, headX + middle, endX), class: css, style: colour(head) });
       const label = host.t("head.off", { layer, head, p: percent(fall) });
       const to = { part: "heads", place: [layer, head] };
       switched(path, to, label, isHeadOff);
@@ -137,7 +142,9 @@ function mount(root, host) {
     const track = { x: left, y: y - BAR / 2, height: BAR, rx: 3 };
     group.append(makeShape("rect", { ...track, width: room, class: "gb-track" }));
     group.append(makeShape("rect", { ...track, width: room * before, class: after === null ? "gb-now" : "gb-before" }));
-    if (after !== null) group.append(makeShape("rect", { ...track, y: y - BAR / 2 + 3, height: BAR - 6, width: room * after, class: "gb-now" }));
+    if (after !== null) {
+      group.append(makeShape("rect", { ...track, y: y - BAR / 2 + 3, height: BAR - 6, width: room * after, class: "gb-now" }));
+    }
     add(after === null ? percent(before) : `${percent(before)} → ${percent(after)}`, 26, "gb-ribbon-number");
     svg.append(group);
   }

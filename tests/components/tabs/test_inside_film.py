@@ -40,18 +40,32 @@ def inside(byte_tokenizer: Tokenizer) -> Inside:
 def test_weights_scores_and_vectors_are_those_of_one_pass_over_the_whole_text(inside: Inside) -> None:
     shown, document = filmed(inside), inside.session.document
     layer = trace_of(document).layers[LAYER]
-    rows = slice(4, 12)
+    rows = slice(6, 12)
     np.testing.assert_allclose(shown["weights"], layer.attn_weights[0, HEAD, rows, rows].numpy(), atol=1e-4)
     np.testing.assert_allclose(shown["scores"], layer.attn_scores[0, HEAD, rows, rows].numpy(), atol=6e-3)
     assert [token_id for _, token_id in shown["tokens"]] == list(document.ids[rows])
-    assert shown["earlier"] == 4
-    assert {len(shown["vectors"][name]) for name in ("tok", "pos", "x", "pre", "norm", "q", "k", "v")} == {8}
-    mixed = (layer.attn_weights[0, HEAD, 11] @ layer.attn_v[0, HEAD]).numpy()  # 12 numbers in 8 cells
-    edges = np.arange(9) * 12 // 8
-    means = np.add.reduceat(mixed, edges[:-1]) / np.diff(edges)
-    inner = np.abs(shown["vectors"]["z"][0]) < 1
-    scale = np.abs(means[inner]).max() / np.abs(np.array(shown["vectors"]["z"][0])[inner]).max()
-    np.testing.assert_allclose(np.array(shown["vectors"]["z"][0])[inner], means[inner] / scale, atol=0.02)
+    assert shown["earlier"] == 6
+    assert {len(shown["vectors"][name]) for name in ("tok", "pos", "x", "pre", "norm", "q", "k", "v")} == {6}
+    for head, cells in enumerate(shown["vectors"]["heads"]):
+        mixed = (layer.attn_weights[0, head, 11] @ layer.attn_v[0, head]).numpy()
+        same_up_to_scale(cells, mixed)
+    assert np.argmax(np.abs(shown["vectors"]["z"][0])) == np.argmax(np.abs(shown["vectors"]["heads"][HEAD]))
+
+
+def same_up_to_scale(cells: list[float], values: np.ndarray) -> None:
+    """Cells beyond the scale are cut to 1."""
+    inner = np.abs(np.array(cells)) < 1
+    i = int(np.abs(np.where(inner, cells, 0)).argmax())
+    np.testing.assert_allclose(np.array(cells)[inner], values[inner] * cells[i] / values[i], atol=0.02)
+
+
+def test_what_is_added_has_one_scale(inside: Inside) -> None:
+    vectors = {name: np.array(rows) for name, rows in filmed(inside)["vectors"].items()}
+    for total, parts in (("x", ("tok", "pos")), ("mid", ("base", "att"))):
+        summed = sum(vectors[name] for name in parts)
+        inner = np.abs(np.array([vectors[total], *(vectors[name] for name in parts)])).max(axis=0) < 1
+        assert inner.mean() > 0.8
+        np.testing.assert_allclose(summed[inner], vectors[total][inner], atol=0.02)
 
 
 def test_the_draw_is_the_one_of_the_settings(inside: Inside) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,57 +14,23 @@ from components.labels import decimal, percent, token_text, visible
 from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.inside.components import InsideState, Part
+from components.tabs.inside.components import InsideState
 from components.tabs.inside.pooling import Pool, pool_mean, pool_strongest
 from components.tabs.inside.results import WindowTrace
+from components.tabs.inside.views.film_beats import BEATS
 from components.tabs.inside.views.scene import Data, Scene, scene_of
 from gpt import SamplingParams, distribution
 from gpt.analysis.lens import lens_top_tokens
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.sampling import uniform_draw
 
-BINS = 16  # cells of a vector of width n_embd
-HEAD_BINS = 8  # of a vector of one head
+BINS = 24  # cells of a vector of width n_embd
+HEAD_BINS = 16  # of a vector of one head
+LAYER_BINS = 16  # of the vector after a layer
 NEURON_BINS = 96  # of the feed-forward part
 MAX_LAYERS = 12  # shown
 MAX_NEXT = 6  # most probable tokens shown
 FULL_PERCENTILE = 98  # of the magnitudes; beyond it a cell has the full colour
-
-
-@dataclass(frozen=True)
-class Beat:
-    """One beat of the film.
-
-    name: of its texts, "film.<name>" and "film.<name>.title". lit: the parts of the picture that it tells of, which the
-    camera shows. place: the part of the tab, or the tab, where one can look around. seconds: how long it takes.
-        close: the parts that the camera shows on a narrow screen.
-    """
-
-    name: str
-    lit: tuple[str, ...]
-    place: Part | Literal["playground"]
-    seconds: float = 5.5
-    close: tuple[str, ...] = ()
-
-
-BEATS = (
-    Beat("text", ("sentence",), "playground", 4),
-    Beat("tokens", ("text", "ids"), "playground"),
-    Beat("embedding", ("text", "tok"), "embeddings"),
-    Beat("position", ("tok", "pos", "x"), "embeddings", 6.5, close=("pos", "x")),
-    Beat("norm", ("pre", "norm"), "machine", 6),
-    Beat("qkv", ("norm", "q", "k", "v"), "one_head", 7, close=("q", "k", "v")),
-    Beat("scores", ("q", "k", "matrix"), "one_head", 8, close=("matrix",)),
-    Beat("mask", ("matrix",), "one_head", 4.5),
-    Beat("softmax", ("matrix",), "one_head", 6),
-    Beat("values", ("v", "matrix", "z"), "one_head", 7, close=("matrix", "z")),
-    Beat("residual", ("z", "att", "mid"), "stream", 6),
-    Beat("neurons", ("mid", "ff", "out", "post"), "stream", 7, close=("ff", "out")),
-    Beat("layers", ("layers",), "machine", 7),
-    Beat("logits", ("logits",), "playground", 5),
-    Beat("temperature", ("logits", "bars"), "playground", 6),
-    Beat("draw", ("bars", "line"), "playground", 7, close=("line",)),
-)
 
 
 def film(s: Snapshot) -> Data:
@@ -84,7 +49,13 @@ def film(s: Snapshot) -> Data:
             "layers": _layers(scene, trace),
             "labels": _labels(s, scene, trace),
             "beats": [
-                {"name": beat.name, "lit": beat.lit, "close": beat.close or beat.lit, "seconds": beat.seconds}
+                {
+                    "name": beat.name,
+                    "lit": beat.lit,
+                    "close": beat.close or beat.lit,
+                    "seconds": beat.seconds,
+                    "names": beat.names,
+                }
                 for beat in BEATS
             ],
         }
@@ -122,36 +93,39 @@ def _scores(scene: Scene, trace: WindowTrace) -> np.ndarray:
 
 
 def _vectors(scene: Scene, trace: WindowTrace) -> Data:
-    """The vectors as cells from -1 to 1, a row for each token; of the later ones only the selected token's."""
+    """The vectors as cells from -1 to 1, a row for each token; of the later ones only the selected token's.
+
+    What is added to each other has one scale.
+    """
     block = scene.document.loaded.model.blocks[scene.layer]
     layers = [each.layers[scene.layer] for each in trace.traces]
-    columns: dict[str, list[Tensor]] = {
-        "tok": [each.token_embedding.reshape(-1) for each in trace.traces],
-        "pre": [layer.resid_pre.reshape(-1) for layer in layers],
-        "norm": [block.ln_1(layer.resid_pre).reshape(-1) for layer in layers],
-    }
+    embedded: dict[str, list[Tensor]] = {"tok": [each.token_embedding.reshape(-1) for each in trace.traces]}
     places = [each.position_embedding for each in trace.traces if each.position_embedding is not None]
     if places:
-        columns["pos"] = [place.reshape(-1) for place in places]
-        columns["x"] = [token + place for token, place in zip(columns["tok"], columns["pos"], strict=True)]
-    for name in "qkv":
-        columns[name] = [getattr(layer, f"attn_{name}")[0, scene.head, -1] for layer in layers]
+        embedded["pos"] = [place.reshape(-1) for place in places]
+        embedded["x"] = [token + place for token, place in zip(embedded["tok"], embedded["pos"], strict=True)]
     last = layers[-1]
-    weights, values = last.attn_weights[0, scene.head, 0], last.attn_v[0, scene.head]
-    columns["z"] = [weights @ values]
-    later = {"att": last.attn_out, "mid": last.resid_mid, "out": last.mlp_out, "post": last.resid_post}
-    columns |= {name: [vector.reshape(-1)] for name, vector in later.items()}
-    bins = dict.fromkeys("qkvz", HEAD_BINS)
-    cells = {name: _cells(rows, bins.get(name, BINS)) for name, rows in columns.items()}
-    return {"vectors": {**cells, "ff": _cells([last.mlp_post.reshape(-1)], NEURON_BINS, pool_strongest)}}
+    weights, values = last.attn_weights[0, :, 0], last.attn_v[0]
+    mixed = (weights[:, None] @ values)[:, 0]  # (nh, hs)
+    later = {"base": last.resid_pre, "att": last.attn_out, "mid": last.resid_mid, "out": last.mlp_out}
+    later["post"] = last.resid_post
+    cells = _cells(embedded) | _cells({name: [vector.reshape(-1)] for name, vector in later.items()})
+    cells |= _cells({"pre": [layer.resid_pre.reshape(-1) for layer in layers]})
+    cells |= _cells({"norm": [block.ln_1(layer.resid_pre).reshape(-1) for layer in layers]})
+    for name in "qkv":
+        cells |= _cells({name: [getattr(layer, f"attn_{name}")[0, scene.head, -1] for layer in layers]}, HEAD_BINS)
+    cells |= _cells({"heads": list(mixed)}, HEAD_BINS) | _cells({"z": [mixed[scene.head]]}, HEAD_BINS)
+    return {"vectors": cells | _cells({"ff": [last.mlp_post.reshape(-1)]}, NEURON_BINS, pool_strongest)}
 
 
-def _cells(rows: list[Tensor], bins: int, pool: Pool = pool_mean) -> list[list[float]]:
-    """The vectors as `bins` numbers each, on a common scale."""
-    values = _array(torch.stack(rows))
-    values = pool(values, min(bins, values.shape[1]))
-    scale = float(np.percentile(np.abs(values), FULL_PERCENTILE)) or 1.0
-    return np.round(np.clip(values / scale, -1, 1), 2).tolist()  # type: ignore[no-any-return]
+def _cells(columns: dict[str, list[Tensor]], bins: int = BINS, pool: Pool = pool_mean) -> dict[str, list[list[float]]]:
+    """The vectors of each column as at most `bins` numbers, on a common scale."""
+    pooled = {}
+    for name, rows in columns.items():
+        values = _array(torch.stack(rows))
+        pooled[name] = pool(values, min(bins, values.shape[1]))
+    scale = float(np.percentile(np.abs(np.concatenate(list(pooled.values()))), FULL_PERCENTILE)) or 1.0
+    return {name: np.round(np.clip(values / scale, -1, 1), 2).tolist() for name, values in pooled.items()}
 
 
 def _layers(scene: Scene, trace: WindowTrace) -> list[Data]:
@@ -164,7 +138,7 @@ def _layers(scene: Scene, trace: WindowTrace) -> list[Data]:
     for layer in chosen:
         top = lens_top_tokens(model, last, layer, "resid_post", 0, 1)
         token = visible(token_text(scene.document.loaded.tokenizer, int(top.token[0])))
-        cells = _cells([last.layers[layer].resid_post.reshape(-1)], BINS)[0]
+        cells = _cells({"post": [last.layers[layer].resid_post.reshape(-1)]}, LAYER_BINS)["post"][0]
         found.append({"layer": layer, "cells": cells, "token": token, "p": percent(float(top.probability[0]))})
     return found
 
