@@ -85,6 +85,11 @@ class Trace(_Activations):
         """Store one activation under its name; layer None is outside the blocks."""
         setattr(self if layer is None else self.layers[layer], name, value.detach())
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the layers' activations, in bytes."""
+        return sum(value.nbytes for layer in self.layers for value in vars(layer).values() if isinstance(value, Tensor))
+
     def save(self, file: str | PathLike[str] | BinaryIO) -> None:
         """Write every tensor to an .npz archive, "layers.0.attn_q" and so on; ".npz" is added to a path without it.
 

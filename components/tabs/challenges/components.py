@@ -44,6 +44,11 @@ class ChallengesState:
     edited: float = 0.0
     result: Result[Judged] | None = None
 
+    @property
+    def n_bytes(self) -> int:
+        judged = None if self.result is None else self.result.value
+        return 0 if judged is None else judged.reading.trace.n_bytes
+
 
 def shown(s: Snapshot) -> tuple[Challenge, Judged] | None:
     """The open challenge with its newest result; None before there is one."""

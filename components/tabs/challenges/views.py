@@ -46,7 +46,7 @@ def head(s: Snapshot) -> dict[str, Any]:
             }
             for group in dict.fromkeys(each.group for each in CHALLENGES)
         ],
-        "labels": _labels(s.language, "name", "seen", "solved"),
+        "labels": _labels(s.language, "name", "seen", "solved", "progress"),
     }
 
 

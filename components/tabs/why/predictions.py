@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor, is_tensor
+from torch import Tensor
 
 from components.state.text import Text
 from gpt import GPT, Edits, GPTConfig, LoadedModel, Trace
@@ -79,7 +79,7 @@ class TracedText:
 
     @property
     def n_bytes(self) -> int:
-        return sum(tensor.nbytes for layer in self.trace.layers for tensor in vars(layer).values() if is_tensor(tensor))
+        return self.trace.n_bytes
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from components.widgets.widget import widget
 
 _HEAD_TEMPLATE = """<div class="gb-challenge" hidden>
 <nav></nav>
+<p class="gb-challenge-solved"></p>
 <h2></h2>
 <p class="gb-challenge-goal"></p>
 </div>"""
@@ -30,7 +31,7 @@ def challenge_head(*, elem_id: str, view: str) -> gr.HTML:
     open one: for the last one that was open in this browser, or the first.
 
     Data of a view: open (the key; None: no challenge is open), title, goal, groups (a list of {"name", "items"}, each
-    item {"key", "title"}), labels ("name", "seen", "solved").
+    item {"key", "title"}), labels ("name", "seen", "solved", "progress" with {n} and {total}).
     """
     return widget("challenge/head", elem_id, template=_HEAD_TEMPLATE, view=view)
 

@@ -58,6 +58,8 @@ function mount(root, host) {
       if (key === shown.open) link.setAttribute("aria-current", "step");
       else link.removeAttribute("aria-current");
     }
+    const n = items().filter(({ key }) => done[key] === 2).length;
+    setText(find(root, ".gb-challenge-solved"), host.t("progress", { n, total: items().length }));
   }
 
   /** @param {ChallengeHead} data */

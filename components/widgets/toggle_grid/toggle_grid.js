@@ -64,7 +64,9 @@ function mount(root, host) {
     const place = placeOf(target);
     if (!place) return;
     const button = find(root, `[data-at="${place}"]`);
-    host.send({ row: place[0], column: place[1], on: button.getAttribute("aria-pressed") !== "true" });
+    const on = button.getAttribute("aria-pressed") !== "true";
+    if (buttons.length > 1) button.setAttribute("aria-pressed", String(on)); // a second click before the answer is seen
+    host.send({ row: place[0], column: place[1], on });
   });
   root.addEventListener("keydown", (event) => {
     const [place, move] = [placeOf(event.target), MOVES[event.key]];

@@ -15,6 +15,7 @@ from components.share.opening import open_link
 from components.state.session import Session
 from components.tabs.challenges import handlers
 from components.tabs.challenges.components import ChallengesState, latest
+from components.tabs.challenges.goals.circuit import Circuit
 from components.tabs.challenges.table import BY_KEY, CHALLENGES, STRANGE
 from components.tabs.challenges.views import VIEWS, shows
 from gpt import Generation, get_model
@@ -151,6 +152,7 @@ def test_another_model_is_judged_by_its_own_numbers_and_a_note_says_so():
         views = drawn(session)
         assert views["challenge-foot"]["verdict"]
         assert views["challenge-note"]["text"]
+        assert ("does not copy" in views["challenge-foot"]["verdict"]) == isinstance(BY_KEY[key].goal, Circuit)
     assert not after(session, "sure", SOLUTIONS["sure"]).verdict.done
 
 

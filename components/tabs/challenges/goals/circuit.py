@@ -26,6 +26,16 @@ class Circuit(Goal):
             Arc(source, source - 1, reading.weights(back)[source, source - 1].item(), back[1]),
         ]
 
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        token = reading.ids[reading.circuit.source]
+        if int(reading.before.argmax()) == token:
+            return self.judge_copy(reading, after)
+        return Verdict("none", {"token": name(reading, token), "p": percent(reading.before[token].item())})
+
+    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
+        """As `judge`, of a model that copies."""
+        raise NotImplementedError
+
     def copied(self, reading: Reading, after: Tensor) -> tuple[str, float, float]:
         """The name of the token to copy, and its probability without and with the edits."""
         token = reading.ids[reading.circuit.source]
@@ -33,18 +43,22 @@ class Circuit(Goal):
 
 
 @dataclass(frozen=True)
-class Copied(Goal):
+class Copied(Circuit):
     """The picked token is the one that the model writes next."""
 
     tool = "token"
     shows_bars = False
+    has_arcs = False
 
-    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         if reading.answer.token is None:
             return Verdict("token")
         token = reading.ids[reading.answer.token]
         values = {"token": name(reading, token), "p": percent(after[token].item())}
         return Verdict("copied", values, token == int(after.argmax()))
+
+    def arcs(self, reading: Reading) -> list[Arc]:
+        return []
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ class Meets(Circuit):
     tool = "token"
     shows_bars = False
 
-    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         if reading.answer.token is None:
             return Verdict("token")
         second, first = (percent(arc.weight) for arc in self.arcs(reading))
@@ -70,7 +84,7 @@ class OffEach(Circuit):
     most: float
     tool = "switches"
 
-    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         heads = reading.circuit.previous_token, reading.circuit.induction
         token, whole, now = self.copied(reading, after)
         source = reading.ids[reading.circuit.source]
@@ -100,7 +114,7 @@ class PutBack(Circuit):
             return Edits(head_scale=off)
         return Edits(head_scale=off, patches=(reading.patch("attn_out", *place),))
 
-    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+    def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         token, whole, now = self.copied(reading, after)
         values = {"token": token, "p": percent(whole), "now": percent(now)}
         values["head"] = "{}.{}".format(*reading.circuit.previous_token)
