@@ -17,6 +17,7 @@ from gpt.training.run_corpus import RunCorpus
 from gpt.training.run_folder import RunFolder
 
 CIRCUIT_LENGTHS = (10, 20, 50, 100)
+CHOICE = "The held-back text chose the checkpoint (the lowest loss of all evaluations) and nothing else."
 N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = 10, 150, 0.8
 
 
@@ -54,7 +55,7 @@ def write_card(
     parts = [
         front_matter(text),
         _introduction(folder, loaded, corpus.vocabulary_text, prompt, begun_with),
-        f"## Data\n\n{text.data}\n\n{corpus.split_text}\n",
+        f"## Data\n\n{text.data}\n\n{corpus.split_text} {CHOICE}\n",
         _figures(folder, recipe, score, corpus.score_text, text),
         *([_circuits(loaded)] if recipe.repeats_first or recipe.repeats_last else []),
         recipe_section(recipe, command, vocab_size=loaded.tokenizer.eot_id is not None),

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import torch
 
-from gpt.analysis.copying import HeadScore
-from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
@@ -44,16 +42,24 @@ class RecordedRun:
         start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
         ids = [*start, *tokenizer.encode(EXAMPLE)][: self.config.block_size]
         self.dataset = RecordedExample(tokenizer, ids, _first_again(ids))
-        models = {step: self.snapshots.model(step) for step in self.snapshots.steps if step in self.figures}
-        self.n_parameters = sum(parameter.numel() for parameter in models[self.snapshots.steps[-1]].parameters())
-        evaluations = tuple(self._evaluation(step, model) for step, model in models.items())
+        evaluations = tuple(self._evaluation(step) for step in self.snapshots.steps if step in self.figures)
         last = evaluations[-1].step
-        self.progress = RunProgress("finished", last, last, 0.0, 0.0, 1.0, (), evaluations)
+        self.n_parameters = sum(parameter.numel() for parameter in self.snapshots.model(last).parameters())
+        self.progress = RunProgress(
+            state="finished",
+            step=last,
+            steps=last,
+            seconds=0.0,
+            paused_seconds=0.0,
+            rate_factor=1.0,
+            losses=(),
+            evaluations=evaluations,
+        )
 
     @torch.inference_mode()
-    def _evaluation(self, step: int, model: GPT) -> Evaluation:
+    def _evaluation(self, step: int) -> Evaluation:
         trace, figures = Trace(), self.figures[step]
-        model.hidden_states(torch.tensor([self.dataset.example]), trace=trace)
+        self.snapshots.model(step).hidden_states(torch.tensor([self.dataset.example]), trace=trace)
         weights = torch.stack([layer.attn_weights[0] for layer in trace.layers])  # (n_layer, n_head, T, T)
         samples = (Sample(figures.prompt, figures.sample),)
         return Evaluation(step, figures.loss, None, samples, weights.half().numpy())
@@ -62,13 +68,6 @@ class RecordedRun:
         """The model at an evaluation."""
         model = self.snapshots.model(evaluation.step)
         return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
-
-    @property
-    def induction_head(self) -> HeadScore:
-        """The head with the highest induction score at the end."""
-        scores = torch.tensor(self.figures[self.progress.steps].induction)
-        layer, head = divmod(int(scores.argmax()), scores.shape[1])
-        return HeadScore(layer, head, float(scores[layer, head]))
 
     def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
         """(last step before, first step): between them the induction score of a head passes APPEARED; None if never."""
@@ -81,7 +80,7 @@ class RecordedRun:
 
 
 def _first_again(ids: list[int]) -> int:
-    """The first position whose id occurred before; the last one if none did."""
+    """The first position whose id occurred before; the last but one if none did."""
     return next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
 
 

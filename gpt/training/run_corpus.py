@@ -70,8 +70,7 @@ class StoryCorpus:
         self.split_text = (
             f"{len(stories):,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, then a share of "
             f"{recipe.held_back} held\nback: {len(self.held_back):,} stories that neither the weights nor the "
-            f"vocabulary were trained on, {len(training):,} to\ntrain on. The held-back stories chose the checkpoint "
-            "(the lowest loss of all evaluations) and nothing else."
+            f"vocabulary were trained on, {len(training):,} to\ntrain on."
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
@@ -104,8 +103,7 @@ class CharacterCorpus:
         n_training, n_held_back = len(dataset.training_ids), len(dataset.validation_ids)
         self.split_text = (
             f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a share of {recipe.held_back}) "
-            f"are held back, the {n_training:,} before\nthem are trained on. The held-back part chose the checkpoint "
-            "(the lowest loss of all evaluations) and nothing else."
+            f"are held back, the {n_training:,} before\nthem are trained on."
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:

@@ -11,7 +11,7 @@ SETTLED = {  # a tab, and what is on it once its pictures have come
     "Change it": "#change-original .gb-chip",
     "Compare": "#compare-generate:enabled",
     "Activations": "#curves .main-svg",
-    "Train": "#scaling-parameters .main-svg",
+    "Train": "#train-flow [data-part=stack]",
     "Lessons": "#lesson-body pre code",
     "Challenges": "#challenge-text .gb-arcs-token",
     "Tools": "#shape-parts .main-svg",

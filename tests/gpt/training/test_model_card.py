@@ -53,7 +53,7 @@ def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: 
 
 def test_the_bundled_card_the_docstrings_and_the_defaults_state_one_recipe() -> None:
     card = (BUNDLED / "README.md").read_text(encoding="utf-8")
-    command = "python -m gpt.training tinystories.txt --out stories --compile --every 200"
+    command = "python -m gpt.training tinystories.txt --out first --compile --every 200"
     options = parse_options(shlex.split(command)[3:])
     assert repeat_command(options, world_size=1) == command
     assert chosen_recipe(options) == Recipe()

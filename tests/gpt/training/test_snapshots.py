@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import torch
 
 from gpt import GPT, GPTConfig
 from gpt.analysis.copying import copying_scores
+from gpt.training.command_line import chosen_recipe, parse_options
+from gpt.training.model_card import recipe_section
+from gpt.training.recorded_run import ASSETS, RecordedRun
 from gpt.training.snapshots import Snapshots, pack_weights, snapshot_steps, unpack_model
 from tests.gpt.training.tiny_run import weights
 
@@ -64,3 +68,30 @@ def test_a_run_keeps_snapshots_and_measures_each(tmp_path: Path, train: Callable
 def test_a_folder_without_snapshots_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has no snapshots: a training with --snapshots writes them"):
         Snapshots(tmp_path)
+
+
+def test_the_snapshots_inside_are_small_and_those_of_their_cards_command() -> None:
+    sizes = [path.stat().st_size for path in ASSETS.iterdir()]
+    assert max(sizes) < 10_000_000
+    assert sum(sizes) < 20_000_000
+    card = (ASSETS / "README.md").read_text(encoding="utf-8")
+    (command,) = [line for line in card.splitlines() if line.startswith("python -m gpt.training ")]
+    options = parse_options(shlex.split(command)[3:])
+    recipe = chosen_recipe(options)
+    assert recipe_section(recipe, command) in card
+    snapshots = Snapshots(ASSETS)
+    assert snapshots.steps == snapshot_steps(recipe.steps, options.snapshots)
+    assert snapshots.config == recipe.model_config(snapshots.tokenizer.n_vocab)
+
+
+def test_induction_appears_in_the_snapshots_inside_as_measured() -> None:
+    run = RecordedRun(ASSETS)
+    first, last = (run.figures[step] for step in (0, run.progress.steps))
+    layer, head = np.unravel_index(np.argmax(last.induction), np.shape(last.induction))
+    assert layer > 0
+    assert first.induction[layer][head] < 0.05
+    assert last.induction[layer][head] > 0.9
+    assert np.max(last.previous_token[:layer]) > 0.4
+    assert (last.copy_loss < 0.5, last.loss < 3) == (True, True)
+    measured = copying_scores(run.snapshots.model(last.step), run.dataset.vocabulary.eot_id)
+    assert np.allclose(measured.induction, last.induction, atol=1e-3)
