@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { arcBetween } from "../../components/widgets/arcs/arcs.js";
 import { Search } from "../../components/widgets/beams/search.js";
 import { recoloured, thinLabels } from "../../components/widgets/chart/dress.js";
 import { createRequests } from "../../components/widgets/requests.js";
@@ -137,4 +138,12 @@ test("one question at a time is asked, the newest after the answer", (context) =
   context.mock.timers.tick(3000); // the answer is lost
   requests.want({ layer: 5 });
   assert.equal(asked.length, 4);
+});
+
+test("an arc rises over its line, and between two lines it runs from edge to edge, touching neither token", () => {
+  const place = (x, top) => ({ x, top, bottom: top + 30 });
+  const over = arcBetween(place(0, 100), place(280, 100));
+  assert.deepEqual(over, { d: "M0 100C0 52 280 52 280 100", end: { x: 280, y: 100 } });
+  assert.deepEqual(arcBetween(place(0, 200), place(90, 100)).end, { x: 90, y: 130 });
+  assert.deepEqual(arcBetween(place(90, 100), place(0, 200)), { d: "M90 130C90 165 0 165 0 200", end: { x: 0, y: 200 } });
 });

@@ -182,7 +182,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     before, after = judged.reading.before.numpy(), judged.after.numpy()
     writes = challenge.goal.tool == "text"
     listed = [_bar(judged, i, before, after, writes, s.language) for i in best(after, before, MAX_BARS).tolist()]
-    return predictions_data(title, "" if writes else t(f"challenges.bars.{challenge.goal.tool}", s.language), listed)
+    return predictions_data(title, "" if writes else t("challenges.bars", s.language), listed)
 
 
 def _bar(judged: Judged, i: int, before: np.ndarray, after: np.ndarray, writes: bool, language: Language) -> Bar:

@@ -17,10 +17,23 @@ import { visible } from "../text.js";
 
 const [LOWEST, HIGHEST] = [16, 44]; // px that an arc rises above the tokens
 
-/** An arc between two points, the higher the wider it is. @param {{x: number, y: number}} from @param {{x: number, y: number}} to */
+/**
+ * @typedef {{x: number, y: number}} Point
+ * @typedef {{x: number, top: number, bottom: number}} Place  of a token, x its middle
+ */
+
+/**
+ * An arc over a line, the higher the wider it is; between two lines a curve that crosses neither token.
+ * @param {Place} from @param {Place} to @returns {{d: string, end: Point}}
+ */
 export function arcBetween(from, to) {
-  const rise = (4 / 3) * Math.min(HIGHEST, LOWEST + Math.abs(to.x - from.x) / 14); // of the control points
-  return `M${from.x} ${from.y}C${from.x} ${from.y - rise} ${to.x} ${to.y - rise} ${to.x} ${to.y}`;
+  if (from.top === to.top) {
+    const y = from.top - (4 / 3) * Math.min(HIGHEST, LOWEST + Math.abs(to.x - from.x) / 14); // of the control points
+    return { d: `M${from.x} ${from.top}C${from.x} ${y} ${to.x} ${y} ${to.x} ${to.top}`, end: { x: to.x, y: to.top } };
+  }
+  const [start, end] = from.top > to.top ? [from.top, to.bottom] : [from.bottom, to.top];
+  const y = (start + end) / 2;
+  return { d: `M${from.x} ${start}C${from.x} ${y} ${to.x} ${y} ${to.x} ${end}`, end: { x: to.x, y: end } };
 }
 
 /** @type {import("../runtime.js").Mount} */
@@ -47,14 +60,15 @@ function mount(root, host) {
   function drawArcs(arcs, n_head, nodes) {
     svg.replaceChildren();
     const around = svg.getBoundingClientRect();
-    const top = (/** @type {number} */ i) => {
+    const place = (/** @type {number} */ i) => {
       const box = nodes[i].getBoundingClientRect();
-      return { x: Math.round(box.left + box.width / 2 - around.left), y: Math.round(box.top - around.top) - 2 };
+      const [top, bottom] = [box.top, box.bottom].map((y) => Math.round(y - around.top));
+      return { x: Math.round(box.left + box.width / 2 - around.left), top: top - 2, bottom: bottom + 2 };
     };
     for (const [from, to, weight, head] of arcs) {
-      const [start, end, colour] = [top(from), top(to), headColour(head, n_head, host.dark)];
+      const [{ d, end }, colour] = [arcBetween(place(from), place(to)), headColour(head, n_head, host.dark)];
       const look = { stroke: colour, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": (0.2 + 0.75 * weight).toFixed(2) };
-      svg.append(makeShape("path", { d: arcBetween(start, end), ...look }));
+      svg.append(makeShape("path", { d, ...look }));
       svg.append(makeShape("circle", { cx: end.x, cy: end.y, r: 3.5, fill: colour, "fill-opacity": look["stroke-opacity"] }));
     }
   }
