@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from components.state.session import Session
 from components.tabs.playground.upload import UploadState, names_table, open_upload, opened_sentence
 from gpt import get_model
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
+from gpt.models.registry import remove_model
 from gpt.tokenizer import Vocabulary
 from tests.parity.fused_qkv_models import NumberedGPT, NumpyGPT
 
@@ -57,13 +59,22 @@ def test_an_inferred_layout_is_shown_with_the_order_and_the_orientation_of_its_m
         assert session.state(UploadState).activation == "gelu"
 
 
-def test_what_cannot_be_inferred_is_a_question_mark_in_the_table(tmp_path: Path) -> None:
+def test_what_cannot_be_inferred_is_a_question_mark_to_replace(tmp_path: Path) -> None:
     session, path = Session(None), tmp_path / "mine.pt"
     state = NumberedGPT().state_dict()
     torch.save({name.replace("kqv", "mixing"): value for name, value in state.items()}, path)
     for _ in range(2):  # opening it again confirms nothing
         with pytest.raises(PageError, match=r"cannot be inferred: nothing looks like h\.\{n\}\.attn\.q"):
-            list(open_upload(session, [str(path)], None, None))
+            list(open_upload(session, [str(path)], 3, None))
     rows = names_table(session.snapshot())["rows"]
     assert ["token embedding", "wte", "token_emb"] in rows
     assert ["query, key, value", "h.{n}.attn.c_attn", "?"] in rows
+    draft = session.state(UploadState).layout
+    with pytest.raises(ValueError, match=r'c_attn is still "\?"'):
+        list(open_upload(session, [str(path)], 3, None, draft))
+    layout = json.loads(draft)
+    parts = {"attn.c_attn": "0.to_mixing", "attn.c_proj": "0.to_out", "mlp.c_fc": "1.1", "mlp.c_proj": "1.4"}
+    layout["names"] |= {f"h.{{n}}.{ours}": f"layers.{{n}}.{theirs}" for ours, theirs in parts.items()}
+    list(open_upload(session, [str(path)], 3, None, json.dumps(layout)))
+    remove_model(session.model)
+    assert session.state(UploadState).layout == ""

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import gradio as gr
@@ -23,9 +25,10 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
-from gpt.models.checkpoints import INFER, HeadsUnknown, NamesInferred, NamesUnknown
+from gpt.models.checkpoints import LAYOUT_FILE, HeadsUnknown, NamesInferred, NamesUnknown
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 
+MAX_NAMES_CHARS = 20_000
 VOCABULARIES = {Characters: "upload.characters", PlainIds: "upload.ids"}
 
 
@@ -34,8 +37,8 @@ class UploadState:
     """What was asked about the files of the last attempt.
 
     heads: possible numbers of heads if the files do not specify it. activation: the default where they do not specify
-    one. layout: the names that were inferred, as the content of a layout file, to be confirmed or, where some are "?",
-    completed in a file. opened: the loaded model.
+    one. layout: the names that were inferred, as the content of a layout file, to be confirmed, corrected or completed
+    where some are "?". opened: the loaded model.
     """
 
     files: tuple[str, ...] = ()
@@ -53,6 +56,7 @@ class Upload:
     files: gr.File
     n_head: gr.Dropdown
     activation: gr.Dropdown
+    names: gr.Textbox
     open: gr.Button
 
 
@@ -84,35 +88,46 @@ def build_upload(localizer: Localizer) -> Upload:
         button = localizer.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
         sentence(kind="notice", elem_id="upload-message", view="upload-message")
         table(elem_id="upload-names", view="upload-names", words_from=1)
-    return Upload(files, n_head, activation, button)
+        names = localizer.build(
+            gr.Textbox,
+            {"label": "upload.layout", "info": "upload.layout.info"},
+            lines=8,
+            max_lines=24,
+            max_length=MAX_NAMES_CHARS,
+            visible=False,
+            elem_id="upload-layout",
+        )
+    return Upload(files, n_head, activation, names, button)
 
 
 def wire_upload(ui: Upload, events: Events) -> Any:
     """Wire the panel; returns the event that opens the files and prepares a text with their model."""
     heads = Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker)
     activation = Control(ui.activation, lambda s: s.state(UploadState).activation, _activation_picker)
-    events.renderer.add("playground", VIEWS, controls=[heads, activation])
-    asked = [ui.n_head, ui.activation]
+    names = Control(ui.names, lambda s: s.state(UploadState).layout, _names_box)
+    events.renderer.add("playground", VIEWS, controls=[heads, activation, names])
+    asked = [ui.n_head, ui.activation, ui.names]
     opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
     return events.on(opened.success, prepare_prompt, queue="model")
 
 
 def open_upload(
-    session: Session, files: list[str] | None, n_head: int | None, activation: Activation | None
+    session: Session, files: list[str] | None, n_head: int | None, activation: Activation | None, names: str = ""
 ) -> Iterator[None]:
     """Add the model in the files to the list and choose it; ask for what the files do not specify.
 
-    Names that were inferred from these files and shown are confirmed by opening them again.
+    names: the content of a layout file: what was inferred from these files and shown, confirmed or corrected.
     """
     if not files:
         raise PageError("upload.none")
     if session.state(UploadState).files != tuple(files):  # what was asked and chosen is about other files
         session.change(UploadState, heads=(), activation=None, layout="")
-        n_head = activation = None
-    names = INFER if session.state(UploadState).layout else None
+        n_head, activation, names = None, None, ""
     session.change(UploadState, files=tuple(files))
     try:
-        name = add_upload(files, n_head, activation=activation or None, names=names)
+        with TemporaryDirectory(prefix="glassbox-") as folder:
+            given = _with_names(files, names, Path(folder)) if session.state(UploadState).layout else files
+            name = add_upload(given, n_head, activation=activation or None)
     except (HeadsUnknown, NamesInferred) as unclear:
         inferred = isinstance(unclear, NamesInferred)
         question = Question("upload.confirm" if inferred else "upload.ask")
@@ -126,16 +141,25 @@ def open_upload(
         yield
         raise question from None
     except NamesUnknown as problem:
-        unclear = PageError("upload.unknown", names=problem.values["names"], reason=problem.values["reason"])
-        session.change(UploadState, message=unclear, layout=problem.values["draft"])
+        question = Question("upload.unknown", names=problem.values["names"], reason=problem.values["reason"])
+        session.change(UploadState, message=question, layout=problem.values["draft"])
         yield
-        raise unclear from None
+        raise question from None
     except ValueError as problem:
         session.change(UploadState, message=problem)
         yield
         raise
     session.model, session.loaded = name, get_model(name)
     session.change(UploadState, files=(), heads=(), activation=None, layout="", message=None, opened=session.loaded)
+
+
+def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
+    """The files with these names in place of their layout file; the files alone if there are none."""
+    if not names.strip():
+        return files
+    path = folder / LAYOUT_FILE
+    path.write_text(names[:MAX_NAMES_CHARS], encoding="utf-8")
+    return [*(file for file in files if Path(file).name != LAYOUT_FILE), str(path)]
 
 
 def message(s: Snapshot) -> dict[str, Any]:
@@ -154,6 +178,11 @@ def _head_picker(s: Snapshot) -> dict[str, Any]:
 def _activation_picker(s: Snapshot) -> dict[str, Any]:
     activation = s.state(UploadState).activation
     return {"visible": activation is not None, "value": activation}
+
+
+def _names_box(s: Snapshot) -> dict[str, Any]:
+    layout = s.state(UploadState).layout
+    return {"visible": bool(layout), "value": layout}
 
 
 def names_table(s: Snapshot) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Models on disk: reads every layout of `gpt.models.checkpoints.layouts`, writes our own and Hugging Face's."""
 
 from gpt.models.checkpoints.checkpoint import INFER, Checkpoint, open_checkpoint, weight_files
-from gpt.models.checkpoints.layouts import HeadsUnknown, NamesInferred, NamesUnknown
+from gpt.models.checkpoints.layouts import LAYOUT_FILE, HeadsUnknown, NamesInferred, NamesUnknown
 from gpt.models.checkpoints.writing import convert, save_hugging_face, save_model
 
 __all__ = [
     "INFER",
+    "LAYOUT_FILE",
     "Checkpoint",
     "HeadsUnknown",
     "NamesInferred",

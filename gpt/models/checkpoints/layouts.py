@@ -194,6 +194,8 @@ def read_layout(path: Path) -> Layout:
     for role in transposed:
         check_choice("transposed", role, (*MATRICES, *SEPARATE, "wte", "lm_head"))
     for ours, theirs in names.items():
+        if theirs == "?":
+            raise GPTError("layout.file", file=path.name, reason=f'{ours} is still "?"')
         if theirs.count("{n}") != ours.count("{n}") or theirs.count("{h}") > 1:
             raise GPTError("layout.file", file=path.name, reason=f"{theirs} must have {{n}} once in a block, else not")
     qkv_order, n_head = content.pop("qkv_order", "qkv"), content.pop("n_head", None)
