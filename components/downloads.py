@@ -1,13 +1,19 @@
-"""Files for download, served under a secret address while a session holds them."""
+"""Files for download, served under a secret address until they are fetched.
+
+A session has one file of each name, and all sessions together have MAX_BYTES: the oldest files are deleted beyond that.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from weakref import WeakValueDictionary
 
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -15,40 +21,72 @@ from starlette.routing import Route
 from components.render import View
 from components.state.session import Session
 
+MAX_BYTES = 2**29  # of all files that wait for their visitors
 _FOLDER = "glassbox/files"
-_served: WeakValueDictionary[str, Download] = WeakValueDictionary()
+_served: WeakValueDictionary[str, Download] = WeakValueDictionary()  # the oldest first
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class Download:
-    """A file on disk and its secret address. It is served while this object exists."""
+    """A file in a folder of its own, and its secret address."""
 
+    folder: TemporaryDirectory[str]
     path: Path
+    n_bytes: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
-
-    def __post_init__(self) -> None:
-        _served[self.token] = self
 
     @property
     def url(self) -> str:
         """Relative to the page's address."""
         return f"{_FOLDER}/{self.token}"
 
+    def delete(self) -> None:
+        """Remove the file; it is served no longer."""
+        with _lock:
+            _served.pop(self.token, None)
+        self.folder.cleanup()
+
 
 @dataclass(frozen=True)
 class DownloadState:
-    """kept: the last offer, which the browser may still be fetching; offered: the current one."""
+    """kept: the files of the session by name; offered: the one that the page is to fetch now."""
 
-    kept: Download | None = None
+    kept: Mapping[str, Download] = field(default_factory=dict)
     offered: Download | None = None
 
 
-def offer(session: Session, path: Path) -> Iterator[None]:
-    """Offer a file for download. The caller deletes it."""
-    download = Download(path)
-    session.change(DownloadState, kept=download, offered=download)
+def offer(session: Session, write: Callable[[Path], Path]) -> Iterator[None]:
+    """Offer a file for download. write: writes it to the folder that it is given, and returns its path."""
+    folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
+    try:
+        path = write(Path(folder.name))
+        download = Download(folder, path, path.stat().st_size)
+    except BaseException:
+        folder.cleanup()
+        raise
+    kept = session.state(DownloadState).kept
+    if path.name in kept:
+        kept[path.name].delete()
+    else:
+        session.resources.callback(lambda: session.state(DownloadState).kept[path.name].delete())
+    _serve(download)
+    session.change(DownloadState, kept={**kept, path.name: download}, offered=download)
     yield
     session.change(DownloadState, offered=None)
+
+
+def _serve(download: Download) -> None:
+    """Serve a file, and delete the oldest ones beyond MAX_BYTES."""
+    with _lock:
+        older = list(_served.values())
+        _served[download.token] = download
+    total = download.n_bytes + sum(each.n_bytes for each in older)
+    for each in older:
+        if total <= MAX_BYTES:
+            break
+        each.delete()
+        total -= each.n_bytes
 
 
 def _address(download: Download | None) -> dict[str, str] | None:
@@ -62,7 +100,9 @@ def _answer(request: Request) -> Response:
     download = _served.get(request.path_params["token"])
     if download is None or not download.path.is_file():
         return PlainTextResponse("This file is no longer there.", status_code=404)
-    return FileResponse(download.path, filename=download.path.name, headers={"Cache-Control": "no-store"})
+    fetched = BackgroundTask(download.delete) if request.method == "GET" else None
+    headers = {"Cache-Control": "no-store"}
+    return FileResponse(download.path, filename=download.path.name, headers=headers, background=fetched)
 
 
 ROUTE = Route(f"/{_FOLDER}/{{token}}", _answer, methods=["GET", "HEAD"])

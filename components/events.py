@@ -1,11 +1,12 @@
 """Wiring of events: a handler changes the session, and the page is updated from the session.
 
 A handler is called with the session and the values of its inputs. It returns nothing, or yields for each update of the
-page; it holds no lock of the session when it yields. Its ValueError becomes a message on the page.
+page; it holds no lock of the session when it yields. Its ValueError, and a full disk, become a message on the page.
 """
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Literal
 import gradio as gr
 from gradio.blocks import Block
 
-from components.errors import Question, localize_error
+from components.errors import PageError, Question, localize_error
 from components.i18n import LANGUAGES, Language, t
 from components.render import Renderer
 from components.state.session import Session
@@ -84,6 +85,10 @@ class Events:
                         not_set = ()
             except ValueError as problem:
                 raise error(problem, session.language) from None
+            except OSError as problem:
+                if problem.errno != errno.ENOSPC:
+                    raise
+                raise error(PageError("error.disk_full"), session.language) from None
             yield shown(session, not_set)
 
         def shown(session: Session, not_set: Sequence[Block]) -> Any:

@@ -57,8 +57,7 @@ class LiveRun:
         self._evaluations: list[Evaluation] = []
         self._started = self._ended = math.inf
         self._paused_seconds = 0.0
-        self._files_lock = threading.Lock()  # guards the attributes below; acquired before `_changed`
-        self._archive: TemporaryDirectory[str] | None = None
+        self._files_lock = threading.Lock()  # guards the attribute below; acquired before `_changed`
         self._registered_name: str | None = None
 
     def start(self, on_end: Callable[[], None] = lambda: None) -> bool:
@@ -92,7 +91,7 @@ class LiveRun:
         self._end("cancelled")
 
     def close(self) -> None:
-        """Cancel the run, wait for its thread to end, and free the model, its archive and its name in the registry.
+        """Cancel the run, wait for its thread to end, and free the model and its name in the registry.
 
         Can be called again, and in any state; the run is "cancelled" afterwards. Not from the run's own thread.
         """
@@ -104,11 +103,9 @@ class LiveRun:
                 self._state, self._model = "cancelled", None
                 self._losses.clear()
                 self._evaluations.clear()
-            if self._archive is not None:
-                self._archive.cleanup()
             if self._registered_name is not None:
                 remove_model(self._registered_name)
-            self._archive = self._registered_name = None
+            self._registered_name = None
 
     def drop_evaluations(self) -> None:
         """Free the evaluations so far, with their snapshots; the model stays."""
@@ -155,17 +152,15 @@ class LiveRun:
         loaded = self.loaded
         save_model(folder, loaded.model, loaded.tokenizer, dtype=torch.float32)
 
-    def archive(self) -> Path:
-        """A zip of the files that `save` writes, made once, until `close`. Raises as `loaded` does."""
-        with self._files_lock, TemporaryDirectory() as folder:
-            if self._archive is None:
-                self.save(folder)
-                archive = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
-                with ZipFile(Path(archive.name) / f"{self.dataset.name}.zip", "w", ZIP_DEFLATED) as zip_file:
-                    for file in sorted(Path(folder).iterdir()):
-                        zip_file.write(file, file.name)
-                self._archive = archive
-            return Path(self._archive.name) / f"{self.dataset.name}.zip"
+    def write_archive(self, folder: Path) -> Path:
+        """Write a zip of the files that `save` writes to a folder; returns its path. Raises as `loaded` does."""
+        path = folder / f"{self.dataset.name}.zip"
+        with TemporaryDirectory(dir=folder) as files:
+            self.save(files)
+            with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+                for file in sorted(Path(files).iterdir()):
+                    archive.write(file, file.name)
+        return path
 
     def register(self) -> str:
         """Add the model to the registry, unlisted, until `close`; returns its name. Raises as `loaded` does."""

@@ -1,34 +1,92 @@
-"""A file is offered once, under a secret address, and served as long as its session keeps it."""
+"""A file is offered once, under a secret address, and served until it is fetched or its session goes."""
 
 from __future__ import annotations
 
-import gc
+import errno
+from collections.abc import Iterator
 from pathlib import Path
 
+import gradio as gr
+import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from components.downloads import ROUTE, SIGNAL, offer
+from components import downloads
+from components.downloads import ROUTE, SIGNAL, DownloadState, offer
+from components.events import Events
+from components.render import Renderer
 from components.state.session import Session
+from components.state.store import SessionStore
+
+CLIENT = TestClient(Starlette(routes=[ROUTE]))
 
 
-def test_a_file_is_offered_once_and_served_until_its_session_goes(tmp_path: Path) -> None:
-    client, session, path = TestClient(Starlette(routes=[ROUTE])), Session(None), tmp_path / "a.bin"
-    path.write_bytes(b"abc")
-    steps = offer(session, path)
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The temporary folder: no test leaves a file in it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    yield tmp_path
+    assert not list(tmp_path.iterdir())
+
+
+def write(folder: Path, name: str = "a.bin") -> Path:
+    (folder / name).write_bytes(b"abc")
+    return folder / name
+
+
+def offered(session: Session, name: str = "a.bin") -> dict[str, str]:
+    """What the page is told."""
+    steps = offer(session, lambda folder: write(folder, name))
     next(steps)
     told = SIGNAL.draw(session.snapshot())
     assert [*steps] == []
-    assert told["name"] == "a.bin"
     assert SIGNAL.draw(session.snapshot()) is None  # a page that is loaded anew does not save it again
-    assert str(tmp_path) not in told["url"]
-    answer = client.get(told["url"])
+    return told
+
+
+def test_a_file_is_served_until_it_has_been_fetched(folder: Path) -> None:
+    session = Session(None)
+    told = offered(session)
+    assert told["name"] == "a.bin"
+    assert str(folder) not in told["url"]
+    assert CLIENT.head(told["url"]).status_code == 200
+    assert CLIENT.get(f"{told['url']}x").status_code == 404
+    answer = CLIENT.get(told["url"])
     assert answer.content == b"abc"
     assert 'filename="a.bin"' in answer.headers["content-disposition"]
-    assert client.get(f"{told['url']}x").status_code == 404
-    path.unlink()
-    assert client.get(told["url"]).status_code == 404
-    path.write_bytes(b"abc")
-    del session, steps
-    gc.collect()
-    assert client.get(told["url"]).status_code == 404
+    assert CLIENT.get(told["url"]).status_code == 404
+    assert not list(folder.iterdir())
+    session.close()
+
+
+def test_a_session_has_one_file_of_each_name_until_it_is_closed(folder: Path) -> None:
+    session = Session(None)
+    first, second, other = offered(session), offered(session), offered(session, "b.bin")
+    assert [CLIENT.head(told["url"]).status_code for told in (first, second, other)] == [404, 200, 200]
+    assert len(list(folder.iterdir())) == 2
+    session.close()
+    assert CLIENT.get(other["url"]).status_code == 404
+
+
+def test_beyond_the_bytes_of_all_sessions_the_oldest_file_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "MAX_BYTES", 7)
+    sessions = [Session(None) for _ in range(3)]
+    told = [offered(session) for session in sessions]
+    assert [CLIENT.head(each["url"]).status_code for each in told] == [404, 200, 200]
+    for session in sessions:
+        session.close()
+
+
+def test_a_full_disk_is_a_sentence_and_nothing_is_left() -> None:
+    def fail(folder: Path) -> Path:
+        write(folder)
+        raise OSError(errno.ENOSPC, "full")
+
+    store, session = SessionStore(), Session(None)
+    store.put("0" * 32, session)
+    with gr.Blocks() as page:
+        events = Events(store, Renderer(), gr.Textbox(), gr.HTML())
+        event = events.on(gr.Button().click, lambda session: (yield from offer(session, fail)))
+    with pytest.raises(gr.Error, match="The disk of the server is full"):
+        next(page.fns[event["id"]].fn(None, session.id))
+    assert session.state(DownloadState).kept == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 from components.downloads import offer
@@ -115,7 +116,7 @@ def leave_film(session: Session, sent: dict[str, Any]) -> None:
 
 
 def save_trace(session: Session) -> Iterator[None]:
-    """Write all activations of the text to a file that replaces the previous one, and offer it for download."""
+    """Offer all activations of the text for download."""
     document = session.document
     if document is None:
         raise PageError("error.no_text")
@@ -123,10 +124,10 @@ def save_trace(session: Session) -> Iterator[None]:
         text = Text.of(document)
     if text.n_read == 0:
         raise PageError("error.no_text")
-    file = TraceFile.write(text)
-    before = session.state(InsideState).trace_file
-    session.resources.callback(file.delete)
-    session.change(InsideState, trace_file=file)
-    if before is not None:
-        before.delete()
-    yield from offer(session, file.path)
+
+    def write(folder: Path) -> Path:
+        path = folder / "trace.npz"
+        session.change(InsideState, trace_file=TraceFile.write(text, path))
+        return path
+
+    yield from offer(session, write)

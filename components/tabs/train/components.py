@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import gradio as gr
@@ -53,7 +52,6 @@ class TrainState:
     source: whose training is shown; recorded: the one in the assets, None until
     it was looked for, and where it is not there. step: the displayed one, None for the newest;
     layer, head, position: of the example, None until chosen. shown_pass: of the displayed step, or of one before.
-    film: the saved file.
     """
 
     task: str = choices.KINDS[0]
@@ -78,7 +76,6 @@ class TrainState:
     head: int | None = None
     position: int | None = None
     shown_pass: ShownPass | None = None
-    film: Path | None = None
     notice: Message | Exception | None = None
 
     @property

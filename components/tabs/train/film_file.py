@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import tempfile
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,18 +26,13 @@ FILE_NAME = "training.gif"
 TEXT, MUTED, LINE, ACCENT, AFTER = (PALETTE[name].light for name in ("text", "muted", "line", "accent", "after"))
 
 
-def write_film(run: Run, progress: RunProgress, layer: int, head: int) -> Path:
-    """Write the file to a folder of its own. layer, head: the enlarged head."""
+def write_film(run: Run, progress: RunProgress, layer: int, head: int, folder: Path) -> Path:
+    """Write the file to a folder. layer, head: the enlarged head."""
     pictures = [_picture(run, progress, evaluation, layer, head) for evaluation in progress.evaluations]
-    path = Path(tempfile.mkdtemp(prefix="glassbox-")) / FILE_NAME
+    path = folder / FILE_NAME
     durations = [FRAME_MS] * (len(pictures) - 1) + [LAST_MS]
     pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=durations, loop=0)
     return path
-
-
-def delete_film(path: Path) -> None:
-    """Remove the file and its folder if they exist."""
-    shutil.rmtree(path.parent, ignore_errors=True)
 
 
 def _picture(run: Run, progress: RunProgress, evaluation: Evaluation, layer: int, head: int) -> Image.Image:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, get_args
 
 from components.downloads import offer
@@ -12,7 +13,7 @@ from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.components import Machine, ShownPass, Source, TrainState
-from components.tabs.train.film_file import delete_film, write_film
+from components.tabs.train.film_file import write_film
 from components.tabs.train.pinned import pinned_head
 from components.tabs.train.views import shown_of
 from gpt.training.live_run import LiveRun
@@ -110,7 +111,7 @@ def download(session: Session) -> Iterator[None]:
     """Offer the trained model for download."""
     run = session.state(TrainState).run
     if run is not None and run.state == "finished":
-        yield from offer(session, run.archive())
+        yield from offer(session, run.write_archive)
 
 
 def change_rate(session: Session, factor: object) -> None:
@@ -187,16 +188,12 @@ def select_in_machine(session: Session, sent: dict[str, Any]) -> None:
 
 
 def save_film(session: Session) -> Iterator[None]:
-    """Write the film to a file that replaces the previous one, and offer it for download."""
+    """Offer the film for download."""
     shown, state = shown_of(session.snapshot()), session.state(TrainState)
     if shown is None:
         raise PageError("train.gone")
-    path = write_film(shown.run, shown.progress, *pinned_head(state, shown.run, shown.progress))
-    session.resources.callback(delete_film, path)
-    session.change(TrainState, film=path)
-    if state.film is not None:
-        delete_film(state.film)
-    yield from offer(session, path)
+    head = pinned_head(state, shown.run, shown.progress)
+    yield from offer(session, partial(write_film, shown.run, shown.progress, *head))
 
 
 def open_model(session: Session) -> None:

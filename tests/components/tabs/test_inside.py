@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import replace
 from typing import Any
 from weakref import ref
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from components.downloads import DownloadState
 from components.state.selection import NEWEST, Selection
 from components.tabs.inside import analysis, handlers, trace_file
 from components.tabs.inside.components import InsideState
@@ -212,26 +212,24 @@ def test_a_choice_that_does_not_exist_changes_nothing(document: Generation, hand
 
 
 def test_the_saved_file_holds_every_activation_of_the_text_or_of_its_end(
-    document: Generation, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    document: Generation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    def saved() -> Trace:
+        [*handlers.save_trace(inside.session)]
+        return Trace.load(inside.session.state(DownloadState).kept["trace.npz"].path)
+
     inside, expected = Inside(document), trace_of(document)
-    [*handlers.save_trace(inside.session)]
-    first = inside.state.trace_file
-    saved = Trace.load(first.path)
-    torch.testing.assert_close(saved.layers[2].resid_post, expected.layers[2].resid_post)
-    torch.testing.assert_close(saved.layers[0].attn_weights, expected.layers[0].attn_weights)
+    trace = saved()
+    torch.testing.assert_close(trace.layers[2].resid_post, expected.layers[2].resid_post)
+    torch.testing.assert_close(trace.layers[0].attn_weights, expected.layers[0].attn_weights)
     assert f"Positions 0 to {document.n_read - 1}" in inside.shown("trace-said")["text"]
     monkeypatch.setattr(trace_file, "MAX_BYTES", 1)
-    [*handlers.save_trace(inside.session)]
-    last = document.n_read - 1
+    trace, last = saved(), document.n_read - 1
     assert f"Positions {last} to {last}" in inside.shown("trace-said")["text"]
-    assert Trace.load(inside.state.trace_file.path).layers[0].attn_weights.shape == (1, 3, 1, last + 1)
-    assert not first.path.exists()
+    assert trace.layers[0].attn_weights.shape == (1, 3, 1, last + 1)
     inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the mat")
     assert inside.shown("trace-said")["text"] == ""
     inside.session.close()
-    assert list(tmp_path.glob("glassbox-*")) == []
 
 
 def test_nothing_is_saved_without_a_text(document: Generation) -> None:

@@ -211,7 +211,7 @@ def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
         run.pause()
     run.cancel()
     assert run.wait(0)
-    for use in (lambda: run.loaded, lambda: run.save("nowhere"), run.archive, run.register):
+    for use in (lambda: run.loaded, lambda: run.save("nowhere"), run.register):
         with pytest.raises(ValueError, match="this training is cancelled: there is a model when it has finished"):
             use()
     run.resume()
@@ -263,8 +263,9 @@ def test_a_text_is_learned_and_continued(units: str) -> None:
 @pytest.mark.parametrize("units", ["characters", "bytes", None])
 def test_the_archive_holds_the_model_that_was_trained(tmp_path: Path, units: str | None) -> None:
     run = finished(TextDataset("tea for two\n" * 30, units=units, block_size=8) if units else None)
-    path = run.archive()
-    assert path == run.archive()
+    (tmp_path / "files").mkdir()
+    path = run.write_archive(tmp_path / "files")
+    assert list(path.parent.iterdir()) == [path]
     with zipfile.ZipFile(path) as archive:
         assert len(archive.namelist()) == 3
         archive.extractall(tmp_path)
@@ -290,17 +291,16 @@ def test_a_registered_model_equals_the_trained_one_and_is_not_listed() -> None:
     assert name not in str(error.value).partition("known models")[2]
 
 
-def test_closing_frees_the_model_its_archive_and_its_name_and_can_be_repeated() -> None:
+def test_closing_frees_the_model_and_its_name_and_can_be_repeated(tmp_path: Path) -> None:
     run = finished()
-    archive, name, model = run.archive(), run.register(), weakref.ref(run.loaded.model)
+    name, model = run.register(), weakref.ref(run.loaded.model)
     for _ in range(2):
         run.close()
         assert (run.state, run.progress.losses, run.progress.evaluations) == ("cancelled", (), ())
         assert run.registered_name is None
         with pytest.raises(ValueError, match="there is no model"):
             get_model(name)
-        assert not archive.parent.exists()
-        for use in (lambda: run.loaded, run.archive, run.register):
+        for use in (lambda: run.loaded, lambda: run.write_archive(tmp_path), run.register):
             with pytest.raises(ValueError, match="this training is cancelled"):
                 use()
         assert not run.start()
