@@ -136,7 +136,7 @@ export function build(svg, film, t, isNarrow) {
     written += LETTER * text.length;
     const [plain, indent] = text.startsWith("·") ? [text.slice(1), LETTER] : [text, 0];
     const css = row === last ? "gb-film-mono gb-film-named" : "gb-film-mono";
-    add("sentence", letters(plain, indent, 5, { class: css }), line, "text", { ends: "text" });
+    add("sentence", letters(plain, indent, 5, { class: css }), line, "text", { ends: "tokens", fades: 0.03 * row });
     const name = add("names", chip(text, row === last), [0, rowY(row)], "tokens", { from: line, begins: 0.03 * row });
     Object.assign(name, { isName: true, isFollowed: row === last });
     add("ids", letters(String(id), 0, 5, { class: "gb-film-number" }), [columns.ids[0], rowY(row)], "tokens", { begins: 0.4 });

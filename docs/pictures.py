@@ -1,0 +1,121 @@
+"""The pictures of README.md, made from the running app.
+
+    python docs/pictures.py [--chromium PROGRAM]
+
+Starts the app in this process and a headless Chromium beside it, and writes docs/glassbox.webp (typing, then the film
+at several times its speed), docs/playground.png and docs/inside.png. Needs the packages of requirements-dev.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from PIL import Image
+from playwright.sync_api import Page, ViewportSize, sync_playwright
+
+from components.page import build_app, launch_options
+from components.tabs.inside.views.film_beats import BEATS
+
+FOLDER = Path(__file__).parent
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+SIZE: ViewportSize = {"width": 960, "height": 640}
+STILL: ViewportSize = {"width": 1280, "height": 800}
+MAX_BYTES = 3_000_000
+QUALITY = 70
+TYPED = "Tom saw a big red ball. He wanted to"
+N_TAKEN = 3  # predicted tokens that are taken by the right arrow
+KEY_MS, TAKEN_MS, MOVING_MS, REST_MS = 70, 700, 90, 900  # how long a frame is shown
+SETTLES_MS = 600  # after a key
+STEPS = 9  # frames of a beat
+LEFT_OUT = {"text", "norm", "mask", "logits"}  # beats that the moving picture has no time for
+
+Frames = list[tuple[Image.Image, int]]  # each with its duration in ms
+
+
+def shot(page: Page) -> Image.Image:
+    """What the window shows."""
+    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+
+
+def typing(page: Page, url: str) -> Frames:
+    """A text is typed, and the tokens that the model predicts are taken."""
+    page.goto(url)
+    page.locator("#bars [role=option]").first.wait_for()
+    box = page.locator("#prompt textarea")
+    box.fill("")
+    page.wait_for_timeout(SETTLES_MS)
+    frames = []
+    for key in TYPED:
+        box.press_sequentially(key)
+        page.wait_for_timeout(SETTLES_MS if key == " " or key == TYPED[-1] else 60)
+        frames.append((shot(page), KEY_MS))
+    page.wait_for_timeout(SETTLES_MS)
+    frames.append((shot(page), REST_MS))
+    for _ in range(N_TAKEN):
+        box.press("ArrowRight")
+        page.wait_for_timeout(2 * SETTLES_MS)
+        frames.append((shot(page), TAKEN_MS))
+    return frames
+
+
+def film(page: Page) -> Frames:
+    """The film about that text, without the beats LEFT_OUT."""
+    page.locator("#open-film").click()
+    page.locator(".gb-film-stage svg text").first.wait_for()
+    page.locator(".gb-film-play").click()
+    page.locator(".gb-film").evaluate("film => scrollTo(0, scrollY + film.getBoundingClientRect().top - 64)")
+    scrub, starts, frames = page.locator(".gb-film input"), 0.0, []
+    for beat in BEATS:
+        for step in range(STEPS + 1) if beat.name not in LEFT_OUT else ():
+            scrub.evaluate(
+                "(input, time) => { input.value = time; input.dispatchEvent(new Event('input', { bubbles: true })); }",
+                starts + beat.seconds * min(step / STEPS, 0.99),
+            )
+            page.wait_for_timeout(40)
+            frames.append((shot(page), MOVING_MS if step < STEPS else REST_MS))
+        starts += beat.seconds
+    return frames
+
+
+def stills(page: Page, url: str) -> None:
+    """The Playground and the machine."""
+    page.set_viewport_size(STILL)
+    page.goto(url)
+    page.locator("#heatmap .main-svg").first.wait_for()
+    page.wait_for_timeout(SETTLES_MS)
+    shot(page).save(FOLDER / "playground.png", optimize=True)
+    page.goto(f"{url}?tab=inside")
+    page.locator("#flow [data-part=stack]").first.wait_for()
+    page.wait_for_timeout(3 * SETTLES_MS)
+    shot(page).save(FOLDER / "inside.png", optimize=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--chromium", default=os.environ.get("CHROMIUM") or shutil.which("chromium"))
+    args = parser.parse_args()
+    _, url, _ = build_app().launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=args.chromium, args=FLAGS)
+        page = browser.new_page(viewport=SIZE)
+        (first, shown), *others = [*typing(page, url), *film(page)]
+        path = FOLDER / "glassbox.webp"
+        durations = [shown, *(each for _, each in others)]
+        images = [image for image, _ in others]
+        first.save(path, save_all=True, append_images=images, duration=durations, loop=0, quality=QUALITY, method=6)
+        print(f"{path.name}: {path.stat().st_size:,} bytes, {len(durations)} frames, {sum(durations) / 1000:.0f} s")
+        stills(browser.new_page(), url)
+        browser.close()
+    if path.stat().st_size > MAX_BYTES:
+        raise SystemExit(f"{path.name} is larger than {MAX_BYTES:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
