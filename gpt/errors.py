@@ -63,6 +63,7 @@ MESSAGES = {
     "context.full": "the context of {limit} tokens is full",
     "context.prompt_too_long": "the prompt has {n} tokens, {excess} more than the context of {limit}",
     "context.no_room": "{n} tokens do not fit: the context of {limit} has room for {room}",
+    "context.shape": "idx must have shape (batch, tokens), not {shape}: one text is idx[None]",
     "context.length": "{n} tokens do not fit a context of 1 to {limit}",
     "token.unknown": "token id {token} does not exist: the vocabulary has ids 0 to {last}",
     "position.unknown": "position {position} does not exist: the text has positions 0 to {last}",

@@ -335,8 +335,10 @@ class GPT(nn.Module):
         cache: holds the tokens before idx; idx is added to it.
         trace: is filled with every activation of this pass.
         edits: interventions for this pass.
-        Raises ValueError if the text does not fit block_size.
+        Raises ValueError if idx has another shape or the text does not fit block_size.
         """
+        if idx.dim() != 2:
+            raise GPTError("context.shape", shape=tuple(idx.shape))
         B, T = idx.shape
         start = 0 if cache is None else cache.length
         S = start + T
@@ -346,7 +348,6 @@ class GPT(nn.Module):
             edits.check(self.config)
         if trace is not None:
             trace.begin(self.config.n_layer)
-
         positions = torch.arange(start, S, device=idx.device)  # (T,)
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:
@@ -389,8 +390,7 @@ def rotary_angles(positions: Tensor, head_size: int, base: float = 10000.0) -> t
     """
     frequency = base ** (-torch.arange(0, head_size, 2, device=positions.device) / head_size)  # (hs / 2,)
     angle = (positions[..., None] * frequency).repeat(*[1] * positions.dim(), 2)  # (..., T, hs)
-    if positions.dim() == 2:
-        angle = angle[:, None]
+    angle = angle[:, None] if positions.dim() == 2 else angle
     return angle.cos(), angle.sin()
 
 

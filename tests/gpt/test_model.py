@@ -202,6 +202,11 @@ def test_a_text_that_does_not_fit_the_context_is_refused(T):
         tiny()(torch.zeros(1, T, dtype=torch.long))
 
 
+def test_ids_without_a_batch_are_refused_with_what_to_write():
+    with pytest.raises(ValueError, match=r"\(batch, tokens\), not \(3,\): one text is idx\[None\]"):
+        tiny()(torch.tensor([1, 2, 3]))
+
+
 def test_a_mask_of_another_shape_is_refused():
     with pytest.raises(ValueError, match=r"attention_mask must have shape \(2, 5\), not \(2, 4\)"):
         tiny()(torch.zeros(2, 5, dtype=torch.long), attention_mask=torch.ones(2, 4))
