@@ -43,14 +43,19 @@ def _begin(session: Session, key: str) -> None:
 
 
 def type_text(session: Session, box: str) -> None:
-    """Take the text of the box, unless a newer one was taken. box: see `components.widgets.composer.typed_js`."""
+    """Take the text of the box, unless a newer one was taken or another challenge was opened in the meantime.
+
+    box: JSON as of `components.widgets.composer.typed_js`, and "challenge".
+    """
     state = session.state(ChallengesState)
     try:
         sent = json.loads(box)
-        text, edited = sent["text"], float(sent["edited"])
+        text, edited, challenge = sent["text"], float(sent["edited"]), sent["challenge"]
     except (ValueError, KeyError, TypeError):
         return
-    if isinstance(text, str) and edited > state.edited and _tool(state) == "text":
+    if challenge != state.challenge or _tool(state) != "text":
+        return
+    if isinstance(text, str) and edited > state.edited:
         answer = replace(state.answer, text=text[:MAX_CHARS])
         session.change(ChallengesState, answer=answer, edited=edited)
 

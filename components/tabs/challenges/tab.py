@@ -32,12 +32,15 @@ def build_challenges(events: Events, placeholder: gr.Textbox) -> None:
     latest: Any = {"payload": True, "trigger_mode": "always_last"}
     for widget in (ui.head, ui.foot):
         events.on(widget.select, handlers.choose, payload=True)
-    typed = f"() => [({typed_js('challenge-box')})()]"
-    events.on(ui.box.input, handlers.type_text, [placeholder], trigger_mode="always_last", js=typed)
+    events.on(ui.box.input, handlers.type_text, [placeholder], trigger_mode="always_last", js=_TYPED)
     events.on(ui.text.select, handlers.pick_token, **latest)
     events.on(ui.heads.select, handlers.pick_head, **latest)
     events.on(ui.toggles.select, handlers.toggle, payload=True)
     events.on(ui.bars.select, handlers.append_token, payload=True)
+
+
+_OPEN = "document.querySelector('#challenge-head [aria-current]')?.dataset.key"
+_TYPED = f"() => [JSON.stringify({{ ...JSON.parse(({typed_js('challenge-box')})()), challenge: {_OPEN} }})]"
 
 
 def _layout() -> ChallengesComponents:

@@ -87,7 +87,8 @@ def box(s: Snapshot) -> dict[str, Any]:
     state, found = s.state(ChallengesState), shown(s)
     labels = {"name": t("challenges.text", s.language), "placeholder": t("prompt.placeholder", s.language)}
     if found is None or found[0].goal.tool != "text":
-        return composer_data([], labels, unwritten=state.answer.text if state.challenge else None)
+        unwritten = state.answer.text if state.challenge else None
+        return composer_data([], labels, unwritten=unwritten, document=state.challenge)
     challenge, judged = found
     ids, tokenizer = judged.reading.ids, judged.reading.tokenizer
     tints: list[float | None] = [None] * len(ids)
@@ -97,7 +98,12 @@ def box(s: Snapshot) -> dict[str, Any]:
     typed, read = state.answer.text, judged.reading.answer.text
     ghost = token_text(tokenizer, int(judged.after.argmax())) if challenge.goal.shows_bars else ""
     return composer_data(
-        lines, labels, unwritten=None if typed == read else typed, selected=len(ids) - 1 if ghost else -1, ghost=ghost
+        lines,
+        labels,
+        unwritten=None if typed == read else typed,
+        selected=len(ids) - 1 if ghost else -1,
+        ghost=ghost,
+        document=challenge.key,
     )
 
 

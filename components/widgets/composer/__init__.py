@@ -46,12 +46,14 @@ def composer_data(
     ghost: str = "",
     arcs: Sequence[tuple[int, float]] = (),
     generating: bool = False,
+    document: str = "",
 ) -> dict[str, Any]:
     """What the box shows.
 
     lines: of `box_line`. labels: "name" and "placeholder". unwritten: the text of the box if the tokens are of an older
     one. selected: the position that the prediction follows. ghost: the text that may come after the last token. arcs:
     (position, weight in 0..1) of the tokens that the selected one attends to. generating: the text grows by itself.
+    document: names what the text is; another one replaces what was typed and not answered yet.
     """
     return {
         "lines": lines,
@@ -61,4 +63,5 @@ def composer_data(
         "ghost": ghost,
         "arcs": [[position, round(weight, 4)] for position, weight in arcs],
         "generating": generating,
+        "document": document,
     }

@@ -8,6 +8,7 @@
  * @property {string} [ghost]  the text that may come after the last token
  * @property {[number, number][]} [arcs]  position and weight, in 0..1, of the tokens that the selected one attends to
  * @property {boolean} [generating]  whether the text grows by itself
+ * @property {string} [document]  another one replaces what was typed
  */
 
 import { find, make, modified, setText } from "../dom.js";
@@ -52,6 +53,7 @@ function mount(root, host) {
   /** @param {Composer} data */
   function draw(data) {
     const wasAtEnd = root.scrollTop + root.clientHeight >= root.scrollHeight - 8;
+    if ((data.document ?? "") !== (shown.document ?? "")) isTyped = false;
     shown = data;
     area.placeholder = host.t("placeholder");
     area.setAttribute("aria-label", host.t("name"));

@@ -41,9 +41,11 @@ EDITED = count(1)  # ms of the browser's clock
 
 
 def text(written):
-    return lambda session, sent: handlers.type_text(
-        session, json.dumps({"text": sent, "edited": next(EDITED)})
-    ), written
+    def write(session, sent):
+        challenge = session.state(ChallengesState).challenge
+        handlers.type_text(session, json.dumps({"text": sent, "edited": next(EDITED), "challenge": challenge}))
+
+    return write, written
 
 
 SOLUTIONS = {
@@ -182,7 +184,8 @@ def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(sessio
         analysed(session)
         foot = drawn(session)["challenge-foot"]
         assert (foot["verdict"], foot["solved"]) == (said, False)
-    handlers.type_text(session, json.dumps({"text": "older", "edited": 0}))
+    for late in ({"edited": 0, "challenge": "sure"}, {"edited": next(EDITED), "challenge": "torn"}):
+        handlers.type_text(session, json.dumps({"text": "late", **late}))
     assert session.state(ChallengesState).answer.text == " dog" * 97
 
 
