@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from functools import partial
+from ipaddress import ip_network
 from typing import Any
 
 import gradio as gr
@@ -53,7 +54,7 @@ def wire_session(
     events.renderer.signals.extend((*SIGNALS, address_view(places)))
     events.renderer.add("", controls=frame.controls())
 
-    def arrive(session_id: str, kept: str, language: str) -> Any:
+    def arrive(session_id: str, kept: str, language: str, request: gr.Request) -> Any:
         """Find the session of the loaded page, or create it from what the page saved."""
         if not is_session_id(session_id):
             raise error(t("error.not_ready", "en"))
@@ -64,6 +65,7 @@ def wire_session(
                 restore_session(session, kept)
             events.store.put(session_id, session)
         choose_language(session, language)
+        session.address = network(request.client.host if request.client else "")
         session.link_opened = False
         events.renderer.start(session)
         return events.renderer.frame(session) or gr.skip()
@@ -92,6 +94,14 @@ def wire_session(
 
 
 _QUERY = "() => [glassbox.query()]"  # the query of the address; "" on a reload
+
+
+def network(host: str) -> str:
+    """The address of a client; of IPv6 the first 64 bits, as one person has all the others."""
+    try:
+        return str(ip_network(f"{host}/64", strict=False)) if ":" in host else host
+    except ValueError:
+        return host
 
 
 def choose_language(session: Session, language: object) -> None:

@@ -265,6 +265,8 @@ MESSAGES = {
     "training.file_too_large": "{file} has {n:,} bytes: at most {limit:,} can be learned from",
     "training.file_not_utf8": "{file} is not UTF-8 text: byte {byte} is not part of a character",
     "training.file_binary": "{file} is not text: it contains a zero byte",
+    "training.queue_full_of_owner": "{n} trainings from one address are waiting already, which is the limit: try again "
+    "later",
     "training.queue_full": "{n} trainings are waiting already, which is the limit: try again later",
     "training.rate_factor": "the learning rate can be multiplied by 0 to 100, not {factor:g}",
     "training.not_finished": "this training is {state}: there is a model when it has finished",

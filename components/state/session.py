@@ -65,6 +65,7 @@ class Session:
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     undo_stack, redo_stack: replaced documents, the newest last.
     resources: closed with the session.
+    address: of the browser, "" if unknown.
 
     The state of each tab is a frozen dataclass, see `state` and `change`. The document is changed under `lock`; every
     other attribute is replaced as a whole and may be read at any time.
@@ -81,6 +82,7 @@ class Session:
         id: str = "",
     ) -> None:
         self.id, self.language, self.tab, self.tool = id, language, "playground", "shapes"
+        self.address = ""
         self.film: int | None = None
         self.link_opened, self.navigated = False, 0.0
         self.document, self.prompt = document, prompt

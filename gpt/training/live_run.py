@@ -118,6 +118,13 @@ class LiveRun:
             return self._changed.wait_for(lambda: self._state in ENDED, timeout)
 
     @property
+    def work(self) -> tuple[float, int]:
+        """What to compare runs by: the limit of time, then parameters times tokens to train on."""
+        recipe = self.recipe
+        n_tokens = recipe.steps * recipe.batch_size * recipe.block_size
+        return self.time_limit_seconds, self.n_parameters * n_tokens
+
+    @property
     def state(self) -> State:
         """The current state."""
         with self._changed:

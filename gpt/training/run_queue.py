@@ -1,14 +1,18 @@
-"""A queue of live runs with a limit of concurrent ones, first in first out."""
+"""A queue of live runs with a limit of concurrent ones: whoever has none first, then the shorter run first."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import threading
+from collections import Counter
 from functools import partial
 
 from gpt.errors import GPTError
 from gpt.training.live_run import LiveRun
+
+MAX_WAITING, MAX_WAITING_OF_OWNER = 16, 8
+MAX_OVERTAKEN = 4  # runs that may start before one that was submitted earlier
 
 
 class QueueFull(GPTError):
@@ -16,33 +20,45 @@ class QueueFull(GPTError):
 
 
 class RunQueue:
-    """Starts runs in the order of their submission.
+    """Starts runs in turn: an owner's first before another's second, then the one with less work, then the earlier.
 
     max_running: runs that train at the same time, paused ones included; None is half the number of cores.
     """
 
-    def __init__(self, *, max_running: int | None = None, max_waiting: int = 16) -> None:
+    def __init__(
+        self,
+        *,
+        max_running: int | None = None,
+        max_waiting: int = MAX_WAITING,
+        max_waiting_of_owner: int = MAX_WAITING_OF_OWNER,
+    ) -> None:
         self.max_running = max(1, (os.cpu_count() or 1) // 2) if max_running is None else max_running
-        self.max_waiting = max_waiting
+        self.max_waiting, self.max_waiting_of_owner = max_waiting, max_waiting_of_owner
         self._lock = threading.Lock()
-        self._waiting: list[LiveRun] = []
-        self._running: set[LiveRun] = set()
+        self._waiting: dict[LiveRun, str] = {}  # with their owners, in the order of their submission
+        self._running: dict[LiveRun, str] = {}
+        self._overtaken: Counter[LiveRun] = Counter()
         atexit.register(self.close)  # a daemon thread that runs torch while Python exits can abort the process
 
-    def submit(self, run: LiveRun) -> None:
-        """Start a run or add it to the queue. Raises QueueFull at max_waiting runs."""
+    def submit(self, run: LiveRun, owner: str = "") -> None:
+        """Start a run or add it to the queue. owner: who runs it, such as the address of a client.
+
+        Raises QueueFull if too many runs are waiting, of all owners or of this one.
+        """
         with self._lock:
             self._start_next()
             if len(self._waiting) >= self.max_waiting:
                 raise QueueFull("training.queue_full", n=self.max_waiting)
-            self._waiting.append(run)
+            if [*self._waiting.values()].count(owner) >= self.max_waiting_of_owner:
+                raise QueueFull("training.queue_full_of_owner", n=self.max_waiting_of_owner)
+            self._waiting[run] = owner
             self._start_next()
 
     def position(self, run: LiveRun) -> int:
         """1 for the next run to start, 2 for the one after it ...; 0 for a run that is not queued."""
         with self._lock:
             self._start_next()
-            return self._waiting.index(run) + 1 if run in self._waiting else 0
+            return self._in_turn().index(run) + 1 if run in self._waiting else 0
 
     def close(self) -> None:
         """Close all runs."""
@@ -51,15 +67,28 @@ class RunQueue:
         for run in runs:
             run.close()
 
+    def _in_turn(self) -> list[LiveRun]:
+        """The waiting runs, the next one first."""
+        n_before, turns = Counter(self._running.values()), {}
+        for run in sorted(self._waiting, key=lambda run: run.work):
+            owner = self._waiting[run]
+            turns[run] = -1 if self._overtaken[run] >= MAX_OVERTAKEN else n_before[owner]
+            n_before[owner] += 1
+        return sorted(turns, key=lambda run: turns[run])
+
     def _start_next(self) -> None:
         """Drop waiting runs that were cancelled, and start as many as may run."""
-        self._waiting = [run for run in self._waiting if run.state == "waiting"]
+        self._waiting = {run: owner for run, owner in self._waiting.items() if run.state == "waiting"}
         while self._waiting and len(self._running) < self.max_running:
-            run = self._waiting.pop(0)
+            run = self._in_turn()[0]
+            earlier = list(self._waiting)
+            self._overtaken.update(earlier[: earlier.index(run)])
+            self._overtaken.pop(run, None)
+            owner = self._waiting.pop(run)
             if run.start(partial(self._ended, run)):
-                self._running.add(run)
+                self._running[run] = owner
 
     def _ended(self, run: LiveRun) -> None:
         with self._lock:
-            self._running.discard(run)
+            self._running.pop(run, None)
             self._start_next()

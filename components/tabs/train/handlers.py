@@ -18,7 +18,7 @@ from components.tabs.train.pinned import pinned_head
 from components.tabs.train.views import shown_of
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
-from gpt.training.run_queue import QueueFull, RunQueue
+from gpt.training.run_queue import RunQueue
 
 MAX_MODELS = 4  # opened models of a visitor; one more replaces the oldest
 
@@ -66,10 +66,7 @@ def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
         if state.busy:
             raise PageError("train.error.busy")
         run = _new_run(state, session.language)
-        try:
-            queue.submit(run)
-        except QueueFull:
-            raise PageError("train.error.full") from None
+        queue.submit(run, session.address)
     except ValueError as problem:
         session.change(TrainState, notice=problem)
         return
