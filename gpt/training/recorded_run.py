@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from gpt.models.loading import LoadedModel
+from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 from gpt.training.dataset import Sample
@@ -44,7 +45,7 @@ class RecordedRun:
         self.dataset = RecordedExample(tokenizer, ids, _first_again(ids))
         evaluations = tuple(self._evaluation(step) for step in self.snapshots.steps if step in self.figures)
         last = evaluations[-1].step
-        self.n_parameters = sum(parameter.numel() for parameter in self.snapshots.model(last).parameters())
+        self.n_parameters = sum(parameter.numel() for parameter in meta_model(self.config).parameters())
         self.progress = RunProgress(
             state="finished",
             step=last,

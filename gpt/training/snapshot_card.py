@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpt.analysis.copying import copying_scores
 from gpt.models.loading import LoadedModel
+from gpt.models.meta import meta_model
 from gpt.training.evaluation import sample, score_stories
 from gpt.training.model_card import CardText, front_matter, recipe_section
 from gpt.training.process import Process
@@ -55,8 +56,8 @@ def _card(
     corpus: RunCorpus,
     text: CardText,
 ) -> str:
-    model = Snapshots(folder.snapshots).model(0)
-    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    config = Snapshots(folder.snapshots).config
+    n_parameters = sum(parameter.numel() for parameter in meta_model(config).parameters())
     rows = "\n".join(
         f"| {each.step:,} | {each.tokens:,} | {each.loss:.3f} | {each.bits_per_byte:.3f} | {each.copy_loss:.3f} "
         f"| {max(map(max, each.induction)):.2f} | {max(map(max, each.previous_token)):.2f} |"

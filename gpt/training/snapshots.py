@@ -23,6 +23,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints.checkpoint import CONFIG
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
+from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 FIGURES = "figures.json"
@@ -63,9 +64,11 @@ def unpack_model(config: GPTConfig, packed: Mapping[str, Tensor]) -> GPT:
     }
     if config.tie_weights:
         state["lm_head.weight"] = state["wte.weight"]
-    model = GPT(config)
-    model.load_state_dict(state)
-    return model.eval()
+    model = meta_model(config)
+    model.load_state_dict(state, assign=True)
+    if config.tie_weights:
+        model.lm_head.weight = model.wte.weight
+    return model.eval().requires_grad_(False)
 
 
 def save_snapshot(folder: Path, step: int, model: GPT, tokenizer: Vocabulary) -> None:

@@ -95,7 +95,7 @@ def _sentence(
     text = t(
         "train.curve.says",
         language,
-        step=evaluation.step,
+        step=f"{evaluation.step:,}",
         loss=f"{evaluation.val_loss:.3f}",
         guessing=f"{math.log(run.dataset.vocabulary.n_vocab):.2f}",
     )
@@ -103,7 +103,7 @@ def _sentence(
         text += t("train.curve.says.accuracy", language, accuracy=percent(evaluation.accuracy), n=N_TEST_EXAMPLES)
         reached = next((each.step for each in progress.evaluations if (each.accuracy or 0) >= GOAL), None)
         if reached is not None:
-            text += t("train.curve.says.goal", language, step=reached)
+            text += t("train.curve.says.goal", language, step=f"{reached:,}")
     return text, t("train.curve.note", language)
 
 

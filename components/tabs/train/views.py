@@ -46,9 +46,9 @@ def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> 
 def samples_sentence(evaluation: Evaluation, language: Language) -> str:
     """The sentence above the samples."""
     if evaluation.accuracy is None:
-        return t("train.samples.says.text", language, step=evaluation.step)
+        return t("train.samples.says.text", language, step=f"{evaluation.step:,}")
     right = sum(bool(sample.correct) for sample in evaluation.samples)
-    return t("train.samples.says", language, step=evaluation.step, right=right, n=len(evaluation.samples))
+    return t("train.samples.says", language, step=f"{evaluation.step:,}", right=right, n=len(evaluation.samples))
 
 
 def samples_rows(evaluation: Evaluation, language: Language) -> list[list[str]]:
@@ -95,7 +95,9 @@ def overview(
     shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
     layer, head = pinned_head(state, run, progress)
     share = shares_of_next(evaluation, run)[layer, head]
-    text = t("train.attention.heads", language, step=evaluation.step, layer=layer, head=head, share=percent(share))
+    text = t(
+        "train.attention.heads", language, step=f"{evaluation.step:,}", layer=layer, head=head, share=percent(share)
+    )
     levels = np.round(255 * pictures).astype(np.uint8)
     rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
     content = {"layer": layer, "head": head, "text": text, "tokens": len(rows)}
@@ -123,7 +125,7 @@ def heatmap(
     text = t(
         "train.attention.says",
         language,
-        step=evaluation.step,
+        step=f"{evaluation.step:,}",
         layer=layer,
         head=head,
         next=quoted(vocabulary, ids[row + 1]) if row + 1 < len(ids) else "…",
