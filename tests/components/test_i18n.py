@@ -50,8 +50,8 @@ def test_every_text_is_used_somewhere():
 
 
 def test_one_of_a_thing_is_told_in_the_singular():
-    assert t("prompt.count", "en", n=1, limit="256") == "1 token of at most 256"
-    assert t("prompt.count", "en", n=2, limit="256") == "2 tokens of at most 256"
+    assert t("bpe.parts", "en", n=1) == "1 token"
+    assert t("bpe.parts", "en", n=2) == "2 tokens"
     assert (
         t("shapes.status", "en", n="12", seconds="1", tokens=2, seed=1)
         == "12 random weights drawn in 1 s · 2 tokens · seed 1"

@@ -9,6 +9,8 @@ import gradio as gr
 
 from components.state.example import EXAMPLE_PROMPT
 from components.state.settings import LIMITS
+from components.state.text import Text
+from gpt.analysis.causes import Causes
 
 Unit = Literal["probability", "log_probability", "logit"]
 EXAMPLES = {
@@ -37,6 +39,26 @@ class PlaygroundState:
     unit: Unit = "probability"
     followed: int | None = None
     found: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Reason:
+    """What the prediction of `token` after a position of a text depends on. version: of the text."""
+
+    version: tuple[int, int]
+    position: int
+    token: int
+    causes: Causes
+
+    def belongs_to(self, text: Text, position: int) -> bool:
+        return self.version == text.version and self.position == position
+
+
+@dataclass(frozen=True)
+class ReasonState:
+    """reason: the last one that was measured."""
+
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from components.state.settings import LIMITS, MAX_LENGTH
 from components.state.snapshot import Snapshot
 from components.tabs.playground import layout
 from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
-from components.tabs.playground.handlers import editing, generation, selection, typing
+from components.tabs.playground.handlers import editing, generation, reason, selection, typing
 from components.tabs.playground.upload import build_upload, wire_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import follow_picker, pipeline_inputs
@@ -46,7 +46,9 @@ def build_playground(
         upload = build_upload(localizer) if uploads else None
     ui = PlaygroundComponents(**{field.name: parts[field.name] for field in fields(PlaygroundComponents)})
     events.renderer.add("", SHARED_VIEWS)
-    events.renderer.add(NAME, VIEWS, controls=_controls(ui))
+    events.renderer.add(NAME, VIEWS, reason.ANALYSIS, controls=_controls(ui))
+    for _ in reason.measure(session):  # what every visitor begins with
+        pass
     begun = _wire(ui, events, frame)
     if upload is not None:
         begun.append(wire_upload(upload, events))

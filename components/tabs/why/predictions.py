@@ -10,22 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from components.causes import causes_of, left_out_positions
 from components.state.text import Text
 from gpt import GPT, Edits, GPTConfig, LoadedModel, Trace
-from gpt.analysis.causes import Ablation, Causes, predict_without, strongest_causes
+from gpt.analysis.causes import Ablation, Causes, predict_without
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text, trace_window
-from gpt.inference.packed_linear import multiplications_per_token
 
 LENS_POSITIONS = 16  # in the lens
 POSITIONS_AHEAD = 4  # of these, after the selected one
 MAX_CANDIDATES = 10  # tokens to choose from
 FLOW_HEADS = 5
 FLOW_TOKENS = 6
-LEAVE_OUT_MULTIPLICATIONS = 1e11
-MIN_LEFT_OUT_TOKENS = 8
 MAX_GRADIENT_BYTES = 2**29
 MAX_ROLE_BYTES = 2**26
 
@@ -172,18 +170,9 @@ def left_out(traced: TracedText, prediction: Prediction) -> Generator[tuple[int,
     return Influence(torch.cat(values).float().cpu().numpy(), positions[0])
 
 
-def left_out_positions(model: GPT, n: int) -> range:
-    """The last positions of n, as many as can be left out one after the other in about a second."""
-    # The tokens after the removed one are read again: n / 2 on average.
-    affordable = int((2 * LEAVE_OUT_MULTIPLICATIONS / multiplications_per_token(model)) ** 0.5)
-    return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
-
-
 def causes(traced: TracedText, prediction: Prediction) -> Causes:
-    """The tokens and heads that the prediction depends on. The last token stays: the prediction is what follows it."""
-    ids = traced.ids[: prediction.position + 1]
-    positions = [position for position in left_out_positions(traced.model, len(ids)) if position < prediction.position]
-    return strongest_causes(traced.model, ids, prediction.token, positions, traced.edits)
+    """The tokens and heads that the prediction depends on."""
+    return causes_of(traced.model, traced.ids[: prediction.position + 1], prediction.token, traced.edits)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,14 @@ import json
 
 import pytest
 
+from components.labels import percent
 from components.state.example import example
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.typed_text import kept_tokens, shown_tokens
-from components.tabs.playground.handlers import editing, generation, selection, typing
+from components.tabs.playground.handlers import editing, generation, reason, selection, typing
 from gpt import Generation, SamplingParams, distribution, get_model
+from gpt.analysis.causes import strongest_causes
 from gpt.inference.admission import AdmissionQueue
 from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, type_in, write
 from tests.gpt.fake_models import tiny_model
@@ -52,6 +54,26 @@ def test_typed_text_is_predicted_as_a_document_of_it_is(session: Session) -> Non
     assert all(weight == pytest.approx(weights[i], abs=1e-4) for i, weight in data["arcs"])
     position = data["arcs"][0][0]
     assert get_model().tokenizer.decode([fresh.ids[position]]).strip() in drawn(session, "reason")["text"]
+
+
+def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session: Session) -> None:
+    type_in(session, STORY)
+    turn = session.lock.begin()
+    assert reason.wanted(session.snapshot()) is None
+    session.lock.end(turn)
+    assert reason.wanted(session.snapshot()) is not None
+    run(reason.measure(session))
+    assert reason.wanted(session.snapshot()) is None
+    lily, fresh = get_model().tokenizer.encode(" Lily")[0], ids(session)
+    found = strongest_causes(get_model().model, fresh, lily, range(len(fresh) - 1))
+    said = drawn(session, "reason")["text"]
+    assert said.startswith("“·Lily” mostly because of ")
+    assert percent(found.tokens[0].probability) in said
+    assert said.endswith(" (raw)")
+    session.select(position=2)
+    assert "attends most to" in drawn(session, "reason")["text"]
+    run(reason.measure(session))
+    assert drawn(session, "reason")["text"].startswith("“·time” mostly because of ")
 
 
 def test_each_text_on_the_way_is_the_text_of_the_box_and_one_undo_takes_all_of_it_back(session: Session) -> None:
@@ -147,7 +169,7 @@ def test_a_text_that_is_too_long_is_counted_and_the_pictures_stay_old_until_it_f
     assert drawn(again, "box")["unwritten"] == "The dog ran. " * 100
     type_in(session, "The dog ran.")
     assert drawn(session, "box")["unwritten"] is None
-    assert drawn(session, "prompt-count")["text"] == "4 tokens of at most 256"
+    assert drawn(session, "prompt-count")["text"] == "4 of 256 tokens"
 
 
 def test_an_emptied_box_has_no_text_and_one_letter_has_one_token(session: Session) -> None:
@@ -155,7 +177,7 @@ def test_an_emptied_box_has_no_text_and_one_letter_has_one_token(session: Sessio
     assert session.document is None
     assert shown(session) == ""
     type_in(session, "O")
-    assert drawn(session, "prompt-count")["text"] == "1 token of at most 256"
+    assert drawn(session, "prompt-count")["text"] == "1 of 256 tokens"
     editing.undo(session)
     assert shown(session).startswith("Once upon a time")
 

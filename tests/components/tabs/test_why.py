@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
+from components.causes import MIN_LEFT_OUT_TOKENS, left_out_positions
 from components.i18n import has_text
 from components.state.selection import Selection
 from components.state.session import Session
@@ -109,9 +111,9 @@ def test_leaving_out_reaches_every_token_of_a_short_text_and_the_last_ones_of_a_
     steps, found = run(predictions.left_out(reading, asked))
     assert steps[-1] == (10, 10)
     assert (found.first, len(found.values)) == (0, 10)
-    monkeypatch.setattr(predictions, "LEAVE_OUT_MULTIPLICATIONS", 0)
+    monkeypatch.setattr(predictions, "left_out_positions", partial(left_out_positions, limit=0))
     _, few = run(predictions.left_out(reading, asked))
-    assert (few.first, len(few.values)) == (10 - predictions.MIN_LEFT_OUT_TOKENS, predictions.MIN_LEFT_OUT_TOKENS)
+    assert (few.first, len(few.values)) == (10 - MIN_LEFT_OUT_TOKENS, MIN_LEFT_OUT_TOKENS)
     np.testing.assert_allclose(few.values, found.values[few.first :], atol=1e-4)
 
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from components.causes import causes_sentence
 from components.i18n import t
 from components.labels import percent, quoted, token_text, visible
 from components.next_tokens import best
 from components.render import Lines, View
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
+from components.tabs.playground.components import ReasonState
 from components.text_views import attention_heatmap, head_name, place_after
 from components.widgets.chart import chart_data
 from components.widgets.composer import box_line, composer_data
@@ -93,7 +95,18 @@ def bars(s: Snapshot) -> dict[str, Any]:
 
 
 def why(s: Snapshot) -> dict[str, Any]:
-    """One sentence about the prediction, from the attention of the selected head."""
+    """What the prediction depends on; until that is measured, what the selected head attends to."""
+    reason = s.state(ReasonState).reason
+    if (
+        s.text is not None
+        and s.text.n_read
+        and reason is not None
+        and reason.belongs_to(s.text, s.text.at(s.selection))
+    ):
+        sentence = causes_sentence(reason.causes, reason.token, s.text.ids, s.text.tokenizer, s.language)
+        stages = s.cached(stages_of)
+        is_raw = stages is not None and percent(float(stages.final[reason.token])) != percent(reason.causes.probability)
+        return {"text": sentence + (t("reason.raw", s.language) if is_raw else "")}
     if s.text is None or not (arcs := s.cached(attended)):
         return {"text": ""}
     tokenizer = s.text.tokenizer
@@ -120,6 +133,6 @@ def _chosen(s: Snapshot) -> int | None:
 VIEWS = (
     View("box", lambda s: (s.text, s.typed, s.selection, s.settings.sampling(), s.generating, s.language), box),
     View("bars", lambda s: (s.text, s.selection.position, s.settings.sampling(), s.language), bars),
-    View("reason", lambda s: (s.text, s.selection, s.language), why),
+    View("reason", lambda s: (s.text, s.selection, s.state(ReasonState), s.settings.sampling(), s.language), why),
     View("heatmap", lambda s: (s.text, s.selection, s.language), heatmap),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from components.causes import causes_sentence, head_name, token_name
 from components.i18n import Language, t
 from components.labels import percent, quoted
 from components.render import View
@@ -19,29 +20,8 @@ MAX_NAMED = 3  # parts in a sentence
 
 def because(traced: TracedText, prediction: Prediction, causes: Causes, language: Language) -> str:
     """The token and the head without which the probability falls furthest, and how that was measured."""
-    token = quoted(traced.loaded.tokenizer, prediction.token)
-    names = [(token_name(traced, cause.place, language), cause.probability) for cause in causes.tokens[:1]]
-    names += [(head_name(cause.place, language), cause.probability) for cause in causes.heads[:1]]
-    if not names:
-        return t("why.because.none", language, token=token, p=percent(causes.probability))
-    (cause, without), p = names[0], percent(causes.probability)
-    lines = [t("why.because", language, token=token, cause=cause, without=percent(without), p=p)]
-    lines += [t("why.because.without", language, cause=name, p=percent(lowered)) for name, lowered in names[1:]]
-    return "".join([*lines, t("why.because.method", language)])
-
-
-def token_name(traced: TracedText, place: object, language: Language) -> str:
-    """A token of the text inside a sentence; with its position where the text has it twice."""
-    if not isinstance(place, int):
-        return ""
-    name, ids = quoted(traced.loaded.tokenizer, traced.ids[place]), traced.text.ids
-    return name if ids.count(ids[place]) == 1 else t("why.flow.token", language, token=name, position=place)
-
-
-def head_name(place: Any, language: Language) -> str:
-    """A head inside a sentence."""
-    layer, head = place
-    return t("why.part.head", language, layer=layer, head=head)
+    sentence = causes_sentence(causes, prediction.token, traced.text.ids, traced.loaded.tokenizer, language)
+    return sentence + (t("why.because.method", language) if causes.tokens or causes.heads else "")
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
@@ -101,14 +81,16 @@ def says(shown: Answer, language: Language) -> str:
 
 def parts_off(shown: Answer, language: Language) -> str:
     """Names of what is off; of many parts, their number."""
-    names = [token_name(shown.traced, i, language) for i in sorted(shown.off.tokens)]
+    names = [
+        token_name(shown.traced.loaded.tokenizer, shown.traced.text.ids, i, language) for i in sorted(shown.off.tokens)
+    ]
     names += [head_name(head, language) for head in sorted(shown.off.heads)]
     names += [
         t(
             "why.flow.read",
             language,
             head=head_name((layer, head), language),
-            token=token_name(shown.traced, i, language),
+            token=token_name(shown.traced.loaded.tokenizer, shown.traced.text.ids, i, language),
         )
         for layer, head, i in sorted(shown.off.reads)
     ]
