@@ -231,6 +231,7 @@ def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> 
     page.route(f"**/{PLOTLY_URL}", lambda route: held.append(route))
     page.goto(url, wait_until="commit")
     expect(page.locator("#chart .gb-says")).to_be_visible()
+    expect(chips(page).first).to_be_visible()  # above the chart
     reserved = page.locator("#chart").bounding_box()
     assert page.locator("#chart .main-svg").count() == 0
     held[0].continue_()
