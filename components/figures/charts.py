@@ -122,6 +122,7 @@ def attention_heatmap(
     *,
     selected: int | None = None,
     first: int = 0,
+    full: float | None = None,
     query_title: str = "query token",
     key_title: str = "token looked at",
     weight_title: str = "weight",
@@ -129,12 +130,15 @@ def attention_heatmap(
     """Attention weights: rows are queries, columns are keys; row 0 is on top, masked cells are blank.
 
     weights: (T, S) in 0..1, with T queries that are the last of the S keys; selected: the row to frame; first: position
-    of the first key in the text. The first rows have few keys and so large weights: the colours span 0 to the largest
-    weight after the first quarter, and the scale shows that. Raises ValueError if labels and weights differ in number.
+    of the first key in the text. full: the weight with the full colour. None: the first rows have few keys and so large
+    weights, so it is the largest weight after the first quarter, and the scale shows that. Raises ValueError if labels
+    and weights differ in number.
     """
     titles = {"query_title": query_title, "key_title": key_title, "weight_title": weight_title}
     return Figure(
-        attention_heatmap_content(weights, query_labels, key_labels, selected=selected, first=first, **titles)
+        attention_heatmap_content(
+            weights, query_labels, key_labels, selected=selected, first=first, full=full, **titles
+        )
     )
 
 
@@ -145,6 +149,7 @@ def attention_heatmap_content(
     *,
     selected: int | None,
     first: int,
+    full: float | None = None,
     query_title: str,
     key_title: str,
     weight_title: str,
@@ -157,7 +162,7 @@ def attention_heatmap_content(
         )
     ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
     z = np.where(ahead, np.nan, weights).astype(np.float32)
-    strongest = float(np.max(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
+    strongest = full or float(np.max(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
     queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
     numbered = {
         "x": [f"{label}  {first + i}" for i, label in enumerate(keys)],

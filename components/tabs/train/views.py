@@ -117,6 +117,7 @@ def heatmap(
         names,
         names,
         selected=row,
+        full=1.0,
         query_title=t("attention.query", language),
         key_title=t("attention.key", language),
         weight_title=t("attention.weight", language),
