@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
 import sys
+import time
 from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
+STOP_SECONDS = 10.0  # for texts to end after SIGTERM
+
 
 def main() -> int:
-    """Start the page and serve it until interrupted; 1 with a sentence if that cannot be."""
+    """Start the page and serve it until interrupted or terminated; 1 with a sentence if that cannot be."""
     arguments = parse_arguments()
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     # Seconds of imports, after the command line is checked.
@@ -21,14 +25,16 @@ def main() -> int:
     from components.precision_notice import error_of, precision_sentence
     from gpt.models.hub import HubUnreachable
     from gpt.models.registry import configure, get_model
-    from gpt.models.sources import DEFAULT_MODEL
+    from gpt.models.sources import DEFAULT_MODEL, MODELS
 
     try:
         configure(
-            memory=None if arguments.memory is None else int(arguments.memory * 1e9), precision=arguments.precision
+            memory=None if arguments.memory is None else int(arguments.memory * 1e9),
+            precision=arguments.precision,
+            downloads=arguments.allow if is_public(arguments) else MODELS,
         )
         model = arguments.model or DEFAULT_MODEL
-        options: dict[str, Any] = {"uploads": is_private(arguments)}
+        options: dict[str, Any] = {"uploads": not is_public(arguments)}
         if arguments.visitor_memory is not None:
             options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
         try:
@@ -38,14 +44,18 @@ def main() -> int:
             print(problem, file=sys.stderr)
             model = DEFAULT_MODEL
             app = build_app(**options)
-        app.launch(
-            server_name=arguments.host,
-            server_port=arguments.port,
-            share=arguments.share,
-            prevent_thread_lock=True,
-            quiet=True,
-            **launch_options(uploads=options["uploads"]),
-        )
+        try:
+            app.launch(
+                server_name=arguments.host,
+                server_port=arguments.port,
+                share=arguments.share,
+                prevent_thread_lock=True,
+                quiet=True,
+                **launch_options(uploads=options["uploads"]),
+            )
+        except OSError:
+            ports = f"port {arguments.port} of {arguments.host} is" if arguments.port else "ports 7860 to 7959 are"
+            raise OSError(f"{ports} in use or not allowed: choose another with --port") from None
     except (ValueError, OSError) as problem:
         print(f"Glassbox GPT could not start: {problem}", file=sys.stderr)
         return 1
@@ -57,8 +67,24 @@ def main() -> int:
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
     if app.share_url:
         print(f"For others: {app.share_url}", flush=True)
-    app.block_thread()
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        app.block_thread()
+    except SystemExit:
+        finish_texts()
+        app.close(verbose=False)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
+
+
+def finish_texts() -> None:
+    """Wait until the texts that are being generated have ended, at most STOP_SECONDS."""
+    from gpt.models.registry import models_in_memory
+
+    deadline = time.monotonic() + STOP_SECONDS
+    while any(loaded.engine.admission.n_admitted for loaded in models_in_memory()) and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -82,13 +108,17 @@ def parse_arguments() -> argparse.Namespace:
     visitor_help = "for what one visitor sees inside the model; default 0.54; of a longer text its beginning is shown"
     parser.add_argument("--visitor-memory", type=positive, metavar="GB", help=visitor_help)
     parser.add_argument("--share", action="store_true", help="also make a public link")
+    public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"
+    parser.add_argument("--public", action="store_true", help=public_help)
+    allow_help = "models of the list that visitors of a public page may download, besides those that are here already"
+    parser.add_argument("--allow", nargs="+", default=[], metavar="NAME", help=allow_help)
     return parser.parse_args()
 
 
-def is_private(arguments: argparse.Namespace) -> bool:
-    """Whether only the person at this computer can open the page: they may load any checkpoint they have."""
+def is_public(arguments: argparse.Namespace) -> bool:
+    """Whether others can open the page. The person at this computer alone may load any checkpoint they have."""
     local = arguments.host in ("127.0.0.1", "localhost", "::1")
-    return local and not arguments.share and "SPACE_ID" not in os.environ
+    return arguments.public or arguments.share or not local or "SPACE_ID" in os.environ
 
 
 def positive(text: str) -> float:

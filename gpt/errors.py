@@ -195,6 +195,7 @@ MESSAGES = {
     "checkpoint.entries": "{file} is damaged: its entries are larger than its {size:,} bytes",
     "checkpoint.memo": "{file} is damaged: it numbers its values beyond its size",
     "checkpoint.tuples": "{file} has more than {limit:,} tuples, which no file of this kind has",
+    "checkpoint.header_size": "{file} has a header of {n:,} bytes, and at most {limit:,} are read",
     "checkpoint.pickle_size": "{file} has {n:,} bytes beside its tensors: too many",
     "checkpoint.no_state_dict": "{file} contains no state dict: save model.state_dict()",
     "checkpoint.compressed": "{file} is compressed or encrypted, which torch.save never does: unpack it first",

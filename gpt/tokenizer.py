@@ -97,19 +97,24 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     ValueError for any other file.
     """
     path = Path(path)
+    data = path.read_bytes()
+    return parse_vocabulary(gzip.decompress(data) if path.suffix == ".gz" else data, path.name)
+
+
+def parse_vocabulary(data: bytes, name: str) -> Tokenizer:
+    """The tokenizer of such a file by its content. name: of the file."""
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         lines = [line.split() for line in data.splitlines() if line]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
     except ValueError as error:
-        raise GPTError("vocabulary.tiktoken", file=path.name, reason=error) from None
+        raise GPTError("vocabulary.tiktoken", file=name, reason=error) from None
     if sorted(ranks.values()) != list(range(len(lines))):
-        raise GPTError("vocabulary.tiktoken_ids", file=path.name, last=len(lines) - 1)
+        raise GPTError("vocabulary.tiktoken_ids", file=name, last=len(lines) - 1)
     if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
-        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
+        raise GPTError("vocabulary.missing_byte", file=name, byte=missing[0])
     return Tokenizer(
         tiktoken.Encoding(
-            path.stem, pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}
+            Path(name).stem, pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}
         )
     )
 

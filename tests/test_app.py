@@ -54,7 +54,7 @@ def refused(*arguments: str, **environment: str) -> str:
     return errors
 
 
-def test_it_says_where_it_is_ready_and_serves_the_page_with_plotly_from_itself():
+def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_when_it_is_terminated():
     port = free_port()
     process = start(PORT=str(port))
     try:
@@ -66,9 +66,18 @@ def test_it_says_where_it_is_ready_and_serves_the_page_with_plotly_from_itself()
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
         assert str(ROOT) not in page
+        url = f"http://127.0.0.1:{port}/gradio_api/call/generate"
+        body = {"data": ["Once upon a time", 64, 0, 0, 1, 0, 1, 0, "", "stop"]}
+        events = f"{url}/{httpx.post(url, json=body).json()['event_id']}"
+        with httpx.stream("GET", events, timeout=60) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "event: generating"
+            process.terminate()
+            assert "event: complete" in [*lines]
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
 
 
 @pytest.fixture
@@ -92,7 +101,27 @@ def test_a_used_port_is_one_clear_line(refusal):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert port in refusal("--port", port)
+        assert f"port {port} of 127.0.0.1 is in use or not allowed: choose another with --port" in refusal(
+            "--port", port
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "public"),
+    [
+        ([], {}, False),
+        (["--public"], {}, True),
+        (["--share"], {}, True),
+        (["--host", "0.0.0.0"], {}, True),
+        ([], {"SPACE_ID": "someone/space"}, True),
+    ],
+)
+def test_limits_for_strangers_are_on_wherever_others_can_open_the_page(monkeypatch, arguments, environment, public):
+    monkeypatch.setattr(sys, "argv", ["app.py", *arguments])
+    monkeypatch.delenv("SPACE_ID", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert app.is_public(app.parse_arguments()) == public
 
 
 def test_an_unknown_model_is_one_clear_line(refusal):

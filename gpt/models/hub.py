@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -56,9 +57,8 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     progress: called with the bytes downloaded and their total; None shows a bar on the terminal.
     Raises ValueError if there is no such model, HubUnreachable if the hub cannot be reached.
     """
-    for name in (repo_id, RENAMED[repo_id]) if repo_id in RENAMED else ():
-        if (folder := cached_folder(name)) is not None:
-            return folder
+    if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
+        return folder
     try:
         fetch_weights(repo_id, progress)
         folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES)))
@@ -79,12 +79,13 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
 
 
 def cached_folder(repo_id: str) -> Path | None:
-    """The folder of a model if the cache has all its files."""
-    try:
-        folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES), local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
-    return folder if any(all((folder / file).is_file() for file in files) for files in COMPLETE_SETS) else None
+    """The folder of a model if the cache has all its files, under its name or the one it had before."""
+    for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
+        with suppress(LocalEntryNotFoundError):
+            folder = Path(snapshot_download(name, allow_patterns=list(FILES), local_files_only=True))
+            if any(all((folder / file).is_file() for file in files) for files in COMPLETE_SETS):
+                return folder
+    return None
 
 
 def fetch_weights(repo_id: str, progress: Progress | None) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
@@ -68,24 +68,39 @@ class Registry:
     """
 
     def __init__(
-        self, *, memory: int | None = None, device: torch.device | None = None, precision: Precision = "fp32"
+        self,
+        *,
+        memory: int | None = None,
+        device: torch.device | None = None,
+        precision: Precision = "fp32",
+        downloads: Collection[str] = MODELS,
     ) -> None:
         self._lock = threading.Lock()  # never held while a model loads
         self._reserved: dict[Load, int] = {}  # bytes of models that are being loaded
         self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of every model in memory
-        self.configure(memory=memory, device=device, precision=precision)
+        self.configure(memory=memory, device=device, precision=precision, downloads=downloads)
 
     def configure(
-        self, *, memory: int | None = None, device: torch.device | None = None, precision: Precision = "fp32"
+        self,
+        *,
+        memory: int | None = None,
+        device: torch.device | None = None,
+        precision: Precision = "fp32",
+        downloads: Collection[str] = MODELS,
     ) -> None:
         """Set the options of all shared models, and forget those that were added or loaded.
 
         memory: bytes for all models together; None is half of what is free when the first is loaded.
+        downloads: names that `get` may download; of the others those that are on this computer are listed.
         """
         check_precision(precision)
         with self._lock:
             self.memory, self.device, self.precision = memory, device, precision
-            self._sources: dict[str, Source] = {name: find_source(name) for name in MODELS}
+            self._sources: dict[str, Source] = {
+                name: source
+                for name, source in zip(MODELS, map(find_source, MODELS), strict=True)
+                if name in downloads or source.is_here
+            }
             self._loads: dict[str, Load] = {}
             self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()  # the least recently requested first
             self._in_memory: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
@@ -125,7 +140,8 @@ class Registry:
         source = find_source(name_or_path, n_head, activation, names)
         name = name or str(name_or_path)
         with self._lock:
-            if name not in MODELS and self._sources.get(name) != source:
+            listed = name in MODELS and name in self._sources
+            if not listed and self._sources.get(name) != source:
                 self._forget(name)
                 self._sources[name] = source
         return name
@@ -207,6 +223,10 @@ class Registry:
             raise GPTError("model.not_shared", name=name)
         return build(name, source.open(), self.device or best_device(), "fp32", untrained=source.untrained)
 
+    def in_memory(self) -> list[LoadedModel]:
+        """The models in memory."""
+        return list(self._in_memory.values())
+
     def _run(self, name: str, source: Source, load: Load) -> None:
         """Load a model in its own thread; cancelling a waiter does not cancel the load."""
         try:
@@ -277,6 +297,7 @@ _shared = Registry()
 configure = _shared.configure
 list_models = _shared.names
 get_model = _shared.get
+models_in_memory = _shared.in_memory
 float32_copy = _shared.float32_copy
 add_model = _shared.add
 add_upload = _shared.add_upload

@@ -39,6 +39,11 @@ class Source:
     listed: bool = True
     folder: TemporaryDirectory[str] | None = None
 
+    @property
+    def is_here(self) -> bool:
+        """Whether opening it downloads nothing."""
+        return isinstance(self.location, Path) or hub.cached_folder(self.location) is not None
+
     def open(self, progress: Progress | None = None) -> Checkpoint:
         path = self.location if isinstance(self.location, Path) else hub.download(self.location, progress)
         return open_checkpoint(path, n_head=self.n_head, activation=self.activation, names=self.names)

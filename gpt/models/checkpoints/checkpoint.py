@@ -156,7 +156,7 @@ def weight_files(folder: Path) -> list[Path]:
             raise GPTError("checkpoint.missing_shards", folder=folder.name, n=len(shards), file=shards[0].name)
         return shards
     usual = [folder / name for name in TORCH_FILES if (folder / name).is_file()]
-    others = [file for file in sorted(folder.iterdir()) if file.suffix in SUFFIXES]
+    others = [file for file in sorted(folder.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
     if not others:
         raise GPTError("checkpoint.no_weights")
     if not usual and len(others) > 1:

@@ -25,6 +25,7 @@ from gpt.models.memory import format_bytes
 
 MAX_PICKLE_BYTES = 16_000_000  # of the pickle in a torch file
 MAX_TUPLES = 20_000  # in a torch file; 100,000 nested ones overflow the C stack when they are hashed
+MAX_HEADER_BYTES = 2_000_000  # of a safetensors file: about 20,000 tensors; 400,000 take 20 seconds
 MAX_TEXT_BYTES = 64_000_000  # of a configuration or a vocabulary
 STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights; else the only state dict
 
@@ -65,7 +66,11 @@ def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
 
 
 def open_safetensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file. Raises ValueError if it is damaged."""
+    """The tensors of a safetensors file. Raises ValueError if it is damaged or its header is too large."""
+    with path.open("rb") as file:
+        n_bytes = int.from_bytes(file.read(8), "little")
+    if n_bytes > MAX_HEADER_BYTES:
+        raise GPTError("checkpoint.header_size", file=path.name, n=n_bytes, limit=MAX_HEADER_BYTES)
     try:
         return load_file(path)
     except (SafetensorError, ValueError, RuntimeError, KeyError) as error:
@@ -165,9 +170,11 @@ def unreadable(path: Path, error: Exception) -> GPTError:
 
 def read_bytes(path: Path) -> bytes:
     """The content of a file of at most MAX_TEXT_BYTES."""
-    if path.stat().st_size > MAX_TEXT_BYTES:
+    with path.open("rb") as file:
+        data = file.read(MAX_TEXT_BYTES + 1)  # its stated size may be 0, as for a file of /proc
+    if len(data) > MAX_TEXT_BYTES:
         raise GPTError("file.too_large", file=path.name, limit=MAX_TEXT_BYTES)
-    return path.read_bytes()
+    return data
 
 
 def read_text(path: Path) -> str:

@@ -17,8 +17,8 @@ from gpt.models.checkpoints.bpe_files import (
     special_tokens,
     write_gpt2_files,
 )
-from gpt.models.checkpoints.untrusted import read_json, read_pickle
-from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, load_vocabulary, save_vocabulary
+from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
+from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, parse_vocabulary, save_vocabulary
 
 BPE, CHARACTERS, NANOGPT = "vocab.tiktoken", "characters.json", "meta.pkl"
 FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, NANOGPT)
@@ -90,7 +90,7 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     """
     found: Vocabulary
     if (folder / BPE).is_file():
-        found = load_vocabulary(folder / BPE)
+        found = parse_vocabulary(read_bytes(folder / BPE), BPE)
     elif (folder / VOCAB_JSON).is_file() and (folder / MERGES_TXT).is_file():
         found = read_gpt2_files(folder / VOCAB_JSON, folder / MERGES_TXT)
     elif (folder / TOKENIZER_JSON).is_file():

@@ -11,7 +11,9 @@ from safetensors.torch import load_file, save_file
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models.checkpoints import open_checkpoint, save_hugging_face, save_model
+from gpt.models.checkpoints import open_checkpoint, save_hugging_face, save_model, untrusted
+from gpt.models.checkpoints.untrusted import MAX_HEADER_BYTES
+from gpt.models.checkpoints.vocabularies import FILES, PlainIds, find_vocabulary
 from gpt.models.registry import Registry
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
@@ -24,6 +26,31 @@ def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
     """A small model in our own format."""
     save_model(tmp_path / "ours", GPT(CONFIG), byte_tokenizer)
     return tmp_path / "ours"
+
+
+def test_a_header_of_too_many_tensors_is_not_parsed(tmp_path: Path) -> None:
+    header = b"{" + b" " * MAX_HEADER_BYTES + b"}"
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ValueError, match="has a header of 2,000,002 bytes, and at most 2,000,000 are read"):
+        open_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_to_a_device_is_no_vocabulary(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).symlink_to("/dev/zero")
+    assert isinstance(find_vocabulary(tmp_path, 7), PlainIds)
+
+
+def test_a_link_to_a_device_holds_no_weights(tmp_path: Path) -> None:
+    (tmp_path / "a.pt").symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match="no weights"):
+        open_checkpoint(tmp_path)
+
+
+def test_a_vocabulary_of_which_there_is_no_end_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untrusted, "MAX_TEXT_BYTES", 1000)
+    with pytest.raises(ValueError, match=r"vocab\.tiktoken"):
+        find_vocabulary(folder, CONFIG.vocab_size)
 
 
 def test_every_flipped_bit_of_our_format_is_detected(tmp_path: Path, folder: Path) -> None:

@@ -298,3 +298,13 @@ def test_a_load_that_cannot_begin_is_tried_again(folders: list[Path], monkeypatc
         with pytest.raises(RuntimeError, match="no more threads"):
             registry.get(name)
     assert registry.get(name).name == name
+
+
+def test_of_the_models_that_may_not_be_downloaded_those_here_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.models.hub.cached_folder", lambda name: Path("here") if name == "distilgpt2" else None)
+    registry = Registry(downloads=["gpt2-medium"])
+    assert registry.names() == [DEFAULT_MODEL, "untrained", "distilgpt2", "gpt2-medium"]
+    with pytest.raises(ValueError, match="there is no model 'gpt2-xl'"):
+        registry.get("gpt2-xl")
+    assert registry.add("gpt2-xl") == "gpt2-xl"  # by the host
+    assert "gpt2-xl" in registry.names()
