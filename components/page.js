@@ -3,6 +3,7 @@
 import { followHistory } from "./address.js";
 import { arrive, linkQuery, rememberLink, session } from "./arrival.js";
 import "./gradio_workarounds.js";
+import { films } from "./widgets/progress.js";
 import { controls, navigate, start, store } from "./widgets/runtime.js";
 
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */
@@ -10,6 +11,7 @@ function opened() {
   const asked = new URLSearchParams(location.search).get("__theme");
   const kept = localStorage.getItem("glassbox-theme");
   if (!asked && kept) document.body.classList.toggle("dark", kept === "dark");
+  document.body.toggleAttribute("data-film-seen", "token" in films.read().done); // until then it is offered in colour
 }
 
 document.addEventListener("keydown", (event) => {

@@ -13,7 +13,7 @@ from gpt import Generation, LoadedModel, generate
 from gpt.documents.token_tree import History
 
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
-EXAMPLE_LENGTH = 40
+EXAMPLE_LENGTH = 34
 EXAMPLE_SEED = 19
 OWN_TOKENS = 16
 FALLBACK_TOKENS = 3  # for a text that cannot be encoded at all

@@ -39,3 +39,4 @@ export function createProgress(list) {
 
 export const lessons = createProgress("lessons");
 export const challenges = createProgress("challenges");
+export const films = createProgress("films");

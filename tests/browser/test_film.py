@@ -18,13 +18,15 @@ def opened(stay, site):
 
 
 def test_it_plays_pauses_steps_by_keys_stands_in_the_address_and_is_left_at_its_part(opened):
+    expect(opened.locator("body")).not_to_have_attribute("data-film-seen", "")
     opened.locator("#open-film").click()
     expect(opened.locator(TITLE)).to_have_text("The text")
-    expect(opened.locator(SAYS)).to_contain_text("“·she”")
+    expect(opened.locator("body")).to_have_attribute("data-film-seen", "")
+    expect(opened.locator(SAYS)).to_contain_text("“·to”")
     expect(opened.locator(".gb-film-play")).to_have_attribute("aria-label", "Pause")  # it plays by itself
     expect(opened.locator(TITLE)).to_have_text("Tokens")
     stage = opened.locator(STAGE)
-    stage.press(" ")
+    opened.keyboard.press(" ")
     expect(opened.locator(".gb-film-play")).to_have_attribute("aria-label", "Play")
     opened.locator(".gb-film input").fill("0")
     expect(opened.locator(TITLE)).to_have_text("The text")

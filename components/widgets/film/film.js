@@ -6,6 +6,7 @@
  */
 
 import { find, modified, setText } from "../dom.js";
+import { films } from "../progress.js";
 import { defineWidget } from "../runtime.js";
 import { around, fitted } from "./camera.js";
 import { build, MOVE } from "./scene.js";
@@ -196,6 +197,9 @@ function mount(root, host) {
       [told, sent, time] = [open - 1, [], starts[open - 1]];
       play(!still.matches);
       root.scrollIntoView({ block: "nearest" });
+      stage.focus({ preventScroll: true }); // the keys are for the film
+      films.keep("token", 1);
+      document.body.setAttribute("data-film-seen", "");
     } else if (open !== known && !isOwn) {
       [told, sent] = [open - 1, []]; // by Back or Forward
       go(open - 1);

@@ -355,7 +355,7 @@ def test_a_link_with_a_patch_opens_on_its_prompt_and_shows_both_prompts(session)
     assert set(decode(query)[0]) == {"tab", "edits", "edits_on"}
 
     opened = analysed(Session(session.document.copy()))
-    finish(open_link(opened, query, [NAME], lambda session, index: False))
+    finish(open_link(opened, query, [NAME], {}))
     analysed(opened)
     state = opened.state(ChangeState)
     assert (state.clean, state.corrupted) == ("the cat", "the dog")
