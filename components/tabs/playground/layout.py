@@ -40,6 +40,7 @@ def prompt(localizer: Localizer) -> dict[str, Any]:
             with gr.Column(min_width=240):
                 localizer.sentence("reason.question", kind="question")
                 sentence(kind="lead", elem_id="reason", view="reason")
+                sentence(kind="spoken", elem_id="spoken", view="spoken")
                 film = localizer.build(gr.Button, {"value": "film.open"}, min_width=0, elem_id="open-film")
         parts = _buttons(localizer)
     return {"prompt": prompt, "use_tail": use_tail, "bars": bars, "film": film, **parts}

@@ -13,7 +13,8 @@ _TEMPLATE = """<figure class="gb-draw">
 <figcaption class="gb-says"></figcaption>
 <div class="gb-fell" aria-hidden="true"><span></span></div>
 <div class="gb-pieces" tabindex="0" role="group"></div>
-<div class="gb-ends" aria-hidden="true"><span>0</span><p aria-live="polite"></p><span>1</span></div>
+<div class="gb-ends" aria-hidden="true"><span>0</span><p></p><span>1</span></div>
+<p class="gb-spoken" aria-live="polite"></p>
 </figure>"""
 
 

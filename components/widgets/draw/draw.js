@@ -59,6 +59,7 @@ function mount(root) {
     const to = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: boxes.length - 1, Escape: -1 }[event.key];
     if (to === undefined) return;
     tell(event.key === "Escape" ? -1 : Math.max(0, Math.min(boxes.length - 1, to)));
+    setText(find(root, ".gb-spoken"), says.textContent ?? "");
     event.preventDefault();
   });
   return { draw };

@@ -8,7 +8,7 @@ import gradio as gr
 
 from components.widgets.widget import widget
 
-Kind = Literal["question", "lead", "caption", "status", "notice", "skip"]
+Kind = Literal["question", "lead", "caption", "status", "notice", "spoken", "skip"]
 
 _TEMPLATES = {
     "question": "<h2></h2>",
@@ -16,12 +16,14 @@ _TEMPLATES = {
     "caption": "<p></p>",
     "status": "<p></p>",
     "notice": '<p role="status"></p>',
+    "spoken": '<p aria-live="polite"></p>',
     "skip": '<a href="#tabs"></a>',  # past the header, for the keyboard
 }
 
 
 def sentence(*, kind: Kind = "lead", elem_id: str | None = None, view: str, field: str = "text") -> gr.HTML:
-    """One line; an empty one takes no room. A "notice" is read aloud when it changes.
+    """One line; an empty one takes no room. A "notice" is read aloud when it changes; a "spoken" line is
+    only read aloud.
 
     Data of a view: text, or what `field` names; hidden (hides the line though it has words).
     """

@@ -13,7 +13,7 @@ defineWidget(
     draw: (/** @type {Sentence} */ { hidden = false, ...data }) => {
       const text = data[options.field ?? "text"] ?? "";
       setText(root, text);
-      root.hidden = hidden || !text;
+      root.hidden = hidden || (!text && !root.ariaLive); // what is hidden when it changes is not read aloud
     },
   }),
 );

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -57,6 +58,8 @@ def test_typed_text_is_predicted_as_a_document_of_it_is(session: Session) -> Non
 
 
 def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session: Session) -> None:
+    run(reason.measure(session))
+    assert drawn(session, "spoken")["text"] == ""  # the example, which nobody has touched
     type_in(session, STORY)
     turn = session.lock.begin()
     assert reason.wanted(session.snapshot()) is None
@@ -70,6 +73,10 @@ def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session:
     assert said.startswith("“·Lily” mostly because of ")
     assert percent(found.tokens[0].probability) in said
     assert said.endswith(" (raw)")
+    assert re.fullmatch(r"After “·named”: “·Lily” .*, .*, .*\. ", drawn(session, "spoken")["text"].removesuffix(said))
+    turn = session.lock.begin()
+    assert drawn(session, "spoken")["text"] == ""
+    session.lock.end(turn)
     session.select(position=2)
     assert "attends most to" in drawn(session, "reason")["text"]
     run(reason.measure(session))

@@ -11,6 +11,7 @@ from components.i18n import t
 from components.labels import percent, quoted, token_text, visible
 from components.next_tokens import best
 from components.render import Lines, View
+from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
 from components.tabs.playground.components import ReasonState
@@ -22,6 +23,7 @@ from gpt import Stages, distribution
 
 MAX_BARS = 20
 MAX_ARCS = 8
+N_SPOKEN = 3  # tokens
 MIN_ARC_WEIGHT = 0.02  # of the attention of the selected position
 
 
@@ -96,23 +98,39 @@ def bars(s: Snapshot) -> dict[str, Any]:
 
 def why(s: Snapshot) -> dict[str, Any]:
     """What the prediction depends on; until that is measured, what the selected head attends to."""
-    reason = s.state(ReasonState).reason
-    if (
-        s.text is not None
-        and s.text.n_read
-        and reason is not None
-        and reason.belongs_to(s.text, s.text.at(s.selection))
-    ):
-        sentence = causes_sentence(reason.causes, reason.token, s.text.ids, s.text.tokenizer, s.language)
-        stages = s.cached(stages_of)
-        is_raw = stages is not None and percent(float(stages.final[reason.token])) != percent(reason.causes.probability)
-        return {"text": sentence + (t("reason.raw", s.language) if is_raw else "")}
     if s.text is None or not (arcs := s.cached(attended)):
         return {"text": ""}
+    if measured := s.cached(measured_reason):
+        return {"text": measured}
     tokenizer = s.text.tokenizer
     targets = t("list.and", s.language).join(f"{quoted(tokenizer, s.text.ids[i])} ({percent(w)})" for i, w in arcs[:2])
     head = head_name(s.selection.head, s.language)
     return {"text": t("reason.attention", s.language, layer=s.selection.layer, head=head, targets=targets)}
+
+
+def measured_reason(s: Snapshot) -> str:
+    """The token and the head that the prediction depends on most; "" before it is measured."""
+    reason, stages = s.state(ReasonState).reason, s.cached(stages_of)
+    if s.text is None or stages is None or reason is None or not reason.belongs_to(s.text, s.text.at(s.selection)):
+        return ""
+    sentence = causes_sentence(reason.causes, reason.token, s.text.ids, s.text.tokenizer, s.language)
+    is_raw = percent(float(stages.final[reason.token])) != percent(reason.causes.probability)
+    return sentence + (t("reason.raw", s.language) if is_raw else "")
+
+
+def spoken(s: Snapshot) -> dict[str, Any]:
+    """What screen readers say once a text that a person has changed or selected rests."""
+    stages, reason = s.cached(stages_of), s.cached(measured_reason)
+    is_first = s.last_action is None and s.throughput is None and s.selection.position == NEWEST
+    if s.text is None or stages is None or not reason or is_first or s.generating or s.unwritten is not None:
+        return {"text": ""}
+    tokenizer = s.text.tokenizer
+    likeliest = [
+        (quoted(tokenizer, int(i)), percent(float(stages.final[i]))) for i in stages.final.topk(N_SPOKEN).indices
+    ]
+    token = quoted(tokenizer, s.text.ids[s.text.at(s.selection)])
+    listed = ", ".join(f"{name} {p}" for name, p in likeliest)
+    return {"text": t("bars.spoken", s.language, token=token, likeliest=listed) + reason}
 
 
 def heatmap(s: Snapshot) -> dict[str, Any]:
@@ -130,9 +148,18 @@ def _chosen(s: Snapshot) -> int | None:
     return s.text.ids[after] if after < len(s.text.ids) else None
 
 
+def reason_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.text, s.selection, s.state(ReasonState), s.settings.sampling(), s.language
+
+
+def spoken_inputs(s: Snapshot) -> tuple[Any, ...]:
+    return *reason_inputs(s), s.unwritten, s.generating, s.last_action, s.throughput is None
+
+
 VIEWS = (
     View("box", lambda s: (s.text, s.typed, s.selection, s.settings.sampling(), s.generating, s.language), box),
     View("bars", lambda s: (s.text, s.selection.position, s.settings.sampling(), s.language), bars),
-    View("reason", lambda s: (s.text, s.selection, s.state(ReasonState), s.settings.sampling(), s.language), why),
+    View("reason", reason_inputs, why),
+    View("spoken", spoken_inputs, spoken),
     View("heatmap", lambda s: (s.text, s.selection, s.language), heatmap),
 )
