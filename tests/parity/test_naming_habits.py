@@ -110,13 +110,15 @@ def test_a_fused_matrix_has_many_names(tmp_path: Path, name: str) -> None:
     "names",
     [
         {"attn.c_attn": [f"attn.attention.{x}_proj" for x in "qkv"], "attn.c_proj": "attn.attention.out_proj"},
+        {"attn.c_attn": "attn.qkv_proj", "mlp.c_fc": "mlp.up_proj", "mlp.c_proj": "mlp.down_proj"},
+        {"attn.c_attn": "attn.Wqkv", "mlp.c_fc": "mlp.layers.0", "mlp.c_proj": "mlp.layers.2"},
         {"ln_1": "norm_1", "ln_2": "norm_2", "attn.c_attn": "attn.qkv", "mlp.c_fc": "mlp.fc", "mlp.c_proj": "mlp.proj"},
         {"attn.c_attn": [f"attn.linears.{i}" for i in range(3)], "attn.c_proj": "attn.linears.3", "ln_f": "norm"},
         {"attn.c_attn": [f"attn.w_{x}s" for x in "qkv"], "attn.c_proj": "attn.fc", "wte": "emb", "lm_head": "word_prj"},
     ],
 )
 def test_names_of_gpt2_may_differ_in_parts(tmp_path: Path, names: dict[str, str | list[str]]) -> None:
-    config = GPTConfig(61, 16, n_layer=2, n_head=3, n_embd=24, tie_weights=False)
+    config = GPTConfig(61, 16, n_layer=2, n_head=3, n_embd=24, n_ff=24, tie_weights=False)
     model, state = randomized(GPT(config)), {"version": torch.ones(1)}
     for name, tensor in model.state_dict().items():
         role, leaf = re.sub(r"^h\.\d+\.", "", name).rsplit(".", 1)

@@ -35,8 +35,9 @@ HEAD = re.compile(r"head|lm|unembed\w*|out|output|logits?|decoder|generator|clas
 PARTS = {"q": r"w?(to)?q(uer\w*|s)?", "k": r"w?(to)?k(ey)?s?", "v": r"w?(to)?v(al\w*|s)?"}
 FUSED = re.compile(r"(c|in)?_?(attn|proj)|w?(qkv|qvk|kqv|kvq|vqk|vkq)|w?pack|query")
 FIRST_NORM, SECOND_NORM = re.compile(r"att\w*|sa|mha|in|input|pre"), re.compile(r"mlp|ff\w*|feed|post|final|out")
-EXPANDS = re.compile(r"fc1|(linear|dense|lin|w|fc)1|up|in|inner|expand|intermediate|1")
-CONTRACTS = re.compile(r"fc2|(linear|dense|lin|w|fc)2|down|out|outer|contract|proj|2")
+FEED_FORWARD = re.compile(r"mlp|ff\w*|feed")
+EXPANDS = re.compile(r"(linear|dense|lin|w|fc)1?|up|in|inner|hidden|expand|intermediate|1|a")
+CONTRACTS = re.compile(r"(linear|dense|lin|w|fc)2|down|out|output|outer|contract|2|b")
 
 
 @dataclass
@@ -145,27 +146,26 @@ class Inference:
         norms = [module for module in self.block if module.shape == (self.width,)]
         if len(norms) != 2:
             raise GPTError("layout.norms", n=len(norms), names=", ".join(module.name for module in norms))
-        numbers = [[int(n) for n in re.findall(r"\d+", module.name)] for module in norms]
         second = [norm for norm in norms if norm.has(SECOND_NORM)]
         first = [norm for norm in norms if norm.has(FIRST_NORM) and norm not in second]
         if len(second) == 1 or len(first) == 1:
             first = [norm for norm in norms if norm not in second] if len(second) == 1 else first
-        elif numbers[0] != numbers[1]:
-            first = [norms[numbers.index(min(numbers))]]
         else:
-            first = norms
+            first = [norm for norm in norms if numbers(norm) < max(map(numbers, norms))] or norms
         self.take("h.{n}.ln_1", first, self.block)
         self.take("h.{n}.ln_2", [norm for norm in norms if norm in self.block], self.block)
 
     def find_attention(self) -> None:
         """One matrix for query, key and value, or three; and that of the output. Four of one name are in that order."""
         C = self.width
-        fused = [m for m in self.block if m.shape in ((3 * C, C), (C, 3 * C)) and m.has(FUSED)]
+        fused = [
+            m for m in self.block if m.shape in ((3 * C, C), (C, 3 * C)) and m.has(FUSED) and not m.has(FEED_FORWARD)
+        ]
         if fused:
             module = self.take("h.{n}.attn.c_attn", fused, self.block)
             self.transposed += ["h.{n}.attn.c_attn"] if module.shape == (C, 3 * C) else []
         else:
-            square = sorted(self.square(), key=lambda module: module.name)
+            square = sorted((m for m in self.square() if not m.has(FEED_FORWARD)), key=lambda module: module.name)
             if len(square) == 4 and len({re.sub(r"\d+(?!.*\d)", "", module.name) for module in square}) == 1:
                 for role, module in zip((*SEPARATE, "h.{n}.attn.c_proj"), square, strict=True):
                     self.take(role, [module], self.block)
@@ -198,6 +198,7 @@ class Inference:
             lambda module: wide != C and module.shapes.get("bias") == (wide,),
             lambda module: module.has(EXPANDS) and not module.has(CONTRACTS),
             lambda module: wide != C and module.shape == (wide, C),
+            lambda module: numbers(module) < max(map(numbers, pair)),
         ]
         expands = next((found for rule in rules if len(found := [m for m in pair if rule(m)]) == 1), pair)
         first = self.take("h.{n}.mlp.c_fc", expands, self.block)
@@ -229,6 +230,11 @@ class Inference:
             self.transposed += ["lm_head"] if module.shape[0] == C != module.shape[1] else []
             group.remove(module)
         self.take("wte", group, self.outside)
+
+
+def numbers(module: Module) -> list[int]:
+    """The numbers in the name of a module."""
+    return [int(number) for number in re.findall(r"\d+", module.name)]
 
 
 def words(name: str) -> list[str]:
