@@ -18,6 +18,8 @@ from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text, trace_window
+from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.threads import threads_for
 
 LENS_POSITIONS = 16  # in the lens
 POSITIONS_AHEAD = 4  # of these, after the selected one
@@ -217,7 +219,8 @@ class PredictionWithout:
 def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> PredictionWithout:
     """The prediction without some tokens, heads and what heads read."""
     ids = traced.ids[: prediction.position + 1]
-    p = predict_without(traced.model, ids, ablation, traced.edits).exp()
+    with threads_for(len(ids) * multiplications_per_token(traced.model)):
+        p = predict_without(traced.model, ids, ablation, traced.edits).exp()
     best = int(p.argmax())
     return PredictionWithout(p[prediction.token].item(), best, p[best].item())
 

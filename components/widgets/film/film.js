@@ -197,7 +197,6 @@ function mount(root, host) {
       [told, sent, time] = [open - 1, [], starts[open - 1]];
       play(!still.matches);
       root.scrollIntoView({ block: "nearest" });
-      stage.focus({ preventScroll: true }); // the keys are for the film
       films.keep("token", 1);
       document.body.setAttribute("data-film-seen", "");
     } else if (open !== known && !isOwn) {
@@ -218,8 +217,10 @@ function mount(root, host) {
     time = Number(range.value);
     play(false);
   });
-  root.addEventListener("keydown", (event) => {
-    if (modified(event)) return;
+  /** The keys are the film's unless something else has the focus. @param {KeyboardEvent} event */
+  function onKey(event) {
+    const isOurs = event.target === document.body || (event.target instanceof Node && root.contains(event.target));
+    if (modified(event) || !isOurs || !root.getClientRects().length) return;
     const isOnButton = event.target instanceof HTMLButtonElement;
     if (event.key === "Escape") close(false);
     else if (event.key === "ArrowLeft") step(-1);
@@ -227,8 +228,9 @@ function mount(root, host) {
     else if (event.key === " " && !isOnButton) play(!isPlaying);
     else return;
     event.preventDefault();
-  });
-  return { draw };
+  }
+  document.addEventListener("keydown", onKey);
+  return { draw, destroy: () => document.removeEventListener("keydown", onKey) };
 }
 
 defineWidget("film", mount);

@@ -65,13 +65,14 @@ def says(shown: Answer, language: Language) -> str:
     if shown.without is None or shown.causes is None:
         return t("why.flow.busy", language)
     tokenizer, prediction = shown.traced.loaded.tokenizer, shown.prediction
+    before, after = percent(shown.causes.probability), percent(shown.without.probability)
     text = t(
-        "why.flow.without",
+        "why.flow.without" if before != after else "why.flow.same",
         language,
         parts=parts_off(shown, language),
         token=quoted(tokenizer, prediction.token),
-        before=percent(shown.causes.probability),
-        after=percent(shown.without.probability),
+        before=before,
+        after=after,
     )
     if shown.without.best != prediction.token:
         best, p = quoted(tokenizer, shown.without.best), percent(shown.without.best_probability)
