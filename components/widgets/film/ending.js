@@ -142,13 +142,13 @@ function draw({ film, columns, boxes, add }, middle, barY) {
     for (const share of [0, 1]) add("line", letters(String(share), share * width, 36, end), [x, y], "draw");
   }
   // the text goes on
-  const text = film.tokens.map(([token]) => token.replace(/^·/, " ")).join("").trimStart();
+  const text = (film.earlier ? "… " : "") + film.tokens.map(([token]) => token.replace(/^·/, " ")).join("").trimStart();
   const token = film.next[film.chosen].token;
   const [before, after] = [cut(text, 60), token.startsWith("·") ? token.slice(1) : token];
-  const long = LETTER * (before.length + token.length + 2);
+  const long = LETTER * (before.length + token.length);
   const start = x + Math.max(0, (width - long) / 2);
-  add("line", letters(`… ${before}`, 0, 5, { class: "gb-film-mono" }), [start, middle + 70], "draw", { begins: 0.5 });
-  const place = /** @type {Point} */ ([start + LETTER * (before.length + 2 + (token === after ? 0 : 1)), middle + 70]);
+  add("line", letters(before, 0, 5, { class: "gb-film-mono" }), [start, middle + 70], "draw", { begins: 0.5 });
+  const place = /** @type {Point} */ ([start + LETTER * (before.length + (token === after ? 0 : 1)), middle + 70]);
   const from = /** @type {Point} */ (film.number === null ? [columns.bars[0], barY(film.chosen)] : [x + width * film.bounds[0], y]);
   add("line", letters(after, 0, 5, { class: "gb-film-mono gb-film-named" }), place, "draw", { from, begins: 0.62 });
   boxes.line = { x: x - 10, y: middle - 110, w: Math.max(width, long) + 20, h: 210 };
