@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.model import GPT, CausalSelfAttention, FeedForward, LayerNorm, TransformerBlock
 
 Cache = list[tuple[Tensor, Tensor]]  # key and value of each token
@@ -213,4 +214,4 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.n_embd % self.n_head:
-            raise ValueError(f"{self.n_embd} is not divisible by {self.n_head}")
+            raise GPTError("config.head_width", n_embd=self.n_embd, n_head=self.n_head)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from threading import Event
 from typing import Any
 
 import gradio as gr
@@ -21,6 +22,7 @@ from components.widgets.tokens import token_line, tokens
 
 OPTIONS: dict[str, Any] = {"theme": THEME, "head": HEAD, "app_kwargs": {"routes": ROUTES}}
 COUNT = 300
+DRAWN = Event()  # whether the stream may go on from its middle
 
 
 def line(position: int) -> str:
@@ -37,12 +39,15 @@ def frame(number: int, views: dict[str, Any], **more: Any) -> str:
 
 
 def stream() -> Iterator[str]:
-    """Every frame adds a token and its chart."""
+    """Every frame adds a token and its chart; in the middle it waits until the browser has drawn some."""
+    DRAWN.clear()
     yield frame(1, {"strip": {"doc": "a", "lines": [line(0)]}, "bars": bars(0), "says": {"text": "Token 0."}})
     for position in range(1, COUNT):
         added = {"$lines": position, "add": [line(position)]}
         said = {"text": f"Token {position}."}
         yield frame(position + 1, {"strip": {"lines": added}, "bars": bars(position), "says": said})
+        if position == COUNT // 2:
+            DRAWN.wait(timeout=60)
 
 
 def whole(number: int, selected: int) -> str:
@@ -100,6 +105,8 @@ def shown(stay: Callable[..., Page], url: str) -> Page:
 
 def stream_to_the_end(page: Page) -> None:
     page.click("#stream")
+    expect(page.locator("#strip .gb-chip")).to_have_count(COUNT // 2 + 1)
+    DRAWN.set()
     expect(page.locator("#strip .gb-chip")).to_have_count(COUNT)
     expect(page.locator("#says p")).to_have_text(f"Token {COUNT - 1}.")
 

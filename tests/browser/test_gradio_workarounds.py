@@ -17,10 +17,13 @@ OVERTAKEN_SECONDS = 0.3  # by which the end of a stream comes after the answer t
 
 
 class LateClose:
-    """ASGI middleware that holds back the end of a stream of answers until another event has joined the queue."""
+    """ASGI middleware that holds back the end of a stream of answers until another event has joined the queue.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app, self.joined = app, asyncio.Event()
+    is_left: the stream then ends only when the browser has left it.
+    """
+
+    def __init__(self, app: ASGIApp, is_left: bool = False) -> None:
+        self.app, self.is_left, self.joined = app, is_left, asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def late(message: Message) -> None:
@@ -29,6 +32,8 @@ class LateClose:
                 await self.joined.wait()
                 await asyncio.sleep(OVERTAKEN_SECONDS)
             await send(message)
+            if self.is_left and b"close_stream" in message.get("body", b""):
+                await receive()
 
         path = scope.get("path", "")
         await self.app(scope, receive, late if path.endswith("/queue/data") else send)
@@ -91,7 +96,7 @@ def test_gradio_leaves_a_list_open_when_the_focus_goes_on(page: Page, url: str) 
 def test_gradio_does_not_answer_an_event_that_is_sent_while_a_stream_ends(
     page: Page, serve: Callable[..., str]
 ) -> None:
-    page.goto(serve(demo(), app_kwargs={"middleware": [Middleware(LateClose)]}))
+    page.goto(serve(demo(), app_kwargs={"middleware": [Middleware(LateClose, is_left=True)]}))
     count, add = page.locator("#count input"), page.get_by_role("button", name="add")
     add.click()
     expect(count).to_have_value("1")
