@@ -13,7 +13,7 @@ from components.i18n import Language, t
 from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
-from components.tabs.why import handlers
+from components.tabs.why import analysis, handlers
 from components.tabs.why.components import Order, Role, Sample, WhyComponents, WhyState
 from components.tabs.why.predictions import METHODS
 from components.tabs.why.views import VIEWS
@@ -46,7 +46,7 @@ def build_why(localizer: Localizer, events: Events) -> None:
         Control(ui.against, lambda s: (s.state(WhyState).shown, s.language), _against_picker),
         Control(ui.watch, lambda s: (*_place(s), s.language), _watch_picker),
     ]
-    events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
+    events.renderer.add(NAME, VIEWS, analysis.ANALYSIS, controls=controls)
     _wire(ui, events)
 
 

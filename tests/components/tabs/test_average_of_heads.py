@@ -12,7 +12,7 @@ import torch
 from components.state.session import Session
 from components.tabs.playground.handlers.selection import choose_head, choose_layer
 from components.tabs.playground.views import prediction
-from components.tabs.why import handlers as why
+from components.tabs.why import analysis as why
 from components.tabs.why.views import VIEWS
 from components.text_views import AVERAGE, attention_shade
 from components.widgets.tokens import FULL

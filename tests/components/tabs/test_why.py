@@ -16,7 +16,7 @@ from components.i18n import has_text
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.text import Text
-from components.tabs.why import handlers, predictions
+from components.tabs.why import analysis, handlers, predictions
 from components.tabs.why.components import WhyState
 from components.tabs.why.views import VIEWS, parts, tokens
 from components.tabs.why.views import lens as lens_views
@@ -245,9 +245,9 @@ def session(document):
 
 
 def answered(session):
-    for _ in handlers.analyse(session):
+    for _ in analysis.analyse(session):
         pass
-    assert handlers.wanted(session.snapshot()) is None
+    assert analysis.wanted(session.snapshot()) is None
     snapshot = session.snapshot()
     return {view.name: view.draw(snapshot) for view in VIEWS}
 
@@ -260,7 +260,7 @@ def test_every_panel_is_about_the_selected_position(session):
         drawn["why-because"]["text"],
     )
     session.select(position=4)
-    assert handlers.wanted(session.snapshot()) is not None
+    assert analysis.wanted(session.snapshot()) is not None
     drawn = answered(session)
     assert "position 4," in drawn["why-lead"]["text"]
     assert drawn["why-strip"]["selected"] == 4
@@ -363,7 +363,7 @@ def test_only_what_a_choice_changes_is_computed_again(session):
 def test_nothing_is_computed_while_the_text_is_written_and_the_status_says_so(session):
     session.lock.begin()
     snapshot = session.snapshot()
-    assert handlers.wanted(snapshot) is None
+    assert analysis.wanted(snapshot) is None
     assert "writing" in tokens.status(snapshot)["text"]
 
 
