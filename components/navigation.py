@@ -42,7 +42,7 @@ def open_tab(tab: str, session: Session, clicked: str) -> None:
     """
     try:
         at = float(clicked)
-    except ValueError:
+    except (TypeError, ValueError):
         return
     if at > session.navigated:
         if session.tab in TOOLS:

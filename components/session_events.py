@@ -89,7 +89,7 @@ def wire_session(
     events.on(frame.switch.input, choose_language, [frame.switch])
     events.on(events.frame.navigate, partial(navigate, places), payload=True)
     events.on(events.frame.retry, miss_frame, payload=True)
-    events.on(events.frame.tick, partial(analyse, events.renderer), queue="model")
+    events.on(events.frame.tick, partial(analyse, events.renderer), queue="analysis")
     return opened
 
 

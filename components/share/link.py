@@ -58,7 +58,7 @@ def encode(values: Mapping[str, Any]) -> str:
 
 def decode(query: str) -> tuple[dict[str, Any], list[str]]:
     """The values of a query, and the names of invalid ones. The query may be anything."""
-    if len(query) > _MAX_READ:
+    if not isinstance(query, str) or len(query) > _MAX_READ:
         return {}, ["link"]
     try:
         given = dict(parse_qsl(query, keep_blank_values=True, errors="replace", max_num_fields=_MAX_PARAMETERS))

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from components.state.session import Session
+from gpt.models.memory import return_free_memory
 
 IDLE_SECONDS = 30 * 60.0  # without an event; the browser can restore the text
 MAX_SESSIONS = 2_000
@@ -55,6 +56,7 @@ class SessionStore:
                 self._used[session_id] = self._clock()
         if self._clock() - self._swept > SWEEP_SECONDS:
             self.sweep()
+            return_free_memory()
         return session
 
     def put(self, session_id: str, session: Session) -> None:

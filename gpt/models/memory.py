@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -51,3 +53,9 @@ def format_bytes(n_bytes: int) -> str:
         if n_bytes >= size:
             return f"{n_bytes / size:.2f} {unit}"
     return f"{n_bytes} B"
+
+
+def return_free_memory() -> None:
+    """Return memory to the system that glibc's allocator keeps after it was freed; does nothing with another one."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -107,7 +107,7 @@ def switch_branch(session: Session, sent: dict[str, Any]) -> None:
 
 def search(session: Session, text: str) -> None:
     """Search the vocabulary for the typed text."""
-    session.query = text[:MAX_QUERY_CHARS]
+    session.query = str(text or "")[:MAX_QUERY_CHARS]
 
 
 def _change(session: Session, change: Callable[[Generation], LastAction | None], *, new: bool = True) -> None:
