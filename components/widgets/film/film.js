@@ -47,7 +47,7 @@ function mount(root, host) {
     if (!film) return;
     const { beat, share: passed } = beatAt(starts, time);
     const share = still.matches ? 1 : passed;
-    const lit = new Set([...film.beats[beat].lit, "names"]);
+    const lit = new Set([...film.beats[beat].lit, "names", "sentence"]);
     const edge = look(beat, share);
     const hidesLeft = namesOf(beat) !== "none"; // what was told before is not behind the names
     for (const { node, part, at, from, begins, beat: born, ends, fades, grows, isName, isFollowed } of items) {
