@@ -1,6 +1,6 @@
 """Files for download, served under a secret address until they are fetched.
 
-A session has one file of each name, and all sessions together have MAX_BYTES: the oldest files are deleted beyond that.
+A session has one file of each name, and all sessions together have MAX_FILE_BYTES: beyond that the oldest go.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from components.limits import MAX_FILE_BYTES
 from components.render import View
 from components.state.session import Session
 
-MAX_BYTES = 2**29  # of all files that wait for their visitors
 _FOLDER = "glassbox/files"
 _served: WeakValueDictionary[str, Download] = WeakValueDictionary()  # the oldest first
 _lock = threading.Lock()
@@ -77,13 +77,13 @@ def offer(session: Session, write: Callable[[Path], Path]) -> Iterator[None]:
 
 
 def _serve(download: Download) -> None:
-    """Serve a file, and delete the oldest ones beyond MAX_BYTES."""
+    """Serve a file, and delete the oldest ones beyond MAX_FILE_BYTES."""
     with _lock:
         older = list(_served.values())
         _served[download.token] = download
     total = download.n_bytes + sum(each.n_bytes for each in older)
     for each in older:
-        if total <= MAX_BYTES:
+        if total <= MAX_FILE_BYTES:
             break
         each.delete()
         total -= each.n_bytes

@@ -19,19 +19,18 @@ from gradio.blocks import Block
 
 from components.errors import PageError, Question, localize_error
 from components.i18n import LANGUAGES, Language, t
+from components.limits import MAX_CONCURRENT_ANALYSES, MAX_CONCURRENT_EVENTS, MAX_CONCURRENT_EXPERIMENTS
 from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
-MAX_CONCURRENT_EVENTS = 96  # concurrent events in each queue; generation is limited by the engine's admission queue
-MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
 Queue = Literal["interactive", "model", "analysis", "experiment"]
 # Selections do not wait for generation. Experiments take seconds and run one at a time, for all visitors together.
 QUEUES: dict[Queue, dict[str, Any]] = {
     "interactive": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "model": {"concurrency_id": "model", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "analysis": {"concurrency_id": "analysis", "concurrency_limit": MAX_CONCURRENT_ANALYSES},
-    "experiment": {"concurrency_id": "experiment", "concurrency_limit": 1},
+    "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
 }
 # Progress is shown by views: gradio's messages copy the state of every output.
 NO_PROGRESS = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}

@@ -11,10 +11,11 @@ from starlette.middleware import Middleware
 
 from components.api import Endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
-from components.events import MAX_CONCURRENT_EVENTS, Events
+from components.events import Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame
 from components.gradio_workarounds import LingeringStream, SmallSessions
+from components.limits import MAX_CONCURRENT_EVENTS, MAX_PAGES, MAX_VISITOR_BYTES, MAX_WAITING_EVENTS, UPLOAD_SECONDS
 from components.localized import Localizer
 from components.navigation import tabs_of, wire_tabs
 from components.precision_notice import measure, wire_precision
@@ -33,7 +34,6 @@ from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
-from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.tab import build_inside
 from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_lesson_number
 from components.tabs.lessons.tab import build_lessons
@@ -61,9 +61,7 @@ STYLES = (
     "tabs/train/train.css",
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
-CACHED_SECONDS = (600, 3600)  # interval and age of the deletion of temporary files
-MAX_PAGES = 2_000  # pages whose state gradio keeps, 0.07 MB each
-MAX_WAITING = 256  # events in the queue; gradio rejects further ones
+CHECK_SECONDS = 600  # between two deletions of old uploads
 
 
 def build_app(
@@ -87,9 +85,9 @@ def build_app(
     name = add_model(model, n_head, activation=activation, names=names, name=None if uploads else public_name(model))
     localizer, renderer, store = Localizer(), Renderer(), SessionStore()
     first = opening(example(get_model(name)))
-    with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=CACHED_SECONDS) as app:
+    with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
         app.queue(
-            max_size=MAX_WAITING, default_concurrency_limit=MAX_CONCURRENT_EVENTS
+            max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
         )  # first: it sets up anew all that is there
         screen = gr.State()
         frame = build_frame(localizer, first.document)

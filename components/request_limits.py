@@ -22,10 +22,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MAX_BODY_BYTES = 16_000_000  # of a call; files are limited by `launch(max_file_size=...)`
+from components.limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
+
 MAX_NAME_CHARS = 50  # of an unknown name in an error message
-MAX_UPLOAD_BYTES = 1_100_000  # of one request on a public page, which takes texts only
-MAX_UPLOADED_BYTES = 64_000_000  # of all files that visitors of a public page have uploaded; the oldest are deleted
 _PREFIX = "/gradio_api/"
 _NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
 _IN_ORDER = ("call", "run", "api")  # routes that take all values as a list

@@ -6,6 +6,8 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
+from components.limits import markdown
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FRONT = yaml.safe_load(README.split("---")[1])
@@ -47,6 +49,10 @@ def test_the_api_example_names_every_endpoint_as_it_is():
     (code,) = (block for block in blocks("python") if "gradio_client" in block)
     compile(code, "README", "exec")
     assert set(re.findall(r'api_name="(/\w+)"', code)) == {"/generate", "/next_token", "/attention", "/tokenize"}
+
+
+def test_the_table_of_limits_is_that_of_the_code():
+    assert f"<!-- limits -->\n{markdown()}\n<!-- /limits -->" in README
 
 
 def test_every_entry_of_the_tree_exists():

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from components.errors import localize_error
 from components.i18n import LANGUAGES, t
+from components.limits import MAX_LENGTH
 from components.share.address import LinkedPage
 from components.share.document_link import prompt_text, replay
 from components.share.link import VIEW, decode
@@ -17,7 +18,7 @@ from components.state.example import first_prompt
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST, Shading
 from components.state.session import Session
-from components.state.settings import LIMITS, MAX_LENGTH, Settings, sampling_params, sampling_values
+from components.state.settings import LIMITS, Settings, sampling_params, sampling_values
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
 from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed

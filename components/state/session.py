@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from components.i18n import Language
+from components.limits import MAX_ARCHIVED_DOCUMENTS
 from components.state.document_lock import DocumentLock
 from components.state.selection import Selection
 from components.state.settings import Settings
@@ -21,7 +22,6 @@ from gpt import Edits, FinishReason, Generation, SamplingParams
 from gpt.documents.token_tree import History
 
 S = TypeVar("S")
-MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from components.errors import PageError
+from components.limits import MAX_LENGTH
 from gpt import SamplingParams, with_seed
 from gpt.errors import GPTError, Verbatim
 
@@ -33,7 +34,6 @@ LIMITS = {
     "min_p": Limit(0.0, 1.0, 0.01, default=0.0, off=0.0, letter="m"),
     "repetition_penalty": Limit(1.0, 2.0, 0.05, default=1.0, off=1.0, letter="r"),
 }
-MAX_LENGTH = 1024  # new tokens, for any model
 PACES = (4, 8, 16, 0)  # tokens per second; 0: full speed
 INTEGERS = ("top_k", "seed", "max_new_tokens", "k", "layer", "head")
 

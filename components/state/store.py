@@ -8,12 +8,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from components.limits import IDLE_SECONDS, MAX_SESSION_BYTES, MAX_SESSIONS
 from components.state.session import Session
 from gpt.models.memory import return_free_memory
 
-IDLE_SECONDS = 30 * 60.0  # without an event; the browser can restore the text
-MAX_SESSIONS = 2_000
-MAX_BYTES = 2 * 2**30
 SWEEP_SECONDS = 30.0  # between two sweeps, which `get` starts
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -34,7 +32,7 @@ class SessionStore:
         *,
         idle_seconds: float = IDLE_SECONDS,
         max_sessions: int = MAX_SESSIONS,
-        max_bytes: int = MAX_BYTES,
+        max_bytes: int = MAX_SESSION_BYTES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.idle_seconds, self.max_sessions, self.max_bytes = idle_seconds, max_sessions, max_bytes

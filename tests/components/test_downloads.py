@@ -69,7 +69,7 @@ def test_a_session_has_one_file_of_each_name_until_it_is_closed(folder: Path) ->
 
 
 def test_beyond_the_bytes_of_all_sessions_the_oldest_file_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "MAX_BYTES", 7)
+    monkeypatch.setattr(downloads, "MAX_FILE_BYTES", 7)
     sessions = [Session(None) for _ in range(3)]
     told = [offered(session) for session in sessions]
     assert [CLIENT.head(each["url"]).status_code for each in told] == [404, 200, 200]

@@ -14,7 +14,8 @@ import pytest
 from gradio_client import Client
 from starlette.middleware import Middleware
 
-from components.request_limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES, RequestLimits, delete_oldest
+from components.limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES
+from components.request_limits import RequestLimits, delete_oldest
 
 
 def shout(text: str, times: int = 2) -> str:

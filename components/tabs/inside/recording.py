@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from components.limits import MAX_VISITOR_BYTES
 from components.state.text import Text
 from components.tabs.inside.pooling import HeadVectors, NeuronSummary, PooledVectors, pool_mean, pool_strongest
 from gpt import Generation, GPTConfig, Trace
@@ -20,7 +21,6 @@ BINS = 16  # pixels of a vector of width n_embd
 WIDE_BINS = 48  # pixels of a vector inside the feed-forward part
 RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # of each layer
 RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
-MAX_VISITOR_BYTES = 2**29  # of queries, keys and values of one visitor; default of the command line
 
 Place = tuple[int | None, str]  # layer (None outside the blocks) and name of an activation
 

@@ -10,13 +10,13 @@ from typing import Any
 import gradio as gr
 
 from components.events import Events
+from components.limits import MAX_VISITOR_BYTES
 from components.localized import Localizer
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.inside import handlers, layout
 from components.tabs.inside.analysis import analysis, shows_skeleton
 from components.tabs.inside.components import InsideComponents, InsideState, Part
-from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.views import VIEWS
 from components.widgets.film import film
 from components.widgets.sentence import sentence

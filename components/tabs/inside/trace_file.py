@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from components.limits import MAX_TRACE_BYTES
 from components.state.text import Text
 from gpt.analysis.tracing import trace_window
-
-MAX_BYTES = 2**26  # of the file; only the end of a longer text is included
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class TraceFile:
         """Trace the text, or the part of its end within the limit, and write the file."""
         config, n = text.config, text.n_read
         bytes_per_position = 4 * config.n_layer * (8 * config.n_embd + 2 * config.ff_size + config.n_head * n)
-        first = max(0, n - max(1, MAX_BYTES // bytes_per_position))
+        first = max(0, n - max(1, MAX_TRACE_BYTES // bytes_per_position))
         trace = trace_window(text.loaded.model, text.ids[:n], first, n, text.document.edits)
         trace.save(path)
         return cls(text.version, first, n - 1, path.stat().st_size)

@@ -7,11 +7,12 @@ from typing import Any, get_args
 import gradio as gr
 
 from components.i18n import Language, t
+from components.limits import MAX_LENGTH
 from components.localized import Localizer
 from components.share.menu import files_menu
 from components.state.selection import Shading
 from components.state.session import Session
-from components.state.settings import LIMITS, MAX_LENGTH, PACES, Limit, Settings
+from components.state.settings import LIMITS, PACES, Limit, Settings
 from components.tabs.playground.components import EXAMPLES, PRESETS, Unit
 from components.text_views import head_choices
 from components.widgets.chart import chart

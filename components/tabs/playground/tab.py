@@ -11,10 +11,11 @@ import gradio as gr
 from components.events import Events, clamp_js
 from components.frame import Frame
 from components.i18n import t
+from components.limits import MAX_LENGTH
 from components.localized import Localizer
 from components.render import Control
 from components.state.session import Session
-from components.state.settings import LIMITS, MAX_LENGTH
+from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
 from components.tabs.playground import layout
 from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length

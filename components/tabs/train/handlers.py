@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from components.downloads import offer
 from components.errors import PageError
+from components.limits import MAX_TRAINED_MODELS
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.train import choices
@@ -19,8 +20,6 @@ from components.tabs.train.views import shown_of
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.run_queue import RunQueue
-
-MAX_MODELS = 4  # opened models of a visitor; one more replaces the oldest
 
 
 def choose_task(session: Session, kind: object) -> None:
@@ -201,7 +200,7 @@ def open_model(session: Session) -> None:
     name = state.run.register()
     others = [run for run in state.opened if run is not state.run]
     replaceable = [run for run in others if run.registered_name != session.model]
-    closed = replaceable[: max(0, len(others) + 1 - MAX_MODELS)]
+    closed = replaceable[: max(0, len(others) + 1 - MAX_TRAINED_MODELS)]
     kept = (*(run for run in others if run not in closed), state.run)
     for run in closed:
         run.close()

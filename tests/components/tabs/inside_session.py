@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from components.limits import MAX_VISITOR_BYTES
 from components.render import Renderer
 from components.session_events import analyse
 from components.state.selection import Selection
 from components.state.session import Session
 from components.tabs.inside.analysis import analysis
 from components.tabs.inside.components import InsideState
-from components.tabs.inside.recording import MAX_VISITOR_BYTES
 from components.tabs.inside.views import VIEWS
 from gpt import GPT, Generation, LoadedModel, Tokenizer, Trace
 

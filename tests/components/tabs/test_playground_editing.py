@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from components.limits import MAX_ARCHIVED_DOCUMENTS
 from components.state.example import example
-from components.state.session import MAX_ARCHIVED_DOCUMENTS, Session
+from components.state.session import Session
 from components.tabs.playground.handlers import editing, generation
 from gpt import Generation, get_model
 from gpt.models.registry import add_model, remove_model

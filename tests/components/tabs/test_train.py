@@ -92,7 +92,7 @@ def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(
     queue: RunQueue, visitors: list[Session]
 ) -> None:
     session = visitors[0]
-    names = [opened(queue, session) for _ in range(handlers.MAX_MODELS)]
+    names = [opened(queue, session) for _ in range(handlers.MAX_TRAINED_MODELS)]
     session.model = names[0]
     finish(queue, session)
     session.model = names[0]
@@ -100,7 +100,7 @@ def test_one_more_model_takes_the_place_of_the_oldest_that_is_not_in_use(
     assert names[0] in session.own_models
     assert names[1] not in session.own_models
     assert not known(names[1])
-    assert len(session.own_models) == handlers.MAX_MODELS
+    assert len(session.own_models) == handlers.MAX_TRAINED_MODELS
 
 
 def test_snapshots_of_the_newest_run_alone_are_in_memory_and_counted(queue: RunQueue, visitors: list[Session]) -> None:

@@ -1,0 +1,102 @@
+"""The limits of the page, of one visitor and of all together: constants for the code, and `TABLE` for README.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpt.experiments.random_models import MAX_MEMORY_BYTES
+from gpt.inference.engine import MAX_TEXTS
+from gpt.models.memory import format_bytes
+from gpt.training.live_run import TIME_LIMIT_SECONDS
+from gpt.training.run_queue import MAX_WAITING, MAX_WAITING_OF_OWNER
+
+IDLE_SECONDS = 30 * 60.0  # of a session without an event; the browser can restore the text
+MAX_SESSIONS = 2_000
+MAX_SESSION_BYTES = 2**31  # of all sessions
+MAX_PAGES = MAX_SESSIONS  # pages whose state gradio keeps, 0.07 MB each
+MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
+
+MAX_CONCURRENT_EVENTS = 96  # in each queue; generation is limited by the engine's admission queue
+MAX_WAITING_EVENTS = 256  # gradio rejects further ones
+MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
+MAX_CONCURRENT_EXPERIMENTS = 1
+
+MAX_LENGTH = 1024  # new tokens, for any model
+MAX_VISITOR_BYTES = 2**29  # of queries, keys and values of one visitor; default of the command line
+MAX_TRAINED_MODELS = 4  # opened models of a visitor
+
+MAX_BODY_BYTES = 16_000_000  # of a call
+MAX_UPLOAD_BYTES = 1_100_000  # of one request on a public page, which takes texts only
+MAX_UPLOADED_BYTES = 64_000_000  # of all files that visitors of a public page have uploaded
+UPLOAD_SECONDS = 3600  # age at which uploaded files are deleted
+MAX_TRACE_BYTES = 2**26  # of a saved file of activations
+MAX_FILE_BYTES = 2**29  # of all saved files
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A row of the table. visitor, total: the limit of one visitor, and of all; reached: what happens then."""
+
+    what: str
+    visitor: str
+    total: str
+    reached: str
+
+
+def _megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:g} MB"
+
+
+TABLE = (
+    Limit(
+        "sessions",
+        f"{IDLE_SECONDS / 60:g} minutes without an event",
+        f"{MAX_SESSIONS:,}, and {format_bytes(MAX_SESSION_BYTES)}",
+        "the one idle longest is closed; its page brings its text back",
+    ),
+    Limit("texts being generated", "1", f"{MAX_TEXTS} of a model", "waits, and sees how many are before"),
+    Limit("new tokens of a text", f"{MAX_LENGTH:,}", "", "the text ends"),
+    Limit("replaced texts for undo", f"{MAX_ARCHIVED_DOCUMENTS}", "", "the oldest is forgotten"),
+    Limit(
+        "events",
+        "",
+        f"{MAX_CONCURRENT_EVENTS} of a kind at once, {MAX_WAITING_EVENTS} waiting",
+        "waits; then “Queue is full”",
+    ),
+    Limit("analyses", "1", f"{MAX_CONCURRENT_ANALYSES} at once", "waits"),
+    Limit("measurements of seconds", "", f"{MAX_CONCURRENT_EXPERIMENTS} at once", "waits"),
+    Limit("memory of what is seen inside a model", format_bytes(MAX_VISITOR_BYTES), "", "the beginning is shown"),
+    Limit("memory of a model built in Shapes", format_bytes(MAX_MEMORY_BYTES), "", "refused in a sentence"),
+    Limit(
+        "trainings",
+        f"1 of {TIME_LIMIT_SECONDS / 60:g} minutes",
+        f"one for two cores, {MAX_WAITING} waiting, {MAX_WAITING_OF_OWNER} of one address",
+        "waits, shorter ones first; then refused in a sentence",
+    ),
+    Limit("trained models that are open", f"{MAX_TRAINED_MODELS}", "", "the oldest is closed"),
+    Limit(
+        "models of the hub on a public page",
+        "",
+        "those on the server, and those that `--allow` names",
+        "refused with the names there are",
+    ),
+    Limit("a call", _megabytes(MAX_BODY_BYTES), "", "status 413"),
+    Limit(
+        "uploads to a public page",
+        _megabytes(MAX_UPLOAD_BYTES),
+        f"{_megabytes(MAX_UPLOADED_BYTES)}, {UPLOAD_SECONDS // 3600} hour",
+        "status 413; the oldest is deleted",
+    ),
+    Limit(
+        "saved files",
+        "one of each kind, until it is fetched",
+        format_bytes(MAX_FILE_BYTES),
+        "the oldest is deleted",
+    ),
+)
+
+
+def markdown() -> str:
+    """The table as README.md has it."""
+    head = ("| | of one visitor | of all | when it is reached |", "|---|---|---|---|")
+    return "\n".join((*head, *(f"| {row.what} | {row.visitor} | {row.total} | {row.reached} |" for row in TABLE)))
