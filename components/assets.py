@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from components import monitoring
 from components.downloads import ROUTE
 from components.i18n import LANGUAGES, t
 from components.theme import CSS
@@ -84,4 +85,4 @@ def _route(url: str) -> Route:
     return Route(f"/{url}", answer, methods=["GET", "HEAD"])
 
 
-ROUTES = [ROUTE, *(_route(url) for url in (PLOTLY_URL, *(MODULES_URL + name for name in _MODULES)))]
+ROUTES = [ROUTE, *monitoring.ROUTES, *(_route(url) for url in (PLOTLY_URL, *(MODULES_URL + name for name in _MODULES)))]

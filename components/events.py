@@ -20,6 +20,7 @@ from gradio.blocks import Block
 from components.errors import PageError, Question, localize_error
 from components.i18n import LANGUAGES, Language, t
 from components.limits import MAX_CONCURRENT_ANALYSES, MAX_CONCURRENT_EVENTS, MAX_CONCURRENT_EXPERIMENTS
+from components.monitoring import ERRORS
 from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
@@ -85,11 +86,17 @@ class Events:
                         yield shown(session, not_set)
                         not_set = ()
             except ValueError as problem:
+                ERRORS.labels("sentence").inc()
                 raise error(problem, session.language) from None
             except OSError as problem:
                 if problem.errno != errno.ENOSPC:
+                    ERRORS.labels("unexpected").inc()
                     raise
+                ERRORS.labels("sentence").inc()
                 raise error(PageError("error.disk_full"), session.language) from None
+            except Exception:
+                ERRORS.labels("unexpected").inc()
+                raise
             yield shown(session, not_set)
 
         def shown(session: Session, not_set: Sequence[Block]) -> Any:

@@ -17,6 +17,7 @@ from components.frame import build_frame
 from components.gradio_workarounds import LingeringStream, SmallSessions
 from components.limits import MAX_CONCURRENT_EVENTS, MAX_PAGES, MAX_VISITOR_BYTES, MAX_WAITING_EVENTS, UPLOAD_SECONDS
 from components.localized import Localizer
+from components.monitoring import SESSION_BYTES, SESSIONS
 from components.navigation import tabs_of, wire_tabs
 from components.precision_notice import measure, wire_precision
 from components.render import Renderer
@@ -84,6 +85,8 @@ def build_app(
     """
     name = add_model(model, n_head, activation=activation, names=names, name=None if uploads else public_name(model))
     localizer, renderer, store = Localizer(), Renderer(), SessionStore()
+    SESSIONS.set_function(lambda: len(store))
+    SESSION_BYTES.set_function(lambda: store.n_bytes)
     first = opening(example(get_model(name)))
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
         app.queue(

@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
+from components.monitoring import REFUSED
 
 MAX_NAME_CHARS = 50  # of an unknown name in an error message
 _PREFIX = "/gradio_api/"
@@ -45,6 +46,7 @@ class Refusal:
     sentence: str
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
+        REFUSED.labels(self.status).inc()
         await JSONResponse({"error": self.sentence}, self.status)(scope, receive, send)
 
 

@@ -45,6 +45,12 @@ class SessionStore:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of all sessions, in bytes."""
+        with self._lock:
+            return sum(session.n_bytes for session in self._sessions.values())
+
     def get(self, session_id: str) -> Session | None:
         """The session of an id, marked as used; None if there is none."""
         with self._lock:

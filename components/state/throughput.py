@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from components.monitoring import FIRST_TOKEN
+
 T = TypeVar("T")
 
 
@@ -36,7 +38,9 @@ def measured(steps: Iterator[T], seed: int, began: float, report: Callable[[Thro
         now = time.perf_counter()
         if step is None:
             return
-        first = first or now - began
+        if not first:
+            first = now - began
+            FIRST_TOKEN.observe(first)
         count, seconds = count + 1, seconds + now - start
         report(Throughput(seed, count, seconds, first))
         yield step

@@ -23,6 +23,11 @@ class AdmissionQueue:
         """Number of callers that are admitted now."""
         return min(self.limit, len(self._tickets))
 
+    @property
+    def n_waiting(self) -> int:
+        """Number of callers that wait for admission."""
+        return max(0, len(self._tickets) - self.limit)
+
     @contextmanager
     def enter(self) -> Iterator[Iterator[int]]:
         """Join the queue: `with queue.enter() as ahead: for n in ahead: ...`.

@@ -89,11 +89,15 @@ class ReadRequest:
 
 
 class Engine:
-    """Runs the forward passes of all texts that are generated with one model in this process."""
+    """Runs the forward passes of all texts that are generated with one model in this process.
+
+    n_tokens: number of tokens read so far.
+    """
 
     def __init__(self, model: GPT) -> None:
         self.model = model
         self.admission = AdmissionQueue(MAX_TEXTS)
+        self.n_tokens = 0
         self.multiplications_per_token = multiplications_per_token(model)
         self._can_batch = can_batch(model)
         self._decode_cache = DecodeCache()
@@ -236,6 +240,7 @@ class Engine:
                 for request in batch:
                     self._run_batch([request], chunk)
             return
+        self.n_tokens += sum(map(len, parts))
         for request, state, last in zip(batch, states, is_last, strict=True):
             request.states.append(state)
             if last:

@@ -54,6 +54,13 @@ class RunQueue:
             self._waiting[run] = owner
             self._start_next()
 
+    @property
+    def n_waiting(self) -> int:
+        """Number of runs that wait."""
+        with self._lock:
+            self._start_next()
+            return len(self._waiting)
+
     def position(self, run: LiveRun) -> int:
         """1 for the next run to start, 2 for the one after it ...; 0 for a run that is not queued."""
         with self._lock:

@@ -12,6 +12,7 @@ import gradio as gr
 from components.events import Events, clamp_js
 from components.i18n import t
 from components.localized import Localizer
+from components.monitoring import TRAININGS_WAITING
 from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.train import choices, handlers, layout
@@ -97,6 +98,7 @@ def _has_both(s: Snapshot) -> bool:
 
 def _wire(ui: TrainComponents, events: Events, machine: Machine) -> Any:
     queue, on = RunQueue(), events.on
+    TRAININGS_WAITING.set_function(lambda: queue.n_waiting)
     latest: Any = {"trigger_mode": "always_last"}
     on(ui.task.input, handlers.choose_task, [ui.task], **latest)
     for name in (*choices.SHAPE, "rate"):

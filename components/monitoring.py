@@ -1,0 +1,101 @@
+"""`/metrics` for Prometheus and `/healthz` for whoever restarts the app. Neither shows a visitor's text."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter as Tally
+from collections.abc import Iterator
+
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from gpt import LoadedModel, list_models
+from gpt.cache import KVCache
+from gpt.models.registry import models_in_memory
+
+PROBE_SECONDS = 5.0  # for one forward pass, the ones before it included
+
+SESSIONS = Gauge("glassbox_sessions", "Open sessions")
+SESSION_BYTES = Gauge("glassbox_session_bytes", "Memory of all sessions")
+TRAININGS_WAITING = Gauge("glassbox_trainings_waiting", "Trainings in the queue")
+FIRST_TOKEN = Histogram(
+    "glassbox_first_token_seconds",
+    "From Generate to the first token, waiting included",
+    buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30),
+)
+ERRORS = Counter("glassbox_errors", "Events that ended with a sentence for the visitor, or unexpectedly", ["kind"])
+REFUSED = Counter("glassbox_refused_requests", "Requests that were refused before gradio read them", ["status"])
+for kind in ("sentence", "unexpected"):
+    ERRORS.labels(kind)
+
+
+class Models(Collector):
+    """What the engines count, by model; those that visitors have trained are counted together."""
+
+    def collect(self) -> Iterator[Metric]:
+        listed = set(list_models())
+        tokens, running, waiting = Tally[str](), Tally[str](), Tally[str]()
+        for loaded in models_in_memory():
+            name, engine = loaded.name if loaded.name in listed else "other", loaded.engine
+            tokens[name] += engine.n_tokens
+            running[name] += engine.admission.n_admitted
+            waiting[name] += engine.admission.n_waiting
+        families: list[tuple[CounterMetricFamily | GaugeMetricFamily, Tally[str]]] = [
+            (CounterMetricFamily("glassbox_tokens", "Tokens that the model has read", labels=["model"]), tokens),
+            (GaugeMetricFamily("glassbox_texts_running", "Texts being generated", labels=["model"]), running),
+            (GaugeMetricFamily("glassbox_texts_waiting", "Texts that wait", labels=["model"]), waiting),
+        ]
+        for family, values in families:
+            for name, value in values.items():
+                family.add_metric([name], value)
+            yield family
+
+
+REGISTRY.register(Models())
+
+
+class Probe:
+    """Checks that an engine runs forward passes. A check that does not end is not repeated."""
+
+    def __init__(self) -> None:
+        self._threads: dict[int, threading.Thread] = {}
+        self._lock = threading.Lock()
+
+    def is_alive(self, loaded: LoadedModel) -> bool:
+        """Whether one token is read within PROBE_SECONDS."""
+
+        def read() -> None:
+            loaded.engine.read([0], KVCache(loaded.model.config, max_length=1, device=loaded.device, dtype=dtype))
+
+        dtype, key = loaded.model.dtype, id(loaded.engine)
+        with self._lock:
+            thread = self._threads.get(key)
+            if thread is None:
+                thread = self._threads[key] = threading.Thread(target=read, daemon=True)
+                thread.start()
+        thread.join(PROBE_SECONDS)
+        with self._lock:
+            if not thread.is_alive():
+                self._threads.pop(key, None)
+        return not thread.is_alive()
+
+
+_probe = Probe()
+
+
+def _metrics(request: Request) -> Response:
+    return Response(generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _health(request: Request) -> Response:
+    """Status 200 if a model is loaded and every engine runs, else 503."""
+    engines = {loaded.name: _probe.is_alive(loaded) for loaded in models_in_memory() if loaded.name in list_models()}
+    healthy = bool(engines) and all(engines.values())
+    return JSONResponse({"healthy": healthy, "engines": engines}, 200 if healthy else 503)
+
+
+ROUTES = [Route("/metrics", _metrics), Route("/healthz", _health)]
