@@ -31,7 +31,7 @@ class Frame:
     """Components shared by all tabs.
 
     client: the id of the browser tab. saved: the session saved by the page. updates: receives the frames of
-    `components.render`. strip: the text, shown in every tab without a larger one.
+    `components.render`. strip: the text, shown in every tab without a larger one. stop: stops its generation there.
     """
 
     client: gr.Textbox
@@ -42,6 +42,7 @@ class Frame:
     theme: gr.Button
     link: gr.HTML
     strip: gr.HTML
+    stop: gr.Button
 
     def controls(self) -> list[Control]:
         """Controls of the language, and of the choices and the value of the model."""
@@ -53,6 +54,7 @@ class Frame:
                 lambda s: {"label": t("model", s.language), "choices": model_choices(s.language, s.own_models)},
             ),
             Control(self.model, lambda s: s.model, lambda s: {"value": s.model}),
+            Control(self.stop, lambda s: s.generating, lambda s: {"interactive": s.generating}),
         ]
 
 
@@ -90,9 +92,10 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
     with gr.Row(elem_classes="gb-dock"):
         strip = tokens(elem_id="dock", view="strip", one_line=True)
         sentence(kind="caption", elem_id="selected", view="selected")
+        stop = localizer.build(gr.Button, {"value": "stop"}, size="sm", min_width=0, interactive=False)
     theme.click(None, js=_TOGGLE_THEME)
     switch.input(None, switch, None, js=_KEEP_LANGUAGE)
-    return Frame(client, saved, updates, model, switch, theme, link, strip)
+    return Frame(client, saved, updates, model, switch, theme, link, strip, stop)
 
 
 def short_name(model: str, language: Language) -> str:

@@ -198,9 +198,10 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     expect(flow(page)).to_contain_text(re.compile(r"of ([3-9]|\d{2,3})\)"))
     first = flow(page).text_content() or ""
     expect(flow(page)).not_to_have_text(first)
+    page.locator(".gb-dock > button").click()
     open_tab(page, "Playground")
-    page.locator("#stop").click(force=True)  # on a slow machine the text may have ended by itself
     written(page)
+    expect(page.locator("#status")).to_contain_text("stopped")
     open_tab(page, "Inside")
     page.locator("#language").get_by_text("中文").click()
     expect(part(page, "ff")).to_have_attribute("aria-label", re.compile("前馈层内部"))

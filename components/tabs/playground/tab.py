@@ -53,7 +53,7 @@ def build_playground(
     begun = _wire(ui, events, frame)
     if upload is not None:
         begun.append(wire_upload(upload, events))
-    _wire_writing(ui, events, begun)
+    _wire_writing(ui, events, begun, frame)
     return ui
 
 
@@ -166,11 +166,11 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     return begun
 
 
-def _wire_writing(ui: PlaygroundComponents, events: Events, begun: list[Any]) -> None:
+def _wire_writing(ui: PlaygroundComponents, events: Events, begun: list[Any], frame: Frame) -> None:
     """Let generation follow each event of `begun`; the stop events end both."""
     written = [follow(events, event) for event in begun]
     stopped = [*begun, *written]
-    events.on(ui.stop.click, generation.stop, cancels=stopped)
+    events.on([ui.stop.click, frame.stop.click], generation.stop, cancels=stopped)
     events.on(ui.clear.click, generation.clear, cancels=stopped)
     for button, handler in ((ui.undo, editing.undo), (ui.redo, editing.redo), (ui.back, editing.go_back)):
         events.on(button.click, handler, queue="model", cancels=stopped)
