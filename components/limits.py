@@ -26,7 +26,7 @@ MAX_VISITOR_BYTES = 2**29  # of queries, keys and values of one visitor; default
 MAX_TRAINED_MODELS = 4  # opened models of a visitor
 
 MAX_BODY_BYTES = 16_000_000  # of a call
-MAX_UPLOAD_BYTES = 1_100_000  # of one request on a public page, which takes texts only
+MAX_UPLOAD_BYTES = 16_000_000  # of one request on a public page
 MAX_UPLOADED_BYTES = 64_000_000  # of all files that visitors of a public page have uploaded
 UPLOAD_SECONDS = 3600  # age at which uploaded files are deleted
 MAX_TRACE_BYTES = 2**26  # of a saved file of activations

@@ -19,7 +19,7 @@ from gradio.blocks import Block, BlockFunction, Blocks
 from gradio.data_classes import PredictBody
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
@@ -40,14 +40,19 @@ _UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's answer with status 200
 
 @dataclass(frozen=True)
 class Refusal:
-    """The answer to a request: {"error": sentence}, with a status from 400 to 499."""
+    """The answer to a request, with a status from 400: {"error": sentence}, or the sentence, which the page shows."""
 
     status: int
     sentence: str
+    is_plain: bool = False
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
         REFUSED.labels(self.status).inc()
-        await JSONResponse({"error": self.sentence}, self.status)(scope, receive, send)
+        as_text, as_json = (
+            PlainTextResponse(self.sentence, self.status),
+            JSONResponse({"error": self.sentence}, self.status),
+        )
+        await (as_text if self.is_plain else as_json)(scope, receive, send)
 
 
 class RequestLimits:
@@ -96,7 +101,7 @@ class RequestLimits:
         if not self.uploads:
             body = await _read(receive, MAX_UPLOAD_BYTES)
             if body is None:
-                refusal = Refusal(413, f"an upload may have at most {MAX_UPLOAD_BYTES:,} bytes")
+                refusal = Refusal(413, f"an upload may have at most {MAX_UPLOAD_BYTES:,} bytes", is_plain=True)
                 await refusal.send(scope, receive, send)
                 return
             delete_oldest(scope["app"].get_blocks().upload_file_set, MAX_UPLOADED_BYTES - len(body))
@@ -106,7 +111,7 @@ class RequestLimits:
         except OSError as problem:
             if problem.errno != errno.ENOSPC:
                 raise
-            await Refusal(507, "the server's disk is full").send(scope, receive, send)
+            await Refusal(507, "the disk of the server is full", is_plain=True).send(scope, receive, send)
 
     async def _send_events(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on the events of a call or a session; status 404 if the call is unknown."""

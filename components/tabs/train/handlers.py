@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, get_args
 
 from components.downloads import offer
@@ -42,13 +43,14 @@ def type_text(session: Session, text: str) -> None:
 
 
 def take_file(session: Session, path: str | None) -> None:
-    """Read an uploaded file."""
+    """Read an uploaded file and delete it."""
     if not path:
         return
     try:
         session.change(TrainState, uploaded=choices.read_text_file(path), text="", notice=None)
     except ValueError as problem:
         session.change(TrainState, uploaded=None, notice=problem)
+    Path(path).unlink(missing_ok=True)
 
 
 def take_code(session: Session) -> None:
