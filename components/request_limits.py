@@ -48,11 +48,8 @@ class Refusal:
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
         REFUSED.labels(self.status).inc()
-        as_text, as_json = (
-            PlainTextResponse(self.sentence, self.status),
-            JSONResponse({"error": self.sentence}, self.status),
-        )
-        await (as_text if self.is_plain else as_json)(scope, receive, send)
+        kind = PlainTextResponse if self.is_plain else JSONResponse
+        await kind(self.sentence if self.is_plain else {"error": self.sentence}, self.status)(scope, receive, send)
 
 
 class RequestLimits:
