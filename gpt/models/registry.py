@@ -200,10 +200,10 @@ class Registry:
         Raises ValueError if there is no such model or it cannot be loaded.
         """
         with self._lock:
-            source = self._sources.get(name)
+            source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
                 known = ", ".join(self._listed())
-                raise GPTError("model.unknown", name=name[:MAX_NAME_CHARS], models=known)
+                raise GPTError("model.unknown", name=str(name)[:MAX_NAME_CHARS], models=known)
             loaded = self._loaded.get(name) or self._in_memory.get(name)
             if loaded is not None:
                 self._store(loaded)
