@@ -6,6 +6,7 @@ import pytest
 
 from components.page import build_app, public_name
 from components.render import Renderer
+from components.session_events import network
 from gpt import GPT, GPTConfig
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.vocabularies import Characters
@@ -50,3 +51,17 @@ def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monk
             elif name != "selected":  # tabs begin with the first
                 found = "" if config[name] is None and value == "" else config[name]
                 assert found == value, (control.component.elem_id, name)
+
+
+@pytest.mark.parametrize(
+    ("host", "whose"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0%", "fe80::1%eth0%"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_addresses_of_one_network_are_one_visitor(host: str, whose: str) -> None:
+    assert network(host) == whose
