@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import redirect_stdout
 from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -20,6 +21,8 @@ def main() -> int:
     """Start the page and serve it until interrupted or terminated; 1 with a sentence if that cannot be."""
     arguments = parse_arguments()
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
+    if not arguments.mcp:
+        sys.modules["mcp"] = None  # type: ignore[assignment]  # gradio would import it, which takes 0.4 s
     # Seconds of imports, after the command line is checked.
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
@@ -45,14 +48,16 @@ def main() -> int:
             model = DEFAULT_MODEL
             app = build_app(**options)
         try:
-            app.launch(
-                server_name=arguments.host,
-                server_port=arguments.port,
-                share=arguments.share,
-                prevent_thread_lock=True,
-                quiet=True,
-                **launch_options(uploads=options["uploads"]),
-            )
+            with redirect_stdout(sys.stderr):  # gradio prints where its MCP server is
+                app.launch(
+                    server_name=arguments.host,
+                    server_port=arguments.port,
+                    share=arguments.share,
+                    prevent_thread_lock=True,
+                    quiet=True,
+                    mcp_server=arguments.mcp,
+                    **launch_options(uploads=options["uploads"]),
+                )
         except OSError:
             ports = f"port {arguments.port} of {arguments.host} is" if arguments.port else "ports 7860 to 7959 are"
             raise OSError(f"{ports} in use or not allowed: choose another with --port") from None
@@ -65,6 +70,8 @@ def main() -> int:
         loaded = get_model(model if options["uploads"] else public_name(model))
         print(precision_sentence(loaded.precision, error_of(loaded), "en"), flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
+    if arguments.mcp and not app.mcp_server:
+        print(f"Agents get no tools. {app.mcp_error}", file=sys.stderr)
     if app.share_url:
         print(f"For others: {app.share_url}", flush=True)
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit())
@@ -107,6 +114,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
     visitor_help = "for what one visitor sees inside the model; default 0.54; of a longer text its beginning is shown"
     parser.add_argument("--visitor-memory", type=positive, metavar="GB", help=visitor_help)
+    parser.add_argument("--no-mcp", dest="mcp", action="store_false", help="offer agents no tools (MCP)")
     parser.add_argument("--share", action="store_true", help="also make a public link")
     public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"
     parser.add_argument("--public", action="store_true", help=public_help)

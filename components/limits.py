@@ -20,6 +20,7 @@ MAX_CONCURRENT_EVENTS = 96  # in each queue; generation is limited by the engine
 MAX_WAITING_EVENTS = 256  # gradio rejects further ones
 MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
 MAX_CONCURRENT_EXPERIMENTS = 1
+MAX_AGENT_CALLS = 24  # at once, by MCP: each holds one of the 40 threads in which starlette also sends files
 
 MAX_LENGTH = 1024  # new tokens, for any model
 MAX_VISITOR_BYTES = 2**29  # of queries, keys and values of one visitor; default of the command line
@@ -80,6 +81,7 @@ TABLE = (
         "those on the server, and those that `--allow` names",
         "refused with the names there are",
     ),
+    Limit("calls of agents by MCP", "", f"{MAX_AGENT_CALLS} at once", "waits"),
     Limit("a call", _megabytes(MAX_BODY_BYTES), "", "status 413"),
     Limit(
         "uploads to a public page",

@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 from starlette.middleware import Middleware
 
-from components.api import Endpoints
+from components.api.registration import register_endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
 from components.events import Events
 from components.first_screen import FirstScreen, first_screen
@@ -132,7 +132,7 @@ def build_app(
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }
         wire_session(app, events, frame, first.copy, Places(names, pages, version, first.selection))
-        Endpoints(name).register(app)
+        register_endpoints(app, name)
         if first.loaded.precision != "fp32":
             measure(first, name)
             wire_precision(events, frame.model)

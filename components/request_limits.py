@@ -6,11 +6,12 @@ a visitor names (`file=http://...`, `proxy=`), and keeps what anybody sends it.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import inspect
 import json
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from components.limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
+from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
 from components.monitoring import REFUSED
 
 MAX_NAME_CHARS = 50  # of an unknown name in an error message
@@ -54,13 +55,13 @@ class Refusal:
 
 class RequestLimits:
     """Closes the routes that the page does not use; rejects calls with too large a body, and calls of what does not
-    exist or with other arguments.
+    exist or with other arguments. Further calls of agents than MAX_AGENT_CALLS wait.
 
     uploads: whether files of any size and number may be uploaded; otherwise texts, within limits.
     """
 
     def __init__(self, app: ASGIApp, *, uploads: bool = False) -> None:
-        self.app, self.uploads = app, uploads
+        self.app, self.uploads, self._agents = app, uploads, asyncio.Semaphore(MAX_AGENT_CALLS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope.get("path", "").rstrip("/")
@@ -73,12 +74,13 @@ class RequestLimits:
             await Refusal(404, "this address is closed").send(scope, receive, send)
         elif scope["method"] == "GET" and (path == _EVENTS or route.startswith("call/")):
             await self._send_events(scope, receive, send)
-        elif scope["method"] != "POST" or path.startswith("mcp"):
+        elif scope["method"] != "POST":
             await self.app(scope, receive, send)
         elif path == _UPLOAD:
             await self._upload(scope, receive, send)
         else:
-            await self._call(scope, receive, send, path if path == _JOIN else route, name)
+            async with self._agents if path in ("mcp", "mcp/http") else nullcontext():
+                await self._call(scope, receive, send, path if path == _JOIN else route, name)
 
     async def _call(self, scope: Scope, receive: Receive, send: Send, route: str, name: str) -> None:
         body = await _read(receive, MAX_BODY_BYTES)
@@ -140,9 +142,9 @@ class RequestLimits:
 
 
 def _is_open(path: str) -> bool:
-    """Whether a route is one of _OPEN or a file of this computer, which gradio checks."""
+    """Whether a route is one of _OPEN, but MCP's older transport, or a file of this computer, which gradio checks."""
     first, _, rest = path.partition("=")
-    return path.partition("/")[0] in _OPEN or (first == "file" and "://" not in rest)
+    return (path.partition("/")[0] in _OPEN and path != "mcp/sse") or (first == "file" and "://" not in rest)
 
 
 async def _read(receive: Receive, limit: int) -> bytes | None:

@@ -66,6 +66,10 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
         assert str(ROOT) not in page
+        tools = httpx.get(f"http://127.0.0.1:{port}/gradio_api/mcp/schema").json()
+        assert {tool["name"] for tool in tools} == {
+            *("generate", "next_token", "tokenize", "attention", "logit_lens", "attribution", "ablate", "loss")
+        }
         url = f"http://127.0.0.1:{port}/gradio_api/call/generate"
         body = {"data": ["Once upon a time", 64, 0, 0, 1, 0, 1, 0, "", "stop"]}
         events = f"{url}/{httpx.post(url, json=body).json()['event_id']}"
@@ -77,7 +81,7 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
     finally:
         process.terminate()
         _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
+    assert (process.returncode, errors.partition("/gradio_api/mcp/\n")[2]) == (0, "")  # after the address of the tools
 
 
 @pytest.fixture
@@ -135,7 +139,12 @@ def test_without_a_network_it_says_so_and_goes_on_with_the_bundled_model(monkeyp
         get_model(add_model(model))
         built.append(model)
         return SimpleNamespace(
-            launch=lambda **options: None, local_url="here", share_url=None, block_thread=lambda: None
+            launch=lambda **options: None,
+            local_url="here",
+            share_url=None,
+            mcp_server=False,
+            mcp_error="the package mcp is missing",
+            block_thread=lambda: None,
         )
 
     monkeypatch.setattr("components.page.build_app", build_app)
@@ -149,7 +158,22 @@ def test_without_a_network_it_says_so_and_goes_on_with_the_bundled_model(monkeyp
     said = capsys.readouterr()
     assert built == [DEFAULT_MODEL]
     assert "connect to the internet" in said.err
+    assert "Agents get no tools. the package mcp is missing" in said.err
     assert said.out == "Glassbox GPT is ready: here\n"
+
+
+def test_no_mcp_starts_without_tools_for_agents(monkeypatch, capsys):
+    launched = {}
+    page = SimpleNamespace(
+        launch=launched.update, local_url="here", share_url=None, mcp_server=False, block_thread=lambda: None
+    )
+    monkeypatch.setattr("components.page.build_app", lambda *given, **options: page)
+    monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)
+    monkeypatch.setitem(sys.modules, "mcp", sys.modules.get("mcp"))
+    monkeypatch.setattr(sys, "argv", ["app.py", "--no-mcp"])
+    assert app.main() == 0
+    assert launched["mcp_server"] is False
+    assert capsys.readouterr() == ("Glassbox GPT is ready: here\n", "")
 
 
 @pytest.mark.parametrize("port", ["http", "0", "70000"])

@@ -18,7 +18,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_front_matter_is_what_a_space_needs():
-    supported = re.search(r"^gradio(.+)$", (ROOT / "requirements.txt").read_text(), flags=re.MULTILINE).group(1)
+    supported = re.search(r"^gradio\[mcp\](\S+)", (ROOT / "requirements.txt").read_text(), flags=re.MULTILINE).group(1)
     assert FRONT["sdk"] == "gradio"
     assert FRONT["sdk_version"] in SpecifierSet(supported)
     assert (ROOT / FRONT["app_file"]).is_file()
@@ -48,7 +48,9 @@ def test_the_python_examples_print_what_their_comments_say(code, monkeypatch, ca
 def test_the_api_example_names_every_endpoint_as_it_is():
     (code,) = (block for block in blocks("python") if "gradio_client" in block)
     compile(code, "README", "exec")
-    assert set(re.findall(r'api_name="(/\w+)"', code)) == {"/generate", "/next_token", "/attention", "/tokenize"}
+    assert set(re.findall(r'api_name="/(\w+)"', code)) == {
+        *("generate", "next_token", "tokenize", "attention", "logit_lens", "attribution", "ablate", "loss")
+    }
 
 
 def test_the_table_of_limits_is_that_of_the_code():

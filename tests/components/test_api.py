@@ -23,6 +23,7 @@ def client():
     app = build_app()
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     yield Client(url, verbose=False)
+    app.server.force_exit = True  # without waiting for the open stream of the client
     app.close(verbose=False)
 
 
@@ -90,7 +91,12 @@ def test_the_defaults_are_those_that_are_documented(client):
     }
     assert found["/attention"] == {"prompt": None, "layer": None, "head": None, "model": ""}
     assert found["/tokenize"] == {"text": None, "model": ""}
-    assert len(found) == 4
+    assert found["/logit_lens"] == {"prompt": None, "position": -1, "token_id": None, "model": ""}
+    assert found["/attribution"] == {"prompt": None, "position": -1, "token_id": None, "against": None, "model": ""}
+    parts = {"heads": None, "attn_layers": None, "mlp_layers": None}
+    assert found["/ablate"] == {"prompt": None, **parts, "k": 20, "model": ""}
+    assert found["/loss"] == {"text": None, "model": ""}
+    assert len(found) == 8
 
 
 def test_every_parameter_and_every_returned_value_is_described(client):
@@ -183,6 +189,7 @@ REFUSED = [
     ("/attention", {"prompt": "a", "layer": 99, "head": 0}, "layer must be a whole number between 0 and 7"),
     ("/attention", {"prompt": "a", "layer": 0, "head": -1}, "head must be a whole number between 0 and 5"),
     ("/attention", {"prompt": "a", "layer": "0", "head": 0}, "layer"),
+    ("/ablate", {"prompt": "a"}, "nothing is switched off"),
     ("/tokenize", {"text": None}, "text must be text"),
     ("/tokenize", {"text": "a", "model": "<script>alert(1)</script>"}, "&lt;script&gt;"),
 ]

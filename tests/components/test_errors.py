@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 import components
-from components.api import error
 from components.errors import PageError, localize_error
+from components.events import error
 from components.i18n.catalogue import CATALOGUES, FOLDER
 from components.state.settings import checked_number
 from gpt import SamplingParams, get_model

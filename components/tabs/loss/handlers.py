@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from components.api import MAX_CHARACTERS
+from components.api.arguments import MAX_CHARACTERS, check_scored_length
 from components.errors import PageError
 from components.render import Analysis
 from components.state.example import encodable_text
@@ -19,7 +19,6 @@ from gpt import LoadedModel
 from gpt.background import run_with_progress
 from gpt.experiments.text_loss import TextScore, score_text
 
-MAX_TOKENS = 4096
 STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of the windows
 HALF = 2
 
@@ -86,7 +85,7 @@ def measure(session: Session, text: object, parts: object) -> Iterator[None]:
         typed = checked(text)
         loaded = yield from load_with_progress(session, session.model)
         ids = loaded.tokenizer.encode(typed)
-        check_length(len(ids))
+        check_scored_length(len(ids))
         stride = stride_of(parts, loaded.model.config.block_size)
 
         def show(n: int, total: int) -> None:
@@ -132,14 +131,6 @@ def checked(text: object) -> str:
     if len(text) > MAX_CHARACTERS:
         raise PageError("loss.error.characters", n=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}")
     return text
-
-
-def check_length(n: int) -> None:
-    """Raise ValueError for too few or too many tokens."""
-    if n < 2:
-        raise PageError("loss.error.one")
-    if n > MAX_TOKENS:
-        raise PageError("loss.error.tokens", n=f"{n:,}", limit=f"{MAX_TOKENS:,}")
 
 
 def stride_of(parts: object, block_size: int) -> int:

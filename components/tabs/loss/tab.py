@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from components.api.arguments import MAX_SCORED_TOKENS
 from components.events import Events
 from components.i18n import Language, t
 from components.localized import Localizer
@@ -49,7 +50,7 @@ def _layout(localizer: Localizer, example: str) -> LossComponents:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card gb-loss"):
         localizer.sentence("loss.question", kind="question")
-        localizer.sentence("loss.what", kind="caption", limit=f"{handlers.MAX_TOKENS:,}")
+        localizer.sentence("loss.what", kind="caption", limit=f"{MAX_SCORED_TOKENS:,}")
         parts["text"] = localizer.build(
             gr.Textbox,
             {"label": "loss.text", "placeholder": "loss.placeholder"},

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
 
-from components.api import checked_text
+from components.api.arguments import checked_text
 from components.errors import PageError
 from components.render import Analysis, Lines
 from components.state.admission import admitted

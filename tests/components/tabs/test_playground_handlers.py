@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from components import update_rate
-from components.api import Endpoints
+from components.api.text import TextEndpoints
 from components.errors import localize_error
 from components.state.example import example
 from components.state.session import Session
@@ -260,7 +260,7 @@ def test_the_interval_between_updates_grows_with_the_number_of_streams() -> None
 
 def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: None) -> None:
     steps = list(generate(get_model(), PROMPT, SamplingParams(temperature=0.8, seed=3), 12))
-    found = list(Endpoints("").generate(PROMPT, 12, 0.8, seed=3, model="stories"))
+    found = list(TextEndpoints("").generate(PROMPT, 12, 0.8, seed=3, model="stories"))
     assert found == ["", steps[0].text, "".join(step.text for step in steps)]
 
 

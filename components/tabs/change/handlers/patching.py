@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from components.api import MAX_CHARACTERS
+from components.api.arguments import MAX_CHARACTERS
 from components.errors import PageError
 from components.labels import quoted
 from components.state.selection import NEWEST

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from components.api import checked_text
+from components.api.arguments import checked_text
 from components.state.admission import admitted
 from components.state.adoption import adopt as adopt_document
 from components.state.loading import load_with_progress

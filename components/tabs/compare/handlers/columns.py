@@ -7,7 +7,7 @@ from collections.abc import Generator, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from components.api import checked_text
+from components.api.arguments import checked_text
 from components.errors import PageError
 from components.state.admission import admitted
 from components.state.loading import load_with_progress

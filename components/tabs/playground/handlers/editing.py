@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from components.api import checked_text
+from components.api.arguments import checked_text
 from components.labels import quoted, visible
 from components.state.adoption import remark, return_to
 from components.state.selection import NEWEST

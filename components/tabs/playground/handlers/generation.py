@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from components.api import checked_text
+from components.api.arguments import checked_text
 from components.state.admission import admitted
 from components.state.adoption import remark
 from components.state.example import encodable_text

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from components.api import checked_text
+from components.api.arguments import checked_text
 from components.state.admission import admitted
 from components.state.adoption import remark
 from components.state.selection import NEWEST

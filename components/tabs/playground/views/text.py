@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from components.api import MAX_CHARACTERS
+from components.api.arguments import MAX_CHARACTERS
 from components.errors import localize_error
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible

@@ -1,0 +1,228 @@
+"""Endpoints that look inside a model: attention, lens, attribution, ablation, loss."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from components.api.arguments import (
+    Endpoints,
+    check_scored_length,
+    checked_heads,
+    checked_layers,
+    checked_position,
+    checked_text,
+    checked_token_id,
+    read,
+)
+from components.api.results import Ablation, Contributions, HeadWeights, LogitLens, TextLoss
+from components.errors import PageError
+from components.labels import token_text
+from components.next_tokens import best
+from components.state.settings import checked_number
+from gpt import Edits, Generation, LoadedModel, Trace, encode_prompt, logit_lens
+from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
+from gpt.analysis.predictions import kl_bits
+from gpt.analysis.tracing import trace_window
+from gpt.experiments.text_loss import score_text
+from gpt.inference.threads import threads_for
+
+
+class AnalysisEndpoints(Endpoints):
+    """Each runs one or two forward passes over the whole text; the loss of a long text takes several."""
+
+    def attention(self, prompt: str, layer: int, head: int, model: str = "") -> HeadWeights:
+        """The attention weights of one head. Prompt, layer and head are required.
+
+        Parameters:
+            prompt: text to read; an empty one is end-of-text
+            layer: counts from 0
+            head: counts from 0
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            tokens, and weights[query][key], where each row sums to 1
+        """
+        loaded = self.find_model(model)
+        config = loaded.model.config
+        layer = int(checked_number("layer", layer, 0, config.n_layer - 1))
+        head = int(checked_number("head", head, 0, config.n_head - 1))
+        document = read(loaded, prompt)
+        return {
+            "tokens": [token_text(loaded.tokenizer, i) for i in document.ids],
+            "weights": document.attn_weights(layer, head).tolist(),
+        }
+
+    def logit_lens(self, prompt: str, position: int = -1, token_id: int | None = None, model: str = "") -> LogitLens:
+        """What each layer would predict if the model ended there: the logit lens. Only the prompt is required.
+
+        Parameters:
+            prompt: text to read; an empty one is end-of-text
+            position: of the last token that the prediction sees, from 0; -1 is the last one of the prompt
+            token_id: the token to follow, an id of next_token or tokenize; null is the one that the model predicts
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            chosen, the token followed; rows: two per layer, the best token there and how probable chosen is
+        """
+        loaded, trace = self._trace(prompt, position, model)
+        with _threads(loaded):
+            token_id = _chosen(loaded, trace, token_id)
+            lens = logit_lens(loaded.model, trace, chosen=token_id)
+        assert lens.chosen_probability is not None
+        assert lens.chosen_rank is not None
+        columns = (lens.token, lens.probability, lens.entropy, lens.chosen_probability, lens.chosen_rank)
+        rows = zip(*(column[..., 0].flatten().tolist() for column in columns), strict=True)
+        return {
+            "chosen_id": token_id,
+            "chosen": token_text(loaded.tokenizer, token_id),
+            "rows": [
+                {
+                    "layer": number // len(LENS_POINTS),
+                    "point": LENS_POINTS[number % len(LENS_POINTS)],
+                    "token_id": token,
+                    "token": token_text(loaded.tokenizer, token),
+                    "probability": probability,
+                    "entropy": entropy,
+                    "chosen_probability": chosen_probability,
+                    "chosen_rank": chosen_rank,
+                }
+                for number, (token, probability, entropy, chosen_probability, chosen_rank) in enumerate(rows)
+            ],
+        }
+
+    def attribution(
+        self,
+        prompt: str,
+        position: int = -1,
+        token_id: int | None = None,
+        against: int | None = None,
+        model: str = "",
+    ) -> Contributions:
+        """What each head and feed-forward part adds to a logit: direct logit attribution. Only the prompt is required.
+
+        Parameters:
+            prompt: text to read; an empty one is end-of-text
+            position: of the last token that the prediction sees, from 0; -1 is the last one of the prompt
+            token_id: the token whose logit is taken apart, an id of next_token or tokenize; null is the predicted one
+            against: the id of a token whose logit is subtracted, for the difference of the two; null is none
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            logit and its parts, which sum to it: heads[layer][head], mlp[layer], embeddings and biases
+        """
+        loaded, trace = self._trace(prompt, position, model)
+        other = None if against is None else checked_token_id("against", against, loaded)
+        with _threads(loaded):
+            token_id = _chosen(loaded, trace, token_id)
+            parts = direct_logit_attribution(loaded.model, trace, 0, token_id, against=other)
+        return {
+            "token_id": token_id,
+            "token": token_text(loaded.tokenizer, token_id),
+            "logit": parts.logit,
+            "token_embedding": parts.embedding,
+            "position_embedding": parts.position,
+            "heads": parts.heads.tolist(),
+            "attn_bias": parts.attn_bias.tolist(),
+            "mlp": parts.mlp.tolist(),
+            "norm_bias": parts.norm_bias,
+        }
+
+    def ablate(
+        self,
+        prompt: str,
+        heads: list[list[int]] | None = None,
+        attn_layers: list[int] | None = None,
+        mlp_layers: list[int] | None = None,
+        k: int = 20,
+        model: str = "",
+    ) -> Ablation:
+        """The next tokens before and after heads or layers are switched off. The prompt and one part are required.
+
+        Parameters:
+            prompt: text before the token; an empty one is end-of-text
+            heads: the heads to switch off, each as [layer, head], both from 0: [[6, 0], [4, 1]]
+            attn_layers: the layers, from 0, whose attention is switched off
+            mlp_layers: the layers, from 0, whose feed-forward part is switched off; list one in both for all of it
+            k: how many of the best tokens before and how many of the best after
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            tokens, best first: probability before and after; kl_bits: how far the predictions lie apart
+        """
+        loaded = self.find_model(model)
+        count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
+        edits = Edits(
+            head_scale=dict.fromkeys(checked_heads(heads), 0.0),
+            attn_scale=dict.fromkeys(checked_layers("attn_layers", attn_layers), 0.0),
+            mlp_scale=dict.fromkeys(checked_layers("mlp_layers", mlp_layers), 0.0),
+        )
+        if edits == Edits():
+            raise PageError("error.nothing_ablated")
+        edits.check(loaded.model.config)
+        original = read(loaded, prompt)
+        edited = Generation(loaded, original.ids, edits=edits)
+        edited.read()
+        before, after = (each.logits(each.n_read - 1).softmax(dim=0).numpy() for each in (original, edited))
+        shown = dict.fromkeys([*best(after, before, count).tolist(), *best(before, after, count).tolist()])
+        with _threads(loaded):
+            bits = kl_bits(loaded.model, original.states()[-1:], edited.states()[-1:])
+        return {
+            "tokens": [
+                {
+                    "token_id": i,
+                    "token": token_text(loaded.tokenizer, i),
+                    "before": float(before[i]),
+                    "after": float(after[i]),
+                }
+                for i in sorted(shown, key=lambda i: (-after[i], -before[i], i))
+            ],
+            "kl_bits": bits.item(),
+        }
+
+    def loss(self, text: str, model: str = "") -> TextLoss:
+        """How well a model predicts a text: loss, perplexity, bits per byte. Only the text is required.
+
+        Parameters:
+            text: 2 to 4,096 tokens; one longer than the context is read in windows that overlap by half
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            loss in nats per token, perplexity, bits_per_byte, and tokens: each after the first with its surprisal
+        """
+        loaded = self.find_model(model)
+        ids = loaded.tokenizer.encode(checked_text("text", text))
+        check_scored_length(len(ids))
+        with _threads(loaded):
+            found = score_text(loaded, ids)
+        return {
+            "loss": found.score.loss,
+            "perplexity": found.score.perplexity,
+            "bits_per_byte": found.score.bits_per_byte,
+            "tokens": [
+                {
+                    "token_id": token_id,
+                    "token": token_text(loaded.tokenizer, token_id),
+                    "probability": token.probability,
+                    "rank": token.rank,
+                    "surprisal": token.surprisal,
+                    "entropy": token.entropy,
+                }
+                for token_id, token in zip(found.ids[1:], found.losses, strict=True)
+            ],
+        }
+
+    def _trace(self, prompt: object, position: object, model: object) -> tuple[LoadedModel, Trace]:
+        """The model, and the trace of one position of the prompt."""
+        loaded = self.find_model(model)
+        ids = encode_prompt(loaded, checked_text("prompt", prompt))
+        place = checked_position(position, len(ids))
+        with _threads(loaded):
+            return loaded, trace_window(loaded.model, ids, place, place + 1)
+
+
+def _chosen(loaded: LoadedModel, trace: Trace, token_id: object) -> int:
+    """The checked id; for None the most probable token after the traced position."""
+    if token_id is None:
+        return int(lens_top_tokens(loaded.model, trace, len(trace.layers) - 1, LENS_POINTS[-1], 0, k=1).token)
+    return checked_token_id("token_id", token_id, loaded)
+
+
+def _threads(loaded: LoadedModel) -> AbstractContextManager[None]:
+    config = loaded.model.config
+    return threads_for(12 * config.n_layer * config.n_embd**2)  # parameters of all blocks

@@ -1,0 +1,85 @@
+"""Checks of arguments, shared by the page and the endpoints. Each raises a ValueError that names the argument."""
+
+from __future__ import annotations
+
+from components.errors import PageError
+from components.state.settings import checked_number
+from gpt import Generation, LoadedModel, get_model, list_models
+from gpt.checks import is_integer
+from gpt.errors import GPTError, Verbatim
+
+MAX_CHARACTERS = 100_000
+MAX_SCORED_TOKENS = 4096
+MAX_QUOTED_CHARS = 40  # of an invalid value, in an error message
+
+
+class Endpoints:
+    """Endpoints that take the name of a model; "" stands for the one the app was started with."""
+
+    def __init__(self, default_model: str) -> None:
+        self.default_model = default_model
+
+    def find_model(self, name: object) -> LoadedModel:
+        """The shared model of that name, including models trained by visitors."""
+        if not isinstance(name, str):
+            raise GPTError("model.unknown", name=name, models=", ".join(list_models()))
+        return get_model(name or self.default_model)
+
+
+def read(loaded: LoadedModel, prompt: object) -> Generation:
+    """A document of the prompt, read by the model."""
+    document = Generation(loaded, checked_text("prompt", prompt))
+    document.read()
+    return document
+
+
+def checked_text(name: str, value: object) -> str:
+    """The checked text. Raises ValueError if it is not a string or too long."""
+    if not isinstance(value, str):
+        raise PageError("error.not_text", name=name, type=type(value))
+    if len(value) > MAX_CHARACTERS:
+        raise PageError("error.text_too_long", name=name, n=len(value), limit=MAX_CHARACTERS)
+    return value
+
+
+def check_scored_length(n: int) -> None:
+    """Raise ValueError for too few or too many tokens to score."""
+    if n < 2:
+        raise PageError("loss.error.one")
+    if n > MAX_SCORED_TOKENS:
+        raise PageError("loss.error.tokens", n=f"{n:,}", limit=f"{MAX_SCORED_TOKENS:,}")
+
+
+def checked_position(value: object, n: int) -> int:
+    """A position among n; negative ones count from the end, as in a list."""
+    return int(checked_number("position", value, -n, n - 1)) % n
+
+
+def checked_token_id(name: str, value: object, loaded: LoadedModel) -> int:
+    """The id of a token of the vocabulary."""
+    return int(checked_number(name, value, 0, loaded.model.config.vocab_size - 1))
+
+
+def checked_heads(value: object) -> list[tuple[int, int]]:
+    """Pairs (layer, head) from a list of lists, None for none; whether a model has them is not checked."""
+    heads = []
+    for head in _checked_list("heads", value):
+        if not (isinstance(head, list) and len(head) == 2 and all(map(is_integer, head))):
+            raise GPTError("edits.head", value=Verbatim(str(head)[:MAX_QUOTED_CHARS]))
+        heads.append((head[0], head[1]))
+    return heads
+
+
+def checked_layers(name: str, value: object) -> list[int]:
+    """Numbers of layers from a list, None for none; whether a model has them is not checked."""
+    layers = _checked_list(name, value)
+    for layer in layers:
+        if not is_integer(layer):
+            raise GPTError("edits.layer", value=Verbatim(str(layer)[:MAX_QUOTED_CHARS]))
+    return layers
+
+
+def _checked_list(name: str, value: object) -> list[object]:
+    if value is not None and not isinstance(value, list):
+        raise PageError("error.not_list", name=name, type=type(value))
+    return value or []

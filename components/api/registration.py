@@ -1,0 +1,76 @@
+"""Registration of the endpoints under their names, with what their docstrings say of arguments and results."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import gradio as gr
+from gradio.blocks import BlockFunction
+from gradio.utils import get_function_description
+from gradio_client.utils import python_type_to_json_schema
+
+from components.api.analysis import AnalysisEndpoints
+from components.api.text import TextEndpoints
+from components.events import QUEUES, Queue, error
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def register_endpoints(app: gr.Blocks, default_model: str) -> None:
+    """Register each endpoint under the name of its function; call inside the context of the app.
+
+    The MCP server of gradio offers the same functions as tools.
+    """
+    text, analysis = TextEndpoints(default_model), AnalysisEndpoints(default_model)
+    functions: dict[Callable[..., Any], Queue] = {
+        text.generate: "model",
+        text.next_token: "model",
+        text.tokenize: "model",
+        analysis.attention: "analysis",
+        analysis.logit_lens: "analysis",
+        analysis.attribution: "analysis",
+        analysis.ablate: "analysis",
+        analysis.loss: "analysis",
+    }
+    for function, queue in functions.items():
+        event = gr.api(_with_sentences(function), api_name=function.__name__, **QUEUES[queue])
+        _describe(app.fns[event["id"]])
+
+
+def _describe(endpoint: BlockFunction) -> None:
+    """Show what the docstring says of parameters and returned values in the API page, and the type of the values."""
+    _, parameters, returns = get_function_description(endpoint.fn)
+    for component, (name, description) in zip(endpoint.inputs, parameters.items(), strict=True):
+        component.label = name
+        component.api_info()["additional_description"] = description
+    hint = get_type_hints(endpoint.fn)["return"]
+    schema = python_type_to_json_schema(get_args(hint)[0] if inspect.isgeneratorfunction(endpoint.fn) else hint)
+    for component, description in zip(endpoint.outputs, returns, strict=True):
+        component.label = description
+        component.api_info().update(schema, description=description)
+
+
+def _with_sentences(function: F) -> F:
+    """The endpoint with each ValueError as a gr.Error that reaches the caller."""
+    if inspect.isgeneratorfunction(function):
+
+        @wraps(function)
+        def streaming(*args: Any, **kwargs: Any) -> Iterator[str]:
+            try:
+                yield from function(*args, **kwargs)
+            except ValueError as problem:
+                raise error(problem) from None
+
+        return streaming
+
+    @wraps(function)
+    def answering(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ValueError as problem:
+            raise error(problem) from None
+
+    return answering

@@ -1,0 +1,125 @@
+"""Endpoints that write a text, predict a token, and tokenize."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+
+from components.api.arguments import Endpoints, checked_text, read
+from components.api.results import NextToken, Tokens
+from components.labels import token_text
+from components.next_tokens import best
+from components.state.settings import checked_number, sampling_params
+from components.update_rate import min_update_interval
+from gpt import distribution, generate
+
+
+class TextEndpoints(Endpoints):
+    """Generation waits in the admission queue of its model, as on the page."""
+
+    def generate(
+        self,
+        prompt: str,
+        max_new_tokens: int = 64,
+        temperature: float = 0.8,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        seed: int = 0,
+        model: str = "",
+        on_full: str = "stop",
+    ) -> Iterator[str]:
+        """Continue a prompt, token by token. Only the prompt is required.
+
+        Parameters:
+            prompt: text to continue; an empty one starts from end-of-text
+            max_new_tokens: 1 up to the context of the model, twice that with on_full="crop"; the text may end before
+            temperature: 0 to 2; 0 always takes the most probable token
+            top_k: keep the k most probable tokens; 0 keeps all
+            top_p: keep the most probable tokens that total this probability; 1 keeps all
+            min_p: keep tokens of at least this share of the best one's probability; 0 keeps all
+            repetition_penalty: above 1 lowers the tokens of the text; 1 is off
+            seed: a whole number of at least 0, the default; the same seed writes the same text
+            model: a name of the page's list; "" is the model that the app was started with
+            on_full: "stop" ends where the context is full; "crop" goes on from the newest tokens that fit in it
+        Returns:
+            the new text so far: first "", then once for each token, or for several at once under load
+        """
+        loaded = self.find_model(model)
+        params = sampling_params(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            seed=checked_number("seed", seed, 0),
+        )
+        limit = loaded.model.config.block_size * (2 if on_full == "crop" else 1)
+        count = checked_number("max_new_tokens", max_new_tokens, 1, limit)
+        steps = generate(loaded, checked_text("prompt", prompt), params, count, on_full=on_full)  # type: ignore[arg-type]
+        text = ""
+        yield text
+        with loaded.engine.admission.enter() as ahead:
+            for _ in ahead:
+                pass
+            shown = -math.inf
+            for step in steps:
+                text += step.text
+                now = time.perf_counter()
+                if now - shown >= min_update_interval(loaded) or step.finish_reason is not None:
+                    shown = now
+                    yield text
+
+    def next_token(
+        self,
+        prompt: str,
+        k: int = 20,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        model: str = "",
+    ) -> list[NextToken]:
+        """The most probable next tokens. Only the prompt is required.
+
+        Parameters:
+            prompt: text before the token; an empty one is end-of-text
+            k: how many tokens
+            temperature: 0 to 2; 0 gives the most probable token probability 1
+            top_k: keep the k most probable tokens; 0 keeps all
+            top_p: keep the most probable tokens that total this probability; 1 keeps all
+            min_p: keep tokens of at least this share of the best one's probability; 0 keeps all
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            a list, best first: token_id, token, probability with these settings, raw_probability without
+        """
+        loaded = self.find_model(model)
+        params = sampling_params(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+        count = checked_number("k", k, 1, loaded.tokenizer.n_vocab)
+        document = read(loaded, prompt)
+        stages = distribution(document.logits(document.n_read - 1), params)
+        final, raw = stages.final.numpy(), stages.raw.numpy()
+        return [
+            {
+                "token_id": i,
+                "token": token_text(loaded.tokenizer, i),
+                "probability": float(final[i]),
+                "raw_probability": float(raw[i]),
+            }
+            for i in best(final, raw, count).tolist()
+        ]
+
+    def tokenize(self, text: str, model: str = "") -> Tokens:
+        r"""The tokens of a text. Only the text is required.
+
+        Parameters:
+            text: any text
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            ids, and tokens: the text of each, bytes that are no character as \xNN
+        """
+        tokenizer = self.find_model(model).tokenizer
+        ids = tokenizer.encode(checked_text("text", text))
+        return {"ids": ids, "tokens": [token_text(tokenizer, i) for i in ids]}

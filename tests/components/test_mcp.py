@@ -1,0 +1,149 @@
+"""The endpoints as tools of an MCP server, through the official client."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import httpx
+import pytest
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, Tool
+
+from components.api.registration import register_endpoints
+from components.events import NO_PROGRESS
+from components.page import launch_options
+from components.request_limits import MAX_BODY_BYTES
+from gpt import DEFAULT_MODEL, SamplingParams, generate, get_model
+
+README = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+DOG = "The dog ran to the"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with gr.Blocks() as page:
+        register_endpoints(page, DEFAULT_MODEL)
+        gr.Button().click(print, **NO_PROGRESS)  # as every event of the page
+    options = {"app_kwargs": launch_options()["app_kwargs"], "ssr_mode": False}
+    page.launch(prevent_thread_lock=True, quiet=True, mcp_server=True, **options)
+    yield f"{page.local_url}gradio_api/mcp/"
+    page.server.force_exit = True  # without waiting for the stream of the server's own client
+    page.close(verbose=False)
+
+
+def tools(url: str) -> dict[str, Tool]:
+    async def listed() -> list[Tool]:
+        async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
+            await session.initialize()
+            return (await session.list_tools()).tools
+
+    return {tool.name: tool for tool in asyncio.run(listed())}
+
+
+def call(url: str, *calls: tuple[str, dict[str, Any]]) -> list[CallToolResult]:
+    async def answers() -> list[CallToolResult]:
+        async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
+            await session.initialize()
+            return await asyncio.gather(*(session.call_tool(name, arguments) for name, arguments in calls))
+
+    return asyncio.run(answers())
+
+
+def text_of(answer: CallToolResult) -> str:
+    [content] = answer.content
+    assert content.type == "text"
+    return content.text
+
+
+CALLS: dict[str, dict[str, Any]] = {
+    "generate": {"prompt": DOG, "max_new_tokens": 4, "temperature": 0},
+    "next_token": {"prompt": DOG, "k": 2},
+    "tokenize": {"text": DOG},
+    "attention": {"prompt": DOG, "layer": 0, "head": 0},
+    "logit_lens": {"prompt": DOG, "token_id": None},
+    "attribution": {"prompt": DOG},
+    "ablate": {"prompt": DOG, "heads": [[6, 0]], "k": 2},
+    "loss": {"text": DOG},
+}
+
+
+def test_every_endpoint_and_no_event_of_the_page_is_a_tool_described_with_all_arguments(url: str) -> None:
+    found = tools(url)
+    assert found.keys() == CALLS.keys()
+    for tool in found.values():
+        assert tool.description is not None
+        assert "Returns: " in tool.description
+        for argument in tool.inputSchema["properties"].values():
+            assert len(argument["description"].split()) > 1
+
+
+def test_every_tool_answers_also_at_once(url: str) -> None:
+    answers = dict(zip(CALLS, call(url, *CALLS.items()), strict=True))
+    assert [name for name, answer in answers.items() if answer.isError] == []
+    steps = generate(DEFAULT_MODEL, DOG, SamplingParams(temperature=0), 4)
+    assert text_of(answers.pop("generate")) == "".join(step.text for step in steps)
+    found = {name: ast.literal_eval(text_of(answer)) for name, answer in answers.items()}
+    assert "".join(found["tokenize"]["tokens"]) == DOG
+    assert found["logit_lens"]["chosen"] == found["next_token"][0]["token"]
+
+
+def test_more_calls_at_once_than_the_server_has_threads_are_answered(url: str) -> None:
+    answers = call(url, *[("tokenize", {"text": str(n)}) for n in range(60)])
+    tokenizer = get_model().tokenizer
+    assert [ast.literal_eval(text_of(answer))["ids"] for answer in answers] == [
+        tokenizer.encode(str(n)) for n in range(60)
+    ]
+
+
+def test_the_older_transport_whose_calls_are_not_counted_is_closed(url: str) -> None:
+    answer = httpx.get(f"{url}sse")
+    assert (answer.status_code, answer.json()) == (404, {"error": "this address is closed"})
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("ablate", {"prompt": DOG, "heads": [[9, 0]]}, "layer 9 does not exist: the model has layers 0 to 7"),
+        ("loss", {"text": "a " * 5000}, "The text has 5,001 tokens; at most 4,096 are read here: shorten it."),
+        ("next_token", {}, "Input validation error: 'prompt' is a required property"),
+        ("next_token", {"prompt": 5}, "Input validation error: 5 is not of type 'string'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_sentence(
+    url: str, capfd: pytest.CaptureFixture[str], tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    [answer] = call(url, (tool, arguments))
+    assert (answer.isError, text_of(answer)) == (True, said)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"no JSON", 400), (b"[" * 200_000, 400), (b"{}", 400), (b" " * (MAX_BODY_BYTES + 1), 413)]
+)
+def test_what_is_no_message_is_refused(url: str, capfd: pytest.CaptureFixture[str], body: bytes, status: int) -> None:
+    accepted = "application/json, text/event-stream"
+    answer = httpx.post(url, content=body, headers={"Content-Type": "application/json", "Accept": accepted})
+    assert answer.status_code == status
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_readme_shows_the_address_and_a_call_with_its_result(url: str) -> None:
+    [snippet] = re.findall(r"```json\n(.*?)```", README, flags=re.DOTALL)
+    [server] = json.loads(snippet)["mcpServers"].values()
+    assert httpx.URL(server["url"]).path == httpx.URL(url).path
+    [(tool, arguments, result)] = re.findall(r"```text\n(\w+) (\{.*?\})\n(.*?)```", README, flags=re.DOTALL)
+    [answer] = call(url, (tool, json.loads(arguments)))
+    assert rounded(text_of(answer)) == rounded(" ".join(result.split()))
+
+
+def rounded(text: str) -> str:
+    """The text with three digits of each number: the others depend on the processor."""
+    return re.sub(r"\d+\.[\de-]+", lambda number: f"{float(number[0]):.3g}", text)
