@@ -63,7 +63,7 @@ def test_layer_norm_goes_from_the_example_to_the_running_model(lessons):
     open_lesson(lessons, "layer_norm")
     expect(lessons.locator("#norm-answer")).to_contain_text("mean 0.2170")
     lessons.get_by_label("the running model").click()
-    expect(lessons.locator("#norm-before .gb-says")).to_contain_text("192 numbers a row")
+    expect(lessons.locator("#norm-before .gb-says")).to_contain_text("192 numbers per row")
     position = lessons.locator("#norm-position input[type=number]")
     position.fill("3")
     position.press("Enter")
@@ -89,7 +89,7 @@ def test_a_panel_speaks_the_new_language_refuses_in_it_and_keeps_the_last_word(l
 def test_speed_is_measured_when_asked_and_training_stops_when_told(lessons):
     open_lesson(lessons, "next")
     lessons.locator("#kernels-start").click()
-    expect(lessons.locator("#kernels-measured .gb-says")).to_contain_text("tokens a second with the cache")
+    expect(lessons.locator("#kernels-measured .gb-says")).to_contain_text("tokens per second with the cache")
     expect(lessons.locator("#kernels-start")).to_be_enabled()
     expect(lessons.locator("#kernels-stop")).to_be_disabled()
     lessons.locator("#layers-start").click()

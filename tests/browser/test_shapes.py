@@ -27,7 +27,7 @@ def type_number(page, name, value):
 
 def test_a_preset_stands_in_every_control_and_what_is_moved_is_counted_at_once(shapes):
     headline, preset = shapes.locator("#shape-headline"), shapes.locator("#shape-preset input")
-    expect(shapes.locator("#shape-status")).to_contain_text("An example: 4,394,880 random weights")
+    expect(shapes.locator("#shape-status")).to_contain_text("Sample: 4,394,880 random weights")
     expect(shapes.locator(f"#shape-random {CHIPS}").nth(20)).to_be_visible()
     expect(type_number(shapes, "n-layer", 500)).to_have_value("96")
     expect(headline).to_contain_text("43,542,912 parameters")
@@ -41,13 +41,13 @@ def test_a_preset_stands_in_every_control_and_what_is_moved_is_counted_at_once(s
     shapes.locator("#shape-n-layer input[type=range]").press("ArrowRight")
     expect(headline).to_contain_text("131,527,680 parameters")
     type_number(shapes, "n-head", 13)
-    expect(shapes.locator("#shape-notice")).to_contain_text("Width 768 must divide by 13 heads")
+    expect(shapes.locator("#shape-notice")).to_contain_text("Width 768 is not divisible by 13 heads")
     expect(headline).to_contain_text("131,527,680 parameters")
     expect(shapes.locator("#shape-build")).to_be_disabled()
     type_number(shapes, "n-head", 16)
     expect(shapes.locator("#shape-notice p")).to_be_hidden()
     expect(shapes.locator("#shape-build")).to_be_enabled()
-    pick(shapes, "shape-preset", "the model picked above")
+    pick(shapes, "shape-preset", "the model selected above")
     expect(headline).to_contain_text("4,394,880 parameters")
     expect(shapes.locator("#shape-n-head input[type=number]")).to_have_value("6")
 

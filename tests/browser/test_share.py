@@ -59,7 +59,7 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     expect(page.locator(CHIPS)).to_have_count(10)
     page.locator(CHIPS).nth(4).click()
     page.locator("#shading label", has_text="entropy").click()
-    expect(page.locator("#hint")).to_contain_text("less sure")
+    expect(page.locator("#hint")).to_contain_text("less certain")
     expect(says(page, "bars")).to_contain_text("Chosen")
     before, said = text(page), says(page, "bars").text_content()
     page.get_by_role("tab", name="Why?").click()

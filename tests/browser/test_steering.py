@@ -20,7 +20,7 @@ from tests.browser.playground_page import (
 BARS = "#bars [role=option]"
 LANES = "#tree .gb-branch"
 CHOSEN = """() => {
-  const chosen = document.querySelector("#status").textContent.match(/“(.*)” put in by hand/);
+  const chosen = document.querySelector("#status").textContent.match(/“(.*)” inserted by hand/);
   const count = document.querySelector("#prompt-count").innerText.match(/^\\d+/);
   return chosen && count ? [chosen[1], count[0]] : null;
 }"""
@@ -43,7 +43,7 @@ def test_bars_put_tokens_in_by_mouse_and_keyboard_and_undo_redo_and_branches_lea
     third = opened.locator(BARS).nth(2)
     token = token_of(third)
     third.click()
-    expect(opened.locator("#status")).to_contain_text("put in by hand")
+    expect(opened.locator("#status")).to_contain_text("inserted by hand")
     expect(opened.locator(CHIPS)).to_have_count(9)
     assert text(opened) == first + token
     expect(opened.locator("#draw")).to_contain_text("you chose it")
@@ -134,7 +134,7 @@ def test_tints_lines_and_the_draw_say_how_sure_the_model_was(opened):
     opened.locator(CHIPS).nth(5).hover()
     expect(curve.locator("figcaption")).to_contain_text("bits")
     opened.locator(CHIPS).nth(6).click()
-    expect(opened.locator("#draw")).to_contain_text("at position 6")
+    expect(opened.locator("#draw")).to_contain_text("position 6)")
     mark = opened.locator("#draw .gb-fell").evaluate("node => parseFloat(getComputedStyle(node, '::after').left)")
     left, width = opened.locator("#draw .gb-drawn").evaluate("node => [node.offsetLeft, node.offsetWidth]")
     assert left - 5 <= mark <= left + width + 5

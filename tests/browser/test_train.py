@@ -47,7 +47,7 @@ def set_number(page, name, value):
 
 def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     choose(train, "task", "Reverse")
-    expect(train.locator("#train-about")).to_contain_text("backwards")
+    expect(train.locator("#train-about")).to_contain_text("in reverse")
     open_settings(train, LIVE_RECIPES["reverse"])
     choose(train, "n-embd", "32")
     set_number(train, "steps", 50)
@@ -61,7 +61,7 @@ def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     assert train.locator("#train-player output").text_content() == "step 50 of 50"
     train.locator("#train-player input").press("Home")
     expect(says).to_contain_text("Step 0: ")
-    expect(train.locator("#train-samples-says")).to_contain_text("At step 0: 0 of these 4")
+    expect(train.locator("#train-samples-says")).to_contain_text("At step 0, 0 of these 4")
     expect(train.locator("#train-flow .gb-says")).to_contain_text("in layer")
     train.locator("#train-heads .gb-heads-grid").press("End")  # a key that is none of its own
     train.locator("#train-heads .gb-heads-grid").press("Enter")
@@ -89,9 +89,9 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     with train.expect_file_chooser() as chooser:
         train.locator("#train-file").click()
     chooser.value.set_files(tmp_path / "picture.txt")
-    expect(notice).to_contain_text("picture.txt is not text in UTF-8")
+    expect(notice).to_contain_text("picture.txt is not UTF-8 text")
     train.locator("#train-code").click()
-    expect(train.locator("#train-source")).to_contain_text("To be learned: the code of this model")
+    expect(train.locator("#train-source")).to_contain_text("Training text: the code of this model")
     open_settings(train, LIVE_RECIPES["text"])
     set_number(train, "rate", 100)
     train.locator("#train-start").click()

@@ -28,7 +28,7 @@ def open_tab(page, name="Why?"):
         if not page.locator("#why-strip").is_visible():
             page.locator("#why-evidence > button").click()
         expect(page.locator("#why-roles .main-svg").first).to_be_visible()
-        expect(says(page, "head")).to_contain_text("looked most at")
+        expect(says(page, "head")).to_contain_text("attends most to")
 
 
 def ask(page, position):
@@ -41,7 +41,7 @@ def about(page, position):
     expect(page.locator("#why-lead")).to_contain_text(f"position {position},")
     chip = page.locator(f"#why-strip {CHIPS}").nth(position)
     expect(chip).to_have_attribute("aria-selected", "true")
-    expect(says(page, "head")).to_contain_text(f"“{chip.text_content().replace(' ', '·')}” looked most at")
+    expect(says(page, "head")).to_contain_text(f"“{chip.text_content().replace(' ', '·')}” attends most to")
 
 
 def says(page, name):
@@ -91,7 +91,7 @@ def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model
     page.get_by_text("中文", exact=True).click()
     expect(says(page, "parts")).to_contain_text("合计")
     expect(page.locator("#why-lead")).to_contain_text("名")
-    open_tab(page, "试验台")
+    open_tab(page, "体验区")
     page.locator("#clear").click()
     expect(page.locator(f"#strip {CHIPS}")).to_have_count(0)
     open_tab(page, "为什么")
@@ -101,7 +101,7 @@ def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model
 
 def test_tokens_cells_and_heads_are_selected_in_every_tab(why):
     ask(why, 0)
-    expect(says(why, "lens")).to_contain_text("it covers 0 to 15")
+    expect(says(why, "lens")).to_contain_text("Shown: positions 0 to 15")
     click_cell(why, "lens", 4, 2)
     expect(says(why, "cell")).to_contain_text("In layer 2 after feed-forward")
     about(why, 4)
@@ -128,17 +128,17 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     expect(flow.locator("[aria-live]")).to_contain_text(re.compile("^Without layer .* goes from .* to"))
     flow.get_by_role("button", name="Switch all on").click()
     expect(flow.locator("[aria-pressed=true]")).to_have_count(0)
-    expect(says(why, "parts")).not_to_contain_text(" less that of ")
+    expect(says(why, "parts")).not_to_contain_text(" minus that of ")
     pick(why, "against", 1)
-    expect(says(why, "parts")).to_contain_text(" less that of ")
+    expect(says(why, "parts")).to_contain_text(" minus that of ")
     pick(why, "token", 4)
     expect(why.locator("#why-lead")).to_contain_text("rank 5 of")
     gradient = says(why, "influence").text_content()
     choose(why, "method", "left_out")
-    expect(why.locator("#why-method-says")).to_contain_text("really falls")
+    expect(why.locator("#why-method-says")).to_contain_text("falls when a token is left out")
     expect(says(why, "influence")).not_to_have_text(gradient)
     ask(why, 0)
-    expect(says(why, "parts")).not_to_contain_text(" less that of ")
+    expect(says(why, "parts")).not_to_contain_text(" minus that of ")
     expect(why.locator("#why-trouble")).to_contain_text("nothing can be left out")
     choose(why, "method", "gradient")
     expect(why.locator("#why-method-says")).to_contain_text("would fall")
@@ -147,7 +147,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     choose(why, "sample", "noise")
     choose(why, "role", "induction")
     expect(says(why, "roles")).to_contain_text("Measured on 101 tokens")
-    expect(why.locator("#why-role-says")).to_contain_text("looks at B")
+    expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, to B")
 
 
 def test_watched_tokens_are_chosen_or_typed_and_stay_at_another_position(why):

@@ -24,8 +24,8 @@ from tests.parity.fused_qkv_models import NumberedGPT, NumpyGPT
     ("vocabulary", "told"),
     [
         (Characters(["a", "b"]), ("single characters", "单个字符")),
-        (PlainIds(2), ("write token ids", "词元编号")),
-        (None, ("tokens made of bytes", "字节组成的词元")),
+        (PlainIds(2), ("enter token ids", "词元编号")),
+        (None, ("byte-level tokens", "字节级词元")),
     ],
 )
 def test_layout_shape_and_kind_of_vocabulary_are_named(vocabulary: Vocabulary | None, told: tuple[str, str]) -> None:
@@ -50,7 +50,7 @@ def test_an_inferred_layout_is_shown_with_the_order_and_the_orientation_of_its_m
     ):
         path = tmp_path / f"{type(model).__name__}.pt"
         torch.save(model.state_dict(), path)
-        with pytest.raises(PageError, match="No known layout"):
+        with pytest.raises(PageError, match="match no known layout"):
             list(open_upload(session, [str(path)], None, None))
         head, *rows = names_table(session.snapshot())["rows"]
         assert len(head) == 3

@@ -69,9 +69,9 @@ def test_layer_times_are_medians_of_the_passes_and_their_quartiles(session: Sess
     for end in quartiles.reshape(4, 3)[:, :2].T:
         assert end.tolist() == pytest.approx([1, 6, 9, 4])
     says = found["layers-answer"]["text"]
-    assert "(length 12)" in says
+    assert "(12 tokens)" in says
     assert "takes 20 ms" in says
-    assert "(5), the fastest 20 ms, the slowest 120 ms" in says
+    assert "of 5 passes so far; fastest 20 ms, slowest 120 ms" in says
     assert "feed-forward takes 50\u00a0%, attention 25\u00a0%, the head 20\u00a0%, the embedding 5.0\u00a0%" in says
 
 

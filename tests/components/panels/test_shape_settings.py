@@ -52,11 +52,13 @@ def test_the_controls_say_the_configuration_that_they_show(config: GPTConfig) ->
 
 def test_a_wrong_combination_says_why_and_what_would_do_in_both_languages() -> None:
     given = values_of(GPTConfig()) | {"n_head": 13}
-    with pytest.raises(ValueError, match=r"Width 768 must divide by 13 heads: .* 12 or 16 heads .* 767 or 780\.") as no:
+    with pytest.raises(
+        ValueError, match=r"Width 768 is not divisible by 13 heads: .* 12 or 16 heads, .* 767 or 780\."
+    ) as no:
         shape_of(given)
     assert "宽度 768 不能被头数 13 整除" in localize_error(no.value, "zh")
-    assert "可用 12 或 16 个头" in localize_error(no.value, "zh")
-    with pytest.raises(ValueError, match=r"8 heads would do, or a width of 64\."):
+    assert "可以用 12 或 16 个头" in localize_error(no.value, "zh")
+    with pytest.raises(ValueError, match=r"Possible: 8 heads, or a width of 64\."):
         shape_of(given | {"n_embd": 8, "n_head": 64})
-    with pytest.raises(ValueError, match="heads of 5, which is odd"):
+    with pytest.raises(ValueError, match="heads of odd size 5"):
         shape_of(given | {"n_embd": 60, "n_head": 12, "rotary": True})

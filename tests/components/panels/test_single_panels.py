@@ -33,7 +33,7 @@ from tests.components.panels.panel_session import answer, notice, shown, y_of
 def test_the_norm_placement_follows_its_controls(session: Session) -> None:
     session.change(NormPlacementState, layers=3)
     found = shown(session, "norm_placement")
-    assert "Through 3 layers" in answer(found, "norm_placement")
+    assert "additions of 3 layers" in answer(found, "norm_placement")
     pre, post = y_of(found["placement-straight-gradients"])
     assert list(pre) == pytest.approx([1.0] * 4)
     assert post[0] < post[-1] == pytest.approx(1.0)
@@ -126,10 +126,12 @@ def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(session: Session) -
     assert ["小", "U+5C0F", "E5 B0 8F"] in found["bpe-bytes"]["rows"]
     assert len(found["bpe-languages"]["figure"]["data"]) == 2
     type_text(session, "Hello, I am")
-    assert shown(session, "tokenizer")["bpe-cost"]["text"].endswith("GPT-2's needs 4.")
+    assert shown(session, "tokenizer")["bpe-cost"]["text"].endswith("4 in that of GPT-2.")
 
 
-@pytest.mark.parametrize(("word", "why"), [("", "no word"), ("two words", "cut into 2 words"), ("x" * 25, "25 bytes")])
+@pytest.mark.parametrize(
+    ("word", "why"), [("", "no word"), ("two words", "split into 2 words"), ("x" * 25, "25 bytes")]
+)
 def test_what_is_no_word_is_refused_with_a_sentence_and_the_last_word_stays(
     session: Session, word: str, why: str
 ) -> None:
@@ -164,12 +166,12 @@ def test_padding_moves_nothing_with_its_mask_nor_on_the_right(session: Session) 
 def test_an_untrained_model_knows_nothing_unless_its_weights_are_large(session: Session) -> None:
     session.change(InitialisationState, layers=16)
     found = shown(session, "initialisation")
-    assert "without opinions" in answer(found, "initialisation")
+    assert "almost without preferences" in answer(found, "initialisation")
     scaled, unscaled = y_of(found["start-norms"])
     assert scaled[0] == unscaled[0]
     assert scaled[-1] < unscaled[-1] / 2
     session.change(InitialisationState, std=0.5)
-    assert "nonsense" in answer(shown(session, "initialisation"), "initialisation")
+    assert "confident of random tokens" in answer(shown(session, "initialisation"), "initialisation")
 
 
 def test_tying_shows_the_curriculum_s_two_counts_on_either_side_of_the_switch(session: Session) -> None:
@@ -178,8 +180,8 @@ def test_tying_shows_the_curriculum_s_two_counts_on_either_side_of_the_switch(se
     untied = shown(session, "tying")
     assert answer(tied, "tying").startswith("124,412,160 parameters tied; 163,009,536 untied")
     assert answer(untied, "tying").startswith("163,009,536 parameters untied; 124,412,160 tied")
-    assert "100" in tied["tying-taught"]["text"].split("teaches")[1]
-    assert percent(32 / 512) in untied["tying-taught"]["text"].split("teaches")[1]
+    assert "100" in tied["tying-taught"]["text"].split("changes")[1]
+    assert percent(32 / 512) in untied["tying-taught"]["text"].split("changes")[1]
 
 
 def test_without_a_cache_the_next_token_costs_more_the_longer_the_text_is(session: Session) -> None:
@@ -187,7 +189,7 @@ def test_without_a_cache_the_next_token_costs_more_the_longer_the_text_is(sessio
     cached, plain = y_of(found["kernels-counted"])
     assert (np.diff(plain / cached) > 0).all()
     config = session.document.loaded.model.config
-    assert f"{config.n_layer * config.n_embd * 2 * 4 / 1024:.2f} KiB for each token" in answer(found, "kernels")
+    assert f"{config.n_layer * config.n_embd * 2 * 4 / 1024:.2f} KiB per token" in answer(found, "kernels")
 
 
 def test_prefill_reads_the_prompt_and_decode_one_token_that_the_cache_completes(session: Session) -> None:
@@ -206,7 +208,7 @@ def test_prefill_reads_the_prompt_and_decode_one_token_that_the_cache_completes(
     assert rows[4][3] == format_bytes(2 * 4 * config.n_layer * config.n_embd * (length - 1))
     assert rows[5] == ["all passes", f"{length}", "", "", f"{sum(range(n, length + 1)):,}"]
     document.go_back(n - 1)
-    assert "Nothing is generated yet" in answer(shown(session, "prefill"), "prefill")
+    assert "Nothing has been generated yet" in answer(shown(session, "prefill"), "prefill")
 
 
 def test_equal_vectors_at_one_place_are_as_close_as_can_be(session: Session) -> None:

@@ -196,7 +196,7 @@ def test_what_belongs_together_is_described_together_and_many_edits_are_counted(
     config = document.loaded.model.config
     every = range(config.n_layer)
     assert describe_edits(Edits({}, {1: 0.0}, {1: 0.0}), config, "en") == ["layer 1 off"]
-    assert describe_edits(Edits({}, dict.fromkeys(every, 0.0)), config, "en") == ["attention of every layer off"]
+    assert describe_edits(Edits({}, dict.fromkeys(every, 0.0)), config, "en") == ["attention in all layers off"]
     heads = {(0, head): 0.5 for head in range(config.n_head)}
     assert describe_edits(Edits(heads), config, "en") == ["all heads of layer 0 × 0.5"]
     many, big = Edits({(layer, 0): 0.1 * layer for layer in range(20)}), replace(config, n_layer=20)
@@ -227,7 +227,7 @@ def test_switches_replace_all_factors_and_leave_the_other_edits(session):
     session.edits = Edits({(0, 0): 0.0}, activation="relu", drop_positions=True)
     editing.set_switches(session, {"edits": "a1=0.5", "n": 7})
     assert session.edits == Edits({}, {1: 0.5}, activation="relu", drop_positions=True)
-    assert "attention of layer 1 × 0.5" in said(session, "lead")
+    assert "layer 1 attention × 0.5" in said(session, "lead")
     assert drawn(session, "switches")["answered"] == 7  # what a later click set stays, see the widget
 
 
@@ -246,7 +246,7 @@ def test_a_new_model_keeps_the_edits_that_fit_and_names_those_it_dropped(documen
     session.document = other_model()
     analysed(session)
     assert session.edits == Edits({(0, 0): 0.0}, drop_positions=True)
-    assert "attention of layer 1 off" in said(session, "notice")
+    assert "layer 1 attention off" in said(session, "notice")
     session.document = None
     assert ANALYSIS.wanted(session.snapshot()) is None
     assert drawn(session, "bars")["bars"] == []
@@ -272,7 +272,7 @@ def test_edits_of_a_link_are_taken_over_and_those_made_here_go_into_one(session)
     session.edits = Edits({(1, 0): 0.0}, {9: 0.0})
     analysed(session)
     assert "layer 1 head 0 off" in said(session, "lead")
-    assert "attention of layer 9 off" in said(session, "notice")
+    assert "layer 9 attention off" in said(session, "notice")
     editing.set_switches(session, {"edits": "f0=0"})
     assert session.edits == Edits(mlp_scale={0: 0.0})
     assert page_values(session.snapshot())["edits"] == "f0=0"
@@ -305,7 +305,7 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
     assert said(session, "stale") == ""
     editing.drop_positions(session, True)
     assert is_stale(analysed(session).snapshot())
-    assert "attention of every layer off" in said(session, "stale")  # the edits that it was written with
+    assert "attention in all layers off" in said(session, "stale")  # the edits that it was written with
     editing.reset(session)
     assert session.state(ChangeState).written is None
     assert said(analysed(session), "own") == said(session, "parted") == ""
@@ -334,7 +334,7 @@ def test_both_texts_wait_for_one_place_and_give_it_back(session):
         steps = generation.generate_both(session)
         next(steps)
         next(steps)
-        assert "before you" in said(session, "status")
+        assert "ahead of you" in said(session, "status")
         assert session.state(ChangeState).written is None
     finish(steps)
     assert len(session.state(ChangeState).written.edited.ids) > session.document.n_prompt
@@ -427,15 +427,15 @@ def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(session):
         finish(patching.measure(session, clean, corrupted))
         return said(session, "trouble")
 
-    assert "must have the same number" in trouble("the cat", "the catalogue")
+    assert "both need the same number" in trouble("the cat", "the catalogue")
     assert drawn(session, "map")["figure"] is None
     assert "Type both" in trouble("", "the")
     assert "the same." in trouble("the cat", "the cat")
     assert trouble("the cat", "the dog") == ""
-    assert "logit difference" in said(session, "map")
+    assert "Logit difference" in said(session, "map")
     assert "must differ" in trouble("the cat", "the dog", answer=7, other=7)
     assert drawn(session, "map")["figure"] is None
-    assert "is not one token" in trouble("the cat", "the dog", answer="zebra")
+    assert "is not a single token" in trouble("the cat", "the dog", answer="zebra")
     patching.set_control("patched", session, "ln_1")
     assert session.state(ChangeState).patched == "resid_pre"
 

@@ -68,7 +68,7 @@ def test_what_is_said_of_the_parting_is_what_both_settings_make_of_the_same_logi
         p = (document.logits(at - 1) / params.temperature).softmax(0)[document.ids[at]].item()
         assert f"{100 * p:.0f}" in said.replace("\u00a0", " ") or f"{100 * p:.1f}" in said
     assert left.draw(at) == right.draw(at)
-    assert f"the same number, {left.draw(at):.3f}" in said
+    assert f"The draw was the same, {left.draw(at):.3f}" in said
 
 
 def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():
@@ -139,7 +139,7 @@ def test_two_prompts_are_not_paired_and_their_predictions_are_compared_at_the_se
     p, q = (document.logits(at).softmax(0) for document, at in zip(pair.documents, (0, ends[1]), strict=True))
     apart = torch.nn.functional.kl_div(q.log(), p, reduction="sum").item() / math.log(2)
     said = column_views.divergence_chart(pair, "en")["text"]
-    assert f"After “Once” on the left and “·dog” on the right, the predictions are {apart:.2f} bits apart" in said
+    assert f"After “Once” on the left and “·dog” on the right, the predictions differ by {apart:.2f} bits" in said
     assert pair.documents[1].ids == written(COLD, COLD, prompt=other).documents[0].ids
 
 

@@ -47,7 +47,7 @@ def test_the_lines_of_the_tree_add_up(search):
 def test_the_best_text_is_said_and_leads_the_table(search):
     text = get_model().tokenizer.decode(list(search.best.ids))
     assert text.strip() in beam_views.best_sentence(search, "en").replace("·", " ")
-    assert "最佳的文本" in beam_views.best_sentence(search, "zh")
+    assert "得分最高的文本" in beam_views.best_sentence(search, "zh")
     _head, first, *rest = beam_views.finished_rows(search, "en")
     scores = [float(row[3].replace("−", "-")) for row in (first, *rest)]
     assert text.strip() in first[0]

@@ -83,7 +83,7 @@ def test_with_dropout_two_passes_differ_in_training_mode_only(scene):
         one, two, three, four = (values["y"] for values in picture.chart["figure"]["data"])
         assert one != two
         assert three == four
-        assert f"1 / (1 − p) = {share}, which leaves the mean as it is." in picture.summary
+        assert f"1 / (1 − p) = {share}, which leaves the mean unchanged." in picture.summary
         assert len(picture.table) == 5
     no_dropout = [values["y"] for values in drawn(scene, "dropout", a=0).chart["figure"]["data"]]
     assert no_dropout == [three] * 4

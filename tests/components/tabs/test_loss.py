@@ -52,13 +52,13 @@ def said(text):
 
 
 def test_an_unsure_model_chose_among_as_many_tokens_as_the_perplexity_says():
-    assert "as unsure as in a fair choice among" in said("Once upon a time there was a little girl.")
+    assert "as uncertain as when choosing at random among" in said("Once upon a time there was a little girl.")
 
 
 def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are():
     text = said("zq zq Ω≠∂ girl,,,!! 7a7 the the upon")
-    assert "was sure of other tokens than these: a blind choice among all 4,096" in text
-    assert "fair choice" not in text
+    assert "was confident of other tokens than these: a random choice among all 4,096" in text
+    assert "choosing at random" not in text
 
 
 def test_the_example_is_scored_when_the_tab_is_first_opened_and_never_in_place_of_a_text(session):
@@ -114,7 +114,7 @@ def test_the_three_numbers_agree_and_the_most_surprising_token_is_selected(sessi
     selected = shown["strip"]["selected"]
     assert losses[selected - 1].surprisal == max(loss.surprisal for loss in losses)
     assert shown["strip"]["shade"] == shade_value([0.0, *(loss.surprisal for loss in losses)])
-    assert "They fit the context of 256" in shown["says"]["text"]
+    assert "They fit into the context of 256" in shown["says"]["text"]
     assert shown["status"]["text"] == ""
 
 
@@ -131,7 +131,7 @@ def test_a_selected_token_says_its_probability_and_only_tokens_of_the_text_can_b
 
 def test_a_text_longer_than_the_context_is_read_in_windows_of_the_chosen_stride(session):
     says = measured(session, "The dog ran. " * 100)["says"]["text"]
-    assert "read in 3 windows, each 128 tokens after the one before" in says
+    assert "read in 3 windows, each 128 tokens further on" in says
     assert "from at least 128 others" in says
     assert [handlers.stride_of(parts, 256) for parts in (1, 2, 8, 3, None, "2", [])] == [255, 128, 32, *[128] * 4]
 
@@ -142,7 +142,7 @@ def test_a_text_longer_than_the_context_is_read_in_windows_of_the_chosen_stride(
         ("", "There is no text"),
         (None, "There is no text"),
         ("a", "a single token"),
-        ("a b " * 3000, "at most 4,096 are read"),
+        ("a b " * 3000, "the limit here is 4,096"),
         ("x" * 100_001, "100,001 characters"),
     ],
 )
@@ -156,7 +156,7 @@ def test_what_cannot_be_measured_is_said_in_place_and_the_last_result_stays(sess
 
 
 def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(session):
-    assert "were read as U+FFFD" in measured(session, "a \ud83d b")["says"]["text"]
+    assert "were replaced by U+FFFD" in measured(session, "a \ud83d b")["says"]["text"]
 
 
 def test_a_run_that_was_stopped_changes_nothing_and_an_older_one_never_ends_a_newer(session):
@@ -178,5 +178,5 @@ def test_the_sentences_follow_the_language(session):
     measured(session, "The dog ran.")
     session.language = "zh"
     shown = drawn(session)
-    assert "每个词元" in shown["headline"]["text"]
+    assert "每词元" in shown["headline"]["text"]
     assert "意外程度" in shown["strip"]["labels"]["surprisal"]

@@ -38,7 +38,7 @@ def test_the_table_of_stages_adds_up():
         "Top-k 40",
         "Top-p 0.9",
         "Min-p 0.05",
-        "all together",
+        "all settings",
     ]
     removed = [int(row[1].split(" (")[0].replace(",", "")) if row[1] != "–" else 0 for row in rows]
     assert sum(removed[:-1]) == removed[-1]

@@ -158,7 +158,7 @@ def test_typing_waits_its_turn_and_gives_way_to_newer_text(session: Session, mon
     with session.document.loaded.engine.admission.enter():
         steps = typing.type_text(session, box(session, "The dog"))
         next(steps)
-        assert "1 before you" in drawn(session, "status")["text"]
+        assert "1 ahead of you" in drawn(session, "status")["text"]
         session.edited += 1
     run(steps)
     assert shown(session).startswith(STORY)

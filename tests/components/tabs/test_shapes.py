@@ -76,7 +76,7 @@ def test_a_wrong_combination_says_why_and_all_else_stays(session):
     assert "宽度 768 不能被头数 13 整除" in drawn(session)["notice"]["text"]
     session.language = "en"
     shown = drawn(session)
-    assert "Width 768 must divide by 13 heads" in shown["notice"]["text"]
+    assert "Width 768 is not divisible by 13 heads" in shown["notice"]["text"]
     assert shown | {"notice": None} == before | {"notice": None}
     assert preset_of(session) == OWN
     assert control_value("n_head", session.snapshot()) == 13

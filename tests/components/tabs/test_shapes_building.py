@@ -106,7 +106,7 @@ def test_a_shape_over_the_limit_is_counted_and_not_built(session):
         ({"prompt": "word " * 300}, "the prompt"),
         ({"model": "none"}, "no model"),
         ({"seed": "x"}, "seed"),
-        ({"n_head": 7}, "must divide by 7 heads"),
+        ({"n_head": 7}, "not divisible by 7 heads"),
         ({"vocab_size": 100}, "257"),
     ],
 )
@@ -212,14 +212,14 @@ def test_the_page_s_example_stands_beside_random_weights_until_something_is_buil
     assert analysis.wanted(session.snapshot()) is not None
     shown = example_shown(session, analysis)
     assert analysis.wanted(session.snapshot()) is None
-    assert shown["status"]["text"].startswith("An example: 4,394,880 random weights")
+    assert shown["status"]["text"].startswith("Sample: 4,394,880 random weights")
     assert len(shown["trained"]["lines"]) == len(written.ids)
     assert "Trained: Stories" in shown["trained-name"]["text"]
     other = Session(written.copy(), PROMPT)
     assert example_shown(other, analysis)["random"]["doc"] == shown["random"]["doc"]  # made once for all visitors
     handlers.set_shape(other, SMALL)
     mine = built(other)
-    assert not mine["status"]["text"].startswith("An example")
+    assert not mine["status"]["text"].startswith("Sample")
     assert example_shown(other, analysis) == mine
 
 

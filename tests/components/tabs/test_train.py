@@ -232,8 +232,8 @@ def test_settings_that_are_not_offered_are_refused_by_name(name: str, value: obj
     [
         ("", "There is no text"),
         (" \n\t ", "There is no text"),
-        ("too short", "9 characters, and 260"),
-        ("ä" * 500_001, "1,000,002 bytes, more than the 1,000,000"),
+        ("too short", "9 characters; at least 260"),
+        ("ä" * 500_001, "1,000,002 bytes; the limit is 1,000,000"),
     ],
 )
 def test_texts_that_cannot_be_learned_are_refused(text: str, said: str) -> None:
@@ -244,8 +244,8 @@ def test_texts_that_cannot_be_learned_are_refused(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"\x89PNG\r\n\x1a\n" * 100, "novel.bin is not text in UTF-8"),
-        (b"a\0" * 1000, "novel.bin is not text in UTF-8"),
+        (b"\x89PNG\r\n\x1a\n" * 100, "novel.bin is not UTF-8 text"),
+        (b"a\0" * 1000, "novel.bin is not UTF-8 text"),
         (b"a" * 1_000_001, "1,000,001 bytes"),
         (b"", "There is no text"),
     ],
@@ -283,7 +283,7 @@ def test_shakespeare_is_trained_in_nanogpts_setting_for_a_cpu() -> None:
 
 def test_a_kind_that_does_not_exist_is_refused() -> None:
     for kind in ("paint", None, ["sort"]):
-        with pytest.raises(ValueError, match="What to learn must be one of"):
+        with pytest.raises(ValueError, match="Task must be one of"):
             choices.dataset_for(kind, "", "en")
 
 

@@ -117,7 +117,7 @@ def test_everything_moves_with_the_step_and_the_head_stays(session: Session) -> 
         assert f"layer 1 head 0 puts {percent(INDUCTION[step])}" in shown["train-curve"]["text"]
         assert "between step 10 and step 100" in shown["train-curve"]["note"]
         assert shown["train-sample"]["text"] == f"Once at step {step}"
-        assert f"At step {step} the framed one, layer 1 head 0" in shown["train-heads"]["text"]
+        assert f"At step {step} the framed head, layer 1 head 0" in shown["train-heads"]["text"]
         assert shown["train-heatmap"]["text"].startswith(f"Step {step}, layer 1 head 0")
         assert shown["train-heatmap"]["figure"]["data"][0]["zmax"] == 1
         flow = shown["train-flow"]

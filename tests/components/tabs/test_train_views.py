@@ -61,7 +61,7 @@ def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
     content = curve_chart(run, progress, progress.evaluations[-1], TrainState(source="own"), "en")
     assert f"{progress.evaluations[-1].val_loss:.3f} nats" in content["text"]
     assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in content["text"]
-    assert "of 500 unseen examples" in content["text"]
+    assert "of 500 held-out examples" in content["text"]
     early = curve_chart(run, progress, progress.evaluations[0], TrainState(source="own"), "en")
     assert f"{progress.evaluations[0].val_loss:.3f} nats" in early["text"]
     marks = [shape for shape in early["figure"]["layout"]["shapes"] if shape["x0"] == shape["x1"]]
@@ -121,7 +121,8 @@ def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
     text = views.heatmap(run, run.progress, look, moment, "en")["text"]
     assert (
-        f"layer 1 head 0: about to write “{run.dataset.test_examples[0].answer[0]}”, it looks most at “{best}”" in text
+        f"layer 1 head 0: when predicting “{run.dataset.test_examples[0].answer[0]}”, it attends most to “{best}”"
+        in text
     )
 
 

@@ -130,8 +130,8 @@ def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document,
     monkeypatch.setattr(predictions, "MAX_GRADIENT_BYTES", 8 * 4 * 8 * (12 * 192 + 3 * 768))  # of eight tokens
     assert predictions.gradient(reading, asked) is None
     said = tokens.no_influence(reading, asked, "gradient", "en")
-    assert "8 tokens at most" in said
-    assert f"{document.n_read} stand before" in said
+    assert "at most 8 tokens" in said
+    assert f"{document.n_read} come before" in said
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gpt2-xl"])
@@ -193,7 +193,7 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     document.read()
     roles, n = predictions.roles_of_text(traced(document, 0))
     assert parts.roles_map(roles, n, "induction", Selection(), "en")["figure"] is None
-    assert "has a place to measure this" in parts.role_sentence(roles, "induction", "en")
+    assert "for which this can be measured" in parts.role_sentence(roles, "induction", "en")
     assert (parts.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith("Strongest")
 
 
@@ -335,7 +335,7 @@ def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary
     assert [line.get("name") for line in drawn["why-path"]["figure"]["data"][::2]][2] == "·girl"
     rank = 1 + int((session.document.logits(28) > session.document.logits(28)[girl]).sum())
     assert re.search(rf"“·girl” starts at rank [\d,]+ and ends at rank {rank:,} with", drawn["why-path"]["note"])
-    assert "No token holds “no·token·has·this”" in drawn["why-path"]["note"]
+    assert "No token contains “no·token·has·this”" in drawn["why-path"]["note"]
     session.select(position=4)
     answered(session)
     assert session.state(WhyState).shown.paths.tokens == (session.document.ids[5], 7, girl)
