@@ -147,9 +147,7 @@ MESSAGES = {
     "document_file.first_token": "the first token must be typed",
     "document_file.prompt": "the first {n} tokens are the prompt: each must be typed and follow the one before",
     "memory.checkpoint": "this model needs {need} of memory, {free} are free",
-    "memory.limit": (
-        "{model} needs {need} of memory, and models may take {limit}: choose a smaller one, or give models more memory"
-    ),
+    "memory.limit": "{model} needs {need} of memory, and models may take {limit}: choose a smaller one, or allow more",
     "memory.in_use": "{model} needs {need} of memory, but other models are in use: try again later",
     "memory.device": "{model} does not fit in the memory of {device}: choose a smaller model",
     "memory.file": "{file} needs {need} of memory, more than this computer has",
@@ -157,10 +155,7 @@ MESSAGES = {
     "memory.shape_in_use": "this shape needs {need} of memory, which others are using: try again later",
     "model.unknown": "there is no model {name!r}: known models are {models}",
     "model.unknown_source": "there is no model, file or folder {name!r}: known models are {models}",
-    "model.packed_train": (
-        "the weights of this model are packed for inference and cannot be trained: load it with "
-        "load_model(..., trainable=True)"
-    ),
+    "model.packed_train": "packed weights cannot be trained: load the model with load_model(..., trainable=True)",
     "model.read_only": (
         "the weights of this model are packed for inference and cannot be changed: load it with "
         "load_model(..., trainable=True), or change one pass with Edits"
@@ -266,8 +261,7 @@ MESSAGES = {
     "training.file_too_large": "{file} has {n:,} bytes: at most {limit:,} can be learned from",
     "training.file_not_utf8": "{file} is not UTF-8 text: byte {byte} is not part of a character",
     "training.file_binary": "{file} is not text: it contains a zero byte",
-    "training.queue_full_of_owner": "{n} trainings from one address are waiting already, which is the limit: try again "
-    "later",
+    "training.queue_full_of_owner": "{n} trainings from one address wait already, which is the limit: try again later",
     "training.queue_full": "{n} trainings are waiting already, which is the limit: try again later",
     "training.rate_factor": "the learning rate can be multiplied by 0 to 100, not {factor:g}",
     "training.not_finished": "this training is {state}: there is a model when it has finished",

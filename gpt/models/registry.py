@@ -8,8 +8,7 @@ import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,35 +26,10 @@ from gpt.models.checkpoints import weight_files
 from gpt.models.gpu_copy import gpu_copy
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision, memory_of
 from gpt.models.memory import format_bytes, free_memory
+from gpt.models.pending_load import PendingLoad
 from gpt.models.sources import DEFAULT_MODEL, MODELS, Source, find_source
 
 MAX_NAME_CHARS = 200  # of an unknown name in an error message
-
-
-@dataclass(eq=False)
-class Load:
-    """A load in progress, shared by all callers of `Registry.get` for the model."""
-
-    result: Future[LoadedModel] = field(default_factory=Future)
-    bytes_done: int = 0
-    bytes_total: int = 0
-    thread: threading.Thread = field(init=False)
-
-    def report(self, done: int, total: int) -> None:
-        """Store the progress of the download, in bytes."""
-        self.bytes_done, self.bytes_total = done, total
-
-    def wait(self, progress: Progress | None) -> LoadedModel:
-        """Return the model when it is loaded. progress is called ten times a second, in the waiting thread."""
-        while progress is not None and not self.result.done():
-            if self.bytes_total:
-                progress(self.bytes_done, self.bytes_total)
-            wait([self.result], timeout=0.1)
-        loaded = self.result.result()
-        self.thread.join()  # the thread references the model until it ends
-        if progress is not None and self.bytes_total:
-            progress(self.bytes_total, self.bytes_total)
-        return loaded
 
 
 class Registry:
@@ -76,7 +50,7 @@ class Registry:
         downloads: Collection[str] = MODELS,
     ) -> None:
         self._lock = threading.Lock()  # never held while a model loads
-        self._reserved: dict[Load, int] = {}  # bytes of models that are being loaded
+        self._reserved: dict[PendingLoad, int] = {}  # bytes of models that are being loaded
         self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of every model in memory
         self.configure(memory=memory, device=device, precision=precision, downloads=downloads)
 
@@ -101,7 +75,7 @@ class Registry:
                 for name, source in zip(MODELS, map(find_source, MODELS), strict=True)
                 if name in downloads or source.is_here
             }
-            self._loads: dict[str, Load] = {}
+            self._loads: dict[str, PendingLoad] = {}
             self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()  # the least recently requested first
             self._in_memory: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
 
@@ -210,7 +184,7 @@ class Registry:
                 return loaded
             load = self._loads.get(name)
             if load is None:
-                load = Load()
+                load = PendingLoad()
                 load.thread = threading.Thread(target=self._run, args=(name, source, load), daemon=True)
                 load.thread.start()
                 self._loads[name] = load
@@ -227,7 +201,7 @@ class Registry:
         """The models in memory."""
         return list(self._in_memory.values())
 
-    def _run(self, name: str, source: Source, load: Load) -> None:
+    def _run(self, name: str, source: Source, load: PendingLoad) -> None:
         """Load a model in its own thread; cancelling a waiter does not cancel the load."""
         try:
             checkpoint = source.open(load.report)
@@ -249,7 +223,7 @@ class Registry:
             self._remove_load(name, load)
         load.result.set_result(loaded)
 
-    def _remove_load(self, name: str, load: Load) -> None:
+    def _remove_load(self, name: str, load: PendingLoad) -> None:
         if self._loads.get(name) is load:
             del self._loads[name]
 
@@ -267,7 +241,7 @@ class Registry:
         self._in_memory[loaded.name] = self._loaded[loaded.name] = loaded
         self._loaded.move_to_end(loaded.name)
 
-    def _reserve(self, name: str, n_bytes: int, device: torch.device, load: Load) -> None:
+    def _reserve(self, name: str, n_bytes: int, device: torch.device, load: PendingLoad) -> None:
         """Evict unused models until there is memory, and reserve it. Raises ValueError if there is not enough."""
         with self._lock:
             if self.memory is None:
