@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import os
 import signal
 import sys
 import time
 from contextlib import redirect_stdout
-from typing import Any
+from typing import Any, NoReturn
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 STOP_SECONDS = 10.0  # for texts to end after SIGTERM
+SEND_SECONDS = 0.5  # for the last updates of a text to be sent
 
 
 def main() -> int:
@@ -80,6 +82,7 @@ def main() -> int:
     except SystemExit:
         finish_texts()
         app.close(verbose=False)
+        leave()
     finally:
         signal.signal(signal.SIGTERM, before)
     return 0
@@ -92,6 +95,15 @@ def finish_texts() -> None:
     deadline = time.monotonic() + STOP_SECONDS
     while any(loaded.engine.admission.n_admitted for loaded in models_in_memory()) and time.monotonic() < deadline:
         time.sleep(0.05)
+    time.sleep(SEND_SECONDS)
+
+
+def leave() -> NoReturn:
+    """End the process with 0 while threads still run: Python's own end would abort one that is inside of torch."""
+    atexit._run_exitfuncs()  # removes temporary files
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def parse_arguments() -> argparse.Namespace:
