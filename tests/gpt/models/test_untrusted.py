@@ -128,7 +128,7 @@ def test_tensor_that_claims_more_than_the_file_holds_is_refused(tmp_path: Path) 
 @pytest.mark.parametrize("length", [2**62, 10**9, 200])
 def test_safetensors_header_longer_than_the_file_is_refused(tmp_path: Path, length: int) -> None:
     (tmp_path / "model.safetensors").write_bytes(length.to_bytes(8, "little") + b"{}" + b" " * 100)
-    with pytest.raises(ValueError, match="damaged or cut short"):
+    with pytest.raises(ValueError, match="damaged or cut short" if length == 200 else f"a header of {length:,} bytes"):
         load_model(tmp_path)
 
 

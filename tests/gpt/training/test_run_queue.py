@@ -75,7 +75,7 @@ def test_an_owner_has_part_of_the_queue(runs: list[LiveRun]) -> None:
     queue = RunQueue(max_running=1, max_waiting_of_owner=1)
     for run in runs[:2]:
         queue.submit(run, "a")
-    with pytest.raises(QueueFull, match="1 trainings from one address are waiting"):
+    with pytest.raises(QueueFull, match="1 trainings from one address wait"):
         queue.submit(runs[2], "a")
     queue.submit(runs[2], "b")
     assert status(queue, runs[1:3]) == [("waiting", 2), ("waiting", 1)]  # a's first is training
