@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +33,9 @@ class Circuit(Goal):
             return self.judge_copy(reading, after)
         return Verdict("none", {"token": name(reading, token), "p": percent(reading.before[token].item())})
 
+    @abstractmethod
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         """As `judge`, of a model that copies."""
-        raise NotImplementedError
 
     def copied(self, reading: Reading, after: Tensor) -> tuple[str, float, float]:
         """The name of the token to copy, and its probability without and with the edits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -32,7 +33,7 @@ class Arc(NamedTuple):
     head: int
 
 
-class Goal:
+class Goal(ABC):
     """tool: what the visitor sets. shows_bars: whether the next tokens are shown. has_arcs: whether it has arcs."""
 
     tool: ClassVar[Tool]
@@ -47,9 +48,9 @@ class Goal:
         """(vocab_size,): probabilities of the next token with what the visitor has set."""
         return reading.after(self.edits(reading))
 
+    @abstractmethod
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         """after: see the method."""
-        raise NotImplementedError
 
     def arcs(self, reading: Reading) -> list[Arc]:
         """The arcs over the text."""
