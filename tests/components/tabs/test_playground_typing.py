@@ -72,7 +72,7 @@ def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session:
     said = drawn(session, "reason")["text"]
     assert said.startswith("“·Lily” mostly because of ")
     assert percent(found.tokens[0].probability) in said
-    assert said.endswith(" (raw)")
+    assert said.endswith(" (before settings)")
     assert re.fullmatch(r"After “·named”: “·Lily” .*, .*, .*\. ", drawn(session, "spoken")["text"].removesuffix(said))
     turn = session.lock.begin()
     assert drawn(session, "spoken")["text"] == ""
