@@ -16,15 +16,28 @@ from components.state.session import Session
 from components.tabs.inside.analysis import analysis
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.views import VIEWS
-from gpt import GPT, Generation, LoadedModel, Tokenizer, Trace
+from gpt import GPT, Generation, GPTConfig, LoadedModel, Tokenizer, Trace
+from tests.conftest import randomized
 
 TEXT = "the <b>cat</b> sat there, on the\nmat"
+RANDOM_MODELS = {
+    "learned": {"position": "learned"},
+    "untied": {"position": "learned", "tie_weights": False},
+    "rotary": {"position": "rotary"},
+}
 
 
 def document_of(model: GPT, tokenizer: Tokenizer, text: str = TEXT) -> Generation:
     document = Generation(LoadedModel("tiny", model, tokenizer, torch.device("cpu"), "fp32"), text)
     document.read()
     return document
+
+
+def random_document(name: str, tokenizer: Tokenizer) -> Generation:
+    """The text, read by one of RANDOM_MODELS."""
+    shape = {"n_layer": 3, "n_head": 3, "n_embd": 36, **RANDOM_MODELS[name]}
+    config = GPTConfig(vocab_size=tokenizer.n_vocab, block_size=192, **shape)
+    return document_of(randomized(GPT(config), 0.2), tokenizer)
 
 
 def trace_of(document: Generation) -> Trace:

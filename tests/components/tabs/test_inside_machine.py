@@ -1,8 +1,7 @@
-"""The flow and the overview of all heads: every number is the model's own, measured against a whole trace."""
+"""The flow: every number is the model's own, measured against a whole trace."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -15,27 +14,22 @@ from components.labels import percent, quoted, token_text, visible
 from components.state.selection import Selection
 from components.tabs.inside import handlers
 from components.tabs.inside.components import FLOW_ROWS
-from components.tabs.inside.head_overview import BLOCK
 from components.tabs.inside.pooling import pool_mean
 from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording
 from components.tabs.inside.views import flow
 from components.tabs.inside.views.skeleton import STREAM
 from components.widgets.flow import PARTS
-from components.widgets.heads import NEAR
-from gpt import GPT, Generation, GPTConfig, Tokenizer
-from tests.components.tabs.inside_session import Inside, document_of, trace_of, unpacked
-from tests.conftest import make_twins, randomized
+from gpt import Generation, Tokenizer
+from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of, unpacked
+from tests.conftest import make_twins
 
 LOOK = Selection(position=11, layer=1, head=2)
 ALL = FLOW_ROWS[1]  # rows of the flow: the whole text
 
 
-@pytest.fixture(params=[("learned", True), ("learned", False), ("rotary", True)], ids=["learned", "untied", "rotary"])
+@pytest.fixture(params=RANDOM_MODELS)
 def document(request: pytest.FixtureRequest, byte_tokenizer: Tokenizer) -> Generation:
-    position, tied = request.param
-    shape = {"n_layer": 3, "n_head": 3, "n_embd": 36, "position": position, "tie_weights": tied}
-    config = GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=192, **shape)
-    return document_of(randomized(GPT(config), 0.2).eval(), byte_tokenizer)
+    return random_document(request.param, byte_tokenizer)
 
 
 def values_of(strip: dict[str, Any], rows: int) -> np.ndarray:
@@ -184,89 +178,6 @@ def test_one_line_says_what_is_selected(document: Generation) -> None:
     assert target.startswith(f"Selected: {quoted(document.tokenizer, document.ids[11])} (position 11 of ")
     assert f"layer 1, head 2; most attention on {quoted(document.tokenizer, document.ids[row.argmax()])}" in target
     assert percent(float(row.max())) in target
-
-
-def pictures(inside: Inside) -> np.ndarray:
-    """(n_layer, n_head, side, side): the overview as the browser puts it together."""
-    content = inside.shown("heads")
-    shape, side = (content["n_layer"], content["n_head"]), content["side"]
-    made = np.zeros((*shape, side, side), np.uint8)
-    for row, text in enumerate(content["rows"]):
-        made[:, :, row, : row + 1] = unpacked(text, "u1", *shape, row + 1)
-    return made
-
-
-def expected_pictures(document: Generation, side: int) -> np.ndarray:
-    """Every head's largest weights, from a whole trace."""
-    weights = np.stack([layer.attn_weights[0].numpy() for layer in trace_of(document).layers])
-    factor = -(-weights.shape[-1] // side)
-    room = np.zeros((*weights.shape[:2], side * factor, side * factor), np.float32)
-    room[..., : weights.shape[-1], : weights.shape[-1]] = weights
-    return np.round(255 * room.reshape(*weights.shape[:2], side, factor, side, factor).max(axis=(3, 5)))
-
-
-def test_an_overview_that_grew_with_the_text_is_that_of_a_whole_trace(document: Generation) -> None:
-    inside = Inside(document)
-    for count in (0, 1, 1, 30, 40, 1, 20, 6):
-        inside.write(*(5 + number % 7 for number in range(count)))
-        shown = pictures(inside)
-        assert np.abs(shown - expected_pictures(document, shown.shape[-1])).max() <= 1  # of rounding
-    assert len(document.ids) > 2 * BLOCK
-    assert inside.state.overview.factor > 1
-    shares = inside.state.overview.shares
-    for layer, traced in enumerate(trace_of(document).layers):
-        weights = traced.attn_weights[0].numpy()
-        columns = (weights[:, 1:, 0], np.diagonal(weights, -1, 1, 2), np.diagonal(weights, 0, 1, 2))
-        for column, values in enumerate(columns):
-            np.testing.assert_allclose(shares[layer, :, column], values.mean(axis=1), atol=1e-5)
-
-
-def test_a_new_token_sends_a_row_of_pixels_and_a_selection_none(document: Generation) -> None:
-    inside = Inside(document)
-    inside.write(*(5 + number % 7 for number in range(20)))
-
-    def rows() -> Any:
-        return json.loads(inside.renderer.frame(inside.session))["views"]["heads"].get("rows")
-
-    assert len(rows()) == len(document.ids)
-    inside.write(9)
-    assert (rows()["$lines"], len(inside.shown("heads")["rows"])) == (len(document.ids) - 1, len(document.ids))
-    inside.select(layer=0, head=1)
-    assert rows() is None
-
-
-def test_a_text_that_was_shortened_or_replaced_shows_what_is_there(document: Generation) -> None:
-    inside = Inside(document)
-    before = pictures(inside)
-    inside.write(5, 6, 7)
-    with inside.session.changing():
-        document.undo()
-    inside.analyse()
-    np.testing.assert_allclose(pictures(inside), before, atol=1)
-    inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the dog ran off")
-    inside.analyse()
-    shown = pictures(inside)
-    np.testing.assert_allclose(shown, expected_pictures(inside.session.document, shown.shape[-1]), atol=1)
-
-
-def test_the_head_under_the_pointer_comes_in_more_pixels(document: Generation) -> None:
-    document.append(*(5 + number % 7 for number in range(130)))
-    document.read()
-    inside = Inside(document)
-    assert inside.shown("heads")["closer"] is None
-    handlers.magnify_head(inside.session, {"layer": 1, "head": 2})
-    content = inside.shown("heads")
-    closer, weights = content["closer"], trace_of(document).layers[1].attn_weights[0, 2].numpy()
-    assert (closer["layer"], closer["head"]) == (1, 2)
-    assert content["side"] < closer["side"] == NEAR < len(weights) == content["tokens"]
-    edges = [*(np.arange(NEAR) * len(weights) // NEAR), len(weights)]
-    levels, at = unpacked(closer["rows"], "u1", -1), 0
-    for row in range(NEAR):
-        for column in range(row + 1):
-            largest = weights[edges[row] : edges[row + 1], edges[column] : edges[column + 1]].max()
-            assert abs(int(levels[at]) - 255 * largest) <= 1
-            at += 1
-    assert at == len(levels)
 
 
 def test_the_skeleton_is_the_head_on_the_embeddings_alone(document: Generation) -> None:

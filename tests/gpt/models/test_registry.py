@@ -1,12 +1,9 @@
-"""The shared models: loaded once, and evicted when not in use."""
+"""The shared models: their names, copies and uploads."""
 
 from __future__ import annotations
 
 import copy
-import gc
 import pickle
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,167 +11,12 @@ import torch
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
-from gpt.models import sources
-from gpt.models.checkpoints import Checkpoint, HeadsUnknown, open_checkpoint, save_model
-from gpt.models.checkpoints.vocabularies import PlainIds
-from gpt.models.loading import memory_of
+from gpt.models.checkpoints import HeadsUnknown, save_model
 from gpt.models.registry import Registry, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, load_model
 from gpt.tokenizer import Tokenizer
+from tests.gpt.models.registries import CPU
 from tests.parity.reference_models import BookGPT
-
-CONFIG = GPTConfig(vocab_size=50, block_size=8, n_layer=1, n_head=2, n_embd=8)
-CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> list[Path]:
-    """Four models of the same size."""
-    for name in "abcd":
-        save_model(tmp_path / name, GPT(CONFIG), PlainIds(50))
-    return [tmp_path / name for name in "abcd"]
-
-
-class Gate:
-    """Stands in for open_checkpoint. Loads of one path wait for `may_load`; `opened` lists the paths of all loads."""
-
-    def __init__(self, closed: Path) -> None:
-        self.closed, self.opened = closed, []
-        self.began, self.may_load = threading.Event(), threading.Event()
-
-    def __call__(self, path: Path, **options: object) -> Checkpoint:
-        self.opened.append(path)
-        if path == self.closed:
-            self.began.set()
-            assert self.may_load.wait(10)
-        return open_checkpoint(path, **options)
-
-
-@pytest.fixture
-def gate(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> Gate:
-    """Loads of the first folder wait."""
-    gate = Gate(folders[0])
-    monkeypatch.setattr(sources, "open_checkpoint", gate)
-    return gate
-
-
-def registry_for(folders: list[Path], n_models: float) -> tuple[Registry, list[str]]:
-    """A registry with memory for so many of these models, and their names."""
-    size = memory_of(open_checkpoint(folders[0]), "fp32", CPU)
-    registry = Registry(memory=int(n_models * size), device=CPU)
-    return registry, [registry.add(folder) for folder in folders]
-
-
-def test_concurrent_requests_wait_for_one_load(folders: list[Path], gate: Gate) -> None:
-    registry, names = registry_for(folders, 4)
-    with ThreadPoolExecutor(8) as threads:
-        asked = [threads.submit(registry.get, names[0]) for _ in range(8)]
-        gate.may_load.set()
-        assert len({id(each.result()) for each in asked}) == 1
-    assert gate.opened == [folders[0]]
-
-
-def test_one_model_does_not_wait_for_another(folders: list[Path], gate: Gate) -> None:
-    registry, names = registry_for(folders, 4)
-    with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(registry.get, names[0])
-        assert registry.get(names[1]).name == names[1]
-        assert not waiting.done()
-        gate.may_load.set()
-
-
-def test_failure_is_raised_in_all_waiting_callers_and_the_next_request_loads_again(
-    folders: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry, names = registry_for(folders, 4)
-    kept = registry.get(names[1])
-    may_fail = threading.Event()
-
-    def broken(path: Path, **options: object) -> object:
-        assert may_fail.wait(10)
-        raise ValueError("the disk is broken")
-
-    with monkeypatch.context() as patch, ThreadPoolExecutor(3) as threads:
-        patch.setattr(sources, "open_checkpoint", broken)
-        asked = [threads.submit(registry.get, names[0]) for _ in range(3)]
-        may_fail.set()
-        assert [str(each.exception(10)) for each in asked] == ["the disk is broken"] * 3
-    assert registry.get(names[1]) is kept
-    assert registry.get(names[0]).name == names[0]
-
-
-def test_caller_that_stops_waiting_does_not_stop_the_load(
-    folders: list[Path], gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry, _ = registry_for(folders, 4)
-
-    monkeypatch.setattr(sources.hub, "download", lambda name, progress: progress(1, 2) or folders[0])
-    registry.add("someone/model")
-    with pytest.raises(ZeroDivisionError):
-        registry.get("someone/model", lambda done, total: 1 // 0)
-    gate.may_load.set()
-    assert registry.get("someone/model").name == "someone/model"
-    assert gate.opened == [folders[0]]
-
-
-def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
-    registry, names = registry_for(folders, 3)
-    first = [id(registry.get(name).model) for name in names[:3]]
-    registry.get(names[0])  # b is the least recently requested now
-    registry.get(names[3])
-    assert id(registry.get(names[0]).model) == first[0]
-    assert id(registry.get(names[2]).model) == first[2]
-    assert names[1] not in registry._loaded
-    registry.get(names[1])  # loads b again
-    assert names[3] not in registry._loaded
-
-
-def test_model_in_use_is_not_evicted(folders: list[Path]) -> None:
-    registry, names = registry_for(folders, 2)
-    held = registry.get(names[0])
-    for name in (names[1], names[2], names[3], names[1]):
-        registry.get(name)
-    assert registry.get(names[0]) is held
-    also = registry.get(names[1])
-    with pytest.raises(ValueError, match="other models are in use: try again later"):
-        registry.get(names[2])
-    assert registry.get(names[0]) is held
-    assert registry.get(names[1]) is also
-    del also
-    assert registry.get(names[2]).name == names[2]
-    del held
-    gc.collect()
-    assert registry.get(names[3]).name == names[3]
-
-
-def test_model_larger_than_the_budget_is_refused_and_nothing_is_evicted(folders: list[Path], tmp_path: Path) -> None:
-    registry, names = registry_for(folders, 2)
-    models = [id(registry.get(name).model) for name in names[:2]]
-    save_model(tmp_path / "large", GPT(GPTConfig(500, 8, 1, 2, 64)), PlainIds(500))
-    name = registry.add(tmp_path / "large")
-    with pytest.raises(ValueError, match=r"needs .* KiB of memory, and models may take .* KiB: choose a smaller one"):
-        registry.get(name)
-    assert [id(registry.get(name).model) for name in names[:2]] == models
-
-
-def test_budget_counts_the_precision(folders: list[Path]) -> None:
-    checkpoint = open_checkpoint(folders[0])
-    size = memory_of(checkpoint, "bf16", CPU)
-    rows, small = CONFIG.vocab_size * CONFIG.n_embd, 12 * CONFIG.n_embd**2  # stored twice: tied rows, small matrices
-    assert size == checkpoint.n_bytes(torch.bfloat16) + 2 * rows
-    assert memory_of(checkpoint, "fp32", CPU) == checkpoint.n_bytes() + 4 * (rows + small)
-    registry = Registry(memory=size, device=CPU, precision="bf16")
-    assert registry.get(registry.add(folders[0])).precision == "bf16"
-    registry.configure(memory=size, device=CPU)
-    with pytest.raises(ValueError, match="choose a smaller one"):
-        registry.get(registry.add(folders[0]))
-
-
-def test_default_budget_is_half_of_what_is_free(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.models.registry.free_memory", lambda device: 10**9)
-    registry = Registry(device=CPU)
-    registry.get(registry.add(folders[0]))
-    assert registry.memory == 5 * 10**8
 
 
 def test_models_that_were_not_added_are_refused(folders: list[Path]) -> None:
@@ -275,29 +117,6 @@ def test_upload_that_fails_registers_nothing(tmp_path: Path) -> None:
         registry.add_upload([tmp_path / "gone.pt"])
     assert registry.names() == before
     assert registry.get(registry.add_upload([tmp_path / "model.pth"], n_head=3)).model.config.n_head == 3
-
-
-def test_a_source_that_changes_while_it_loads_is_loaded_again(folders: list[Path], gate: Gate) -> None:
-    registry, _ = registry_for(folders, 4)
-    name = registry.add(folders[0], name="mine")
-    with ThreadPoolExecutor(1) as threads:
-        before = threads.submit(registry.get, name)
-        assert gate.began.wait(10)
-        registry.add(folders[1], name="mine")
-        now = registry.get(name)
-        gate.may_load.set()
-        assert before.result(10) is not now
-    assert gate.opened == folders[:2]
-    assert registry.get(name) is now
-
-
-def test_a_load_that_cannot_begin_is_tried_again(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    registry, (name, *_) = registry_for(folders, 4)
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no more threads")))
-        with pytest.raises(RuntimeError, match="no more threads"):
-            registry.get(name)
-    assert registry.get(name).name == name
 
 
 def test_of_the_models_that_may_not_be_downloaded_those_here_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,14 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patched.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
         assert main([str(folder / "stories.txt"), "--out", str(out), *TINY, *CARD, "--hardware", "on a desk"]) == 0
     return out
+
+
+@pytest.fixture(scope="module")
+def few_examples() -> Iterator[None]:
+    """An evaluation of a live run is of 20 examples."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 20)
+        yield
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from gpt.training.live_run import LiveRun
 from gpt.training.run_queue import QueueFull, RunQueue
-from tests.gpt.training.test_live_run import LONG, Gate
+from tests.gpt.training.live_runs import LONG, Gate
 
 
 @pytest.fixture

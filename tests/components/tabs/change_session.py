@@ -1,0 +1,52 @@
+"""What the tests of the Change tab share: a session whose text is measured, and what its views show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from components.state.session import Session
+from components.tabs.change.handlers.measurement import ANALYSIS
+from components.tabs.change.views import VIEWS
+from gpt import Generation, SamplingParams
+from tests.gpt.fake_models import tiny_model
+
+PARAMS = SamplingParams(temperature=2.0, seed=3)
+DRAWN = {view.name: view for view in VIEWS}
+
+
+def generated() -> Generation:
+    """A text whose second part the model wrote."""
+    made = Generation(tiny_model(), "the cat sat")
+    list(made.steps(PARAMS, 6))
+    made.read()
+    return made
+
+
+def analysed(session: Session) -> Session:
+    """What the page asks for while the tab is open."""
+    done = None
+    while (wanted := ANALYSIS.wanted(session.snapshot())) is not None:
+        assert wanted != done  # else the page would ask for ever
+        done = wanted
+        finish(ANALYSIS.run(session))
+    return session
+
+
+def finish(steps: Iterator[None] | None) -> None:
+    for _ in steps or ():
+        pass
+
+
+def drawn(session: Session, name: str) -> dict[str, Any]:
+    return DRAWN[f"change-{name}"].draw(session.snapshot())
+
+
+def said(session: Session, name: str) -> str:
+    return drawn(session, name)["text"]
+
+
+def other_model() -> Generation:
+    made = Generation(tiny_model(n_layer=1, seed=9), "the dog")
+    made.read()
+    return made

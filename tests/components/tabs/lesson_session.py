@@ -1,0 +1,40 @@
+"""What the tests of the Lessons tab share: an open lesson, and what its views show."""
+
+from __future__ import annotations
+
+from components.state.session import Session
+from components.tabs.lessons import handlers
+from components.tabs.lessons.course import LESSONS
+from components.tabs.lessons.views import lesson_views
+from gpt import Generation, get_model
+
+INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}
+
+
+def new_session():
+    document = Generation(get_model(), "The dog ran")
+    document.read()
+    return Session(document)
+
+
+def finish(steps):
+    for _ in steps:
+        pass
+
+
+def opened(session, key):
+    assert handlers.open_lesson(get_model(), session, INDEX[key])
+    return drawn(session)
+
+
+def drawn(session):
+    """The views after everything that is wanted was computed."""
+    analysis = handlers.analysis(get_model())
+    finish(analysis.run(session))
+    assert analysis.wanted(session.snapshot()) is None
+    return shown(session)
+
+
+def shown(session):
+    snapshot = session.snapshot()
+    return {view.name.removeprefix("lesson-"): view.draw(snapshot) for view in lesson_views(get_model())}

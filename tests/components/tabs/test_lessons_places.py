@@ -1,0 +1,115 @@
+"""Where a lesson leads: the place of its button, the film, and links."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from components.share.address import LinkedPage
+from components.share.opening import open_link
+from components.tabs.inside.handlers import open_film
+from components.tabs.inside.views.film import BEATS
+from components.tabs.lessons import handlers
+from components.tabs.lessons.components import LessonsState
+from components.tabs.lessons.course import LESSONS
+from components.tabs.lessons.pictures import PICTURES, picture
+from gpt import get_model
+from tests.components.tabs.lesson_session import INDEX, finish, new_session, opened
+
+
+@pytest.fixture
+def loaded():
+    return get_model()
+
+
+@pytest.fixture
+def session():
+    return new_session()
+
+
+class OtherTabs:
+    """What was asked of other tabs."""
+
+    def __init__(self):
+        self.shapes, self.scored, self.beats = [], [], []
+
+    def set_shape(self, session, config, skeleton=False):
+        self.shapes.append((config, skeleton))
+
+    def score_text(self, session, *, text):
+        self.scored.append(text)
+        yield
+
+    def open_film(self, session, beat):
+        self.beats.append(beat)
+
+
+def test_the_button_leads_to_the_place_with_the_text_settings_layer_and_shape_of_the_lesson(session, loaded):
+    tabs, own = OtherTabs(), session.document
+
+    def go():
+        finish(handlers.open_place(loaded, tabs, session))
+
+    go()
+    assert session.tab == "playground", "no lesson is open"
+    opened(session, "attention")
+    handlers.move(loaded, "a", session, 3)
+    handlers.move(loaded, "b", session, 2)
+    handlers.type_text(session, "The dog ran to the")
+    go()
+    assert (session.tab, session.selection.layer, session.selection.head) == ("inside", 3, 2)
+    assert session.document.ids == loaded.tokenizer.encode("The dog ran to the")
+    assert session.document.n_read == len(session.document.ids)
+    assert session.undo_stack[-1].file == own.to_json()
+    carried = session.document
+    go()
+    assert session.document is carried, "it is the text already"
+    handlers.type_text(session, "")
+    with pytest.raises(ValueError, match=r"\w"):
+        go()
+    opened(session, "feed_forward")
+    go()
+    assert (session.selection.layer, session.selection.head) == (0, 2), "it has no head to say"
+    opened(session, "sampling")
+    handlers.move(loaded, "a", session, 0.5)
+    handlers.move(loaded, "b", session, 7)
+    go()
+    assert (session.tab, session.settings.temperature, session.settings.top_k) == ("playground", 0.5, 7)
+    assert tabs.shapes == tabs.scored == []
+    opened(session, "loss")
+    go()
+    assert (session.tab, tabs.scored) == ("loss", [PICTURES["loss"].text])
+    for key in ("parameters", "skeleton"):
+        opened(session, key)
+        go()
+        place = LESSONS[INDEX[key]].place
+        assert (session.tab, tabs.shapes.pop()) == ("shapes", (place.shape, key == "skeleton"))
+
+
+def test_the_film_of_a_lesson_shows_its_text(session, loaded):
+    tabs = OtherTabs()
+    for key in ("skeleton", "attention"):
+        opened(session, key)
+        finish(handlers.open_film(loaded, tabs, session))
+    assert tabs.beats == ["scores"]
+    assert session.document.ids == loaded.tokenizer.encode(picture.EXAMPLE)
+
+
+def test_every_beat_of_a_lesson_is_one_of_the_film(session):
+    for lesson in LESSONS:
+        if lesson.beat:
+            open_film(session, lesson.beat)
+            assert BEATS[session.film - 1].name == lesson.beat
+
+
+def test_a_link_opens_a_lesson_and_leaves_the_text(session, loaded):
+    text = session.document
+    page = LinkedPage("lessons", partial(handlers.open_lesson_number, loaded), handlers.lesson_number)
+    finish(open_link(session, "lesson=7", ["lessons"], {"lesson": page}))
+    assert (session.tab, session.state(LessonsState).lesson) == ("lessons", LESSONS[6].key)
+    assert session.document is text
+    for wrong in ("0", "x"):
+        finish(open_link(session, f"lesson={wrong}", ["lessons"], {"lesson": page}))
+        assert "lesson" in session.notice.values["note"]
+    assert session.state(LessonsState).lesson == LESSONS[6].key

@@ -1,0 +1,116 @@
+"""What the Why tab says: its sentences have the numbers of its figures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from components.i18n import has_text
+from components.state.selection import Selection
+from components.tabs.why import handlers, predictions
+from components.tabs.why.views import lens as lens_views
+from components.tabs.why.views import parts, tokens
+from gpt import Generation, get_model
+from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.lens import LENS_POINTS
+from tests.components.tabs.why_session import predicted, read_text, traced
+
+
+@pytest.fixture(scope="module")
+def document():
+    return read_text()
+
+
+@pytest.fixture
+def last(document):
+    return document.n_read - 1
+
+
+def test_the_shade_is_each_token_s_share_of_the_influence_whichever_way_it_goes():
+    largest, _, _ = tokens.shade(predictions.Influence(np.array([1.0, -3.0, 0.0]), 2)).partition(":")
+    assert float(largest) == 0.75
+    assert tokens.shade(None).startswith("0:")
+
+
+def test_the_sentence_of_the_parts_adds_up_to_the_logit(document, last):
+    reading, asked = traced(document, last), predicted(document, last)
+    for against in (None, asked.best[1]):
+        found = direct_logit_attribution(
+            reading.model, reading.trace, last - reading.first, asked.token, against=against
+        )
+        for by_layer in (False, True):
+            drawn = parts.parts_bars(reading, asked, found, against, by_layer, "en")
+            *added, total = [
+                float(n.replace("−", "-")) for n in re.findall(r"(?<= )[+−]?\d+\.\d\d(?=[,: ])", drawn["text"])
+            ]
+            assert len(added) == 5
+            assert sum(added) == pytest.approx(total, abs=0.03)
+            logits = document.logits(last)
+            expected = logits[asked.token] - (logits[against] if against is not None else 0)
+            assert total == pytest.approx(expected.item(), abs=0.006)
+            assert f"{found.scale:.2f}" in drawn["note"]
+
+
+def test_the_bars_of_the_parts_add_up_to_the_logit(document, last, monkeypatch):
+    reading, asked = traced(document, last), predicted(document, last)
+    found = direct_logit_attribution(reading.model, reading.trace, last - reading.first, asked.token)
+    drawn = []
+    monkeypatch.setattr(parts, "part_bars", lambda names, values, ends, **_: drawn.append(values) or _figure())
+    parts.parts_bars(reading, asked, found, None, False, "en")
+    assert drawn[0].sum() == pytest.approx(found.logit, abs=1e-3)
+    assert len(drawn[0]) == parts.MAX_PARTS + 1
+
+
+def _figure():
+    return parts.Figure()
+
+
+def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
+    document = Generation(get_model(), "Lily saw")
+    document.read()
+    roles, n = predictions.roles_of_text(traced(document, 0))
+    assert parts.roles_map(roles, n, "induction", Selection(), "en")["figure"] is None
+    assert "for which this can be measured" in parts.role_sentence(roles, "induction", "en")
+    assert (parts.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith("Strongest")
+
+
+def test_every_view_speaks_both_languages(document, last):
+    reading, asked = traced(document, last), predicted(document, 5)
+    asked = replace(asked, position=last)
+    lens, influence = predictions.lens(reading), predictions.Influence(np.array([0.5, -0.2]), 3)
+    paths = predictions.token_paths(reading, last, [asked.token, 7])
+    for language in ("en", "zh"):
+        texts = [
+            tokens.lead_sentence(reading, asked, language),
+            (lens_views.lens_map(reading, asked, lens, LENS_POINTS[0], 3, language))["text"],
+            (lens_views.path_lines(document.tokenizer, paths, (), language))["note"],
+            (tokens.influence_bars(reading, asked, influence, language))["text"],
+            (parts.head_bars(reading, asked, Selection(layer=2, head=1), language))["text"],
+        ]
+        for text in texts:
+            assert "{" not in text
+            assert bool(re.search("[\u4e00-\u9fff]", text)) == (language == "zh")
+
+
+def test_influences_that_are_all_small_are_not_written_as_zero(document):
+    reading, asked = traced(document, 5), predicted(document, 5)
+    influence = predictions.Influence(np.linspace(-0.004, 0.004, 6), 0)
+    said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]
+    assert "(+0.0040 nats)" in said
+    assert "(−0.0040 nats)" in said
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_reads_as_zero_is_named_neither_for_nor_against(document, sign):
+    reading, asked = traced(document, 5), predicted(document, 5)
+    influence = predictions.Influence(sign * np.array([1.5, 0.2, -0.004]), 0)
+    said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]
+    assert ("Most for" in said, "Most against" in said) == (sign > 0, sign < 0)
+
+
+def test_every_word_of_the_tab_is_there_and_every_choice_has_one():
+    wanted = {f"why.{name}.{value}" for name, values in handlers.CHOICES.items() for value in values}
+    assert all(map(has_text, wanted))

@@ -1,0 +1,22 @@
+"""Registries with memory for a few tiny models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from gpt.config import GPTConfig
+from gpt.models.checkpoints import open_checkpoint
+from gpt.models.loading import memory_of
+from gpt.models.registry import Registry
+
+CONFIG = GPTConfig(vocab_size=50, block_size=8, n_layer=1, n_head=2, n_embd=8)
+CPU = torch.device("cpu")
+
+
+def registry_for(folders: list[Path], n_models: float) -> tuple[Registry, list[str]]:
+    """A registry with memory for so many of these models, and their names."""
+    size = memory_of(open_checkpoint(folders[0]), "fp32", CPU)
+    registry = Registry(memory=int(n_models * size), device=CPU)
+    return registry, [registry.add(folder) for folder in folders]

@@ -1,0 +1,77 @@
+"""The memory of shared models: a budget, and which model is evicted."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.models.checkpoints import open_checkpoint, save_model
+from gpt.models.checkpoints.vocabularies import PlainIds
+from gpt.models.loading import memory_of
+from gpt.models.registry import Registry
+from tests.gpt.models.registries import CONFIG, CPU, registry_for
+
+
+def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
+    registry, names = registry_for(folders, 3)
+    first = [id(registry.get(name).model) for name in names[:3]]
+    registry.get(names[0])  # b is the least recently requested now
+    registry.get(names[3])
+    assert id(registry.get(names[0]).model) == first[0]
+    assert id(registry.get(names[2]).model) == first[2]
+    assert names[1] not in registry._loaded
+    registry.get(names[1])  # loads b again
+    assert names[3] not in registry._loaded
+
+
+def test_model_in_use_is_not_evicted(folders: list[Path]) -> None:
+    registry, names = registry_for(folders, 2)
+    held = registry.get(names[0])
+    for name in (names[1], names[2], names[3], names[1]):
+        registry.get(name)
+    assert registry.get(names[0]) is held
+    also = registry.get(names[1])
+    with pytest.raises(ValueError, match="other models are in use: try again later"):
+        registry.get(names[2])
+    assert registry.get(names[0]) is held
+    assert registry.get(names[1]) is also
+    del also
+    assert registry.get(names[2]).name == names[2]
+    del held
+    gc.collect()
+    assert registry.get(names[3]).name == names[3]
+
+
+def test_model_larger_than_the_budget_is_refused_and_nothing_is_evicted(folders: list[Path], tmp_path: Path) -> None:
+    registry, names = registry_for(folders, 2)
+    models = [id(registry.get(name).model) for name in names[:2]]
+    save_model(tmp_path / "large", GPT(GPTConfig(500, 8, 1, 2, 64)), PlainIds(500))
+    name = registry.add(tmp_path / "large")
+    with pytest.raises(ValueError, match=r"needs .* KiB of memory, and models may take .* KiB: choose a smaller one"):
+        registry.get(name)
+    assert [id(registry.get(name).model) for name in names[:2]] == models
+
+
+def test_budget_counts_the_precision(folders: list[Path]) -> None:
+    checkpoint = open_checkpoint(folders[0])
+    size = memory_of(checkpoint, "bf16", CPU)
+    rows, small = CONFIG.vocab_size * CONFIG.n_embd, 12 * CONFIG.n_embd**2  # stored twice: tied rows, small matrices
+    assert size == checkpoint.n_bytes(torch.bfloat16) + 2 * rows
+    assert memory_of(checkpoint, "fp32", CPU) == checkpoint.n_bytes() + 4 * (rows + small)
+    registry = Registry(memory=size, device=CPU, precision="bf16")
+    assert registry.get(registry.add(folders[0])).precision == "bf16"
+    registry.configure(memory=size, device=CPU)
+    with pytest.raises(ValueError, match="choose a smaller one"):
+        registry.get(registry.add(folders[0]))
+
+
+def test_default_budget_is_half_of_what_is_free(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.models.registry.free_memory", lambda device: 10**9)
+    registry = Registry(device=CPU)
+    registry.get(registry.add(folders[0]))
+    assert registry.memory == 5 * 10**8
