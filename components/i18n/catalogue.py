@@ -13,7 +13,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from gpt.errors import MESSAGES
+from gpt.messages import MESSAGES
 
 Language = str  # a key of LANGUAGES
 FALLBACK: Language = "en"

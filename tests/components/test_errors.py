@@ -14,7 +14,8 @@ from components.events import error
 from components.i18n.catalogue import CATALOGUES, FOLDER
 from components.state.settings import checked_number
 from gpt import SamplingParams, get_model
-from gpt.errors import MESSAGES, GPTError
+from gpt.errors import GPTError
+from gpt.messages import MESSAGES
 
 SOURCES = sorted(Path(components.__file__).parent.rglob("*.py"))
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import gpt
-from gpt.errors import MESSAGES, GPTError
+from gpt.errors import GPTError
 from gpt.experiments.random_models import MemoryInUse
+from gpt.messages import MESSAGES
 from gpt.models.checkpoints.layouts import HeadsUnknown
 
 FOLDER = Path(gpt.__file__).parent
