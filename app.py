@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
+import logging
 import os
 import signal
 import sys
@@ -15,8 +16,10 @@ from typing import Any, NoReturn
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-STOP_SECONDS = 10.0  # for texts to end after SIGTERM
+FINISH_SECONDS = 8.0  # for texts to end after SIGTERM; longer ones end before their next token
 SEND_SECONDS = 0.5  # for the last updates of a text to be sent
+CLOSE_SECONDS = 1  # for connections to end
+_log = logging.getLogger("app")
 
 
 def main() -> int:
@@ -26,12 +29,15 @@ def main() -> int:
     if not arguments.mcp:
         sys.modules["mcp"] = None  # type: ignore[assignment]  # gradio would import it, which takes 0.4 s
     # Seconds of imports, after the command line is checked.
+    from components.logs import start_logging
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
     from gpt.models.hub import HubUnreachable
     from gpt.models.registry import configure, get_model
     from gpt.models.sources import DEFAULT_MODEL, MODELS
 
+    if arguments.log or is_public(arguments):
+        start_logging()
     try:
         configure(
             memory=None if arguments.memory is None else int(arguments.memory * 1e9),
@@ -72,6 +78,8 @@ def main() -> int:
         loaded = get_model(model if options["uploads"] else public_name(model))
         print(precision_sentence(loaded.precision, error_of(loaded), "en"), flush=True)
     print(f"Glassbox GPT is ready: {app.local_url}", flush=True)
+    fields = {"port": app.server_port, "model": model, "public": is_public(arguments), "pid": os.getpid()}
+    _log.info("start", extra={"fields": fields})
     if arguments.mcp and not app.mcp_server:
         print(f"Agents get no tools. {app.mcp_error}", file=sys.stderr)
     if app.share_url:
@@ -80,8 +88,9 @@ def main() -> int:
     try:
         app.block_thread()
     except SystemExit:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one changes nothing
         finish_texts()
-        app.close(verbose=False)
+        close(app)
         leave()
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -89,13 +98,32 @@ def main() -> int:
 
 
 def finish_texts() -> None:
-    """Wait until the texts that are being generated have ended, at most STOP_SECONDS."""
+    """Begin no more texts, and wait until those that are being generated have ended."""
     from gpt.models.registry import models_in_memory
 
-    deadline = time.monotonic() + STOP_SECONDS
-    while any(loaded.engine.admission.n_admitted for loaded in models_in_memory()) and time.monotonic() < deadline:
+    began, engines = time.monotonic(), [loaded.engine for loaded in models_in_memory()]
+
+    def n_texts() -> int:
+        return sum(engine.admission.n_admitted for engine in engines)
+
+    n_running = n_texts()
+    for engine in engines:
+        engine.admission.close()
+    while n_texts() and time.monotonic() < began + FINISH_SECONDS:
         time.sleep(0.05)
+    n_stopped = n_texts()
+    for engine in engines:
+        engine.stopped = True
     time.sleep(SEND_SECONDS)
+    fields = {"texts": n_running, "stopped": n_stopped, "seconds": round(time.monotonic() - began, 3)}
+    _log.info("shutdown", extra={"fields": fields})
+
+
+def close(app: Any) -> None:
+    """Close the server; connections that do not end are cut, and uvicorn says nothing of it."""
+    logging.getLogger("uvicorn.error").disabled = True
+    app.server.config.timeout_graceful_shutdown = CLOSE_SECONDS
+    app.close(verbose=False)
 
 
 def leave() -> NoReturn:
@@ -131,6 +159,8 @@ def parse_arguments() -> argparse.Namespace:
     public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"
     parser.add_argument("--public", action="store_true", help=public_help)
     allow_help = "models of the list that visitors of a public page may download, besides those that are here already"
+    log_help = "write a JSON line for each event to the standard error, without visitors' text; on a public page always"
+    parser.add_argument("--log", action="store_true", help=log_help)
     parser.add_argument("--allow", nargs="+", default=[], metavar="NAME", help=allow_help)
     return parser.parse_args()
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import inspect
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from html import escape
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from gradio.blocks import Block
 from components.errors import PageError, Question, localize_error
 from components.i18n import LANGUAGES, Language, t
 from components.limits import MAX_CONCURRENT_ANALYSES, MAX_CONCURRENT_EVENTS, MAX_CONCURRENT_EXPERIMENTS
-from components.monitoring import ERRORS
+from components.monitoring import ERRORS, count_error
 from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
@@ -78,25 +78,10 @@ class Events:
                 return
             arguments = (*values, payload_of(event)) if payload else values
             not_set: Sequence[Block] = unset  # not set by the first frame: the browser has the person's values
-            try:
-                with closing(
-                    handler(session, *arguments) if streams else _as_generator(handler, session, arguments)
-                ) as steps:
-                    for _ in steps:
-                        yield shown(session, not_set)
-                        not_set = ()
-            except ValueError as problem:
-                ERRORS.labels("sentence").inc()
-                raise error(problem, session.language) from None
-            except OSError as problem:
-                if problem.errno != errno.ENOSPC:
-                    ERRORS.labels("unexpected").inc()
-                    raise
-                ERRORS.labels("sentence").inc()
-                raise error(PageError("error.disk_full"), session.language) from None
-            except Exception:
-                ERRORS.labels("unexpected").inc()
-                raise
+            with closing(_steps_of(handler, session, arguments)) as steps:
+                for _ in steps:
+                    yield shown(session, not_set)
+                    not_set = ()
             yield shown(session, not_set)
 
         def shown(session: Session, not_set: Sequence[Block]) -> Any:
@@ -138,10 +123,26 @@ class Events:
         return self.store.get(str(session_id))
 
 
-def _as_generator(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Iterator[None]:
-    """A plain handler as a generator without yields."""
-    handler(session, *arguments)
-    yield from ()
+def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Generator[None]:
+    """The updates of a handler: none of one that yields nothing. Its errors become messages."""
+    with error_messages(session):
+        made = handler(session, *arguments)
+        yield from made if isinstance(made, Iterator) else ()
+
+
+@contextmanager
+def error_messages(session: Session | None = None) -> Iterator[None]:
+    """Turn each ValueError, and a full disk, into a message in the language of the session; count these and others."""
+    try:
+        yield
+    except Exception as problem:
+        is_full = isinstance(problem, OSError) and problem.errno == errno.ENOSPC
+        if not (is_full or isinstance(problem, ValueError)):
+            count_error("unexpected", problem)
+            raise
+        ERRORS.labels("sentence").inc()
+        language = session.language if session else "en"
+        raise error(PageError("error.disk_full") if is_full else problem, language) from None
 
 
 def payload_of(event: gr.EventData) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class LingeringStream:
         stream = self._streams[session] = Stream()
         try:
             while end := await self._answers(stream, scope, receive, send):
-                if not (stream.pending or await _joins(stream, receive)):
+                if not (stream.pending or await _joins(stream, receive, scope["app"].stop_event)):
                     for message in end:
                         await send(message)
                     return
@@ -114,9 +114,9 @@ class SmallSessions:
         await self.app(scope, receive, send)
 
 
-async def _joins(stream: Stream, receive: Receive) -> bool:
-    """Whether an event joins within LINGER_SECONDS, before the browser leaves."""
-    tasks = [asyncio.ensure_future(stream.joined.wait()), asyncio.ensure_future(_left(receive))]
+async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event) -> bool:
+    """Whether an event joins within LINGER_SECONDS, before the browser leaves and before the server stops."""
+    tasks = [asyncio.ensure_future(end) for end in (stream.joined.wait(), _left(receive), stopped.wait())]
     await asyncio.wait(tasks, timeout=LINGER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()

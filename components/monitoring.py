@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter as Tally
 from collections.abc import Iterator
+from typing import Literal
 
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from components.logs import place_of
 from gpt import LoadedModel, list_models
 from gpt.cache import KVCache
 from gpt.models.registry import models_in_memory
@@ -27,10 +30,25 @@ FIRST_TOKEN = Histogram(
     "From Generate to the first token, waiting included",
     buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
-ERRORS = Counter("glassbox_errors", "Events that ended with a sentence for the visitor, or unexpectedly", ["kind"])
+ERRORS = Counter("glassbox_errors", "Sentences for visitors, unexpected errors, errors of drawing", ["kind"])
 REFUSED = Counter("glassbox_refused_requests", "Requests that were refused before gradio read them", ["status"])
-for kind in ("sentence", "unexpected"):
+for kind in ("sentence", "unexpected", "drawing"):
     ERRORS.labels(kind)
+
+_log = logging.getLogger(__name__)
+
+
+def count_error(kind: Literal["unexpected", "drawing"], problem: Exception) -> None:
+    """Count and log an exception."""
+    ERRORS.labels(kind).inc()
+    fields = {"kind": kind, "type": type(problem).__name__, "place": place_of(problem)}
+    _log.error("error", extra={"fields": fields})
+
+
+def count_refusal(status: int, route: str) -> None:
+    """Count and log a request that is refused before gradio reads it. route: the first part of its path."""
+    REFUSED.labels(status).inc()
+    _log.info("request refused", extra={"fields": {"status": status, "route": route}})
 
 
 class Models(Collector):
@@ -66,7 +84,7 @@ class Probe:
         self._lock = threading.Lock()
 
     def is_alive(self, loaded: LoadedModel) -> bool:
-        """Whether one token is read within PROBE_SECONDS."""
+        """Whether one token is read within PROBE_SECONDS, and texts are still admitted."""
 
         def read() -> None:
             loaded.engine.read([0], KVCache(loaded.model.config, max_length=1, device=loaded.device, dtype=dtype))
@@ -81,7 +99,7 @@ class Probe:
         with self._lock:
             if not thread.is_alive():
                 self._threads.pop(key, None)
-        return not thread.is_alive()
+        return not thread.is_alive() and not loaded.engine.admission.closed
 
 
 _probe = Probe()

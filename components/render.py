@@ -16,6 +16,7 @@ from typing import Any
 from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
+from components.monitoring import count_error
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
@@ -122,6 +123,13 @@ class Renderer:
 
         edited: components that the person is editing, which are not set.
         """
+        try:
+            return self._frame(session, edited)
+        except Exception as problem:
+            count_error("drawing", problem)
+            raise
+
+    def _frame(self, session: Session, edited: Iterable[Block]) -> str | None:
         with session.render_lock, session.lock.reading():
             seen, session.seen_frame = session.seen_frame, None
             whole = seen is not None

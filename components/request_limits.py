@@ -24,13 +24,12 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
-from components.monitoring import REFUSED
+from components.monitoring import count_refusal
 
 MAX_NAME_CHARS = 50  # of an unknown name in an error message
 _PREFIX = "/gradio_api/"
 _NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
-_IN_ORDER = ("call", "run", "api")  # routes that take all values as a list
-_CALLS = (_NAMED, *_IN_ORDER)
+_CALLS = (_NAMED, "call", "run", "api")  # the last three take all values as a list
 # The first part of the routes that the page, gradio_client and MCP use; every other one is closed.
 _OPEN = {
     *("queue", "call", "run", "api", "cancel", "reset", "heartbeat", "startup-events", "theme.css"),
@@ -48,7 +47,8 @@ class Refusal:
     is_plain: bool = False
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
-        REFUSED.labels(self.status).inc()
+        route = scope["path"].removeprefix(_PREFIX).partition("/")[0]
+        count_refusal(self.status, route if route in _OPEN else "closed")
         kind = PlainTextResponse if self.is_plain else JSONResponse
         await kind(self.sentence if self.is_plain else {"error": self.sentence}, self.status)(scope, receive, send)
 

@@ -1,6 +1,7 @@
 """The English sentences of `gpt.errors`: a template for each key."""
 
 MESSAGES = {
+    "admission.closed": "the server is about to restart: try again in a minute",
     "argument.choice": "{name} must be one of {choices}, not {value!r}",
     "argument.minimum": "{name} must be at least {low}, not {value!r}",
     "argument.range": "{name} must be between {low} and {high}, not {value!r}",

@@ -1,4 +1,5 @@
 import gc
+import json
 import os
 import re
 import socket
@@ -56,7 +57,7 @@ def refused(*arguments: str, **environment: str) -> str:
 
 def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_when_it_is_terminated():
     port = free_port()
-    process = start(PORT=str(port))
+    process = start("--log", PORT=str(port))
     try:
         line = process.stdout.readline()
         assert line == f"Glassbox GPT is ready: http://127.0.0.1:{port}/\n"
@@ -73,6 +74,7 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
         url = f"http://127.0.0.1:{port}/gradio_api/call/generate"
         body = {"data": ["Once upon a time", 64, 0, 0, 1, 0, 1, 0, "", "stop"]}
         events = f"{url}/{httpx.post(url, json=body).json()['event_id']}"
+        assert httpx.get(f"http://127.0.0.1:{port}/gradio_api/proxy=a").status_code == 404
         with httpx.stream("GET", events, timeout=60) as stream:
             lines = stream.iter_lines()
             assert next(lines) == "event: generating"
@@ -81,7 +83,17 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
     finally:
         process.terminate()
         _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors.partition("/gradio_api/mcp/\n")[2]) == (0, "")  # after the address of the tools
+    logged = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+    assert [line["event"] for line in logged] == ["model loaded", "start", "request refused", "shutdown"]
+    assert (logged[0]["model"], logged[1]["port"], logged[2]["route"], logged[3]["stopped"]) == (
+        DEFAULT_MODEL,
+        port,
+        "closed",
+        0,
+    )
+    assert "Once upon" not in errors
+    said = [line for line in errors.splitlines() if not line.startswith("{")]
+    assert (process.returncode, said[-1].endswith("/gradio_api/mcp/")) == (0, True)  # the address of the tools
 
 
 @pytest.fixture
@@ -141,6 +153,7 @@ def test_without_a_network_it_says_so_and_goes_on_with_the_bundled_model(monkeyp
         return SimpleNamespace(
             launch=lambda **options: None,
             local_url="here",
+            server_port=7860,
             share_url=None,
             mcp_server=False,
             mcp_error="the package mcp is missing",
@@ -165,7 +178,12 @@ def test_without_a_network_it_says_so_and_goes_on_with_the_bundled_model(monkeyp
 def test_no_mcp_starts_without_tools_for_agents(monkeypatch, capsys):
     launched = {}
     page = SimpleNamespace(
-        launch=launched.update, local_url="here", share_url=None, mcp_server=False, block_thread=lambda: None
+        launch=launched.update,
+        local_url="here",
+        server_port=7860,
+        share_url=None,
+        mcp_server=False,
+        block_thread=lambda: None,
     )
     monkeypatch.setattr("components.page.build_app", lambda *given, **options: page)
     monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)

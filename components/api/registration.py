@@ -14,7 +14,7 @@ from gradio_client.utils import python_type_to_json_schema
 
 from components.api.analysis import AnalysisEndpoints
 from components.api.text import TextEndpoints
-from components.events import QUEUES, Queue, error
+from components.events import QUEUES, Queue, error_messages
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,23 +54,19 @@ def _describe(endpoint: BlockFunction) -> None:
 
 
 def _with_sentences(function: F) -> F:
-    """The endpoint with each ValueError as a gr.Error that reaches the caller."""
+    """The endpoint with its errors as messages that reach the caller."""
     if inspect.isgeneratorfunction(function):
 
         @wraps(function)
         def streaming(*args: Any, **kwargs: Any) -> Iterator[str]:
-            try:
+            with error_messages():
                 yield from function(*args, **kwargs)
-            except ValueError as problem:
-                raise error(problem) from None
 
         return streaming
 
     @wraps(function)
     def answering(*args: Any, **kwargs: Any) -> Any:
-        try:
+        with error_messages():
             return function(*args, **kwargs)
-        except ValueError as problem:
-            raise error(problem) from None
 
     return answering

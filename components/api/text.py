@@ -11,6 +11,7 @@ from components.api.results import NextToken, Tokens
 from components.labels import token_text
 from components.next_tokens import best
 from components.state.settings import checked_number, sampling_params
+from components.state.throughput import measured
 from components.update_rate import min_update_interval
 from gpt import distribution, generate
 
@@ -59,18 +60,21 @@ class TextEndpoints(Endpoints):
         limit = loaded.model.config.block_size * (2 if on_full == "crop" else 1)
         count = checked_number("max_new_tokens", max_new_tokens, 1, limit)
         steps = generate(loaded, checked_text("prompt", prompt), params, count, on_full=on_full)  # type: ignore[arg-type]
-        text = ""
+        text = sent = ""
+        began = time.perf_counter()
         yield text
         with loaded.engine.admission.enter() as ahead:
             for _ in ahead:
                 pass
             shown = -math.inf
-            for step in steps:
+            for step in measured(steps, params.seed, began):
                 text += step.text
                 now = time.perf_counter()
-                if now - shown >= min_update_interval(loaded) or step.finish_reason is not None:
-                    shown = now
+                if now - shown >= min_update_interval(loaded):
+                    shown, sent = now, text
                     yield text
+        if sent != text:
+            yield text
 
     def next_token(
         self,

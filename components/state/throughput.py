@@ -26,7 +26,9 @@ class Throughput:
         return self.count / self.seconds if self.seconds else None
 
 
-def measured(steps: Iterator[T], seed: int, began: float, report: Callable[[Throughput], None]) -> Iterator[T]:
+def measured(
+    steps: Iterator[T], seed: int, began: float, report: Callable[[Throughput], None] = lambda throughput: None
+) -> Iterator[T]:
     """Pass the steps of a generation on, calling `report` with the current throughput before each one.
 
     began: start time of the request, by time.perf_counter().

@@ -197,6 +197,7 @@ class Generation(Document):
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
         """Up to max_new_tokens steps as one action for `undo`; the last carries its finish_reason.
 
+        They end without one when `loaded.engine.stopped` is set, as it is before the server ends.
         On ZeroGPU all of them run in one call on the GPU.
         """
         params = with_seed(params)
@@ -206,6 +207,8 @@ class Generation(Document):
         """`steps` in this process, on the model's own device. params: with a seed."""
         last = None
         for count in range(1, max_new_tokens + 1):
+            if self.loaded.engine.stopped:
+                return
             step = self._step(params, joined=self.path[-1] == last)
             last = self.path[-1]
             if step.finish_reason is None and count == max_new_tokens:

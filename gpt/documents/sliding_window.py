@@ -40,6 +40,8 @@ def sliding_steps(
 
 def _steps(document: Generation, params: SamplingParams, count: int) -> Iterator[tuple[Generation, Step]]:
     for _ in range(count):
+        if document.loaded.engine.stopped:
+            return
         if document.full:
             document = document.without_first()
         yield document, document.step(params)

@@ -91,13 +91,14 @@ class ReadRequest:
 class Engine:
     """Runs the forward passes of all texts that are generated with one model in this process.
 
-    n_tokens: number of tokens read so far.
+    n_tokens: number of tokens read so far. stopped: whether texts end before their next token.
     """
 
     def __init__(self, model: GPT) -> None:
         self.model = model
         self.admission = AdmissionQueue(MAX_TEXTS)
         self.n_tokens = 0
+        self.stopped = False
         self.multiplications_per_token = multiplications_per_token(model)
         self._can_batch = can_batch(model)
         self._decode_cache = DecodeCache()

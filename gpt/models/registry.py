@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copyreg
+import logging
 import os
 import shutil
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -28,6 +30,8 @@ from gpt.models.loading import LoadedModel, Precision, best_device, build, check
 from gpt.models.memory import format_bytes, free_memory
 from gpt.models.pending_load import PendingLoad
 from gpt.models.sources import DEFAULT_MODEL, MODELS, Source, find_source
+
+_log = logging.getLogger(__name__)
 
 MAX_NAME_CHARS = 200  # of an unknown name in an error message
 
@@ -203,6 +207,7 @@ class Registry:
 
     def _run(self, name: str, source: Source, load: PendingLoad) -> None:
         """Load a model in its own thread; cancelling a waiter does not cancel the load."""
+        began = time.monotonic()
         try:
             checkpoint = source.open(load.report)
             device = self.device or best_device()
@@ -217,10 +222,12 @@ class Registry:
             load.result.set_exception(error)
             return
         with self._lock:
-            self._sizes[loaded.model] = self._reserved.pop(load)
+            n_bytes = self._sizes[loaded.model] = self._reserved.pop(load)
             if self._sources.get(name) is source:  # neither removed nor replaced meanwhile
                 self._store(loaded)
             self._remove_load(name, load)
+        fields = {"model": name, "seconds": round(time.monotonic() - began, 3), "bytes": n_bytes}
+        _log.info("model loaded", extra={"fields": fields})
         load.result.set_result(loaded)
 
     def _remove_load(self, name: str, load: PendingLoad) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
@@ -61,6 +62,7 @@ class Page:
         self.app = LingeringStream(self.gradio)
         self.heard: list[Message] = []
         self.left = asyncio.Event()
+        self.server = SimpleNamespace(stop_event=asyncio.Event())
 
     async def join(self, event_id: str) -> None:
         body = json.dumps({"id": event_id, "session_hash": "abc"}).encode()
@@ -81,7 +83,7 @@ class Page:
         async def send(message: Message) -> None:
             self.heard.append(message)
 
-        await self.app(SCOPE | {"path": "/gradio_api/queue/data"}, receive, send)
+        await self.app(SCOPE | {"path": "/gradio_api/queue/data", "app": self.server}, receive, send)
 
     @property
     def answers(self) -> list[bytes]:
@@ -130,6 +132,16 @@ def test_a_stream_ends_as_gradio_s_where_no_event_comes(monkeypatch: pytest.Monk
             await task
             assert page.answers[-1] == event("close_stream")
             assert not page.heard[-1].get("more_body")
+
+    run(check)
+
+
+def test_a_stream_ends_with_the_server() -> None:
+    async def check() -> None:
+        async with listening() as (page, task):
+            page.server.stop_event.set()
+            await task
+            assert page.answers[-1] == event("close_stream")
 
     run(check)
 

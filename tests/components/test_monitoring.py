@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 import threading
 
@@ -11,9 +13,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from components import monitoring
+from components.api.arguments import checked_text
+from components.api.registration import register_endpoints
 from components.events import Events
-from components.render import Renderer
+from components.logs import start_logging
+from components.render import Renderer, View
 from components.state.session import Session
+from components.state.snapshot import Snapshot
 from components.state.store import SessionStore
 from components.state.throughput import measured
 from gpt import get_model
@@ -62,6 +68,58 @@ def test_events_that_fail_are_counted(problem: type[Exception], kind: str) -> No
     assert value(f'glassbox_errors_total{{kind="{kind}"}}') == before + 1
 
 
+@pytest.mark.parametrize("problem", [ValueError, KeyError])
+def test_an_error_while_a_view_is_drawn_is_counted_and_no_sentence(problem: type[Exception]) -> None:
+    def draw(snapshot: Snapshot) -> dict[str, object]:
+        raise problem("x")
+
+    renderer = Renderer()
+    renderer.add("", [View("broken", lambda snapshot: 0, draw)])
+    before = value('glassbox_errors_total{kind="drawing"}'), value('glassbox_errors_total{kind="sentence"}')
+    with pytest.raises(problem):
+        renderer.frame(Session(None))
+    assert value('glassbox_errors_total{kind="drawing"}') == before[0] + 1
+    assert value('glassbox_errors_total{kind="sentence"}') == before[1]
+
+
+def test_calls_of_endpoints_are_timed_and_their_errors_counted() -> None:
+    with gr.Blocks() as page:
+        register_endpoints(page, get_model().name)
+    calls = {str(each.api_name): each.fn for each in page.fns.values()}
+    names = "glassbox_first_token_seconds_count", 'glassbox_errors_total{kind="sentence"}'
+    before = [value(name) for name in names]
+    assert "" in list(calls["generate"]("The dog", 2, 0))
+    with pytest.raises(gr.Error):
+        calls["tokenize"](5)
+    assert [value(name) for name in names] == [count + 1 for count in before]
+
+
+def test_an_error_is_logged_by_its_place_and_without_its_message(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("components")
+    state = logger.handlers, logger.propagate, logger.level
+    start_logging()
+    try:
+        try:
+            checked_text("prompt", "what a visitor wrote" * 10_000)
+        except ValueError as problem:
+            monitoring.count_error("unexpected", problem)
+        monitoring.count_refusal(404, "closed")
+    finally:
+        logger.handlers, logger.propagate, level = state
+        logger.setLevel(level)
+    said = capsys.readouterr().err
+    error, refusal = map(json.loads, said.splitlines())
+    assert error["place"].startswith("components/api/arguments.py:")
+    assert {name: error[name] for name in ("level", "event", "kind", "type")} == {
+        "level": "error",
+        "event": "error",
+        "kind": "unexpected",
+        "type": "PageError",
+    }
+    assert (refusal["event"], refusal["status"], refusal["route"]) == ("request refused", 404, "closed")
+    assert "visitor" not in said
+
+
 def test_it_is_healthy_while_its_engine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = get_model()
     answer = CLIENT.get("/healthz")
@@ -75,6 +133,8 @@ def test_it_is_healthy_while_its_engine_runs(monkeypatch: pytest.MonkeyPatch) ->
     assert [(answer.status_code, answer.json()["healthy"]) for answer in answers] == [(503, False)] * 3
     monkeypatch.undo()
     assert CLIENT.get("/healthz").status_code == 200
+    monkeypatch.setattr(loaded.engine.admission, "closed", True)
+    assert CLIENT.get("/healthz").status_code == 503
 
 
 def test_without_a_model_it_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,15 @@ def test_end_of_text_ends_it(loaded):
     assert EOT not in ids_of(steps[:-1])
 
 
+@pytest.mark.parametrize("on_full", ["stop", "crop"])
+def test_texts_end_before_their_next_token_once_the_engine_is_stopped(loaded, on_full):
+    steps = generate(loaded, PROMPT[:3], WARM, 12, on_full=on_full)
+    first = next(steps)
+    loaded.engine.stopped = True
+    assert first.finish_reason is None
+    assert list(steps) == []
+
+
 def test_what_to_do_when_full_is_checked(loaded):
     with pytest.raises(ValueError, match="on_full"):
         generate(loaded, PROMPT, GREEDY, 5, on_full="wrap")

@@ -49,3 +49,17 @@ def test_leaving_the_block_in_any_way_leaves_the_queue():
         later.close()
     with queue.enter() as ahead:
         assert list(ahead) == []
+
+
+def test_a_closed_queue_refuses_those_who_wait_and_those_who_come():
+    queue = AdmissionQueue(1)
+    with queue.enter() as ahead, queue.enter() as later:
+        assert list(ahead) == []
+        assert next(later) == 1
+        queue.close()
+        with pytest.raises(ValueError, match="the server is about to restart"):
+            next(later)
+        assert queue.n_admitted == 1
+        with pytest.raises(ValueError, match="the server is about to restart"), queue.enter():
+            pass
+    assert queue.n_admitted == queue.n_waiting == 0
