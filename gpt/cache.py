@@ -14,9 +14,9 @@ from gpt.errors import GPTError
 class KVCache:
     """Keys and values of every layer, in memory allocated once; an argument of each call of the model.
 
-    k, v: (n_layer, B, n_head, max_length, head_size); the first `length` positions are filled, the others undefined.
-    keep_queries: store the queries as well, in q, so that `attn_weights` can compute the weights of any head at any
-        position without another pass; else q is None.
+    k, v: (n_layer, B, kv_heads, max_length, head_size); the first `length` positions are filled, the others undefined.
+    keep_queries: store the queries as well, in q (n_layer, B, n_head, max_length, head_size), so that `attn_weights`
+        can compute the weights of any head at any position without another pass; else q is None.
     """
 
     def __init__(
@@ -34,41 +34,53 @@ class KVCache:
             raise GPTError("argument.range", name="max_length", low=1, high=config.block_size, value=self.max_length)
         if batch_size < 1:
             raise GPTError("argument.minimum", name="batch_size", low=1, value=batch_size)
-        shape = (config.n_layer, 2 + keep_queries, batch_size, config.n_head, self.max_length, config.head_size)
-        self._stored = torch.empty(
-            shape, dtype=dtype, device=device
-        )  # on a CPU, pages are allocated when first written
-        self.k, self.v = self._stored[:, -2], self._stored[:, -1]
-        self.q = self._stored[:, 0] if keep_queries else None
+        self.config = config
+        heads = 2 * config.kv_heads + (config.n_head if keep_queries else 0)  # of each layer: queries, keys, values
+        shape = (config.n_layer, batch_size, heads, self.max_length, config.head_size)
+        self._stored = torch.empty(shape, dtype=dtype, device=device)  # a CPU allocates pages when they are written
         self.length = 0
         self.n_crops = 0  # how often positions were dropped
 
-    def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the new positions of one layer, each (B, nh, T, hs); return all keys and values so far.
+    @property
+    def kv(self) -> Tensor:
+        """Keys, then values: (n_layer, B, 2 kv_heads, max_length, head_size)."""
+        return self._stored[:, :, -2 * self.config.kv_heads :]
 
-        `length` changes only with `advance`, once every layer has stored its part.
+    @property
+    def k(self) -> Tensor:
+        """Keys."""
+        return self.kv[:, :, : self.config.kv_heads]
+
+    @property
+    def v(self) -> Tensor:
+        """Values."""
+        return self.kv[:, :, self.config.kv_heads :]
+
+    @property
+    def q(self) -> Tensor | None:
+        """Queries, if they are kept."""
+        n_queries = self._stored.shape[2] - 2 * self.config.kv_heads
+        return self._stored[:, :, :n_queries] if n_queries else None
+
+    def select(self, rows: Tensor) -> None:
+        """Replace the batch by these of its rows, (B',)."""
+        self._stored = self._stored[:, rows]
+
+    def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the new positions of one layer, q (B, nh, T, hs), k and v (B, kv_heads, T, hs).
+
+        Returns all keys and values so far, (B, kv_heads, S, hs). `length` changes only with `advance`, once every layer
+        has stored its part.
         """
         self.check_room(k.shape[2])
-        end = self.length + k.shape[2]
-        self.k[layer, :, :, self.length : end] = k
-        self.v[layer, :, :, self.length : end] = v
-        if self.q is not None:
-            self.q[layer, :, :, self.length : end] = q
-        return self.k[layer, :, :, :end], self.v[layer, :, :, :end]  # (B, nh, S, hs)
-
-    def layer_views(self, count: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Views of each layer for the next `count` positions, made at once because each slice costs time.
-
-        Where they are stored, (2 or 3, B, nh, count, hs): queries if kept, keys and values; then all keys and all
-        values up to and including them, (B, nh, S, hs).
-        """
-        end = self.length + count
-        new = self._stored[..., self.length : end, :].unbind(0)
-        return list(zip(new, self.k[..., :end, :].unbind(0), self.v[..., :end, :].unbind(0), strict=True))
+        end, kv = self.length + k.shape[2], self.config.kv_heads
+        stored = self._stored[layer, :, :, :end]  # (B, heads, S, hs)
+        stored[:, :, self.length :] = torch.cat((q, k, v), dim=1)[:, -stored.shape[1] :]
+        return stored[:, -2 * kv : -kv], stored[:, -kv:]
 
     def append(self, new: Tensor) -> None:
-        """Store one position of every layer: queries, keys and values, (n_layer, 3, nh, hs). Of batch size 1 only."""
-        self._stored[:, :, 0, :, self.length] = new[:, -self._stored.shape[1] :]
+        """Store one position of every layer: heads of queries, keys and values, (n_layer, heads, hs). For one text."""
+        self._stored[:, 0, :, self.length] = new[:, -self._stored.shape[2] :]
         self.advance(1)
 
     def check_room(self, count: int) -> None:
@@ -91,19 +103,17 @@ class KVCache:
         """A cache for a batch of texts that all continue from the first `length` positions of this one, or all."""
         n = self.length if length is None else length
         other = KVCache(config, batch_size, max_length, dtype=self.k.dtype, device=self.k.device)
-        other.k[:, :, :, :n], other.v[:, :, :, :n] = self.k[:, :, :, :n], self.v[:, :, :, :n]
+        other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
         other.advance(n)
         return other
 
     def copy_(self, other: KVCache) -> None:
         """Copy the content of another cache of the same shape."""
-        for mine, theirs in ((self.k, other.k), (self.v, other.v), (self.q, other.q)):
-            if mine is not None and theirs is not None:
-                mine[:, :, :, : other.length] = theirs[:, :, :, : other.length]
+        self._stored[:, :, :, : other.length] = other._stored[:, :, :, : other.length]
         self.length, self.n_crops = other.length, self.n_crops + 1
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
-        """Attention weights of one layer, softmax(q k^T / sqrt(hs)) with the causal mask, from what is stored.
+        """Attention weights of one layer, softmax(q k^T / sqrt(hs) + mask), from what is stored.
 
         Returns (B, nh, stop - start, stop): the queries from position `start` to before `stop`, by default all. Only
         for a cache that keeps queries and was filled without a padding mask.
@@ -111,7 +121,10 @@ class KVCache:
         if self.q is None:
             raise GPTError("cache.no_queries")
         S = self.length if stop is None else stop
-        q, k = self.q[layer, :, :, start:S], self.k[layer, :, :, :S]
-        attn_scores = (q.float() @ k.float().transpose(-2, -1)).div_(math.sqrt(q.shape[-1]))  # (B, nh, S - start, S)
-        future = torch.ones(S - start, S, dtype=torch.bool, device=q.device).triu(start + 1)
-        return attn_scores.masked_fill_(future, -math.inf).softmax(dim=-1)
+        q, k = self.q[layer, :, :, start:S].float(), self.k[layer, :, :, :S].float()
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # (B, nh, S, hs)
+        attn_scores = (q @ k.transpose(-2, -1)).mul_(self.config.score_scale)  # (B, nh, S - start, S)
+        hidden = torch.ones_like(attn_scores[0, 0], dtype=torch.bool).triu(start + 1)
+        if (window := self.config.window_of(layer)) is not None:
+            hidden |= torch.ones_like(hidden).tril(start - window)
+        return attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)

@@ -3,28 +3,67 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from gpt.checks import check_choice, check_integer
+from gpt.checks import check_choice, check_integer, check_number
 from gpt.errors import GPTError
 
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
+Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
 
 
 @dataclass(frozen=True)
+class RotaryScaling:
+    """How rotary positions are stretched for longer texts, see `gpt.rotary.scale_frequencies`.
+
+    low_freq_factor, high_freq_factor: turns in original_context tokens; of "llama3" only.
+    """
+
+    kind: Literal["linear", "llama3"]
+    factor: float
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_context: int = 8192
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, ("linear", "llama3"))
+        check_number("factor", self.factor, 1.0)
+        check_number("low_freq_factor", self.low_freq_factor, 0.0)
+        if not self.high_freq_factor > self.low_freq_factor:
+            low, value = self.low_freq_factor, self.high_freq_factor
+            raise GPTError("argument.above", name="high_freq_factor", low=low, value=value)
+        check_integer("original_context", self.original_context, 1)
+
+
+@dataclass(frozen=True)
 class GPTConfig:
-    """Hyperparameters of a GPT-2-shaped model, named as in nanoGPT; the defaults are GPT-2 small without dropout.
+    """Hyperparameters of a decoder-only model, named as in nanoGPT; the defaults are GPT-2 small without dropout.
 
     vocab_size: rows of the token embedding.
     block_size: maximum length of a text, in tokens.
     n_layer, n_head, n_embd: blocks, heads per block, width of the residual stream.
     n_ff: width inside the feed-forward part; None means 4 x n_embd.
     dropout: probability, used in training mode only.
-    bias: False removes every bias, those of LayerNorm too; qkv_bias (False removes those of the
-        query, key and value projections) matters only where bias is True.
+    bias: False removes every bias, those of LayerNorm too. qkv_bias (the query, key and value projections), proj_bias
+        (attention's output) and mlp_bias (feed-forward) say otherwise for their part; None is as `bias`.
     head_bias: the output head has a bias, which GPT-2's has not.
     tie_weights: the output head shares the token embedding's matrix.
     activation: between the two feed-forward layers; GPT-2 has "gelu_tanh".
-    position: "learned" (GPT-2: a vector per position) or "rotary" (RoFormer, arXiv 2104.09864).
+    position: "learned" (GPT-2: a vector per position) or "rotary" (see `gpt.rotary`).
+
+    What later models changed:
+    norm: "layer" or "rms" (no mean, no bias). norm_eps: added to the variance or the mean square.
+    n_kv_head: heads of keys and values, each shared by n_head / n_kv_head query heads; None is one for each.
+    head_dim: width of one head; None means n_embd / n_head.
+    qk_norm: an RMSNorm of each head's query and key, before the rotation.
+    attn_scale: factor on the product of query and key; None means 1 / sqrt(head width).
+    gated: the activation of another linear layer multiplies the neurons (GLU, arXiv 2002.05202).
+    parallel: attention and feed-forward read the same input and are added together.
+    post_norm: another norm after attention and after feed-forward, before they are added.
+    embedding_scale: factor on the token embeddings.
+    rotary_base, rotary_share, rotary_scaling: the base of the angles, the share of each head that is rotated, and how
+        the angles are stretched.
+    window: tokens that a layer sees, the newest included; None is all. full_layers: those without the window.
+        window_rotary_base: the base in layers with a window, unscaled; None is the same rotation in all.
 
     Raises ValueError, naming the value and the limit, for an invalid combination.
     """
@@ -37,36 +76,103 @@ class GPTConfig:
     n_ff: int | None = None
     dropout: float = 0.0
     bias: bool = True
-    qkv_bias: bool = True
+    qkv_bias: bool | None = None
     head_bias: bool = False
     tie_weights: bool = True
     activation: Activation = "gelu_tanh"
     position: Position = "learned"
+    norm: Norm = "layer"
+    norm_eps: float = 1e-5
+    proj_bias: bool | None = None
+    mlp_bias: bool | None = None
+    n_kv_head: int | None = None
+    head_dim: int | None = None
+    qk_norm: bool = False
+    attn_scale: float | None = None
+    gated: bool = False
+    parallel: bool = False
+    post_norm: bool = False
+    embedding_scale: float = 1.0
+    rotary_base: float = 10000.0
+    rotary_share: float = 1.0
+    rotary_scaling: RotaryScaling | None = None
+    window: int | None = None
+    full_layers: tuple[int, ...] = ()
+    window_rotary_base: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "n_ff"):
-            value = getattr(self, name)
-            if name == "n_ff" and value is None:
-                continue
-            check_integer(name, value, 1)
-        if self.n_embd % self.n_head:
+        for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
+            check_integer(name, getattr(self, name), 1)
+        for name in ("n_ff", "n_kv_head", "head_dim", "window"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), 1)
+        if self.head_dim is None and self.n_embd % self.n_head:
             raise GPTError("config.head_width", n_embd=self.n_embd, n_head=self.n_head)
+        if self.n_head % self.kv_heads:
+            raise GPTError("config.kv_heads", n_head=self.n_head, n_kv_head=self.kv_heads)
         if not isinstance(self.dropout, (int, float)) or not 0.0 <= self.dropout < 1.0:
             raise GPTError("argument.below_one", name="dropout", value=self.dropout)
         check_choice("activation", self.activation, get_args(Activation))
         check_choice("position", self.position, get_args(Position))
-        if self.position == "rotary" and self.head_size % 2:
-            raise GPTError("config.rotary_head_width", width=self.head_size)
+        check_choice("norm", self.norm, get_args(Norm))
+        for name in ("norm_eps", "attn_scale", "embedding_scale", "rotary_base", "window_rotary_base"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), 0.0)
+        check_number("rotary_share", self.rotary_share, 0.0, 1.0)
+        if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
+            raise GPTError("config.rotary_head_width", width=self.rotary_size)
+        if isinstance(self.rotary_scaling, dict):  # from JSON
+            object.__setattr__(self, "rotary_scaling", RotaryScaling(**self.rotary_scaling))
+        for name in ("qkv_bias", "proj_bias", "mlp_bias"):
+            if getattr(self, name) == self.bias:
+                object.__setattr__(self, name, None)  # so that equal models have equal configurations
+        object.__setattr__(self, "full_layers", tuple(self.full_layers))
+        for layer in self.full_layers:
+            check_integer("full_layers", layer, 0, self.n_layer - 1)
 
     @property
     def head_size(self) -> int:
         """Width of one head."""
-        return self.n_embd // self.n_head
+        return self.n_embd // self.n_head if self.head_dim is None else self.head_dim
+
+    @property
+    def kv_heads(self) -> int:
+        """Number of heads of keys and values."""
+        return self.n_head if self.n_kv_head is None else self.n_kv_head
+
+    @property
+    def has_qkv_bias(self) -> bool:
+        """Whether the query, key and value projections have biases."""
+        return self.bias if self.qkv_bias is None else self.qkv_bias
+
+    @property
+    def has_proj_bias(self) -> bool:
+        """Whether attention's output projection has a bias."""
+        return self.bias if self.proj_bias is None else self.proj_bias
+
+    @property
+    def has_mlp_bias(self) -> bool:
+        """Whether the feed-forward layers have biases."""
+        return self.bias if self.mlp_bias is None else self.mlp_bias
+
+    @property
+    def score_scale(self) -> float:
+        """Factor on the product of query and key."""
+        return self.head_size**-0.5 if self.attn_scale is None else self.attn_scale
+
+    @property
+    def rotary_size(self) -> int:
+        """Numbers of each head that rotary positions rotate."""
+        return int(self.head_size * self.rotary_share)
 
     @property
     def ff_size(self) -> int:
         """Width inside the feed-forward part."""
         return 4 * self.n_embd if self.n_ff is None else self.n_ff
+
+    def window_of(self, layer: int) -> int | None:
+        """Tokens that a layer sees, None for all."""
+        return None if layer in self.full_layers else self.window
 
 
 PRESETS: dict[str, GPTConfig] = {

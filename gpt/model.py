@@ -1,16 +1,19 @@
-"""GPT-2: token ids to logits of the next token.
+"""GPT: token ids to logits of the next token. The defaults of the configuration make it GPT-2.
 
 Module names are the keys of the GPT-2 checkpoints (wte, wpe, h, ln_1, c_attn ...). In shapes, B is the batch size, T
 the number of tokens of this call, S the number of positions attended to (T plus those in the cache), C the width of
-the model (n_embd), nh the number of heads and hs the size of one.
+the model (n_embd), nh the number of heads and hs the size of one; kv is the number of key and value heads, nh unless
+query heads share them.
 
-Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), and its released code.
+Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), and its released code; for what
+later models changed, the reports that `GPTConfig` names.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -18,96 +21,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gpt.cache import KVCache
-from gpt.checks import check_choice
 from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.errors import GPTError
+from gpt.layers import ACTIVATIONS, Dropout, Embedding, Linear, RMSNorm, make_norm
+from gpt.rotary import apply_rotary, rotary_angles
 from gpt.trace import Trace
 
 QUERY_CHUNK = 128  # queries per chunk of eager attention
-
-
-class LayerNorm(nn.Module):
-    """Layer normalisation with an optional bias (arXiv 1607.06450).
-
-    `formula` is the definition, with the biased variance; `forward` computes the same in one kernel.
-    """
-
-    def __init__(self, width: int, bias: bool = True, eps: float = 1e-5) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
-        self.eps = eps
-
-    def formula(self, x: Tensor) -> Tensor:
-        """(..., width) -> (..., width): mean 0 and variance 1 over the last dimension, then weight and bias."""
-        mean = x.mean(dim=-1, keepdim=True)
-        var = x.var(dim=-1, keepdim=True, unbiased=False)
-        y = (x - mean) / torch.sqrt(var + self.eps) * self.weight
-        return y if self.bias is None else y + self.bias
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
-
-
-class GELU(nn.Module):
-    """Gaussian error linear unit: x times the standard normal distribution function of x (arXiv 1606.08415).
-
-    GPT-2 uses the tanh approximation. `formula` is the definition; `forward` computes the same in one kernel.
-    """
-
-    def __init__(self, approximate: str = "tanh") -> None:
-        super().__init__()
-        check_choice("approximate", approximate, ("tanh", "none"))
-        self.approximate = approximate
-
-    def formula(self, x: Tensor) -> Tensor:
-        """Any shape, by element: with the tanh approximation or the error function."""
-        if self.approximate == "tanh":
-            return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-        return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.gelu(x, approximate=self.approximate)
-
-
-ACTIVATIONS: dict[str, nn.Module] = {
-    "gelu_tanh": GELU("tanh"),
-    "gelu": GELU("none"),
-    "relu": nn.ReLU(),
-    "silu": nn.SiLU(),
-}
-
-
-class Dropout(nn.Dropout):
-    """In training mode each number is zero with probability p, the others are divided by 1 - p (arXiv 1207.0580).
-
-    Their mean stays the same, so nothing changes in evaluation mode. `formula` is the definition; `forward` computes
-    the same. Both draw from torch's global generator.
-    """
-
-    def formula(self, x: Tensor) -> Tensor:
-        """Any shape, by element; x itself in evaluation mode."""
-        if not self.training:
-            return x
-        kept = torch.empty_like(x).bernoulli_(1 - self.p)
-        return x * kept / (1 - self.p)
-
-
-class Linear(nn.Linear):
-    """nn.Linear that draws no weights on the meta device, which would import a large part of torch for nothing."""
-
-    def reset_parameters(self) -> None:
-        if not self.weight.is_meta:
-            super().reset_parameters()
-
-
-class Embedding(nn.Embedding):
-    """nn.Embedding, as `Linear`."""
-
-    def reset_parameters(self) -> None:
-        if not self.weight.is_meta:
-            super().reset_parameters()
 
 
 @dataclass(frozen=True)
@@ -119,6 +40,9 @@ class ForwardContext:
     is_causal: each of the T tokens attends to itself and those before it; only without a mask.
     has_padding: some rows of the mask may allow no position at all.
     rotary: cosine and sine of the rotary angles, see `rotary_angles`; None without rotary positions.
+    windowed: the context of the layers with a window; None for a model without.
+    attention: in place of `CausalSelfAttention.attend`, see `gpt.inference.batched_decode`. Called with the module, q
+        (nh, T, hs), k and v (kv, T, hs); returns (nh, T, hs).
     """
 
     start: int = 0
@@ -129,14 +53,34 @@ class ForwardContext:
     cache: KVCache | None = None
     trace: Trace | None = None
     edits: Edits | None = None
+    windowed: ForwardContext | None = None
+    attention: Callable[[CausalSelfAttention, Tensor, Tensor, Tensor], Tensor] | None = None
 
     @classmethod
     def of_text(cls, config: GPTConfig, x: Tensor, edits: Edits | None = None) -> ForwardContext:
         """The context of x (B, T, C), a text from its first position on, without cache and trace."""
-        has_positions, rotary = edits is None or not edits.drop_positions, None
-        if config.position == "rotary" and has_positions:
-            rotary = rotary_angles(torch.arange(x.shape[1], device=x.device), config.head_size)
-        return cls(is_causal=x.shape[1] > 1, rotary=rotary, edits=edits)
+        ctx = cls(is_causal=x.shape[1] > 1, edits=edits)
+        return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device))
+
+    def with_positions(self, config: GPTConfig, positions: Tensor) -> ForwardContext:
+        """The context with the rotary angles of positions, (T,) or (B, T), and that of layers with a window."""
+        has_rotary = config.position == "rotary" and not (self.edits is not None and self.edits.drop_positions)
+        size, base = config.rotary_size, config.rotary_base
+        ctx = replace(self, rotary=rotary_angles(positions, size, base, config.rotary_scaling) if has_rotary else None)
+        if config.window is None:
+            return ctx
+        windowed, T, S = ctx, positions.shape[-1], self.start + positions.shape[-1]
+        if has_rotary and config.window_rotary_base is not None:
+            windowed = replace(ctx, rotary=rotary_angles(positions, size, config.window_rotary_base))
+        if S > config.window:
+            near = causal_mask(T, S, positions.device).triu(S - T - config.window + 1)
+            mask = near if self.attn_mask is None else near & self.attn_mask
+            windowed = replace(windowed, attn_mask=mask, is_causal=False)
+        return replace(ctx, windowed=windowed)
+
+    def of_layer(self, config: GPTConfig, layer: int) -> ForwardContext:
+        """The context of a layer, with or without a window."""
+        return self if self.windowed is None or config.window_of(layer) is None else self.windowed
 
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
         """Apply the edits to a named activation, record it in the trace, and return it."""
@@ -158,45 +102,54 @@ class CausalSelfAttention(nn.Module):
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
-        self.config, self.layer, self.n_head = config, layer, config.n_head
-        self.c_attn = Linear(config.n_embd, 3 * config.n_embd, bias=config.bias and config.qkv_bias)
-        self.c_proj = Linear(config.n_embd, config.n_embd, bias=config.bias)
+        self.config, self.layer, self.n_head, self.kv_heads = config, layer, config.n_head, config.kv_heads
+        hs = config.head_size
+        self.c_attn = Linear(config.n_embd, (self.n_head + 2 * self.kv_heads) * hs, bias=config.has_qkv_bias)
+        self.c_proj = Linear(self.n_head * hs, config.n_embd, bias=config.has_proj_bias)
+        self.q_norm = RMSNorm(hs, config.norm_eps) if config.qk_norm else None
+        self.k_norm = RMSNorm(hs, config.norm_eps) if config.qk_norm else None
         self.attn_dropout = Dropout(config.dropout)
         self.resid_dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
-        ctx = ctx or ForwardContext.of_text(self.config, x)
-        B, T, C = x.shape
-        qkv = self.c_attn(x).view(B, T, 3, self.n_head, C // self.n_head)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # 3 x (B, nh, T, hs)
+        ctx = (ctx or ForwardContext.of_text(self.config, x)).of_layer(self.config, self.layer)
+        qkv = self.c_attn(x).unflatten(-1, (-1, self.config.head_size)).transpose(-3, -2)  # (B, nh + 2 kv, T, hs)
+        q, k, v = qkv.split((self.n_head, self.kv_heads, self.kv_heads), dim=-3)
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
         if ctx.rotary is not None:
             q, k = apply_rotary(q, *ctx.rotary), apply_rotary(k, *ctx.rotary)
-        if ctx.cache is not None:
-            k, v = ctx.cache.update(self.layer, q, k, v)  # (B, nh, S, hs)
-        attention = self.eager_attention if ctx.trace is not None and ctx.trace.attention else self.sdpa_attention
-        y = attention(q, k, v, ctx)  # (B, nh, T, hs)
-        if ctx.edits is not None:
-            y = ctx.edits.scale_heads(self.layer, y)
-        y = y.transpose(1, 2).reshape(B, T, C)  # concatenate the heads
+        y = self.attend(q, k, v, ctx) if ctx.attention is None else ctx.attention(self, q, k, v)  # (B, nh, T, hs)
+        y = y.transpose(-3, -2).flatten(-2)  # concatenate the heads
         return self.resid_dropout(self.c_proj(y))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
+        """Attention to the keys and values of this call, (B, kv, T, hs), and those in the cache: (B, nh, T, hs)."""
+        if ctx.cache is not None:
+            k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
+        is_traced = ctx.trace is not None and ctx.trace.attention
+        y = self.eager_attention(q, k, v, ctx) if is_traced else self.sdpa_attention(q, k, v, ctx)
+        return y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
 
     def eager_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """softmax(q k^T / sqrt(hs) + mask) v, step by step; the weights are recorded in the trace.
 
+        q: (B, nh, T, hs), k and v: (B, kv, S, hs); each key and value head serves nh / kv query heads.
         Queries are taken in chunks: keys after the last query of a chunk have weight 0 and are skipped.
         """
-        (B, nh, T, hs), S = q.shape, k.shape[2]
+        (B, nh, T, _), S = q.shape, k.shape[2]
         mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
+        shared_k, shared_v = (each.repeat_interleave(nh // self.kv_heads, dim=1) for each in (k, v))  # (B, nh, S, hs)
         attn_weights, y = q.new_zeros(B, nh, T, S), []
         for first in range(0, T, QUERY_CHUNK):
             queries, keys = slice(first, first + QUERY_CHUNK), slice(S - T + first + QUERY_CHUNK)
             hidden = ~mask[..., queries, keys]
-            attn_scores = (q[:, :, queries] @ k[:, :, keys].transpose(-2, -1)).div_(math.sqrt(hs))
+            attn_scores = (q[:, :, queries] @ shared_k[:, :, keys].transpose(-2, -1)).mul_(self.config.score_scale)
             weights = attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)  # (B, nh, chunk, keys)
             if ctx.has_padding:  # softmax of a fully masked row is NaN
                 weights = weights.masked_fill(hidden, 0.0)
             attn_weights[:, :, queries, keys] = weights
-            y.append(self.attn_dropout(weights) @ v[:, :, keys])  # (B, nh, chunk, hs)
+            y.append(self.attn_dropout(weights) @ shared_v[:, :, keys])  # (B, nh, chunk, hs)
         for name, value in (("attn_q", q), ("attn_k", k), ("attn_v", v), ("attn_weights", attn_weights)):
             ctx.hook(self.layer, name, value)
         return torch.cat(y, dim=2)
@@ -204,52 +157,75 @@ class CausalSelfAttention(nn.Module):
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """`eager_attention` in one kernel that does not store the attention weights."""
         dropout = self.attn_dropout.p if self.training else 0.0
-        y = F.scaled_dot_product_attention(q, k, v, ctx.attn_mask, dropout, is_causal=ctx.is_causal)
+        y = F.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            ctx.attn_mask,
+            dropout,
+            is_causal=ctx.is_causal,
+            scale=self.config.attn_scale,
+            enable_gqa=self.kv_heads != self.n_head,
+        )
         if ctx.has_padding and ctx.attn_mask is not None:
             y = y.masked_fill(~ctx.attn_mask.any(dim=-1, keepdim=True), 0.0)
         return y
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an activation between them, applied to each token separately: (..., C) -> (..., C)."""
+    """Two linear layers with an activation between them, applied to each token separately: (..., C) -> (..., C).
+
+    Gated: a third layer, whose activation multiplies what the first gives.
+    """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.layer, self.activation = layer, config.activation
-        self.c_fc = Linear(config.n_embd, config.ff_size, bias=config.bias)
-        self.c_proj = Linear(config.ff_size, config.n_embd, bias=config.bias)
+        bias = config.has_mlp_bias
+        self.c_gate = Linear(config.n_embd, config.ff_size, bias=bias) if config.gated else None
+        self.c_fc = Linear(config.n_embd, config.ff_size, bias=bias)
+        self.c_proj = Linear(config.ff_size, config.n_embd, bias=bias)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
         ctx = ctx or NO_CONTEXT
         replaced = None if ctx.edits is None else ctx.edits.activation
         activation = ACTIVATIONS[replaced or self.activation]
-        pre = ctx.hook(self.layer, "mlp_pre", self.c_fc(x))  # (B, T, n_ff)
-        post = ctx.hook(self.layer, "mlp_post", activation(pre))
+        pre = ctx.hook(self.layer, "mlp_pre", (self.c_gate or self.c_fc)(x))  # (B, T, n_ff)
+        post = activation(pre)
+        if self.c_gate is not None:
+            post = post * ctx.hook(self.layer, "mlp_up", self.c_fc(x))
+        post = ctx.hook(self.layer, "mlp_post", post)
         return self.dropout(self.c_proj(post))  # (B, T, C)
 
 
 class TransformerBlock(nn.Module):
     """Attention, then feed-forward; each reads a normalised copy of the residual stream and adds its output to it.
 
+    Parallel: both read the same copy of the stream. post_norm: their outputs are normalised, too.
     (B, T, C) -> (B, T, C). ctx: None is that of a whole text, see `ForwardContext.of_text`.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.config, self.layer = config, layer
-        self.ln_1 = LayerNorm(config.n_embd, config.bias)
+        self.ln_1 = make_norm(config, config.n_embd)
         self.attn = CausalSelfAttention(config, layer)
-        self.ln_2 = LayerNorm(config.n_embd, config.bias)
+        self.ln_1_post = make_norm(config, config.n_embd) if config.post_norm else None
+        self.ln_2 = make_norm(config, config.n_embd)
         self.mlp = FeedForward(config, layer)
+        self.ln_2_post = make_norm(config, config.n_embd) if config.post_norm else None
 
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
         ctx = ctx or ForwardContext.of_text(self.config, x)
-        x = ctx.hook(self.layer, "resid_pre", x)
-        x = x + ctx.hook(self.layer, "attn_out", self.attn(self.ln_1(x), ctx))
-        x = ctx.hook(self.layer, "resid_mid", x)
-        x = x + ctx.hook(self.layer, "mlp_out", self.mlp(self.ln_2(x), ctx))
-        return ctx.hook(self.layer, "resid_post", x)
+        resid_pre = ctx.hook(self.layer, "resid_pre", x)
+        x = self.attn(self.ln_1(resid_pre), ctx)
+        x = x if self.ln_1_post is None else self.ln_1_post(x)
+        resid_mid = resid_pre + ctx.hook(self.layer, "attn_out", x)
+        resid_mid = ctx.hook(self.layer, "resid_mid", resid_mid)
+        x = self.mlp(self.ln_2(resid_pre if self.config.parallel else resid_mid), ctx)
+        x = x if self.ln_2_post is None else self.ln_2_post(x)
+        return ctx.hook(self.layer, "resid_post", resid_mid + ctx.hook(self.layer, "mlp_out", x))
 
 
 class GPT(nn.Module):
@@ -266,7 +242,7 @@ class GPT(nn.Module):
             self.wpe = Embedding(config.block_size, config.n_embd) if config.position == "learned" else None
             self.drop = Dropout(config.dropout)
             self.h = nn.ModuleList(TransformerBlock(config, layer) for layer in range(config.n_layer))
-            self.ln_f = LayerNorm(config.n_embd, config.bias)
+            self.ln_f = make_norm(config, config.n_embd)
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=config.head_bias)
         device = torch.get_default_device()
         self._apply(lambda weight: torch.empty(weight.shape, device=device))  # type: ignore[no-untyped-call]
@@ -347,7 +323,7 @@ class GPT(nn.Module):
         if edits is not None:
             edits.check(self.config)
         if trace is not None:
-            trace.begin(self.config.n_layer)
+            trace.begin(self.config.n_layer, self.config.score_scale)
         positions = torch.arange(start, S, device=idx.device)  # (T,)
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:
@@ -359,17 +335,24 @@ class GPT(nn.Module):
         elif T > 1 and start > 0:
             attn_mask = causal_mask(T, S, idx.device)  # (T, S)
 
-        has_positions = edits is None or not edits.drop_positions
-        rotary = rotary_angles(positions, self.config.head_size) if self.wpe is None and has_positions else None
-        ctx = ForwardContext(start, attn_mask, is_causal, attention_mask is not None, rotary, cache, trace, edits)
-        x = ctx.hook(None, "token_embedding", self.wte(idx))  # (B, T, C)
-        if self.wpe is not None and has_positions:
+        ctx = ForwardContext(start, attn_mask, is_causal, attention_mask is not None, None, cache, trace, edits)
+        ctx = ctx.with_positions(self.config, positions)
+        states = self.hidden_states_in(ctx, idx, positions)
+        if cache is not None:
+            cache.advance(T)
+        return states
+
+    def hidden_states_in(self, ctx: ForwardContext, idx: Tensor, positions: Tensor) -> Tensor:
+        """`hidden_states` in a context: idx (B, T), positions (T,) or (B, T) -> (B, T, C). No check, no `advance`."""
+        x = self.wte(idx)  # (B, T, C)
+        if self.config.embedding_scale != 1:
+            x = x * self.config.embedding_scale
+        x = ctx.hook(None, "token_embedding", x)
+        if self.wpe is not None and (ctx.edits is None or not ctx.edits.drop_positions):
             x = x + ctx.hook(None, "position_embedding", self.wpe(positions))  # + (T, C) or (B, T, C)
         x = self.drop(x)
         for block in self.h:
             x = block(x, ctx)
-        if cache is not None:
-            cache.advance(T)
         return ctx.hook(None, "final_norm", self.ln_f(x))
 
     def loss(self, idx: Tensor, targets: Tensor) -> Tensor:
@@ -381,20 +364,3 @@ class GPT(nn.Module):
 def causal_mask(T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
     """(T, S), True where the last T of S positions may attend: on and below the diagonal that ends bottom right."""
     return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
-
-
-def rotary_angles(positions: Tensor, head_size: int, base: float = 10000.0) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of position x base^(-2i/hs) (arXiv 2104.09864).
-
-    positions: (T,) or (B, T). Returns two tensors, each (T, hs) or (B, 1, T, hs).
-    """
-    frequency = base ** (-torch.arange(0, head_size, 2, device=positions.device) / head_size)  # (hs / 2,)
-    angle = (positions[..., None] * frequency).repeat(*[1] * positions.dim(), 2)  # (..., T, hs)
-    angle = angle[:, None] if positions.dim() == 2 else angle
-    return angle.cos(), angle.sin()
-
-
-def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate each pair (x[i], x[i + hs/2]) by its angle; x is (B, nh, T, hs)."""
-    a, b = x.chunk(2, dim=-1)
-    return (x * cos + torch.cat((-b, a), dim=-1) * sin).to(x.dtype)

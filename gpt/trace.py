@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -35,9 +34,12 @@ class LayerTrace(_Activations):
     resid_pre, resid_mid, resid_post: (B, T, C), the residual stream before attention, before the
         feed-forward part, and after it.
     attn_out, mlp_out: (B, T, C), what attention and feed-forward add: after projection and bias.
-    attn_q: (B, nh, T, hs); attn_k, attn_v: (B, nh, S, hs); rotary positions already applied.
+    attn_q: (B, nh, T, hs); attn_k, attn_v: (B, kv, S, hs), kv the number of key and value heads; rotary positions
+        already applied.
     attn_weights: (B, nh, T, S), after the softmax.
     mlp_pre, mlp_post: (B, T, n_ff), before and after the activation function.
+    mlp_up: (B, T, n_ff), None unless the feed-forward part is gated: mlp_post = activation(mlp_pre) * mlp_up.
+    score_scale: factor on the product of query and key; None is 1 / sqrt(hs).
     Reading one that was not recorded raises ValueError.
     """
 
@@ -49,14 +51,18 @@ class LayerTrace(_Activations):
     attn_out: Tensor = NOT_RECORDED
     resid_mid: Tensor = NOT_RECORDED
     mlp_pre: Tensor = NOT_RECORDED
+    mlp_up: Tensor | None = None
     mlp_post: Tensor = NOT_RECORDED
     mlp_out: Tensor = NOT_RECORDED
     resid_post: Tensor = NOT_RECORDED
+    score_scale: float | None = None
 
     @property
     def attn_scores(self) -> Tensor:
         """q k^T / sqrt(hs), (B, nh, T, S), before the mask; computed from q and k on access."""
-        return self.attn_q @ self.attn_k.transpose(-2, -1) / math.sqrt(self.attn_q.shape[-1])
+        scale = self.attn_q.shape[-1] ** -0.5 if self.score_scale is None else self.score_scale
+        k = self.attn_k.repeat_interleave(self.attn_q.shape[1] // self.attn_k.shape[1], dim=1)
+        return self.attn_q @ k.transpose(-2, -1) * scale
 
 
 @dataclass(repr=False, eq=False)
@@ -75,11 +81,11 @@ class Trace(_Activations):
     final_norm: Tensor = NOT_RECORDED
     attention: bool = True
 
-    def begin(self, n_layer: int) -> None:
+    def begin(self, n_layer: int, score_scale: float | None = None) -> None:
         """Discard the content and create empty layers."""
         self.token_embedding = self.final_norm = NOT_RECORDED
         self.position_embedding = None
-        self.layers = [LayerTrace() for _ in range(n_layer)]
+        self.layers = [LayerTrace(score_scale=score_scale) for _ in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
         """Store one activation under its name; layer None is outside the blocks."""
@@ -100,6 +106,8 @@ class Trace(_Activations):
             value = vars(owner)[attribute]
             if isinstance(value, Tensor):
                 arrays[name] = (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
+        if self.layers and self.layers[0].score_scale is not None:
+            arrays["score_scale"] = np.float64(self.layers[0].score_scale)
         np.savez(file, **arrays)
 
     @classmethod
@@ -108,7 +116,8 @@ class Trace(_Activations):
         trace = cls()
         try:
             with np.load(file) as archive:
-                trace.begin(sum(name.endswith(".resid_pre") for name in archive.files))
+                scale = float(archive["score_scale"]) if "score_scale" in archive.files else None
+                trace.begin(sum(name.endswith(".resid_pre") for name in archive.files), scale)
                 for name, owner, attribute in trace._tensors():
                     if name in archive.files:
                         setattr(owner, attribute, torch.from_numpy(archive[name]))
@@ -124,5 +133,5 @@ class Trace(_Activations):
         owners += [(f"layers.{number}.", layer) for number, layer in enumerate(self.layers)]
         for prefix, owner in owners:
             for item in fields(owner):
-                if item.name not in ("layers", "attention"):
+                if item.name not in ("layers", "attention", "score_scale"):
                     yield prefix + item.name, owner, item.name

@@ -23,7 +23,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
-from gpt.model import rotary_angles
+from gpt.rotary import rotary_angles
 
 HEAD_SIZE = 16  # of the charts
 PAIRS = (0, 2, 4, 6)

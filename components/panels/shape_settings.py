@@ -57,8 +57,9 @@ SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "skeleton")
 
 def values_of(config: GPTConfig) -> dict[str, Any]:
     """The control values of a configuration; a feed-forward width of 0 stands for 4 * n_embd."""
-    given = {name: getattr(config, name) for name in (*RANGES, "dropout", "tie_weights", "bias", "qkv_bias")}
-    return given | {"n_ff": config.n_ff or 0, "rotary": config.position == "rotary", "skeleton": False}
+    given = {name: getattr(config, name) for name in (*RANGES, "dropout", "tie_weights", "bias")}
+    switches = {"qkv_bias": config.has_qkv_bias, "rotary": config.position == "rotary", "skeleton": False}
+    return given | switches | {"n_ff": config.n_ff or 0}
 
 
 def check_value(name: str, value: object) -> float | bool:
@@ -89,7 +90,8 @@ def shape_of(given: Mapping[str, Any]) -> GPTConfig:
         raise PageError("shapes.error.rotary", width=width, heads=heads, size=width // heads)
     return GPTConfig(
         **{name: checked[name] for name in RANGES} | {"n_ff": checked["n_ff"] or None},
-        **{name: checked[name] for name in ("dropout", "tie_weights", "bias", "qkv_bias")},
+        **{name: checked[name] for name in ("dropout", "tie_weights", "bias")},
+        qkv_bias=bool(checked["bias"] and checked["qkv_bias"]),
         position="rotary" if checked["rotary"] else "learned",
     )
 

@@ -172,5 +172,4 @@ class BeamSearch:
         elif self._cache is None:
             self._cache = self.document.fork(len(kept), len(self.document.ids) + self.max_depth - 1)
         else:
-            rows = rows.to(self._cache.k.device)
-            self._cache.k, self._cache.v = self._cache.k[:, rows], self._cache.v[:, rows]
+            self._cache.select(rows.to(self._cache.k.device))

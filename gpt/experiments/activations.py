@@ -13,7 +13,8 @@ from gpt.analysis.tracing import trace_text
 from gpt.checks import check_choice, check_layer
 from gpt.config import Activation
 from gpt.errors import GPTError
-from gpt.model import ACTIVATIONS, GPT
+from gpt.layers import ACTIVATIONS
+from gpt.model import GPT
 
 
 @dataclass(frozen=True)

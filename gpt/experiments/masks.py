@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.checks import check_position
-from gpt.model import GPT, ForwardContext, rotary_angles
+from gpt.model import GPT, ForwardContext
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
@@ -103,12 +103,8 @@ def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
     T = idx.shape[1]
     positions = torch.arange(T, device=idx.device)
     everything = torch.ones(T, T, dtype=torch.bool, device=idx.device)
-    rotary = rotary_angles(positions, model.config.head_size) if model.wpe is None else None
-    ctx = ForwardContext(attn_mask=everything, is_causal=False, rotary=rotary)
-    x = model.wte(idx) if model.wpe is None else model.wte(idx) + model.wpe(positions)  # (B, T, C)
-    for block in model.h:
-        x = block(x, ctx)
-    return model.lm_head(model.ln_f(x))
+    ctx = ForwardContext(attn_mask=everything, is_causal=False).with_positions(model.config, positions)
+    return model.lm_head(model.hidden_states_in(ctx, idx, positions))
 
 
 def total_variation(logits: Tensor, other_logits: Tensor) -> Tensor:

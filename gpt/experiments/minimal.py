@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.model import GPT, CausalSelfAttention, FeedForward, LayerNorm, TransformerBlock
+from gpt.layers import LayerNorm, RMSNorm
+from gpt.model import GPT, CausalSelfAttention, FeedForward, TransformerBlock
 
 Cache = list[tuple[Tensor, Tensor]]  # key and value of each token
 
@@ -79,13 +80,13 @@ def rotate(x: Tensor, position: int) -> Tensor:
 
 
 def block(x: Tensor, part: TransformerBlock) -> Tensor:
-    """A pre-norm block: (T, C) -> (T, C)."""
+    """A pre-norm block of GPT-2: (T, C) -> (T, C)."""
     x = x + multi_head_attention(layer_norm(x, part.ln_1), part.attn)
     x = x + feed_forward(layer_norm(x, part.ln_2), part.mlp)
     return x
 
 
-def layer_norm(x: Tensor, norm: LayerNorm) -> Tensor:
+def layer_norm(x: Tensor, norm: LayerNorm | RMSNorm) -> Tensor:
     """Layer normalisation of (T, C)."""
     mean = x.mean(dim=-1, keepdim=True)
     variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)

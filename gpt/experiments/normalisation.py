@@ -13,7 +13,8 @@ from gpt.analysis.tracing import trace_text
 from gpt.checks import check_layer
 from gpt.errors import GPTError
 from gpt.experiments.linear import linear
-from gpt.model import GPT, LayerNorm
+from gpt.layers import LayerNorm
+from gpt.model import GPT
 
 Norm = Literal["ln_1", "ln_2", "ln_f"]
 

@@ -18,7 +18,8 @@ from gpt.experiments.normalisation import linear_relu_rows, normalise
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.generate import generate_greedy
-from gpt.model import GPT, LayerNorm
+from gpt.layers import LayerNorm
+from gpt.model import GPT
 from gpt.models.memory import format_bytes, free_memory
 from gpt.models.meta import meta_model
 from gpt.seeding import seeded

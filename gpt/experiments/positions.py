@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from gpt.checks import check_choice
 from gpt.config import Position
 from gpt.errors import GPTError
-from gpt.model import apply_rotary, rotary_angles
+from gpt.rotary import apply_rotary, rotary_angles
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 

@@ -38,7 +38,7 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
     width, n_ff = config.n_embd, config.ff_size
     blocks = 0 if skeleton else config.n_layer
     biases = int(config.bias)
-    qkv_biases = int(config.bias and config.qkv_bias)
+    qkv_biases = int(config.has_qkv_bias)
     return {
         "token_embedding": config.vocab_size * width,
         "position_embedding": config.block_size * width if config.position == "learned" else 0,

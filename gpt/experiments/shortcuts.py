@@ -13,7 +13,7 @@ from gpt.checks import check_integer
 from gpt.config import Activation
 from gpt.experiments.activations import check_activation
 from gpt.experiments.linear import linear
-from gpt.model import ACTIVATIONS
+from gpt.layers import ACTIVATIONS
 
 
 @dataclass(frozen=True)

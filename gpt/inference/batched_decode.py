@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from gpt.cache import KVCache
 from gpt.inference.decode_cache import DecodeCache
-from gpt.model import GPT, TransformerBlock, apply_rotary, causal_mask, rotary_angles
+from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock, causal_mask
 
 ROWS = 4  # matrix products are faster with a multiple of this number of rows
 
@@ -29,20 +29,17 @@ def can_batch(model: GPT) -> bool:
 class PromptPart:
     """The next tokens of one text: attention in its own cache."""
 
-    def __init__(self, ids: Sequence[int], cache: KVCache) -> None:
-        self.ids, self.positions = list(ids), list(range(cache.length, cache.length + len(ids)))
-        self.cache, self.layers = cache, cache.layer_views(len(ids))
-        self.is_causal = len(ids) > 1 and cache.length == 0
-        is_masked = len(ids) > 1 and cache.length > 0
-        self.mask = causal_mask(len(ids), cache.length + len(ids), cache.k.device) if is_masked else None
+    def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
+        self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
+        T, positions = len(ids), torch.tensor(self.positions, device=model.device)
+        mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
+        ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
+        self.context = ctx.with_positions(model.config, positions)
 
-    def attend(self, layer: int, qkv: Tensor) -> Tensor:
-        """(T, 3, nh, hs) -> (T, C)"""
-        new, k, v = self.layers[layer]
-        heads = qkv.permute(1, 2, 0, 3)[:, None]  # (3, 1, nh, T, hs)
-        new.copy_(heads[-new.shape[0] :])
-        y = F.scaled_dot_product_attention(heads[0], k, v, self.mask, is_causal=self.is_causal)  # (1, nh, T, hs)
-        return y[0].transpose(0, 1).flatten(1)
+    def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """q (nh, T, hs), k and v (kv, T, hs) -> (nh, T, hs)"""
+        ctx = self.context.of_layer(module.config, module.layer)
+        return module.attend(q[None], k[None], v[None], ctx)[0]
 
     def finish(self, states: Tensor) -> list[Tensor]:
         """The states of each text, from those of all tokens: (T, C)."""
@@ -53,31 +50,44 @@ class PromptPart:
 class StepPart:
     """One token of each of several texts: attention in the rows of the `DecodeCache`, some of which may be unused."""
 
-    def __init__(self, ids: Sequence[int], caches: Sequence[KVCache], decode_cache: DecodeCache) -> None:
+    def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], decode_cache: DecodeCache) -> None:
         n_rows = len(ids) + -len(ids) % ROWS
         self.caches, self.decode_cache = caches, decode_cache
         self.places = decode_cache.place(caches, n_rows)
         self.ids, self.positions = [0] * n_rows, [0] * n_rows
         for i, token_id, cache in zip(self.places, ids, caches, strict=True):
             self.ids[i], self.positions[i] = token_id, cache.length
-        kv, S = decode_cache.kv, max(self.positions) + 1
-        self.layers = kv[:, :, :n_rows].unbind(0)  # (2, R, nh, length, hs) each
+        kv = decode_cache.kv
+        self.layers = kv[:, :n_rows].unbind(0)  # (R, 2 kv, length, hs) each
         self.rows, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
-        hidden = torch.arange(S, device=kv.device) > self.ends[:, None]
-        self.mask = kv.new_zeros(hidden.shape).masked_fill(hidden, -torch.inf)[:, None, None]  # (R, 1, 1, S)
+        self.mask = self._mask(None)
+        self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
         self.new: list[Tensor] = []  # of each layer
 
-    def attend(self, layer: int, qkv: Tensor) -> Tensor:
-        """(R, 3, nh, hs) -> (R, C)"""
-        kv = self.layers[layer]
-        kv[:, self.rows, :, self.ends] = qkv[:, 1:]
-        k, v = kv[..., : self.mask.shape[-1], :]  # (R, nh, S, hs)
-        self.new.append(qkv)
-        return F.scaled_dot_product_attention(qkv[:, 0, :, None], k, v, self.mask).flatten(1)
+    def _mask(self, window: int | None) -> Tensor:
+        """(R, 1, 1, S), added to the scores: -inf for the positions that a text does not have or see."""
+        positions = torch.arange(max(self.positions) + 1, device=self.ends.device)  # (S,)
+        hidden = positions > self.ends[:, None]
+        if window is not None:
+            hidden |= positions <= self.ends[:, None] - window
+        kv = self.decode_cache.kv
+        return kv.new_zeros(hidden.shape).masked_fill(hidden, -torch.inf)[:, None, None]
+
+    def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)"""
+        kv = self.layers[module.layer]
+        new = torch.cat((q, k, v)).transpose(0, 1)  # (R, nh + 2 kv, hs)
+        kv[:, :, : self.mask.shape[-1]][self.rows, :, self.ends] = new[:, len(q) :]
+        self.new.append(new)
+        keys, values = kv[:, :, : self.mask.shape[-1]].chunk(2, dim=1)  # (R, kv, S, hs)
+        queries = new[:, : len(q)].unflatten(1, (len(k), -1))  # (R, kv, nh / kv, hs): those that share a key head
+        mask = self.mask if module.config.window_of(module.layer) is None else self.window_mask
+        y = F.scaled_dot_product_attention(queries, keys, values, mask, scale=module.config.attn_scale)
+        return y.flatten(1, 2).transpose(0, 1)
 
     def finish(self, states: Tensor) -> list[Tensor]:
         """The states of each text, (1, C), from those of all rows, (R, C)."""
-        new = torch.stack(self.new)  # (n_layer, R, 3, nh, hs)
+        new = torch.stack(self.new)  # (n_layer, R, heads, hs)
         for i, cache in zip(self.places, self.caches, strict=True):
             cache.append(new[:, i])
         self.decode_cache.advance(self.places)
@@ -105,29 +115,24 @@ def batched_hidden_states(
     single = [i for i, ids in enumerate(texts) if len(ids) == 1]
     steps = single if len(single) > 1 else []
     order = [i for i in range(len(texts)) if i not in steps] + steps
-    parts: list[PromptPart | StepPart] = [PromptPart(texts[i], caches[i]) for i in order[: len(order) - len(steps)]]
+    parts: list[PromptPart | StepPart] = [
+        PromptPart(model, texts[i], caches[i]) for i in order[: len(order) - len(steps)]
+    ]
     if steps:
-        parts.append(StepPart([texts[i][0] for i in steps], [caches[i] for i in steps], decode_cache))
+        parts.append(StepPart(model, [texts[i][0] for i in steps], [caches[i] for i in steps], decode_cache))
     sizes = [len(part.ids) for part in parts]
     unused = [0] * (-sum(sizes) % ROWS if pad else 0)
     idx = torch.tensor([*chain(*(part.ids for part in parts)), *unused], device=model.device)  # (N,)
     positions = torch.tensor([*chain(*(part.positions for part in parts)), *unused], device=model.device)
-    x, rotary = model.wte(idx), None  # (N, C)
-    if model.wpe is not None:
-        x = x + model.wpe(positions)
-    else:
-        cos, sin = rotary_angles(positions, model.config.head_size)
-        rotary = cos[:, None, None], sin[:, None, None]  # (N, 1, 1, hs)
     sizes.append(len(unused))
-    padding = x.new_zeros(len(unused), x.shape[1])
-    for layer, block in enumerate(model.h):
-        assert isinstance(block, TransformerBlock)  # see can_batch
-        qkv = block.attn.c_attn(block.ln_1(x)).view(len(idx), 3, model.config.n_head, -1)  # (N, 3, nh, hs)
-        if rotary is not None:
-            qkv = torch.cat((apply_rotary(qkv[:, :2], *rotary), qkv[:, 2:]), dim=1)
-        y = [part.attend(layer, of_part) for part, of_part in zip(parts, qkv.split(sizes), strict=False)]
-        x = x + block.attn.c_proj(torch.cat([*y, padding]))
-        x = x + block.mlp(block.ln_2(x))
-    finished = [part.finish(states) for part, states in zip(parts, model.ln_f(x).split(sizes), strict=False)]
+
+    def attention(module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        split = zip(*(each.split(sizes, dim=1) for each in (q, k, v)), strict=True)
+        y = [part.attend(module, *of_part) for part, of_part in zip(parts, split, strict=False)]
+        return torch.cat([*y, q[:, len(idx) - len(unused) :]], dim=1)  # any value for the unused rows
+
+    ctx = ForwardContext(is_causal=False, attention=attention).with_positions(model.config, positions)
+    states = model.hidden_states_in(ctx, idx, positions)  # (N, C)
+    finished = [part.finish(of_part) for part, of_part in zip(parts, states.split(sizes), strict=False)]
     states_of = dict(zip(order, chain(*finished), strict=True))
     return [states_of[i] for i in range(len(texts))]

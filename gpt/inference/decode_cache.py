@@ -25,11 +25,11 @@ class Row:
 class DecodeCache:
     """Copies of the keys and values of several texts, a row for each, so that one kernel attends for all of them.
 
-    kv: (n_layer, 2, rows, n_head, length, head_size), keys and values; grows as needed, never shrinks.
+    kv: (n_layer, rows, 2 kv_heads, length, head_size), keys, then values; grows as needed, never shrinks.
     """
 
     def __init__(self) -> None:
-        self.kv = torch.empty(1, 2, 0, 1, POSITIONS // 2, 1)
+        self.kv = torch.empty(1, 0, 2, POSITIONS // 2, 1)
         self._rows: list[Row | None] = []
 
     def place(self, caches: Sequence[KVCache], n_rows: int) -> list[int]:
@@ -49,8 +49,7 @@ class DecodeCache:
                 row = self._rows[i] = Row(ref(cache), cache.n_crops, 0)
             if row.length < cache.length:
                 new = slice(row.length, cache.length)
-                self.kv[:, 0, i, :, new] = cache.k[:, 0, :, new]
-                self.kv[:, 1, i, :, new] = cache.v[:, 0, :, new]
+                self.kv[:, i, :, new] = cache.kv[:, 0, :, new]
                 row.length = cache.length
         return places
 
@@ -62,9 +61,9 @@ class DecodeCache:
             row.length += 1
 
     def _reserve(self, cache: KVCache, n_rows: int, length: int) -> None:
-        n_layer, _, n_head, _, head_size = cache.k.shape
+        n_layer, _, heads, _, head_size = cache.kv.shape
         if n_rows > len(self._rows) or length > self.kv.shape[-2]:
             n_rows = max(n_rows, len(self._rows))
             length = max(length, 2 * self.kv.shape[-2])
-            self.kv = cache.k.new_zeros(n_layer, 2, n_rows, n_head, length, head_size)  # finite where it is masked
+            self.kv = cache.kv.new_zeros(n_layer, n_rows, heads, length, head_size)  # finite where it is masked
             self._rows = [None] * n_rows

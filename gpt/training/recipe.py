@@ -92,7 +92,7 @@ class Recipe:
         }
         recipe = replace(self, **shape)
         made = recipe.model_config(config.vocab_size)
-        for name in ("ff_size", "qkv_bias", "head_bias", "tie_weights", "activation", "position"):
+        for name in ("ff_size", "has_qkv_bias", "head_bias", "tie_weights", "activation", "position"):
             if getattr(made, name) != getattr(config, name):
                 raise GPTError("training.other_shape", name=name, value=getattr(config, name))
         return recipe

@@ -15,7 +15,7 @@ def test_the_default_is_gpt2_small():
     assert (config.n_embd, config.n_head, config.n_layer) == (768, 12, 12)
     assert (config.head_size, config.ff_size) == (64, 3072)
     assert config.bias
-    assert config.qkv_bias
+    assert config.has_qkv_bias
     assert config.tie_weights
     assert PRESETS["gpt2"] == dataclasses.replace(config, dropout=0.1)
 
@@ -68,7 +68,7 @@ def test_no_size_but_the_feed_forward_width_may_be_none():
         ({"dropout": float("nan")}, "dropout"),
         ({"activation": "gelu_new"}, "activation must be one of .*gelu_tanh.*, not 'gelu_new'"),
         ({"position": "sinusoidal"}, "position must be one of .*rotary.*, not 'sinusoidal'"),
-        ({"position": "rotary", "n_embd": 15, "n_head": 3}, "a head width of 5 is odd"),
+        ({"position": "rotary", "n_embd": 15, "n_head": 3}, "5 numbers of a head are not pairs"),
     ],
 )
 def test_invalid_configurations_are_refused_with_value_and_limit(wrong, says):

@@ -9,9 +9,7 @@ import torch
 from torch.testing import assert_close
 
 from gpt.config import GPTConfig
-from gpt.model import (
-    GPT,
-)
+from gpt.model import GPT
 from gpt.trace import Trace
 
 EXACT = {"atol": 1e-5, "rtol": 0}

@@ -7,18 +7,9 @@ import torch
 from torch.testing import assert_close
 
 from gpt.config import GPTConfig
-from gpt.model import (
-    ACTIVATIONS,
-    GELU,
-    GPT,
-    CausalSelfAttention,
-    Dropout,
-    FeedForward,
-    LayerNorm,
-    TransformerBlock,
-    apply_rotary,
-    rotary_angles,
-)
+from gpt.layers import ACTIVATIONS, GELU, Dropout, LayerNorm
+from gpt.model import GPT, CausalSelfAttention, FeedForward, TransformerBlock
+from gpt.rotary import apply_rotary, rotary_angles
 from gpt.seeding import seeded
 from gpt.trace import Trace
 

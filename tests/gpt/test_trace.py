@@ -85,7 +85,7 @@ def test_every_activation_has_its_documented_shape(model):
     shapes = dict.fromkeys(("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post"), stream)
     shapes |= {"attn_q": per_query, "attn_k": per_key, "attn_v": per_key, "attn_weights": (B, NH, T, S)}
     shapes |= {"mlp_pre": (B, T, 96), "mlp_post": (B, T, 96)}
-    assert set(shapes) == {field.name for field in fields(LayerTrace)}
+    assert set(shapes) | {"mlp_up", "score_scale"} == {field.name for field in fields(LayerTrace)}
     assert len(trace.layers) == 3
     for layer in trace.layers:
         assert {name: tuple(getattr(layer, name).shape) for name in shapes} == shapes
@@ -146,7 +146,9 @@ def test_traced_tensors_are_detached_and_gradients_equal_those_without_a_trace(m
     for name, parameter in model.named_parameters():
         assert_close(traced[name], parameter.grad, atol=1e-4, rtol=1e-4)
     for layer in trace.layers:
-        assert not any(getattr(layer, field.name).requires_grad for field in fields(layer))
+        tensors = [value for value in vars(layer).values() if isinstance(value, torch.Tensor)]
+        assert tensors
+        assert not any(value.requires_grad for value in tensors)
 
 
 @torch.inference_mode()
@@ -164,7 +166,7 @@ def assert_equal_traces(found: Trace, expected: Trace) -> None:
     """The same tensors under the same names, and None where there was none."""
     for mine, other in zip((found, *found.layers), (expected, *expected.layers), strict=True):
         for field in fields(mine):
-            if field.name not in ("layers", "attention"):
+            if field.name not in ("layers", "attention", "score_scale"):
                 value, saved = vars(mine)[field.name], vars(other)[field.name]
                 assert (value is None) == (saved is None)
                 assert value is None or torch.equal(value, saved)

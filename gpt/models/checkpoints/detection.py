@@ -165,7 +165,7 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
 def match_config(sizes: Options, stated: Options, given: Options, layout: Layout) -> GPTConfig:
     """The configuration on which weights, stated and given options agree. Raises ValueError if they do not."""
     found = dict(sizes)
-    for name in stated.keys() & found.keys() - {"tie_weights"}:
+    for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
         if stated[name] not in (found[name], None):
             raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
     stated = {name: value for name, value in stated.items() if value is not None}
@@ -196,8 +196,7 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
         "bias": bool(biases) if layout.title == CUSTOM else "ln_f.bias" in weights,
         "tie_weights": is_tied(weights.get("lm_head.weight", (None,))[0], wte),
     }
-    if found["bias"]:
-        found["qkv_bias"] = "h.0.attn.c_attn.bias" in weights
+    found["qkv_bias"] = "h.0.attn.c_attn.bias" in weights
     if "lm_head.bias" in weights:
         found["head_bias"] = True
     if "wpe.weight" in weights:

@@ -25,7 +25,7 @@ from components.panels.tokenizer import type_text, type_word
 from components.panels.tying import TyingState
 from components.state.session import Session
 from gpt.experiments.activations import pre_activations
-from gpt.model import ACTIVATIONS
+from gpt.layers import ACTIVATIONS
 from gpt.models.memory import format_bytes
 from tests.components.panels.panel_session import answer, notice, shown, y_of
 

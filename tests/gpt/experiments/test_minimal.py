@@ -15,7 +15,8 @@ from gpt.experiments.random_models import skeleton
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.experiments.shortcuts import DeepNetwork
 from gpt.generate import generate_greedy
-from gpt.model import Dropout, apply_rotary, rotary_angles
+from gpt.layers import Dropout
+from gpt.rotary import apply_rotary, rotary_angles
 from gpt.sampling import inverse_cdf
 
 CONFIG = GPTConfig(vocab_size=50, block_size=12, n_layer=2, n_head=3, n_embd=24)

@@ -9,7 +9,8 @@ from torch.testing import assert_close
 
 from gpt.config import GPTConfig
 from gpt.experiments.normalisation import linear_relu_rows, norm_input, normalise
-from gpt.model import GPT, LayerNorm
+from gpt.layers import LayerNorm
+from gpt.model import GPT
 from gpt.trace import Trace
 
 ROUNDED = {"atol": 5e-5, "rtol": 0}  # printed with four digits

@@ -1,0 +1,122 @@
+"""The layers of a GPT that torch has, too: each with its definition in `formula`, and the same in one kernel."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gpt.checks import check_choice
+from gpt.config import GPTConfig
+
+
+class LayerNorm(nn.Module):
+    """Layer normalisation with an optional bias (arXiv 1607.06450).
+
+    `formula` is the definition, with the biased variance; `forward` computes the same in one kernel.
+    """
+
+    def __init__(self, width: int, bias: bool = True, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
+        self.eps = eps
+
+    def formula(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width): mean 0 and variance 1 over the last dimension, then weight and bias."""
+        mean = x.mean(dim=-1, keepdim=True)
+        var = x.var(dim=-1, keepdim=True, unbiased=False)
+        y = (x - mean) / torch.sqrt(var + self.eps) * self.weight
+        return y if self.bias is None else y + self.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm(nn.Module):
+    """Division by the root mean square, then a weight: no mean is subtracted and there is no bias (arXiv 1910.07467).
+
+    `formula` is the definition; `forward` computes the same in one call.
+    """
+
+    bias = None
+
+    def __init__(self, width: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def formula(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., width): mean square 1 over the last dimension, then weight."""
+        mean_square = x.square().mean(dim=-1, keepdim=True)
+        return x / torch.sqrt(mean_square + self.eps) * self.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+
+
+class GELU(nn.Module):
+    """Gaussian error linear unit: x times the standard normal distribution function of x (arXiv 1606.08415).
+
+    GPT-2 uses the tanh approximation. `formula` is the definition; `forward` computes the same in one kernel.
+    """
+
+    def __init__(self, approximate: str = "tanh") -> None:
+        super().__init__()
+        check_choice("approximate", approximate, ("tanh", "none"))
+        self.approximate = approximate
+
+    def formula(self, x: Tensor) -> Tensor:
+        """Any shape, by element: with the tanh approximation or the error function."""
+        if self.approximate == "tanh":
+            return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(x, approximate=self.approximate)
+
+
+ACTIVATIONS: dict[str, nn.Module] = {
+    "gelu_tanh": GELU("tanh"),
+    "gelu": GELU("none"),
+    "relu": nn.ReLU(),
+    "silu": nn.SiLU(),
+}
+
+
+class Dropout(nn.Dropout):
+    """In training mode each number is zero with probability p, the others are divided by 1 - p (arXiv 1207.0580).
+
+    Their mean stays the same, so nothing changes in evaluation mode. `formula` is the definition; `forward` computes
+    the same. Both draw from torch's global generator.
+    """
+
+    def formula(self, x: Tensor) -> Tensor:
+        """Any shape, by element; x itself in evaluation mode."""
+        if not self.training:
+            return x
+        kept = torch.empty_like(x).bernoulli_(1 - self.p)
+        return x * kept / (1 - self.p)
+
+
+class Linear(nn.Linear):
+    """nn.Linear that draws no weights on the meta device, which would import a large part of torch for nothing."""
+
+    def reset_parameters(self) -> None:
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
+class Embedding(nn.Embedding):
+    """nn.Embedding, as `Linear`."""
+
+    def reset_parameters(self) -> None:
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
+def make_norm(config: GPTConfig, width: int) -> LayerNorm | RMSNorm:
+    """The norm of a configuration, for vectors of this width."""
+    return LayerNorm(width, config.bias, config.norm_eps) if config.norm == "layer" else RMSNorm(width, config.norm_eps)

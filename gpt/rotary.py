@@ -1,0 +1,50 @@
+"""Rotary positions: queries and keys are rotated by angles that grow with the position (RoFormer, arXiv 2104.09864)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from gpt.config import RotaryScaling
+
+
+def rotary_angles(
+    positions: Tensor, size: int, base: float = 10000.0, scaling: RotaryScaling | None = None
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of position x frequency, where the frequency of pair i is base^(-2i/size).
+
+    positions: (T,) or (B, T). size: how many numbers of a head are rotated. scaling: of the frequencies.
+    Returns two tensors, each (T, size) or (B, 1, T, size).
+    """
+    frequencies = 1 / base ** (torch.arange(0, size, 2, device=positions.device).float() / size)  # (size / 2,)
+    if scaling is not None:
+        frequencies = scale_frequencies(frequencies, scaling)
+    angle = positions[..., None] * frequencies  # (..., T, size / 2)
+    angle = torch.cat((angle, angle), dim=-1)
+    angle = angle[:, None] if positions.dim() == 2 else angle
+    return angle.cos(), angle.sin()
+
+
+def scale_frequencies(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
+    """Frequencies for longer texts than those of the training.
+
+    "linear" divides all by the factor (arXiv 2306.15595). "llama3" divides those that make fewer than
+    low_freq_factor turns in the original context, none that makes more than high_freq_factor, and blends in between
+    (Llama 3.1's released code).
+    """
+    if scaling.kind == "linear":
+        return frequencies / scaling.factor
+    turns = scaling.original_context * frequencies / (2 * math.pi)
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return frequencies * (kept + (1 - kept) / scaling.factor)
+
+
+def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate each pair (x[i], x[i + rd/2]) of the first rd numbers by its angle; x is (B, nh, T, hs)."""
+    rotated, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    a, b = rotated.chunk(2, dim=-1)
+    rotated = (rotated * cos + torch.cat((-b, a), dim=-1) * sin).to(x.dtype)
+    return torch.cat((rotated, rest), dim=-1) if rest.shape[-1] else rotated
