@@ -1,5 +1,14 @@
 // What gradio 6.31 lacks, made up for on the page. tests/browser/test_gradio_workarounds.py fails once gradio does it.
 
+import { ended } from "./answer_stream.js";
+
+// A stream of answers that broke off counts as open: the answers to later events are waited for, and never come.
+const { fetch: request } = window;
+window.fetch = async (input, init) => {
+  const response = await request(input, init);
+  return /\/queue\/data(\?|$)/.test(response.url) ? ended(response, init?.signal) : response;
+};
+
 // The list of a Dropdown stays open over the page when the focus leaves it by Tab.
 document.addEventListener("keydown", ({ key, target }) => {
   if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;

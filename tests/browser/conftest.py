@@ -33,6 +33,7 @@ LEFT = (
     "Unexpected error 404: Not Found",
     "Failed to load resource: net::ERR_INCOMPLETE_CHUNKED_ENCODING",
     "Unexpected error Connection errored out",
+    "TypeError: network error",
 )
 HERE = ("127.0.0.1", "localhost")
 SIZE: ViewportSize = {"width": 1280, "height": 900}

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from components.gradio_workarounds import LingeringStream
 from components.page import build_app, launch_options
 
 OVERTAKEN_SECONDS = 0.3  # by which the end of a stream comes after the answer to a request
@@ -39,6 +40,22 @@ class LateClose:
         await self.app(scope, receive, late if path.endswith("/queue/data") else send)
         if path.endswith("/queue/join"):
             self.joined.set()
+
+
+class Cut:
+    """ASGI middleware that breaks the first stream of answers off instead of closing it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app, self.is_cut = app, False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def cut(message: Message) -> None:
+            if b"close_stream" in message.get("body", b"") and not self.is_cut:
+                self.is_cut = True
+                raise ConnectionError
+            await send(message)
+
+        await self.app(scope, receive, cut if scope.get("path", "").endswith("/queue/data") else send)
 
 
 def demo() -> gr.Blocks:
@@ -111,6 +128,41 @@ def test_the_page_answers_an_event_that_is_sent_while_a_stream_ends(page: Page, 
     options = launch_options()
     options["app_kwargs"]["middleware"].append(Middleware(LateClose))
     page.goto(f"{serve(build_app(), **options)}?lesson=4")
+    says = page.locator("#lesson-chart .gb-says")
+    expect(says).to_contain_text("Layer 0, head 0")
+    page.locator("#lesson-a input[type=number]").fill("3")
+    expect(says).to_contain_text("Layer 3, head 0")
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> list[Middleware]:
+    """Middleware by which the first stream breaks off once it was silent for a second."""
+    monkeypatch.setattr("components.gradio_workarounds.LINGER_SECONDS", 1.0)
+    return [Middleware(Cut), Middleware(LingeringStream)]
+
+
+def test_gradio_does_not_answer_an_event_after_a_stream_broke_off(
+    page: Page, serve: Callable[..., str], cut: list[Middleware]
+) -> None:
+    page.goto(serve(demo(), app_kwargs={"middleware": cut}))
+    count, add = page.locator("#count input"), page.get_by_role("button", name="add")
+    with page.expect_event("requestfailed", lambda request: "/queue/data" in request.url):
+        add.click()
+    expect(count).to_have_value("1")
+    with page.expect_response(lambda response: "/queue/join" in response.url):
+        add.click()
+    page.locator("#list input").click()
+    expect(page.get_by_role("listbox")).to_be_visible()  # time for an event
+    assert count.input_value() == "1"
+
+
+def test_the_page_answers_an_event_after_a_stream_broke_off(
+    page: Page, serve: Callable[..., str], cut: list[Middleware]
+) -> None:
+    options = launch_options()
+    options["app_kwargs"]["middleware"].insert(0, cut[0])
+    with page.expect_event("requestfailed", lambda request: "/queue/data" in request.url):
+        page.goto(f"{serve(build_app(), **options)}?lesson=4")
     says = page.locator("#lesson-chart .gb-says")
     expect(says).to_contain_text("Layer 0, head 0")
     page.locator("#lesson-a input[type=number]").fill("3")

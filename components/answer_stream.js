@@ -1,0 +1,38 @@
+// The stream of a session's answers, ended as gradio expects it.
+
+const CLOSE = '"close_stream"';
+const END = new TextEncoder().encode(
+  `data: {"msg":"broken_connection","message":"Connection errored out. "}\n\ndata: {"msg":${CLOSE}}\n\n`,
+);
+
+/**
+ * A response whose body tells gradio when it breaks off: events that wait for their answer fail, and the next one opens
+ * a new stream. A stream that the page leaves fails as before.
+ * @param {Response} response
+ * @param {AbortSignal | null} [signal] of the request
+ */
+export function ended(response, signal) {
+  const reader = response.ok ? response.body?.getReader() : undefined;
+  let last = new Uint8Array();
+  /** @param {ReadableStreamDefaultController} controller */
+  async function pull(controller) {
+    try {
+      const { done, value } = (await reader?.read()) ?? { done: true };
+      if (!done) {
+        last = value;
+        controller.enqueue(value);
+        return;
+      }
+    } catch (problem) {
+      if (signal?.aborted) {
+        controller.error(problem);
+        return;
+      }
+    }
+    if (!new TextDecoder().decode(last).includes(CLOSE)) controller.enqueue(END);
+    controller.close();
+  }
+  return new Response(new ReadableStream({ pull, cancel: (reason) => reader?.cancel(reason) }), {
+    headers: response.headers,
+  });
+}
