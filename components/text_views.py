@@ -80,7 +80,7 @@ def _line(
 ) -> str:
     """The line of a token: the characters that it completes, and the bytes of an unfinished one."""
     data = tokenizer.token_bytes(token_id)
-    if token_id == tokenizer.eot_id:
+    if token_id in tokenizer.special_ids:
         text = token_text(tokenizer, token_id)
     if "\ufffd" in text:  # the bytes before it are invalid; this token may still be whole characters
         text = data.decode("utf-8", "ignore") if _whole(data) else ""

@@ -21,7 +21,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.registry import get_model, list_models
 from gpt.models.sources import load_model
 from gpt.sampling import SamplingParams, with_seed
-from gpt.tokenizer import as_token_ids
+from gpt.tokenizer import as_token_ids, prompt_ids
 
 DEFAULT_PARAMS = SamplingParams()
 
@@ -50,7 +50,7 @@ def generate(
     loaded, params = as_loaded(model), with_seed(params)
     if on_full == "stop":
         return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)
-    ids = loaded.tokenizer.encode(prompt) if isinstance(prompt, str) else as_token_ids(prompt)
+    ids = prompt_ids(loaded.tokenizer, prompt) if isinstance(prompt, str) else as_token_ids(prompt)
     n_dropped = max(0, len(ids) - loaded.model.config.block_size)
     document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped])
     return (step for _, step in sliding_steps(document, params, max_new_tokens))

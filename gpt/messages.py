@@ -185,10 +185,12 @@ MESSAGES = {
     "layout.stated": "{name} is {stated} in the checkpoint, not {given}",
     "layout.head_bias": "transformers' GPT-2 has no bias in its head, which this model has",
     "layout.positions": "transformers' GPT-2 has learned positions only, not {position}",
-    "vocabulary.not_gpt2": (
-        "{file} is not a byte-level BPE like GPT-2's, the only kind read here: leave it out to write token ids "
-        "instead of text"
+    "vocabulary.kind": (
+        "{file} is not a BPE of bytes, or with bytes for what it does not know, the only kinds read here: leave it out "
+        "to write token ids instead of text"
     ),
+    "vocabulary.option": "{file} has a part that is not implemented: {name}",
+    "vocabulary.pattern": "{file} splits texts by a pattern that could take minutes: {pattern}",
     "vocabulary.merges": "the tokens of {words} and the merges of {merges} do not belong together: {reason}",
     "vocabulary.not_a_merge": "token {token} cannot be written as a merge of two others",
     "vocabulary.ids": "{file} is not a vocabulary: it must give each token an id",
@@ -198,9 +200,6 @@ MESSAGES = {
     "vocabulary.size": "the vocabulary has {n:,} tokens, but the model has {n_vocab:,}: they do not belong together",
     "vocabulary.characters": "a vocabulary of characters lists single characters, each once",
     "vocabulary.nanogpt": "{file} is not a nanoGPT vocabulary of characters: {reason}",
-    "vocabulary.added_tokens": (
-        "{file} adds {token!r} to its merges, which is not supported: leave it out to write token ids instead of text"
-    ),
     "vocabulary.missing_byte_ids": "{file} has no token for byte {byte}: leave it out to write token ids instead",
     "vocabulary.missing_byte": "{file} cannot spell every text: it has no token for byte {byte}",
     "vocabulary.tiktoken_ids": "{file} is not a tiktoken vocabulary: its ids are not 0 to {last}, each once",
@@ -223,7 +222,6 @@ MESSAGES = {
     "training.other_recipe": "this run was started with {name} {old}, not {new}",
     "training.steps_fixed": "steps {new} instead of {old} would have changed learning rates of the {step} updates made",
     "training.other_shape": "no recipe makes a model with {name} {value}, so that none can continue its training",
-    "training.package": "training needs the package {package}: pip install {package}",
     "training.no_file": "there is no file {path}",
     "training.no_text": "{path} contains no text",
     "training.vocabulary_size": "vocab_size must be at least 257 (256 bytes and end-of-text), not {n}",

@@ -1,14 +1,16 @@
-"""Text to token ids and back: byte-level BPE by tiktoken."""
+"""Text to token ids and back: the interface of all vocabularies, and byte-level BPE by tiktoken."""
 
 from __future__ import annotations
 
 import base64
 import codecs
 import gzip
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cache
 from operator import index
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import tiktoken
 
@@ -21,40 +23,57 @@ GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
 
-class Vocabulary(Protocol):
-    """The interface of every model's tokenizer. eot_id: id of the end-of-text token, None without one."""
+class Vocabulary(ABC):
+    """The interface of every model's tokenizer.
 
-    @property
-    def n_vocab(self) -> int: ...
+    n_vocab: number of ids. eot_id: id of the end-of-text token, None without one.
+    eot_ids: ids that end a generation. special_ids: ids of control tokens, which no text is encoded to.
+    prefix_ids: control tokens that the model expects before every text, such as Gemma's <bos>.
+    strips_space: whether a space is put before a text when it is encoded, and removed when it is decoded.
+    """
 
-    @property
-    def eot_id(self) -> int | None: ...
+    n_vocab: int
+    eot_id: int | None = None
+    eot_ids: frozenset[int] = frozenset()
+    special_ids: frozenset[int] = frozenset()
+    prefix_ids: tuple[int, ...] = ()
+    strips_space: bool = False
 
-    def encode(self, text: str) -> list[int]: ...
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text, without `prefix_ids`."""
 
-    def decode(self, ids: list[int]) -> str: ...
+    def encode_continuation(self, text: str) -> list[int]:
+        """Token ids of a text that follows another one: as `encode`, with no space put before it."""
+        return self.encode(text)
 
-    def token_bytes(self, token_id: int) -> bytes: ...
+    @abstractmethod
+    def decode(self, ids: list[int]) -> str:
+        """Text of some ids, with the names of control tokens; undecodable bytes become U+FFFD."""
+
+    @abstractmethod
+    def token_bytes(self, token_id: int) -> bytes:
+        """Bytes of one token, not necessarily whole characters. Raises ValueError for an id that does not exist."""
 
 
-class Tokenizer:
+class Tokenizer(Vocabulary):
     """A byte-level BPE vocabulary. "<|endoftext|>" in a text is encoded as characters, never as the control token."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self.encoding = encoding
         self.n_vocab = encoding.n_vocab
         self.eot_id = encoding._special_tokens.get(END_OF_TEXT)
+        self.eot_ids = frozenset() if self.eot_id is None else frozenset({self.eot_id})
+        self.special_ids = frozenset(encoding._special_tokens.values())
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; unpaired surrogates become U+FFFD."""
         return self.encoding.encode_ordinary(text.encode("utf-8", "replace_surrogate").decode())
 
     def decode(self, ids: list[int]) -> str:
-        """Text of some ids; undecodable bytes become U+FFFD."""
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
 
     def token_bytes(self, token_id: int) -> bytes:
-        """Bytes of one token, not necessarily whole characters. Raises ValueError for an id that does not exist."""
         check_token_id(token_id, self.n_vocab)
         return self.encoding.decode_single_token_bytes(token_id)
 
@@ -68,6 +87,64 @@ class IncrementalDecoder:
     def feed(self, data: bytes, final: bool = False) -> str:
         """The characters completed by these bytes; final: an incomplete one at the end becomes U+FFFD."""
         return self._decoder.decode(data, final)
+
+
+class TextDecoder:
+    """Decoder for a stream of tokens: returns each character once it is complete. Control tokens have no text."""
+
+    def __init__(self, tokenizer: Vocabulary) -> None:
+        self._tokenizer, self._decoder = tokenizer, IncrementalDecoder()
+        self._strips_space = tokenizer.strips_space
+
+    def feed(self, token_id: int) -> str:
+        """The characters that a token completes."""
+        if token_id in self._tokenizer.special_ids:
+            return ""
+        data = self._tokenizer.token_bytes(token_id)
+        if self._strips_space:
+            data, self._strips_space = data.removeprefix(b" "), False
+        return self._decoder.feed(data)
+
+    def finish(self) -> str:
+        """U+FFFD for an incomplete character at the end."""
+        return self._decoder.feed(b"", final=True)
+
+
+def prompt_ids(tokenizer: Vocabulary, text: str) -> list[int]:
+    """Token ids of a text as the model expects it: after `prefix_ids`. An empty text has none."""
+    return [*tokenizer.prefix_ids, *tokenizer.encode(text)] if text else []
+
+
+def start_ids(tokenizer: Vocabulary) -> list[int]:
+    """What an empty prompt starts from: `prefix_ids`, else the end-of-text token if there is one."""
+    if tokenizer.prefix_ids:
+        return list(tokenizer.prefix_ids)
+    return [] if tokenizer.eot_id is None else [tokenizer.eot_id]
+
+
+def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
+    """Text of some ids without control tokens."""
+    return tokenizer.decode([token_id for token_id in ids if token_id not in tokenizer.special_ids])
+
+
+def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
+    """The text whose `prompt_ids` these are, None if there is none."""
+    if list(ids) == start_ids(tokenizer):
+        return ""
+    try:
+        text = plain_text(tokenizer, ids)
+        return text if prompt_ids(tokenizer, text) == list(ids) else None
+    except ValueError:  # not decodable, or not encodable again
+        return None
+
+
+def continuation_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
+    """The text that `encode_continuation` encodes to these ids, None if there is none."""
+    try:
+        text = b"".join(map(tokenizer.token_bytes, ids)).decode()
+        return text if tokenizer.encode_continuation(text) == list(ids) else None
+    except ValueError:  # not decodable, or not encodable again
+        return None
 
 
 def _replace_surrogate(error: UnicodeError) -> tuple[bytes, int]:

@@ -26,6 +26,7 @@ from gpt.analysis.predictions import kl_bits
 from gpt.analysis.tracing import trace_window
 from gpt.experiments.text_loss import score_text
 from gpt.inference.threads import threads_for
+from gpt.tokenizer import prompt_ids
 
 
 class AnalysisEndpoints(Endpoints):
@@ -186,7 +187,7 @@ class AnalysisEndpoints(Endpoints):
             loss in nats per token, perplexity, bits_per_byte, and tokens: each after the first with its surprisal
         """
         loaded = self.find_model(model)
-        ids = loaded.tokenizer.encode(checked_text("text", text))
+        ids = prompt_ids(loaded.tokenizer, checked_text("text", text))
         check_scored_length(len(ids))
         with _threads(loaded):
             found = score_text(loaded, ids)

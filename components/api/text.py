@@ -14,6 +14,7 @@ from components.state.settings import checked_number, sampling_params
 from components.state.throughput import measured
 from components.update_rate import min_update_interval
 from gpt import distribution, generate
+from gpt.tokenizer import prompt_ids
 
 
 class TextEndpoints(Endpoints):
@@ -116,7 +117,7 @@ class TextEndpoints(Endpoints):
         ]
 
     def tokenize(self, text: str, model: str = "") -> Tokens:
-        r"""The tokens of a text. Only the text is required.
+        r"""The tokens of a text, after the control token that some models expect first. Only the text is required.
 
         Parameters:
             text: any text
@@ -125,5 +126,5 @@ class TextEndpoints(Endpoints):
             ids, and tokens: the text of each, bytes that are no character as \xNN
         """
         tokenizer = self.find_model(model).tokenizer
-        ids = tokenizer.encode(checked_text("text", text))
+        ids = prompt_ids(tokenizer, checked_text("text", text))
         return {"ids": ids, "tokens": [token_text(tokenizer, i) for i in ids]}

@@ -10,6 +10,7 @@ from components.share.link import Run
 from components.state.settings import LIMITS
 from gpt import Generation, SamplingParams, Step
 from gpt.errors import GPTError
+from gpt.tokenizer import plain_text, prompt_text
 
 
 def document_values(document: Generation, params: SamplingParams) -> dict[str, Any]:
@@ -62,20 +63,14 @@ def settings(params: SamplingParams) -> dict[str, Any]:
     return {name: value for name in LIMITS if (value := getattr(params, name)) is not None}
 
 
-def prompt_text(document: Generation) -> str:
-    """The prompt as text for a text box; without end-of-text tokens."""
+def shown_prompt(document: Generation) -> str:
+    """The prompt as text for a text box; without control tokens."""
     ids = document.ids[: document.n_prompt]
-    return document.tokenizer.decode([token_id for token_id in ids if token_id != document.tokenizer.eot_id])
+    return plain_text(document.tokenizer, ids)
 
 
 def _prompt(document: Generation) -> dict[str, Any]:
     """The prompt as text if encoding it restores its ids, else as ids."""
-    ids, tokenizer = document.ids[: document.n_prompt], document.tokenizer
-    if ids == [tokenizer.eot_id]:
-        return {"prompt": ""}
-    try:
-        text = tokenizer.decode(ids)
-        same = tokenizer.encode(text) == ids
-    except ValueError:  # invalid UTF-8, or a character that is not in the vocabulary
-        same = False
-    return {"prompt": text} if same else {"prompt_ids": tuple(ids)}
+    ids = document.ids[: document.n_prompt]
+    text = prompt_text(document.tokenizer, ids)
+    return {"prompt_ids": tuple(ids)} if text is None else {"prompt": text}

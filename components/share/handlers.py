@@ -16,7 +16,7 @@ from components.labels import visible
 from components.render import View
 from components.share import files, menu
 from components.share.address import page_values
-from components.share.document_link import prompt_text
+from components.share.document_link import shown_prompt
 from components.share.link import MAX_LINK, encode
 from components.state.adoption import adopt
 from components.state.loading import load_with_progress
@@ -129,7 +129,7 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
     edits = saved.edits_for(loaded)
     document = Generation.from_json(replace(saved, edits="").to_json(), loaded)
     caption = t("share.opened", language, name=_short(visible(str(name)), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
-    adopt(session, document, prompt_text(document), Message("status.ready"))
+    adopt(session, document, shown_prompt(document), Message("status.ready"))
     if edits is not None:
         session.edits, session.edits_on = edits, ()
         caption += t("share.opened.edits", language)

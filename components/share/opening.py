@@ -11,7 +11,7 @@ from components.errors import localize_error
 from components.i18n import LANGUAGES, t
 from components.limits import MAX_LENGTH
 from components.share.address import LinkedPage
-from components.share.document_link import prompt_text, replay
+from components.share.document_link import replay, shown_prompt
 from components.share.link import VIEW, decode
 from components.state.admission import admitted
 from components.state.example import first_prompt
@@ -146,7 +146,7 @@ def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int
                 link.problem = problem
                 link.refuse(name, "text")
             else:
-                return prompt_text(document), prompt
+                return shown_prompt(document), prompt
     return (prompt := first_prompt(loaded)), prompt
 
 

@@ -11,6 +11,7 @@ from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
 from gpt import Generation, LoadedModel, generate
 from gpt.documents.token_tree import History
+from gpt.tokenizer import plain_text, prompt_ids, start_ids
 
 EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
 EXAMPLE_LENGTH = 34
@@ -52,14 +53,14 @@ def sharpest_head(document: Generation) -> tuple[int, int]:
 
 def initial_prompt(document: Generation) -> str:
     """The prompt of the document as text."""
-    return document.loaded.tokenizer.decode(document.ids[: document.n_prompt])
+    return plain_text(document.loaded.tokenizer, document.ids[: document.n_prompt])
 
 
 def encodable_text(loaded: LoadedModel, text: str) -> str:
     """The text if the vocabulary can encode it, else its encodable words, else a few tokens of the vocabulary."""
     tokenizer = loaded.tokenizer
     is_encodable = partial(can_encode, loaded)
-    if is_encodable(text) or (not text and tokenizer.eot_id is not None):
+    if is_encodable(text) or (not text and start_ids(tokenizer)):
         return text
     kept = " ".join(word for word in text.split() if is_encodable(word))
     return kept if is_encodable(kept) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FALLBACK_TOKENS)])
@@ -75,7 +76,7 @@ def can_encode(loaded: LoadedModel, text: str) -> bool:
 
 def own_words(loaded: LoadedModel) -> str:
     """What a model trained on one text writes after a line feed; "" for a vocabulary with end-of-text."""
-    if loaded.tokenizer.eot_id is not None or not can_encode(loaded, "\n"):
+    if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
     return "".join(step.text for step in generate(loaded, "\n", params, OWN_TOKENS)).strip()
@@ -87,5 +88,5 @@ def first_prompt(loaded: LoadedModel, text: str = "", *, most: int | None = None
     text = text or own_words(loaded) or EXAMPLE_PROMPT
     prompt, block_size = encodable_text(loaded, text), loaded.model.config.block_size
     room = block_size if most is None else min(block_size, most)
-    ids = loaded.tokenizer.encode(prompt)
-    return prompt if len(ids) <= room else loaded.tokenizer.decode(ids[: max(1, room // 2)])
+    ids = prompt_ids(loaded.tokenizer, prompt)
+    return prompt if len(ids) <= room else plain_text(loaded.tokenizer, ids[: max(1, room // 2)])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from components.labels import token_text
 from components.state.text import Text
 from gpt import Generation, Tokenizer
-from gpt.tokenizer import IncrementalDecoder
+from gpt.tokenizer import TextDecoder, prompt_ids, start_ids
 
 Version = tuple[int, int]  # of a `Text`
 
@@ -32,13 +32,14 @@ def version_of(text: Text | None) -> Version | None:
 
 
 def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-    """The characters of each token in the box; "" for a part of a character, and for the end-of-text token that an
-    empty prompt starts from."""
-    decoder = IncrementalDecoder()
+    """The characters of each token in the box, of a control token its name; "" for a part of a character, and for the
+    control tokens that a text starts from."""
+    decoder, start = TextDecoder(tokenizer), start_ids(tokenizer)
+    n_start = len(start) if list(ids[: len(start)]) == start else 0
     return [
-        ("" if position == 0 else token_text(tokenizer, token_id))
-        if token_id == tokenizer.eot_id
-        else decoder.feed(tokenizer.token_bytes(token_id))
+        token_text(tokenizer, token_id)
+        if token_id in tokenizer.special_ids and position >= n_start
+        else decoder.feed(token_id)
         for position, token_id in enumerate(ids)
     ]
 
@@ -58,9 +59,17 @@ def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
     while 0 < keep < len(shown) and not shown[keep - 1]:  # parts of a character that the typed text does not have
         keep -= 1
     rest = typed[end:]
-    while rest and keep and ids[keep - 1] != tokenizer.eot_id:
-        if tokenizer.encode(shown[keep - 1] + rest)[0] == ids[keep - 1]:
+    while rest and keep and ids[keep - 1] not in tokenizer.special_ids:
+        if rest_ids(tokenizer, ids[: keep - 1], shown[keep - 1] + rest)[0] == ids[keep - 1]:
             break
         keep -= 1
         rest = shown[keep] + rest
     return keep, rest
+
+
+def rest_ids(tokenizer: Tokenizer, kept: Sequence[int], rest: str) -> list[int]:
+    """Token ids of a text after the tokens that are kept."""
+    if not kept:
+        return prompt_ids(tokenizer, rest)
+    is_first = tokenizer.special_ids.issuperset(kept)
+    return tokenizer.encode(rest) if is_first else tokenizer.encode_continuation(rest)

@@ -116,7 +116,7 @@ class BeamSearch:
         kept: list[int] = []
         new: list[Candidate] = []
         for order, (row, token_id, total) in enumerate(zip(rows.tolist(), ids.tolist(), values.tolist(), strict=True)):
-            ends = last or token_id == self.document.loaded.tokenizer.eot_id
+            ends = last or token_id in self.document.loaded.tokenizer.eot_ids
             outcome: Outcome = "pruned"
             if ends and order < self.width:
                 outcome = "finished"

@@ -55,7 +55,7 @@ def same_vocabulary(left: LoadedModel, right: LoadedModel) -> bool:
     a, b = left.tokenizer, right.tokenizer
     if a is b:
         return True
-    same_size = (a.n_vocab, a.eot_id) == (b.n_vocab, b.eot_id)
+    same_size = (a.n_vocab, a.eot_id, a.special_ids) == (b.n_vocab, b.eot_id, b.special_ids)
     return same_size and all(a.token_bytes(token_id) == b.token_bytes(token_id) for token_id in range(a.n_vocab))
 
 

@@ -9,7 +9,7 @@ from gpt.checks import check_position
 from gpt.documents.token_tree import CHOSEN, TYPED, History, Origin, TokenTree
 from gpt.errors import GPTError
 from gpt.sampling import uniform_draw
-from gpt.tokenizer import IncrementalDecoder, Vocabulary, as_token_ids
+from gpt.tokenizer import TextDecoder, Vocabulary, as_token_ids, plain_text
 
 _keys = count(1)
 
@@ -41,9 +41,8 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The current text, without end-of-text tokens."""
-        eot_id = self.tokenizer.eot_id
-        return self.tokenizer.decode([token_id for token_id in self.ids if token_id != eot_id])
+        """The current text, without control tokens."""
+        return plain_text(self.tokenizer, self.ids)
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -91,7 +90,7 @@ class Document:
 
     def append_text(self, text: str | Sequence[int], *, after: int | None = None) -> str:
         """Append typed text, or its ids, as one action: all of it, or ValueError. after: as in `append`."""
-        return self._add(self.tokenizer.encode(text) if isinstance(text, str) else text, TYPED, after)
+        return self._add(self.tokenizer.encode_continuation(text) if isinstance(text, str) else text, TYPED, after)
 
     def retype(self, ids: Sequence[int], keep: int) -> None:
         """Replace what follows the first `keep` tokens by typed ones, as one action with the calls right before it.
@@ -189,18 +188,13 @@ class Document:
         ids = [self.tree.tokens[each].token_id for each in added]
         self.path += added
         self.ids += ids
-        return "".join(map(self._decode, ids))
+        return "".join(map(self._decoder.feed, ids))
 
     def _node(self, position: int) -> int:
         check_position(position, len(self.path))
         return self.path[position]
 
     def _restart_decoder(self) -> None:
-        self._decoder = IncrementalDecoder()
+        self._decoder = TextDecoder(self.tokenizer)
         for token_id in self.ids:
-            self._decode(token_id)
-
-    def _decode(self, token_id: int) -> str:
-        if token_id == self.tokenizer.eot_id:
-            return ""
-        return self._decoder.feed(self.tokenizer.token_bytes(token_id))
+            self._decoder.feed(token_id)

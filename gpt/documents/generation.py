@@ -235,7 +235,7 @@ class Generation(Document):
 
     def incomplete_text(self) -> str:
         """Replacement characters for bytes at the end that are no character yet."""
-        text = self._decoder.feed(b"", final=True)
+        text = self._decoder.finish()
         self._restart_decoder()  # a later token may complete the character
         return text
 
@@ -278,7 +278,7 @@ class Generation(Document):
         super()._remove_nodes(start)
 
     def _finish_reason(self, token_id: int) -> FinishReason | None:
-        if token_id == self.loaded.tokenizer.eot_id:
+        if token_id in self.loaded.tokenizer.eot_ids:
             return "end_of_text"
         return "context_full" if self.full else None
 

@@ -16,6 +16,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.registry import given_options
 from gpt.models.sources import MODELS
 from gpt.sampling import SamplingParams
+from gpt.tokenizer import continuation_text, prompt_text
 
 
 def python_snippet(document: Generation, trial_edits: Edits | None = None, trial_ids: Sequence[int] = ()) -> str:
@@ -85,14 +86,8 @@ def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]
 def tokens_as_python(document: Generation, positions: range, *, prompt: bool = False) -> str:
     """Python literal of these tokens: a text if encoding it gives the same ids, else a list of ids."""
     ids = document.ids[positions.start : positions.stop]
-    if prompt and ids == [document.tokenizer.eot_id]:
-        return '""'
-    try:
-        text = document.tokenizer.decode(ids)
-        same = document.tokenizer.encode(text) == ids
-    except ValueError:  # not decodable, or not encodable again
-        same = False
-    return repr(text) if same else repr(ids)
+    text = (prompt_text if prompt else continuation_text)(document.tokenizer, ids)
+    return repr(ids if text is None else text)
 
 
 def params_as_python(params: SamplingParams) -> str:

@@ -43,14 +43,19 @@ class IdentityBlock(nn.Module):
         return x
 
 
-class PaddedVocabulary:
+class PaddedVocabulary(Vocabulary):
     """A vocabulary with additional ids; no text is encoded to them, and id 4096 is decoded to "<4096>"."""
 
     def __init__(self, inner: Vocabulary, n_vocab: int) -> None:
         self.inner, self.n_vocab, self.eot_id = inner, n_vocab, inner.eot_id
+        self.eot_ids, self.special_ids = inner.eot_ids, inner.special_ids
+        self.prefix_ids, self.strips_space = inner.prefix_ids, inner.strips_space
 
     def encode(self, text: str) -> list[int]:
         return self.inner.encode(text)
+
+    def encode_continuation(self, text: str) -> list[int]:
+        return self.inner.encode_continuation(text)
 
     def decode(self, ids: list[int]) -> str:
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")

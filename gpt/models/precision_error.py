@@ -11,6 +11,7 @@ import torch
 from gpt.analysis.predictions import kl_divergence
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import float32_copy
+from gpt.tokenizer import prompt_ids
 
 TEXT = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside in the park with her friends. "
@@ -50,7 +51,7 @@ def compare(loaded: LoadedModel, exact: LoadedModel, text: str = TEXT) -> Precis
     """Compare a model with its float32 copy at every position of a text, or of random ids if it cannot encode it."""
     config = exact.model.config
     try:
-        ids = exact.tokenizer.encode(text)
+        ids = prompt_ids(exact.tokenizer, text)
     except ValueError:
         ids = torch.randint(config.vocab_size, (N_RANDOM_IDS,), generator=torch.Generator().manual_seed(0)).tolist()
     idx = torch.tensor([ids[: config.block_size]])

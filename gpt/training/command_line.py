@@ -36,7 +36,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 from gpt.training.folder_run import FolderRun
@@ -57,8 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 1 after an error printed as a sentence, 128 + signal after a stop."""
     options = parse_options(arguments)
     try:
-        if options.text and importlib.util.find_spec("tokenizers") is None:
-            raise GPTError("training.package", package="tokenizers")
         recipe = chosen_recipe(options)
         with StopSignal() as stop, join_processes(recipe.precision) as process:
             if process.is_first and importlib.util.find_spec("matplotlib") is None:

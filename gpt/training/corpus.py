@@ -8,6 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from tokenizers import Regex, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Trainable
 
 from gpt.errors import GPTError
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load_vocabulary, save_vocabulary
@@ -60,9 +62,6 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     The last id is reserved for end-of-text. There are fewer tokens if no pairs are left to merge. Source: Sennrich et
     al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
     """
-    from tokenizers import Regex, models, pre_tokenizers, trainers  # noqa: PLC0415 - not needed by the app
-    from tokenizers import Tokenizer as Trainable  # noqa: PLC0415
-
     if vocab_size < 257:
         raise GPTError("training.vocabulary_size", n=vocab_size)
     bpe = Trainable(models.BPE())

@@ -42,7 +42,7 @@ def test_shades_of_nothing_are_nothing() -> None:
 class Pieces:
     """A vocabulary of these tokens."""
 
-    eot_id = None
+    special_ids = frozenset()
 
     def __init__(self, *pieces: bytes) -> None:
         self.token_bytes = pieces.__getitem__

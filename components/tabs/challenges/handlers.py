@@ -12,6 +12,7 @@ from components.state.snapshot import Snapshot
 from components.tabs.challenges.components import ChallengesState, Judged, Request, latest
 from components.tabs.challenges.reading import Answer, Reading
 from components.tabs.challenges.table import BY_KEY
+from gpt.tokenizer import plain_text
 
 MAX_CHARS = 2_000
 
@@ -66,7 +67,7 @@ def append_token(session: Session, sent: dict[str, Any]) -> None:
     judged = latest(state)
     if judged is None or _tool(state) != "text" or type(token) is not int or not 0 <= token < len(judged.after):
         return
-    text = judged.reading.tokenizer.decode([*judged.reading.ids, token])
+    text = plain_text(judged.reading.tokenizer, [*judged.reading.ids, token])
     session.change(ChallengesState, answer=replace(state.answer, text=text))
 
 

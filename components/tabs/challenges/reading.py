@@ -13,6 +13,7 @@ from components.errors import PageError
 from gpt import Edits, GPTConfig, LoadedModel, Patch, Tokenizer, Trace, trace_text
 from gpt.analysis.copy_circuit import CopyCircuit, copy_circuit
 from gpt.analysis.patching import patch_from
+from gpt.tokenizer import prompt_ids
 
 Head = tuple[int, int]  # (layer, head)
 MAX_TOKENS = 96
@@ -64,7 +65,7 @@ class Reading:
     @torch.inference_mode()
     def of(cls, loaded: LoadedModel, start: str, answer: Answer) -> Reading:
         """Raises ValueError for a text that is empty, too long, or not in the vocabulary."""
-        ids = tuple(loaded.tokenizer.encode(answer.text))
+        ids = tuple(prompt_ids(loaded.tokenizer, answer.text))
         limit = min(MAX_TOKENS, loaded.model.config.block_size)
         if not ids:
             raise PageError("challenges.empty")
@@ -91,7 +92,7 @@ class Reading:
 
     def patch(self, name: str, token: int, layer: int, text: str | None = None) -> Patch:
         """An activation at one place of the unedited pass, or of that over another text."""
-        ids = self.ids if text is None else self.tokenizer.encode(text)
+        ids = self.ids if text is None else prompt_ids(self.tokenizer, text)
         return patch_from(self.loaded.model, ids, name, layer, token)
 
     def weights(self, head: Head) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpt import Edits, LoadedModel, SamplingParams
 from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
-from gpt.tokenizer import Vocabulary
+from gpt.tokenizer import Vocabulary, prompt_text
 
 DEFAULT_LENGTH = 40  # new tokens, before the first generation
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
@@ -47,9 +47,5 @@ def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: 
 
 def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...]) -> str:
     """A string literal if encoding it gives these ids, else a list."""
-    try:
-        text = tokenizer.decode(list(ids))
-        same = bool(ids) and tokenizer.encode(text) == list(ids)
-    except ValueError:  # invalid UTF-8, or a character outside the vocabulary
-        same = False
-    return repr(text) if same else repr(list(ids))
+    text = prompt_text(tokenizer, ids)
+    return repr(text or list(ids))

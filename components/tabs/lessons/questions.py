@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from components.tabs.lessons.components import LessonsState
 from gpt import LoadedModel
+from gpt.tokenizer import prompt_ids
 
 MAX_ANSWER_CHARS = 40
 
@@ -68,7 +69,7 @@ def n_tokens(text: str) -> NumberQuestion:
 
     def expected(loaded: LoadedModel, values: dict[str, float]) -> float | None:
         try:
-            return len(loaded.tokenizer.encode(text))
+            return len(prompt_ids(loaded.tokenizer, text))
         except ValueError:  # a character that is not in the vocabulary
             return None
 

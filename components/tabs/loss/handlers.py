@@ -18,6 +18,7 @@ from components.tabs.loss.components import LossState, ScoredText
 from gpt import LoadedModel
 from gpt.background import run_with_progress
 from gpt.experiments.text_loss import TextScore, score_text
+from gpt.tokenizer import prompt_ids
 
 STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of the windows
 HALF = 2
@@ -61,7 +62,7 @@ def wanted(s: Snapshot) -> Any:
 def scored_example(loaded: LoadedModel, example: str) -> ScoredText:
     """The example as far as the model can read it."""
     text = encodable_text(loaded, example)
-    return ScoredText(loaded, score_text(loaded, loaded.tokenizer.encode(text)), text)
+    return ScoredText(loaded, score_text(loaded, prompt_ids(loaded.tokenizer, text)), text)
 
 
 def measure_text(session: Session, parts: object = HALF, *, text: str) -> Iterator[None]:
@@ -84,7 +85,7 @@ def measure(session: Session, text: object, parts: object) -> Iterator[None]:
         yield
         typed = checked(text)
         loaded = yield from load_with_progress(session, session.model)
-        ids = loaded.tokenizer.encode(typed)
+        ids = prompt_ids(loaded.tokenizer, typed)
         check_scored_length(len(ids))
         stride = stride_of(parts, loaded.model.config.block_size)
 

@@ -34,6 +34,7 @@ from gpt.experiments.random_models import (
 )
 from gpt.experiments.shapes import count_parameters
 from gpt.models.memory import format_bytes
+from gpt.tokenizer import prompt_ids
 
 LENGTH = 40  # tokens that each model generates
 STAGE_TOKENS = 32  # of the prompt, for the shapes of the forward pass
@@ -166,8 +167,8 @@ def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
     prompt, params = checked_text("prompt", session.next_prompt), session.settings.sampling_with_seed()
     vocabulary = resize_vocabulary(trained.tokenizer, config.vocab_size)
     for limit, ids in (
-        (config.block_size, vocabulary.encode(prompt)),
-        (trained.model.config.block_size, trained.tokenizer.encode(prompt)),
+        (config.block_size, prompt_ids(vocabulary, prompt)),
+        (trained.model.config.block_size, prompt_ids(trained.tokenizer, prompt)),
     ):
         if len(ids) > limit:
             raise GPTError("context.prompt_too_long", n=len(ids), excess=len(ids) - limit, limit=limit)

@@ -20,6 +20,7 @@ from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text, trace_window
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
+from gpt.tokenizer import start_ids
 
 LENS_POSITIONS = 16  # in the lens
 POSITIONS_AHEAD = 4  # of these, after the selected one
@@ -233,9 +234,9 @@ def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:
 
 def roles_of_noise(traced: TracedText) -> tuple[HeadRoles, int]:
     """The roles of all heads on a fixed sequence of random tokens that is repeated."""
-    config, eot_id = traced.model.config, traced.loaded.tokenizer.eot_id
+    config, start = traced.model.config, next(iter(start_ids(traced.loaded.tokenizer)), None)
     length = min(50, longest_roles(config) // 2)
-    ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=eot_id)
+    ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=start)
     return head_roles(trace_text(traced.model, ids, traced.edits), ids), len(ids)
 
 

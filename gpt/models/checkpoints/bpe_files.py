@@ -1,7 +1,7 @@
 """Byte-level BPE as Hugging Face stores it (vocab.json and merges.txt, or tokenizer.json), read for tiktoken.
 
-tiktoken's data_gym_to_mergeable_bpe_ranks supports neither special tokens nor tokenizer.json, and caches files by
-path even if they change.
+Other files are read by `gpt.models.checkpoints.hugging_face_tokenizer`. tiktoken's data_gym_to_mergeable_bpe_ranks
+supports neither special tokens nor tokenizer.json, and caches files by path even if they change.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import tiktoken
 
@@ -36,26 +37,36 @@ def read_gpt2_files(vocab: Path, merges: Path) -> Tokenizer:
     return from_merges(ids, [line.split(" ") for line in lines if line], vocab.name, merges.name)
 
 
-def read_tokenizer_file(path: Path) -> Tokenizer:
-    """Read tokenizer.json. Raises ValueError as `from_merges`, and for a tokenizer of another kind than GPT-2's."""
+def read_tokenizer_file(path: Path) -> Tokenizer | None:
+    """Read a tokenizer.json of GPT-2's kind; None for another. Raises ValueError as `from_merges`."""
     content = read_json(path, dict)
-    model, splitter = (content[key] if isinstance(content.get(key), dict) else {} for key in ("model", "pre_tokenizer"))
-    kind = (model.get("type", "BPE"), splitter.get("type"), splitter.get("use_regex", True))
-    if kind != ("BPE", "ByteLevel", True) or splitter.get("add_prefix_space") is not False or content.get("normalizer"):
-        raise GPTError("vocabulary.not_gpt2", file=path.name)
-    ids, merges, added = model.get("vocab"), model.get("merges"), content.get("added_tokens") or []
+    if not is_gpt2_bpe(content):
+        return None
+    model, added = content["model"], content.get("added_tokens") or []
+    ids, merges = model.get("vocab"), model.get("merges")
     if not isinstance(ids, dict) or not isinstance(merges, list) or not isinstance(added, list):
         raise GPTError("vocabulary.parts", file=path.name)
-    if ordinary := [
-        token.get("content") for token in added if isinstance(token, dict) and token.get("special") is False
-    ]:
-        raise GPTError("vocabulary.added_tokens", file=path.name, token=ordinary[0])
     try:
         pairs = [pair.split(" ") if isinstance(pair, str) else [str(part) for part in pair] for pair in merges]
         ids = ids | {str(token["content"]): token["id"] for token in added}
     except (TypeError, KeyError) as error:
         raise GPTError("vocabulary.invalid", file=path.name, reason=error) from None
     return from_merges(ids, pairs, path.name, path.name)
+
+
+def is_gpt2_bpe(content: Mapping[str, Any]) -> bool:
+    """Whether tiktoken encodes as a tokenizer.json says: GPT-2's pattern, no other parts, all added tokens special."""
+    parts = ("model", "pre_tokenizer", "post_processor")
+    model, splitter, after = (content[key] if isinstance(content.get(key), dict) else {} for key in parts)
+    kind = (model.get("type", "BPE"), splitter.get("type"), splitter.get("use_regex", True))
+    added = content.get("added_tokens")
+    return (
+        kind == ("BPE", "ByteLevel", True)
+        and splitter.get("add_prefix_space") is False
+        and not content.get("normalizer")
+        and after.get("type", "ByteLevel") == "ByteLevel"
+        and not (isinstance(added, list) and any(isinstance(t, dict) and t.get("special") is False for t in added))
+    )
 
 
 def from_merges(ids: Mapping[str, int], pairs: Sequence[Sequence[str]], vocab: str, merges: str) -> Tokenizer:

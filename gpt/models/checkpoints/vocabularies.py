@@ -1,4 +1,4 @@
-"""The vocabularies of checkpoints: byte-level BPE, single characters, or none."""
+"""The vocabularies of checkpoints: BPE, single characters, or none."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gpt.models.checkpoints.bpe_files import (
     special_tokens,
     write_gpt2_files,
 )
+from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, read_hugging_face_tokenizer
 from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, parse_vocabulary, save_vocabulary
 
@@ -27,10 +28,8 @@ VISIBLE = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
 GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 
 
-class Characters:
+class Characters(Vocabulary):
     """One token for each character, as in nanoGPT's character models. Raises ValueError for any other character."""
-
-    eot_id = None
 
     def __init__(self, characters: list[str]) -> None:
         single = all(isinstance(character, str) and len(character) == 1 for character in characters)
@@ -57,10 +56,8 @@ class Characters:
         return self.characters[token_id].encode("utf-8", "replace")
 
 
-class PlainIds:
+class PlainIds(Vocabulary):
     """A text is token ids separated by spaces, "15 3 8"."""
-
-    eot_id = None
 
     def __init__(self, n_vocab: int) -> None:
         self.n_vocab = n_vocab
@@ -91,10 +88,10 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     found: Vocabulary
     if (folder / BPE).is_file():
         found = parse_vocabulary(read_bytes(folder / BPE), BPE)
+    elif (folder / TOKENIZER_JSON).is_file():
+        found = read_tokenizer_json(folder, n_vocab)
     elif (folder / VOCAB_JSON).is_file() and (folder / MERGES_TXT).is_file():
         found = read_gpt2_files(folder / VOCAB_JSON, folder / MERGES_TXT)
-    elif (folder / TOKENIZER_JSON).is_file():
-        found = read_tokenizer_file(folder / TOKENIZER_JSON)
     elif (folder / CHARACTERS).is_file():
         found = Characters(read_json(folder / CHARACTERS, list))
     elif (folder / NANOGPT).is_file():
@@ -102,6 +99,11 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     else:
         return gpt2_or_ids(n_vocab)
     return pad_vocabulary(found, n_vocab)
+
+
+def read_tokenizer_json(folder: Path, n_vocab: int) -> Vocabulary:
+    """Read tokenizer.json and the settings beside it: by tiktoken if it is of GPT-2's kind, else by its own library."""
+    return read_tokenizer_file(folder / TOKENIZER_JSON) or read_hugging_face_tokenizer(folder, n_vocab)
 
 
 def gpt2_or_ids(n_vocab: int) -> Vocabulary:
@@ -129,7 +131,8 @@ def read_nanogpt_meta(path: Path) -> Characters:
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
-    """Write vocab.tiktoken or characters.json, GPT-2's two files for other special tokens, nothing for plain ids."""
+    """Write the file that `find_vocabulary` reads: that of the kind; for tiktoken with other special tokens than
+    end-of-text GPT-2's two files, nothing for plain ids."""
     if isinstance(vocabulary, Characters):
         text = json.dumps(vocabulary.characters, ensure_ascii=False)
         (folder / CHARACTERS).write_text(text + "\n", encoding="utf-8")
@@ -139,3 +142,5 @@ def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
             save_vocabulary(ranks, folder / BPE)
         else:
             write_gpt2_files(vocabulary, folder)
+    elif isinstance(vocabulary, HuggingFaceTokenizer):
+        vocabulary.write(folder)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from components.i18n import LANGUAGES
-from components.share.document_link import document_values, prompt_text, replay
+from components.share.document_link import document_values, replay, shown_prompt
 from components.share.link import MAX_LINK, PARAMETERS, Run, decode, encode
 from components.state.settings import LIMITS, sampling_params
 from gpt import Generation, SamplingParams
@@ -141,7 +141,7 @@ def test_opening_a_link_writes_the_same_tokens_each_in_the_same_way(data):
     assert again.ids == document.ids
     positions = range(document.n_prompt, len(document.ids))
     assert [again.origin(i) for i in positions] == [document.origin(i) for i in positions]
-    assert prompt_text(again) == prompt_text(document)
+    assert shown_prompt(again) == shown_prompt(document)
 
 
 def test_the_usual_link_is_short_and_can_be_read():

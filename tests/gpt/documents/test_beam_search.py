@@ -19,6 +19,7 @@ class Ids(PlainIds):
     """Plain ids with 0 as end-of-text."""
 
     eot_id = 0
+    eot_ids = special_ids = frozenset({0})
 
 
 def twins(seed):

@@ -136,17 +136,16 @@ def test_tokenizer_json_encodes_like_its_library(tmp_path: Path, more: list[str]
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model", "type"), "Unigram", "not a byte-level BPE"),
-        (("pre_tokenizer", "type"), "Whitespace", "not a byte-level BPE"),
-        (("pre_tokenizer", "add_prefix_space"), True, "not a byte-level BPE"),
-        (("pre_tokenizer",), [1], "not a byte-level BPE"),
-        (("normalizer",), {"type": "Lowercase"}, "not a byte-level BPE"),
+        (("model", "type"), "Unigram", "not a BPE of bytes"),
+        (("pre_tokenizer", "type"), "Whitespace", "not implemented: Whitespace"),
+        (("pre_tokenizer",), [1], "must contain tokens and merges"),
+        (("normalizer",), {"type": "Lowercase"}, "not implemented: Lowercase"),
         (("model", "vocab"), [], "must contain tokens and merges"),
         (("model", "vocab"), {"a": "b"}, "give each token an id"),
         (("model", "merges"), [["x"]], "do not belong together"),
         (("model", "merges"), [7], "is not a vocabulary"),
         (("added_tokens",), [[]], "is not a vocabulary"),
-        (("added_tokens",), [{"special": False, "content": "hello"}], "adds 'hello'"),
+        (("added_tokens",), [{"special": False, "content": "hello"}], "missing field `id`"),
     ],
 )
 def test_tokenizer_json_of_another_kind_is_refused(

@@ -129,14 +129,6 @@ def test_a_loss_that_becomes_nan_leaves_the_last_finite_checkpoint(
     assert torch.load(out / "last.pt", weights_only=True)["step"] == 5
 
 
-def test_a_package_that_training_needs_is_named_where_it_is_missing(
-    tmp_path: Path, train: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
-    assert train(tmp_path / "out") == 1
-    assert_one_sentence(capsys, "training needs the package tokenizers: pip install tokenizers")
-
-
 def test_invalid_arguments_exit_with_the_code_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["stories.txt"],

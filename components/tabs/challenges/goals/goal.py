@@ -66,8 +66,8 @@ class Goal(ABC):
 
 
 def first_id(tokenizer: Tokenizer, word: str) -> int:
-    """The first token of a word."""
-    return tokenizer.encode(word)[0]
+    """The first token of a word that follows a text."""
+    return tokenizer.encode_continuation(word)[0]
 
 
 def name(reading: Reading, token_id: int | Tensor) -> str:

@@ -12,6 +12,7 @@ from components.tabs.challenges.goals.goal import Goal, Verdict, name
 from components.tabs.challenges.reading import Reading
 from gpt import Edits, logit_lens
 from gpt.analysis.saliency import leave_one_out
+from gpt.tokenizer import prompt_ids
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Twin(Goal):
         return Edits(patches=(reading.patch("resid_post", token, layer, self.text),))
 
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
-        other = int(reading.predicted(reading.tokenizer.encode(self.text)).argmax())
+        other = int(reading.predicted(prompt_ids(reading.tokenizer, self.text)).argmax())
         is_set = None not in (reading.answer.token, reading.answer.layer)
         values = {"token": name(reading, other), "p": percent(after[other].item())}
         values["top"] = name(reading, after.argmax())

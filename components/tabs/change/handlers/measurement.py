@@ -21,6 +21,7 @@ from components.tabs.change.effect import ReadText, fitting_edits, measure, read
 from gpt import Edits, LoadedModel, encode_prompt
 from gpt.background import Cancelled, Progress, run_with_progress
 from gpt.documents.edit_text import format_edits
+from gpt.tokenizer import plain_text
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ def _read_prompt(
     if tried is None or tried[0] is not prompt:
         session.change(ChangeState, position=NEWEST, tried_on=(prompt, version))
         for patch in session.edits.patches[:1]:
-            clean, corrupted = (loaded.tokenizer.decode(list(ids)) for ids in (patch.ids or (), prompt))
+            clean, corrupted = (plain_text(loaded.tokenizer, ids) for ids in (patch.ids or (), prompt))
             session.change(ChangeState, clean=clean, corrupted=corrupted)
     return text
 

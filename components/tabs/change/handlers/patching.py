@@ -27,6 +27,7 @@ from components.tabs.change.views.patching import answer_choices, sweeps_of
 from gpt import LoadedModel
 from gpt.analysis.patching import patch_from, patch_sweep
 from gpt.background import Cancelled
+from gpt.tokenizer import prompt_ids
 
 MAX_PROMPT_TOKENS = 64  # forward passes for each layer
 N_CHOICES = 8  # likely next tokens of each prompt
@@ -136,7 +137,7 @@ def keep(session: Session) -> None:
 def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> Sweeps:
     """Both prompts and answers, and the answers to choose from. Chosen answers are kept if the prompts are those of
     `before`. Raises ValueError for prompts or answers that cannot be compared."""
-    clean, corrupted = (tuple(loaded.tokenizer.encode(text)) for text in (state.clean, state.corrupted))
+    clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text in (state.clean, state.corrupted))
     limit = min(MAX_PROMPT_TOKENS, loaded.model.config.block_size)
     if not clean or not corrupted:
         raise PageError("change.patch.empty")
@@ -167,7 +168,7 @@ def _token(loaded: LoadedModel, chosen: object, default: int) -> int:
         return chosen
     for text in (f" {chosen}", str(chosen)):
         try:
-            ids = loaded.tokenizer.encode(text[:MAX_CHARACTERS])
+            ids = loaded.tokenizer.encode_continuation(text[:MAX_CHARACTERS])
         except ValueError:
             continue
         if len(ids) == 1:

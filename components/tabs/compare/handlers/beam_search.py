@@ -18,6 +18,7 @@ from components.tabs.compare.views.beam_search import picked
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
 from gpt.errors import GPTError
+from gpt.tokenizer import plain_text, prompt_ids
 
 STEP_SECONDS = 0.2  # minimum time of one step, so that the tree grows visibly
 RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
@@ -46,7 +47,7 @@ def search(session: Session, prompt: str) -> Iterator[None]:
         state = session.state(BeamState)
         checked_text("prompt", prompt)
         loaded = yield from load_with_progress(session, session.model)
-        n, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
+        n, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
         if n > limit:
             raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
         found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
@@ -88,8 +89,7 @@ def adopt(session: Session) -> None:
     searched = state.search.document
     document = _document(searched, session)
     document.append(*state.search.ids(candidate), after=len(searched.ids) - 1)
-    eot_id = document.tokenizer.eot_id
-    prompt = document.tokenizer.decode([each for each in document.prompt_ids if each != eot_id])
+    prompt = plain_text(document.tokenizer, document.prompt_ids)
     adopt_document(session, document, prompt, Message("beams.adopted"))
     session.tab = "playground"
 

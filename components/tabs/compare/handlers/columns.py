@@ -19,6 +19,7 @@ from components.tabs.compare.pair import Pair
 from components.text_views import count_sentence
 from gpt import LoadedModel, SamplingParams, list_models
 from gpt.errors import Verbatim
+from gpt.tokenizer import prompt_ids
 
 TOKENS_PER_SECOND = 30  # of each column
 UPDATE_SECONDS = 0.05  # between two frames, at least
@@ -144,7 +145,7 @@ def _params(column: ColumnSettings) -> SamplingParams:
 def _check_fits(session: Session, prompts: tuple[str, str], models: list[LoadedModel]) -> None:
     """Raise PageError, naming the side, if a prompt is too long for its model."""
     for side, prompt, loaded in zip(SIDES, prompts, models, strict=True):
-        n, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
+        n, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
         if n > limit:
             problem = Verbatim(count_sentence(n, limit, session.language))
             raise PageError(f"compare.{side}.too_long", problem=problem)

@@ -12,6 +12,7 @@ from components.errors import PageError
 from components.i18n import Language, t
 from components.render import Lines
 from gpt import GPTConfig, LoadedModel, Trace
+from gpt.tokenizer import prompt_ids
 
 EXAMPLE = "Once upon a time, there was a little"
 MAX_TOKENS = 40  # of a typed text
@@ -75,7 +76,7 @@ class Scene:
     def ids(self, least: int = 1) -> list[int]:
         """The ids of the text. Raises ValueError if it is too short or too long."""
         text = self.text[: MAX_TEXT_CHARS + 1]
-        ids = self.loaded.tokenizer.encode(text)
+        ids = prompt_ids(self.loaded.tokenizer, text)
         if len(ids) < least:
             raise PageError("picture.short" if least > 1 else "picture.empty")
         limit = min(MAX_TOKENS, self.loaded.model.config.block_size)

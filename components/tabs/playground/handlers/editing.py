@@ -140,7 +140,7 @@ def _position(document: Generation, sent: dict[str, Any]) -> int | None:
 
 
 def _type(document: Generation, text: str, after: int) -> LastAction:
-    ids = document.loaded.tokenizer.encode(checked_text("text", text))
+    ids = document.loaded.tokenizer.encode_continuation(checked_text("text", text))
     _check_room(document, after, len(ids))
     document.append_text(ids, after=after)
     shown = text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"

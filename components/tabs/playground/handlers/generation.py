@@ -22,6 +22,7 @@ from components.tabs.playground.handlers.typing import read_box, take_text
 from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.sliding_window import sliding_steps
+from gpt.tokenizer import prompt_ids
 
 UPDATE_SECONDS = 0.05  # between two frames
 
@@ -255,7 +256,7 @@ def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation 
 def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | None:
     """Put a new document with this prompt into the session; None if the prompt is too long."""
     prompt = checked_text("prompt", text)
-    count, limit = len(loaded.tokenizer.encode(prompt)), loaded.model.config.block_size
+    count, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
     session.set_typed(text, is_current=False)
     if count > limit:
         session.change(PlaygroundState, too_long=count)

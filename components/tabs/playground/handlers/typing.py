@@ -14,10 +14,11 @@ from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import Text
-from components.state.typed_text import kept_tokens
+from components.state.typed_text import kept_tokens, rest_ids
 from components.tabs.playground.components import PlaygroundState
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.branch_cache import common_prefix_length
+from gpt.tokenizer import prompt_ids
 
 
 def type_text(session: Session, box: str) -> Iterator[None]:
@@ -70,11 +71,11 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     if document is not None and not _is_prompt(document):
         keep, rest = kept_tokens(document, text)
         if keep > _n_typed(document) or (keep and not rest):
-            document.retype(tokenizer.encode(rest), keep)
+            document.retype(rest_ids(tokenizer, document.ids[:keep], rest), keep)
             session.redo_stack.clear()
             _take(session, typed)
             return True
-    ids = tokenizer.encode(text)
+    ids = prompt_ids(tokenizer, text)
     if len(ids) > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=len(ids))
         return False

@@ -30,6 +30,7 @@ from components.widgets.draw import Piece, draw_data
 from gpt import distribution
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
+from gpt.tokenizer import prompt_ids
 
 MAX_PROMPT_TOKENS = 600  # shown while typing a long prompt
 MAX_DROPPED = 60  # tokens that are quoted
@@ -98,7 +99,7 @@ def prompt_count(s: Snapshot) -> dict[str, Any]:
     if s.unwritten is None:
         return {"text": count_sentence(0 if s.text is None else len(s.text.ids), limit, s.language)}
     try:
-        ids = s.loaded.tokenizer.encode(s.unwritten[:MAX_CHARACTERS])
+        ids = prompt_ids(s.loaded.tokenizer, s.unwritten[:MAX_CHARACTERS])
     except ValueError as problem:
         return {"text": localize_error(problem, s.language)}
     return {"text": count_sentence(len(ids), limit, s.language)}
@@ -212,7 +213,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
     here = place_after(document, position)
     lines = []
     try:
-        n = len(tokenizer.encode(query))
+        n = len(tokenizer.encode_continuation(query))
     except ValueError:  # a character outside the vocabulary
         n = 0
     if n:

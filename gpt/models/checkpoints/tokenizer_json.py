@@ -1,0 +1,160 @@
+"""What a tokenizer.json may contain before the `tokenizers` library reads it: BPE of bytes, or with bytes as fallback.
+
+The library runs the regular expressions and the replacements of a file, so only parts with bounded work are accepted.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from gpt.errors import GPTError
+
+SPACE = "▁"  # U+2581, for a space in vocabularies made by SentencePiece
+NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Prepend", "Replace"}
+PRE_TOKENIZERS = {"ByteLevel", "Digits", "Metaspace", "Punctuation", "Split"}
+DECODERS = {"ByteLevel", "ByteFallback", "Fuse", "Metaspace", "Replace", "Strip"}
+SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # keys of the parts of a "Sequence"
+MAX_PARTS = 32  # normalizers, pre-tokenizers or decoders
+MAX_PATTERN_CHARS = 1000
+MAX_GROUPS, MAX_REPETITIONS = 8, 5  # in a pattern, and in one alternative of it
+REPEATED_GROUP = re.compile(r"\)[*+{]")
+UNBOUNDED = re.compile(r"\\[1-9gk]|\(\?(?!i?:|[=!>]|<[=!])")  # backreference, recursion, condition, free spacing
+REPETITIONS = 8, 5  # in a pattern, and in one alternative of it
+REPEATED_GROUP = re.compile(r"\)[*+{]")
+REPETITION = re.compile(r"[*+]|(?<!\()\?|\{[\d,]+\}")
+PROBES = (
+    " ",
+    "\n",
+    " \n",
+    "a",
+    "A",
+    "aA",
+    "1",
+    "a1",
+    ".",
+    " .",
+    "'",
+    "é",
+    "中",
+    "a ",
+)  # repeated, then printable ASCII
+PROBE_CHARS = 8000
+PROBE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class TokenizerJson:
+    """What was found in a file. byte_level: whether tokens are written in GPT-2's letters for bytes.
+
+    prepends, strips: whether a space is put before a text, and removed when it is decoded. vocab: ids of BPE's tokens.
+    """
+
+    byte_level: bool
+    prepends: bool
+    strips: bool
+    vocab: dict[str, int]
+
+
+def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
+    """Check a file for a model of n_vocab tokens. Raises ValueError if it is of another kind or does not fit."""
+    model = content.get("model")
+    if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
+        raise GPTError("vocabulary.kind", file=file)
+    vocab, merges, added = model.get("vocab"), model.get("merges"), content.get("added_tokens") or []
+    if not isinstance(vocab, dict) or not isinstance(merges, list) or not isinstance(added, list):
+        raise GPTError("vocabulary.parts", file=file)
+    if not vocab or not all(type(token_id) is int and token_id >= 0 for token_id in vocab.values()):
+        raise GPTError("vocabulary.ids", file=file)
+    if len(set(vocab.values())) != len(vocab):
+        raise GPTError("vocabulary.ids", file=file)
+    if (size := max(vocab.values()) + 1) > n_vocab:
+        raise GPTError("vocabulary.size", n=size, n_vocab=n_vocab)
+    if not all(
+        isinstance(token, dict) and isinstance(token.get("content"), str) and token["content"] for token in added
+    ):
+        raise GPTError("vocabulary.parts", file=file)
+    normalizers = checked_parts(content.get("normalizer"), NORMALIZERS, file)
+    splitters = checked_parts(content.get("pre_tokenizer"), PRE_TOKENIZERS, file)
+    decoders = checked_parts(content.get("decoder"), DECODERS, file)
+    kinds = {part["type"] for part in decoders}
+    byte_level = "ByteLevel" in kinds and any(part["type"] == "ByteLevel" for part in splitters)
+    by_fallback = model.get("byte_fallback") is True and "ByteFallback" in kinds
+    if not (byte_level or by_fallback) or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
+        raise GPTError("vocabulary.kind", file=file)
+    prepends = any(part["type"] == "Prepend" or adds_space(part) for part in (*normalizers, *splitters))
+    strips = any(part["type"] == "Strip" or adds_space(part) for part in decoders)
+    return TokenizerJson(byte_level, prepends, strips, vocab)
+
+
+def adds_space(part: Mapping[str, Any]) -> bool:
+    """Whether a part is a "Metaspace" that puts a space before a text."""
+    default = "always" if part.get("add_prefix_space", True) else "never"
+    return part["type"] == "Metaspace" and part.get("prepend_scheme", default) != "never"
+
+
+def checked_parts(part: object, known: set[str], file: str) -> list[dict[str, Any]]:
+    """The parts of a normalizer, pre-tokenizer or decoder in order, each of a known type, with bounded work."""
+    parts = list(flat_parts(part, file))
+    for each in parts:
+        if each["type"] not in known:
+            raise GPTError("vocabulary.option", file=file, name=each["type"])
+        for value in (each.get("pattern"), each.get("prepend"), each.get("content"), each.get("replacement")):
+            check_text(each["type"], value, file)
+    return parts
+
+
+def flat_parts(part: object, file: str) -> Iterator[dict[str, Any]]:
+    """The parts of nested sequences in order."""
+    waiting, n = [part], 0
+    while waiting:
+        part, n = waiting.pop(), n + 1
+        if part is None:
+            continue
+        if not isinstance(part, dict) or not isinstance(part.get("type"), str) or n > MAX_PARTS:
+            raise GPTError("vocabulary.parts", file=file)
+        if part["type"] != "Sequence":
+            yield part
+            continue
+        inner = [part[key] for key in SEQUENCES if key in part]
+        if len(inner) != 1 or not isinstance(inner[0], list):
+            raise GPTError("vocabulary.parts", file=file)
+        waiting += reversed(inner[0])
+
+
+def check_text(kind: str, value: object, file: str) -> None:
+    """Raise ValueError for what would be inserted or searched for, if it could take long or grow a text."""
+    if value is None or value in (" ", SPACE):
+        return
+    if kind == "Split" and isinstance(value, Mapping) and set(value) <= {"Regex", "String"}:
+        if isinstance(pattern := value.get("Regex"), str):
+            check_pattern(pattern, file)
+        return
+    if kind == "Replace" and value in ({"String": " "}, {"String": SPACE}):
+        return
+    raise GPTError("vocabulary.option", file=file, name=f"{kind} {str(value)[:40]}")
+
+
+def check_pattern(pattern: str, file: str) -> None:
+    """Raise ValueError for a regular expression that could take exponential time, or long on a repetitive text."""
+    bare = re.sub(r"\[(?:[^\[\]]|\[:\w+:\])*\]", "c", re.sub(r"\\.", "c", pattern))  # without escapes and lists
+    repetitions = max(len(REPETITION.findall(part)) for part in bare.split("|"))
+    too_much = len(pattern) > MAX_PATTERN_CHARS or bare.count("(") > MAX_GROUPS or repetitions > MAX_REPETITIONS
+    if too_much or UNBOUNDED.search(pattern) or REPEATED_GROUP.search(bare) or takes_long(pattern):
+        raise GPTError("vocabulary.pattern", file=file, pattern=pattern[:40])
+
+
+def takes_long(pattern: str) -> bool:
+    """Whether splitting texts of one or two repeated characters fails or exceeds PROBE_SECONDS."""
+    try:
+        compiled = regex.compile(pattern)
+        for unit in PROBES:
+            compiled.findall(unit * (PROBE_CHARS // len(unit)) + string.printable, timeout=PROBE_SECONDS)
+    except (regex.error, TimeoutError):
+        return True
+    return False
