@@ -104,7 +104,7 @@ def finish_texts() -> None:
     began, engines = time.monotonic(), [loaded.engine for loaded in models_in_memory()]
 
     def n_texts() -> int:
-        return sum(engine.admission.n_admitted for engine in engines)
+        return sum(engine.admission.n_admitted + engine.admission.n_waiting for engine in engines)
 
     n_running = n_texts()
     for engine in engines:

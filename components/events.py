@@ -19,7 +19,12 @@ from gradio.blocks import Block
 
 from components.errors import PageError, Question, localize_error
 from components.i18n import LANGUAGES, Language, t
-from components.limits import MAX_CONCURRENT_ANALYSES, MAX_CONCURRENT_EVENTS, MAX_CONCURRENT_EXPERIMENTS
+from components.limits import (
+    MAX_CONCURRENT_ANALYSES,
+    MAX_CONCURRENT_EVENTS,
+    MAX_CONCURRENT_EXPERIMENTS,
+    MAX_MODEL_EVENTS,
+)
 from components.monitoring import ERRORS, count_error
 from components.render import Renderer
 from components.state.session import Session
@@ -29,7 +34,7 @@ Queue = Literal["interactive", "model", "analysis", "experiment"]
 # Selections do not wait for generation. Experiments take seconds and run one at a time, for all visitors together.
 QUEUES: dict[Queue, dict[str, Any]] = {
     "interactive": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
-    "model": {"concurrency_id": "model", "concurrency_limit": MAX_CONCURRENT_EVENTS},
+    "model": {"concurrency_id": "model", "concurrency_limit": MAX_MODEL_EVENTS},
     "analysis": {"concurrency_id": "analysis", "concurrency_limit": MAX_CONCURRENT_ANALYSES},
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
 }

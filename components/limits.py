@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpt.experiments.random_models import MAX_MEMORY_BYTES
+from gpt.inference.admission import TURN_TOKENS
 from gpt.inference.engine import MAX_TEXTS
 from gpt.models.memory import format_bytes
 from gpt.training.live_run import TIME_LIMIT_SECONDS
@@ -16,7 +17,8 @@ MAX_SESSION_BYTES = 2**31  # of all sessions
 MAX_PAGES = MAX_SESSIONS  # pages whose state gradio keeps, 0.07 MB each
 MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
 
-MAX_CONCURRENT_EVENTS = 96  # in each queue; generation is limited by the engine's admission queue
+MAX_CONCURRENT_EVENTS = 96  # in each queue
+MAX_MODEL_EVENTS = 256  # that run a model: they wait in its admission queue, which says how many are before
 MAX_WAITING_EVENTS = 256  # gradio rejects further ones
 MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
 MAX_CONCURRENT_EXPERIMENTS = 1
@@ -55,13 +57,18 @@ TABLE = (
         f"{MAX_SESSIONS:,}, and {format_bytes(MAX_SESSION_BYTES)}",
         "the one idle longest is closed; its page brings its text back",
     ),
-    Limit("texts being generated", "1", f"{MAX_TEXTS} of a model", "waits, and sees how many are before"),
+    Limit(
+        "texts being generated",
+        "1",
+        f"{MAX_TEXTS} of a model",
+        f"takes turns of {TURN_TOKENS} tokens; who waits sees how many are before",
+    ),
     Limit("new tokens of a text", f"{MAX_LENGTH:,}", "", "the text ends"),
     Limit("replaced texts for undo", f"{MAX_ARCHIVED_DOCUMENTS}", "", "the oldest is forgotten"),
     Limit(
         "events",
         "",
-        f"{MAX_CONCURRENT_EVENTS} of a kind at once, {MAX_WAITING_EVENTS} waiting",
+        f"{MAX_CONCURRENT_EVENTS} of a kind at once, {MAX_MODEL_EVENTS} that run a model, {MAX_WAITING_EVENTS} waiting",
         "waits; then “Queue is full”",
     ),
     Limit("analyses", "1", f"{MAX_CONCURRENT_ANALYSES} at once", "waits"),

@@ -15,7 +15,14 @@ from components.events import Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame
 from components.gradio_workarounds import LingeringStream, SmallSessions
-from components.limits import MAX_CONCURRENT_EVENTS, MAX_PAGES, MAX_VISITOR_BYTES, MAX_WAITING_EVENTS, UPLOAD_SECONDS
+from components.limits import (
+    MAX_CONCURRENT_EVENTS,
+    MAX_MODEL_EVENTS,
+    MAX_PAGES,
+    MAX_VISITOR_BYTES,
+    MAX_WAITING_EVENTS,
+    UPLOAD_SECONDS,
+)
 from components.localized import Localizer
 from components.monitoring import SESSION_BYTES, SESSIONS
 from components.navigation import tabs_of, wire_tabs
@@ -161,7 +168,7 @@ def launch_options(*, uploads: bool = False) -> dict[str, Any]:
         "head": f"{HEAD}<style>{CSS}</style>",
         "app_kwargs": {"routes": ROUTES, "middleware": middleware},
         "state_session_capacity": MAX_PAGES,
-        "max_threads": 4 * MAX_CONCURRENT_EVENTS + 64,
+        "max_threads": MAX_MODEL_EVENTS + 2 * MAX_CONCURRENT_EVENTS + 64,
         "show_error": False,
         "enable_monitoring": False,
         "run_history": False,

@@ -10,4 +10,5 @@ MAX_UPDATE_SHARE = 0.5  # of the server's time that updates may take
 
 def min_update_interval(loaded: LoadedModel) -> float:
     """Minimum number of seconds between two updates of one stream; 0 for a single stream, grows with their number."""
-    return UPDATE_COST_SECONDS / MAX_UPDATE_SHARE * max(0, loaded.engine.admission.n_admitted - 1)
+    admission = loaded.engine.admission  # who waits may have begun, as texts take turns
+    return UPDATE_COST_SECONDS / MAX_UPDATE_SHARE * max(0, admission.n_admitted + admission.n_waiting - 1)

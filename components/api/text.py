@@ -64,8 +64,8 @@ class TextEndpoints(Endpoints):
         text = sent = ""
         began = time.perf_counter()
         yield text
-        with loaded.engine.admission.enter() as ahead:
-            for _ in ahead:
+        with loaded.engine.admission.enter() as place:
+            for _ in place:
                 pass
             shown = -math.inf
             for step in measured(steps, params.seed, began):
@@ -74,6 +74,8 @@ class TextEndpoints(Endpoints):
                 if now - shown >= min_update_interval(loaded):
                     shown, sent = now, text
                     yield text
+                for _ in place.after_token():
+                    pass
         if sent != text:
             yield text
 

@@ -8,23 +8,33 @@ from contextlib import contextmanager
 from components.state.session import Session
 from components.state.snapshot import Message
 from gpt import LoadedModel
+from gpt.inference.admission import Place
+
+
+class Admission:
+    """A session's place in the admission queue: iterates while others are ahead, with their number in
+    `session.progress`."""
+
+    def __init__(self, session: Session, place: Place) -> None:
+        self._session, self._place = session, place
+
+    def __iter__(self) -> Iterator[None]:
+        try:
+            for before in self._place:
+                self._session.progress = Message("status.waiting", {"before": before})
+                yield
+        finally:
+            self._session.progress = None
+
+    def after_token(self) -> Iterator[int]:
+        """See `Place.after_token`."""
+        return self._place.after_token()
 
 
 @contextmanager
-def admitted(session: Session, loaded: LoadedModel) -> Iterator[Iterator[None]]:
-    """Context manager for a place in the admission queue; its value iterates while others are ahead.
-
-    `with admitted(session, loaded) as waiting: yield from waiting; ...` keeps the number of those ahead in
-    `session.progress`. The place is released at the end of the block.
+def admitted(session: Session, loaded: LoadedModel) -> Iterator[Admission]:
+    """Context manager for a place in the admission queue, which is released at the end of the block:
+    `with admitted(session, loaded) as waiting: yield from waiting; ...`
     """
-    with loaded.engine.admission.enter() as ahead:
-        yield _waiting(session, ahead)
-
-
-def _waiting(session: Session, ahead: Iterator[int]) -> Iterator[None]:
-    try:
-        for before in ahead:
-            session.progress = Message("status.waiting", {"before": before})
-            yield
-    finally:
-        session.progress = None
+    with loaded.engine.admission.enter() as place:
+        yield Admission(session, place)

@@ -23,22 +23,22 @@ class DocumentLock:
     """
 
     def __init__(self) -> None:
-        self._turn = 0  # the current turn
+        self.turn = 0  # the current turn
         self._stream: int | None = None  # the turn of the newest stream, until it has ended
         self._turns, self._writing, self._shortening = Condition(), Lock(), Lock()
 
     @property
     def streaming(self) -> bool:
         """Whether a stream is running or about to start."""
-        return self._stream == self._turn
+        return self._stream == self.turn
 
     def begin(self) -> int:
         """Start a stream and return its turn; any previous stream stops."""
         with self._turns:
-            self._turn += 1
-            self._stream = self._turn
+            self.turn += 1
+            self._stream = self.turn
             self._turns.notify_all()
-            return self._turn
+            return self.turn
 
     def end(self, turn: int) -> None:
         """Mark the stream of a turn as ended."""
@@ -50,19 +50,19 @@ class DocumentLock:
     def take(self) -> None:
         """Stop the current stream before its next step."""
         with self._turns:
-            self._turn += 1
+            self.turn += 1
             self._turns.notify_all()
 
     def rest(self, turn: int, seconds: float) -> None:
         """Wait between two steps of a stream, or until it loses its turn."""
         with self._turns:
-            self._turns.wait_for(lambda: self._turn != turn, max(0.0, seconds))
+            self._turns.wait_for(lambda: self.turn != turn, max(0.0, seconds))
 
     @contextmanager
     def writing(self, turn: int) -> Iterator[bool]:
         """Lock for one step of a stream, which only appends; the value is whether the stream still has its turn."""
         with self._writing:
-            yield self._turn == turn
+            yield self.turn == turn
 
     def steps(self, turn: int, steps: Iterator[T]) -> Iterator[T]:
         """Iterate over the steps while the stream has its turn; each step is made under the lock."""
@@ -78,7 +78,7 @@ class DocumentLock:
     def beginning(self, turn: int) -> Iterator[bool]:
         """As `writing`, for the first step of a stream, which may shorten the document."""
         with self._writing, self._shortening:
-            yield self._turn == turn
+            yield self.turn == turn
 
     @contextmanager
     def changing(self) -> Iterator[None]:

@@ -1,15 +1,15 @@
-"""Admission queue with a concurrency limit, first in first out."""
+"""Admission queue with a concurrency limit, first in first out; callers take turns while others wait."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from gpt.errors import GPTError
 
 REPORT_SECONDS = 0.5  # between two reports to a caller that waits
+TURN_TOKENS = 16  # that a caller generates before those who wait go first
 
 
 class AdmissionQueue:
@@ -17,58 +17,90 @@ class AdmissionQueue:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._tickets: list[object] = []  # of admitted callers, then of waiting ones
-        self._changed = threading.Condition()
         self.closed = False
-
-    def close(self) -> None:
-        """Admit nobody any more: who waits, and who comes, gets a GPTError."""
-        with self._changed:
-            self.closed = True
-            self._changed.notify_all()
+        self._places: list[Place] = []  # of admitted callers, then of waiting ones
+        self._lock = threading.Lock()
 
     @property
     def n_admitted(self) -> int:
         """Number of callers that are admitted now."""
-        return min(self.limit, len(self._tickets))
+        return min(self.limit, len(self._places))
 
     @property
     def n_waiting(self) -> int:
         """Number of callers that wait for admission."""
-        return max(0, len(self._tickets) - self.limit)
+        return max(0, len(self._places) - self.limit)
 
     @contextmanager
-    def enter(self) -> Iterator[Iterator[int]]:
-        """Join the queue: `with queue.enter() as ahead: for n in ahead: ...`.
+    def enter(self) -> Iterator[Place]:
+        """Join the queue: `with queue.enter() as place: for ahead in place: ...`.
 
-        The iterator yields the number of callers ahead, at every change and at least every REPORT_SECONDS, and ends
-        with admission. Leaving the block leaves the queue, admitted or not. Raises GPTError once the queue is closed.
+        Iterating yields the number of callers ahead at least every REPORT_SECONDS, and ends with admission. Leaving
+        the block leaves the queue, admitted or not. Raises GPTError once the queue is closed.
         """
-        ticket = object()
-        with self._changed:
-            self._check_open()
-            self._tickets.append(ticket)
+        place = Place(self)
+        with self._lock:
+            self.check_open()
+            self._places.append(place)
+            self._admit()
         try:
-            yield self._wait(ticket)
+            yield place
         finally:
-            with self._changed:
-                self._tickets.remove(ticket)
-                self._changed.notify_all()
+            with self._lock:
+                self._places.remove(place)
+                self._admit()
 
-    def _wait(self, ticket: object) -> Iterator[int]:
-        while (ahead := self._ahead(ticket)) > 0:
-            yield ahead
-            with self._changed:
-                self._changed.wait_for(partial(self._is_closer, ticket, ahead), timeout=REPORT_SECONDS)
-                self._check_open()
+    def close(self) -> None:
+        """Admit no new callers: who waits for the first time, and who comes, gets a GPTError."""
+        with self._lock:
+            self.closed = True
+            for place in self._places:
+                if not place.was_admitted:
+                    place.changed.set()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise GPTError if the queue is closed."""
         if self.closed:
             raise GPTError("admission.closed")
 
-    def _is_closer(self, ticket: object, ahead: int) -> bool:
-        return self.closed or self._ahead(ticket) < ahead
+    def n_ahead(self, place: Place) -> int:
+        """Number of callers that must leave before this one is admitted, at most 0 if it is."""
+        with self._lock:
+            return self._places.index(place) - self.limit + 1
 
-    def _ahead(self, ticket: object) -> int:
-        with self._changed:
-            return self._tickets.index(ticket) - self.limit + 1
+    def requeue(self, place: Place) -> bool:
+        """Give the place of an admitted caller to those who wait; False if nobody does."""
+        with self._lock:
+            if len(self._places) <= self.limit:
+                return False
+            place.changed.clear()
+            self._places.remove(place)
+            self._places.append(place)
+            self._admit()
+            return True
+
+    def _admit(self) -> None:
+        for place in self._places[: self.limit]:
+            place.changed.set()
+
+
+class Place:
+    """A caller's place in an admission queue. changed: set when it is admitted; was_admitted: whether it ever was."""
+
+    def __init__(self, queue: AdmissionQueue) -> None:
+        self.changed, self.was_admitted = threading.Event(), False
+        self._queue, self._n_tokens = queue, 0
+
+    def __iter__(self) -> Iterator[int]:
+        while (ahead := self._queue.n_ahead(self)) > 0:
+            yield ahead
+            self.changed.wait(REPORT_SECONDS)
+            if not self.was_admitted:
+                self._queue.check_open()
+        self.was_admitted = True
+
+    def after_token(self) -> Iterator[int]:
+        """Call after each token, and iterate as over the place: after TURN_TOKENS, callers who wait go first."""
+        self._n_tokens += 1
+        if self._n_tokens % TURN_TOKENS == 0 and self._queue.requeue(self):
+            yield from self

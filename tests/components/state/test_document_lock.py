@@ -112,13 +112,13 @@ def test_a_change_that_waited_also_stops_a_stream_that_began_meanwhile() -> None
     lock = DocumentLock()
     with lock.settling():
         change = threading.Thread(target=lambda: lock.changing().__enter__())
-        before = lock._turn
+        before = lock.turn
         change.start()
-        wait_until(lock, lambda: lock._turn > before)  # the change waits
+        wait_until(lock, lambda: lock.turn > before)  # the change waits
         late = lock.begin()
     change.join(SECONDS)
     assert not lock.streaming
-    assert lock._turn > late
+    assert lock.turn > late
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -3,7 +3,7 @@ from threading import Event
 
 import pytest
 
-from gpt.inference.admission import AdmissionQueue
+from gpt.inference.admission import TURN_TOKENS, AdmissionQueue
 
 
 def test_callers_beyond_the_limit_wait_in_order_and_get_the_number_ahead():
@@ -45,8 +45,9 @@ def test_leaving_the_block_in_any_way_leaves_the_queue():
         raise KeyError
     with queue.enter() as ahead, queue.enter() as later:
         assert list(ahead) == []
-        assert next(later) == 1
-        later.close()
+        waiting = iter(later)
+        assert next(waiting) == 1
+        waiting.close()
     with queue.enter() as ahead:
         assert list(ahead) == []
 
@@ -55,11 +56,40 @@ def test_a_closed_queue_refuses_those_who_wait_and_those_who_come():
     queue = AdmissionQueue(1)
     with queue.enter() as ahead, queue.enter() as later:
         assert list(ahead) == []
-        assert next(later) == 1
+        waiting = iter(later)
+        assert next(waiting) == 1
         queue.close()
         with pytest.raises(ValueError, match="the server is about to restart"):
-            next(later)
+            next(waiting)
         assert queue.n_admitted == 1
         with pytest.raises(ValueError, match="the server is about to restart"), queue.enter():
             pass
     assert queue.n_admitted == queue.n_waiting == 0
+
+
+def test_after_a_turn_of_tokens_those_who_wait_go_first():
+    queue = AdmissionQueue(1)
+    with queue.enter() as long:
+        assert list(long) == []
+        for _ in range(2 * TURN_TOKENS):
+            assert list(long.after_token()) == []  # nobody waits
+        with queue.enter() as short:
+            turn = [next(long.after_token(), None) for _ in range(TURN_TOKENS)]
+            assert turn == [None] * (TURN_TOKENS - 1) + [1]
+            assert list(short) == []
+        assert list(long) == []
+
+
+def test_a_caller_that_has_begun_may_end_after_the_queue_is_closed():
+    queue = AdmissionQueue(1)
+    with queue.enter() as long:
+        assert list(long) == []
+        with queue.enter() as short:
+            for _ in range(TURN_TOKENS - 1):
+                assert list(long.after_token()) == []
+            waiting = long.after_token()
+            assert next(waiting) == 1
+            assert list(short) == []
+            queue.close()
+            assert next(waiting) == 1
+        assert list(waiting) == []

@@ -44,7 +44,10 @@ def generate_both(session: Session) -> Iterator[None]:
                 if task.stop.is_set():
                     return
             writers = _Generator(Generation(loaded, prompt)), _Generator(Generation(loaded, prompt, edits=pair.edits))
-            yield from _generate(session, task, pair, writers, settings.pace)
+            for _ in _generate(session, task, pair, writers, settings.pace):
+                yield
+                for _ in waiting.after_token():
+                    pass
     finally:
         end_task(session, "writing_task", task)
 

@@ -164,6 +164,8 @@ def _steps(session: Session, pair: Pair) -> Iterator[None]:
         session.change(CompareState, measured=None)
         began, shown = time.perf_counter(), 0.0
         for count, _ in enumerate(pair.steps(session.state(CompareState).length), start=1):
+            for _ in waiting.after_token():
+                pass
             now = time.perf_counter()
             if now - shown < UPDATE_SECONDS:
                 continue

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from components.api.arguments import checked_text
-from components.state.admission import admitted
+from components.state.admission import Admission, admitted
 from components.state.adoption import remark
 from components.state.example import encodable_text
 from components.state.loading import load_with_progress
@@ -128,12 +128,12 @@ def generate(session: Session) -> Iterator[None]:
                 with session.lock.writing(pending.turn) as has_turn:
                     if not has_turn:
                         return
-            yield from _generate_steps(session, pending)
+            yield from _generate_steps(session, pending, waiting)
     finally:
         session.lock.end(pending.turn)
 
 
-def _generate_steps(session: Session, pending: PendingGeneration) -> Iterator[None]:
+def _generate_steps(session: Session, pending: PendingGeneration, admission: Admission) -> Iterator[None]:
     document, lock = pending.document, session.lock
     with lock.writing(pending.turn) as has_turn:
         if not has_turn:
@@ -166,6 +166,9 @@ def _generate_steps(session: Session, pending: PendingGeneration) -> Iterator[No
             yield
         due += 1 / session.settings.pace if session.settings.pace else 0.0
         lock.rest(pending.turn, due - time.perf_counter())
+        for _ in admission.after_token():
+            if lock.turn != pending.turn:
+                return
 
 
 def stop(session: Session) -> None:
