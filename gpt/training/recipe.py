@@ -32,6 +32,12 @@ class Recipe:
     n_head: int = setting(6, "attention heads of a block", low=1)
     n_embd: int = setting(192, "width of the residual stream", low=1)
     bias: bool = setting(True, "biases in the linear layers and norms", high=True)
+    architecture: Literal["gpt2", "llama"] = setting(
+        "gpt2",
+        "gpt2, or llama: RMSNorm, SwiGLU, rotary positions, shared key and value heads",
+        choices=("gpt2", "llama"),
+    )
+    n_kv_head: int = setting(2, "heads of keys and values; of llama only", low=1)
     dropout: float = setting(0.0, "share of activations dropped while training", high=1)
     steps: int = setting(5000, "updates of the weights", low=1)
     batch_size: int = setting(16, "rows of one context per update, over all processes", low=1)
@@ -69,8 +75,8 @@ class Recipe:
         self.model_config(self.vocab_size)
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
-        """The model's configuration, for a trained vocabulary of n_vocab tokens."""
-        return GPTConfig(
+        """The model's configuration, for a trained vocabulary of n_vocab tokens. position: of gpt2."""
+        config = GPTConfig(
             vocab_size=n_vocab,
             block_size=self.block_size,
             n_layer=self.n_layer,
@@ -79,6 +85,17 @@ class Recipe:
             bias=self.bias,
             dropout=self.dropout,
             position=position,
+        )
+        if self.architecture == "gpt2":
+            return config
+        return replace(
+            config,
+            position="rotary",
+            norm="rms",
+            activation="silu",
+            gated=True,
+            n_ff=3 * self.n_embd,  # three matrices of the feed-forward part have about as many weights as GPT-2's two
+            n_kv_head=self.n_kv_head,
         )
 
     def new_model(self, n_vocab: int, position: Position = "learned") -> GPT:
@@ -90,11 +107,13 @@ class Recipe:
         shape = {
             name: getattr(config, name) for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "bias")
         }
+        if config.gated:
+            shape |= {"architecture": "llama", "n_kv_head": config.kv_heads}
         recipe = replace(self, **shape)
-        made = recipe.model_config(config.vocab_size)
-        for name in ("ff_size", "has_qkv_bias", "head_bias", "tie_weights", "activation", "position"):
-            if getattr(made, name) != getattr(config, name):
-                raise GPTError("training.other_shape", name=name, value=getattr(config, name))
+        made = replace(recipe.model_config(config.vocab_size), dropout=config.dropout)
+        for each in fields(config):
+            if getattr(made, each.name) != getattr(config, each.name):
+                raise GPTError("training.other_shape", name=each.name, value=getattr(config, each.name))
         return recipe
 
     @property
@@ -151,6 +170,7 @@ _SHAKESPEARE = Recipe(
 )
 RECIPE_PRESETS: dict[str, Recipe] = {
     "stories": Recipe(),
+    "stories-llama": Recipe(bias=False, architecture="llama"),
     "shakespeare": _SHAKESPEARE,
     "shakespeare-cpu": replace(
         _SHAKESPEARE,
