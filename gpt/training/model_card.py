@@ -87,10 +87,13 @@ def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, promp
         file = "`characters.json` the vocabulary, a list\nof characters in the order of their ids."
     else:
         file = "`vocab.tiktoken` the vocabulary in\ntiktoken's format (end-of-text has the id after the last)."
+    shape, heads = "Llama" if config.gated else "GPT-2", f"{config.n_head} heads"
+    if config.kv_heads != config.n_head:
+        heads += f" that share {config.kv_heads} of keys and values"
     call = f"generate(model, {json.dumps(prompt, ensure_ascii=False)}, params, {SAMPLE_TOKENS})"
     return f"""# {folder.path.resolve().name}
 
-A language model of the shape of GPT-2 with {n_parameters:,} parameters: {config.n_layer} blocks, {config.n_head} heads,
+A language model of the shape of {shape} with {n_parameters:,} parameters: {config.n_layer} blocks, {heads},
 width {config.n_embd}, a context of {config.block_size} tokens, {vocabulary}.
 Trained from {f"the weights of {begun_with}" if begun_with else "random weights"} by this project's own code.
 
@@ -158,6 +161,7 @@ def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> 
     """The section of the card with the command and a row for each hyperparameter in use. vocab_size: whether it is."""
     unused = set() if recipe.optimizer == "muon" else {"muon_lr", "muon_weight_decay"}
     unused |= set() if vocab_size else {"vocab_size"}
+    unused |= {"n_kv_head"} if recipe.architecture == "gpt2" else set()
     shown = [f for f in fields(recipe) if f.name not in unused]
     table = "\n".join(f"| {f.name} | {getattr(recipe, f.name)} | {f.metadata['help']} |" for f in shown)
     return f"""## Recipe

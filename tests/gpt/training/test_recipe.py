@@ -93,3 +93,20 @@ def test_the_number_of_steps_may_change_before_the_decay_begins() -> None:
         changed = f"steps {recipe.steps} instead of 100 would have changed learning rates of the {step} updates"
         with pytest.raises(ValueError, match=changed):
             recipe.check_continues(SMALL, step=step)
+
+
+def test_a_recipe_of_llamas_shape_is_found_again_from_its_model() -> None:
+    recipe = replace(SMALL, architecture="llama", bias=False, n_kv_head=1)
+    config = recipe.model_config(300)
+    assert (config.norm, config.gated, config.position, config.kv_heads, config.bias) == (
+        "rms",
+        True,
+        "rotary",
+        1,
+        False,
+    )
+    assert Recipe().shaped_like(config).model_config(300) == config
+    with pytest.raises(ValueError, match=r"n_head \(2\) must be divisible by n_kv_head \(3\)"):
+        replace(recipe, n_kv_head=3)
+    with pytest.raises(ValueError, match="qk_norm"):
+        Recipe().shaped_like(replace(config, qk_norm=True))
