@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gpt.checks import check_choice, check_integer
 from gpt.documents.generation import Generation, Step
+from gpt.documents.prompt import Prompt, token_ids
 from gpt.documents.sliding_window import sliding_steps
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -21,14 +22,13 @@ from gpt.models.loading import LoadedModel
 from gpt.models.registry import get_model, list_models
 from gpt.models.sources import load_model
 from gpt.sampling import SamplingParams, with_seed
-from gpt.tokenizer import as_token_ids, prompt_ids
 
 DEFAULT_PARAMS = SamplingParams()
 
 
 def generate(
     model: LoadedModel | str | Path,
-    prompt: str | Sequence[int],
+    prompt: Prompt,
     params: SamplingParams = DEFAULT_PARAMS,
     max_new_tokens: int = 64,
     *,
@@ -38,7 +38,7 @@ def generate(
     """Continue a prompt: yields one Step per token, each after one forward pass.
 
     model: a loaded model, a name, or a path, which is loaded at each call.
-    prompt: text or token ids.
+    prompt: text, token ids, or the messages of a chat, {"role", "content"}, for a model with a chat template.
     on_full: "stop" ends where the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
         "crop" goes on, from the last block_size tokens each time, and takes prompts of any length.
 
@@ -50,7 +50,7 @@ def generate(
     loaded, params = as_loaded(model), with_seed(params)
     if on_full == "stop":
         return Generation(loaded, prompt, edits=edits).steps(params, max_new_tokens)
-    ids = prompt_ids(loaded.tokenizer, prompt) if isinstance(prompt, str) else as_token_ids(prompt)
+    ids = token_ids(loaded.tokenizer, prompt)
     n_dropped = max(0, len(ids) - loaded.model.config.block_size)
     document = Generation(loaded, ids[n_dropped:], edits=edits, dropped=ids[:n_dropped])
     return (step for _, step in sliding_steps(document, params, max_new_tokens))
@@ -58,11 +58,11 @@ def generate(
 
 def generate_batch(
     model: LoadedModel | str | Path,
-    prompts: Sequence[str | Sequence[int]],
+    prompts: Sequence[Prompt],
     params: SamplingParams = DEFAULT_PARAMS,
     max_new_tokens: int = 64,
 ) -> list[list[int]]:
-    """Continue several prompts, texts or token ids: returns the new token ids of each.
+    """Continue several prompts, as `generate` takes them: returns the new token ids of each.
 
     The prompts share their forward passes, without padding: each gets the tokens that `generate` gives for it alone
     with the same seed. Raises ValueError as `generate`, before any token is generated.

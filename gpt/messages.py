@@ -185,6 +185,15 @@ MESSAGES = {
     "layout.stated": "{name} is {stated} in the checkpoint, not {given}",
     "layout.head_bias": "transformers' GPT-2 has no bias in its head, which this model has",
     "layout.positions": "transformers' GPT-2 has learned positions only, not {position}",
+    "chat.none": "this model has no chat template: it continues texts, but was not trained on messages",
+    "chat.messages": "messages must be a list of at least one {{role, content}}, not {value}",
+    "chat.message": "message {number} must be {{role, content}} with texts, not {value}",
+    "chat.refused": "the chat template refuses these messages: {reason}",
+    "chat.template": "the chat template of this model fails: {reason}",
+    "chat.template_length": "the chat template of this model has {n:,} characters: at most {limit:,} are run",
+    "chat.time": "the chat template of this model takes too long",
+    "chat.memory": "the chat template of this model needs too much memory",
+    "chat.length": "the chat template of this model writes too much text",
     "vocabulary.kind": (
         "{file} is not a BPE of bytes, or with bytes for what it does not know, the only kinds read here: leave it out "
         "to write token ids instead of text"

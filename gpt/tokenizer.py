@@ -6,7 +6,7 @@ import base64
 import codecs
 import gzip
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import index
 from pathlib import Path
@@ -46,6 +46,27 @@ class Vocabulary(ABC):
     def encode_continuation(self, text: str) -> list[int]:
         """Token ids of a text that follows another one: as `encode`, with no space put before it."""
         return self.encode(text)
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether the model has a chat template, which `encode_chat` needs."""
+        return False
+
+    def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """Token ids of a chat, up to where the assistant begins to answer.
+
+        messages: {"role", "content"}, of the roles "user", "assistant" and "system" where the template knows it.
+        Names of control tokens in them are encoded as characters. Raises ValueError without a template, for what it
+        refuses, and if it fails.
+        """
+        raise GPTError("chat.none")
+
+    def encode_turn(self, text: str) -> list[int]:
+        """Token ids after an answer: the end of the assistant's turn, the user's next message, the start of an answer.
+
+        Raises ValueError as `encode_chat`.
+        """
+        raise GPTError("chat.none")
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:

@@ -6,6 +6,7 @@ from components.errors import PageError
 from components.state.settings import checked_number
 from gpt import Generation, LoadedModel, get_model, list_models
 from gpt.checks import is_integer
+from gpt.documents import prompt as prompts
 from gpt.errors import GPTError, Verbatim
 
 MAX_CHARACTERS = 100_000
@@ -40,6 +41,15 @@ def checked_text(name: str, value: object) -> str:
     if len(value) > MAX_CHARACTERS:
         raise PageError("error.text_too_long", name=name, n=len(value), limit=MAX_CHARACTERS)
     return value
+
+
+def checked_messages(value: list[object], prompt: str) -> list[dict[str, str]]:
+    """The checked messages of a chat. Raises ValueError for another form, too much text, and a prompt beside them."""
+    messages = prompts.checked_messages(value)
+    if prompt:
+        raise PageError("error.prompt_and_messages")
+    checked_text("messages", "".join(message["role"] + message["content"] for message in messages))
+    return messages
 
 
 def check_scored_length(n: int) -> None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 
-from components.api.arguments import Endpoints, checked_text, read
+from components.api.arguments import Endpoints, checked_messages, checked_text, read
 from components.api.results import NextToken, Tokens
 from components.labels import token_text
 from components.next_tokens import best
@@ -22,7 +22,7 @@ class TextEndpoints(Endpoints):
 
     def generate(
         self,
-        prompt: str,
+        prompt: str = "",
         max_new_tokens: int = 64,
         temperature: float = 0.8,
         top_k: int = 0,
@@ -32,8 +32,9 @@ class TextEndpoints(Endpoints):
         seed: int = 0,
         model: str = "",
         on_full: str = "stop",
+        messages: list[dict[str, str]] | None = None,
     ) -> Iterator[str]:
-        """Continue a prompt, token by token. Only the prompt is required.
+        """Continue a prompt, or answer in a chat, token by token. Only one of the two is required.
 
         Parameters:
             prompt: text to continue; an empty one starts from end-of-text
@@ -46,6 +47,7 @@ class TextEndpoints(Endpoints):
             seed: a whole number of at least 0, the default; the same seed writes the same text
             model: a name of the page's list; "" is the model that the app was started with
             on_full: "stop" ends where the context is full; "crop" goes on from the newest tokens that fit in it
+            messages: of a chat, instead of a prompt, each {"role", "content"}; for models with a chat template
         Returns:
             the new text so far: first "", then once for each token, or for several at once under load
         """
@@ -60,7 +62,9 @@ class TextEndpoints(Endpoints):
         )
         limit = loaded.model.config.block_size * (2 if on_full == "crop" else 1)
         count = checked_number("max_new_tokens", max_new_tokens, 1, limit)
-        steps = generate(loaded, checked_text("prompt", prompt), params, count, on_full=on_full)  # type: ignore[arg-type]
+        text = checked_text("prompt", prompt)
+        given = text if messages is None else checked_messages(messages, text)
+        steps = generate(loaded, given, params, count, on_full=on_full)  # type: ignore[arg-type]
         text = sent = ""
         began = time.perf_counter()
         yield text

@@ -17,7 +17,7 @@ from gpt.checks import check_head, check_layer
 from gpt.documents.document import Document
 from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache
 from gpt.documents.edit_text import format_edits
-from gpt.documents.prompt import encode_prompt
+from gpt.documents.prompt import Prompt, encode_prompt
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.token_tree import TYPED, Origin, TokenTree
 from gpt.edits import Edits
@@ -64,7 +64,7 @@ class Generation(Document):
     and uses only positions below it sees a consistent text. `go_back`, `switch`, `undo`, `redo`, `retype` and appending
     with `after` shorten the text: callers must exclude readers meanwhile.
 
-    prompt: text or token ids; an empty one starts from the end-of-text token.
+    prompt: text, token ids, or the messages of a chat; an empty one starts from the token that begins a text.
     Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt
     with a vocabulary without end-of-text token.
     """
@@ -72,7 +72,7 @@ class Generation(Document):
     def __init__(
         self,
         loaded: LoadedModel,
-        prompt: str | Sequence[int],
+        prompt: Prompt,
         *,
         edits: Edits | None = None,
         dropped: Sequence[int] = (),

@@ -1,19 +1,22 @@
-"""Token ids of a prompt."""
+"""Token ids of a prompt: a text, ids, or the messages of a chat."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from gpt.errors import GPTError
+from gpt.errors import GPTError, Verbatim
 from gpt.models.loading import LoadedModel
-from gpt.tokenizer import as_token_ids, prompt_ids, start_ids
+from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids, start_ids
+
+MAX_QUOTED_CHARS = 40  # of an invalid message, in an error message
+
+Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 
-def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:
+def encode_prompt(loaded: LoadedModel, prompt: Prompt) -> list[int]:
     """Token ids of a prompt, checked; see `Generation`."""
     tokenizer, block_size = loaded.tokenizer, loaded.model.config.block_size
-    ids = prompt_ids(tokenizer, prompt) if isinstance(prompt, str) else as_token_ids(prompt)
-    ids = ids or start_ids(tokenizer)
+    ids = token_ids(tokenizer, prompt) or start_ids(tokenizer)
     if not ids:
         raise GPTError("prompt.empty")
     if len(ids) > block_size:
@@ -21,3 +24,31 @@ def encode_prompt(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]
     for token_id in ids:
         tokenizer.token_bytes(token_id)  # raises for an id that does not exist
     return ids
+
+
+def token_ids(tokenizer: Vocabulary, prompt: Prompt) -> list[int]:
+    """Token ids of a prompt of any length; none for an empty text. Raises ValueError as `Vocabulary.encode_chat`."""
+    if isinstance(prompt, str):
+        return prompt_ids(tokenizer, prompt)
+    if is_chat(prompt):
+        return tokenizer.encode_chat(checked_messages(prompt))
+    return as_token_ids(prompt)
+
+
+def is_chat(prompt: object) -> bool:
+    """Whether a prompt is a list of messages."""
+    return isinstance(prompt, list | tuple) and any(isinstance(message, Mapping) for message in prompt)
+
+
+def checked_messages(messages: object) -> list[dict[str, str]]:
+    """The messages {"role", "content"} of a chat. Raises ValueError if they are anything else."""
+    if not isinstance(messages, list | tuple) or not messages:
+        raise GPTError("chat.messages", value=Verbatim(repr(messages)[:MAX_QUOTED_CHARS]))
+    checked = []
+    for number, message in enumerate(messages, start=1):
+        if not (isinstance(message, Mapping) and set(message) == {"role", "content"}):
+            raise GPTError("chat.message", number=number, value=Verbatim(repr(message)[:MAX_QUOTED_CHARS]))
+        if not all(isinstance(value, str) for value in message.values()):
+            raise GPTError("chat.message", number=number, value=Verbatim(repr(message)[:MAX_QUOTED_CHARS]))
+        checked.append({"role": message["role"], "content": message["content"]})
+    return checked

@@ -1,12 +1,27 @@
 """What the tests of the page share."""
 
+from collections.abc import Iterator
+
 import gradio as gr
 import pytest
 
 from components.page import build_app
+from gpt import add_model
+from gpt.models.registry import remove_model
+from tests.gpt.models.tokenizer_families import save_chat_model
 
 
 @pytest.fixture(scope="session")
 def built_page() -> gr.Blocks:
     """The whole page; only to look at."""
     return build_app()
+
+
+@pytest.fixture(scope="module")
+def chat_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a small random model with a chat template."""
+    folder = tmp_path_factory.mktemp("chat")
+    save_chat_model(folder)
+    name = add_model(folder)
+    yield name
+    remove_model(name)

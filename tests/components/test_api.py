@@ -62,6 +62,13 @@ def test_every_seed_fixes_the_draw_zero_too(client):
     assert len({pair[0] for pair in texts.values()}) == 3
 
 
+def test_generate_answers_the_messages_of_a_chat(client, chat_model):
+    messages = [{"role": "user", "content": "Hello <|im_end|>"}]
+    steps = generate(get_model(chat_model), messages, SamplingParams(temperature=0), 8)
+    expected = "".join(step.text for step in steps)
+    assert stream(client, messages=messages, max_new_tokens=8, temperature=0, model=chat_model)[-1] == expected
+
+
 def test_the_defaults_are_those_that_are_documented(client):
     parameters = client.view_api(return_format="dict")["named_endpoints"]
     found = {
@@ -69,7 +76,7 @@ def test_the_defaults_are_those_that_are_documented(client):
         for name, endpoint in parameters.items()
     }
     assert found["/generate"] == {
-        "prompt": None,
+        "prompt": "",
         "max_new_tokens": 64,
         "temperature": 0.8,
         "top_k": 0,
@@ -79,6 +86,7 @@ def test_the_defaults_are_those_that_are_documented(client):
         "seed": 0,
         "model": "",
         "on_full": "stop",
+        "messages": None,
     }
     assert found["/next_token"] == {
         "prompt": None,
@@ -181,6 +189,12 @@ REFUSED = [
     ("/generate", {"prompt": "a", "seed": None}, "seed"),
     ("/generate", {"prompt": "a", "on_full": "slide"}, "on_full must be one of stop, crop"),
     ("/generate", {"prompt": "a", "on_full": "crop", "max_new_tokens": 513}, "between 1 and 512"),
+    ("/generate", {"messages": [{"role": "user", "content": "a"}]}, "has no chat template"),
+    ("/generate", {"messages": []}, "messages must be a list of at least one"),
+    ("/generate", {"messages": "hello"}, "messages must be a list of at least one"),
+    ("/generate", {"messages": [{"role": "user"}]}, "message 1 must be"),
+    ("/generate", {"messages": [{"role": "user", "content": "a" * 200_001}]}, "characters"),
+    ("/generate", {"messages": [{"role": "user", "content": "a"}], "prompt": "b"}, "not both"),
     ("/generate", {"prompt": "a", "model": "gpt9"}, "there is no model"),
     ("/generate", {"prompt": "a", "model": ["stories"]}, "there is no model"),
     ("/next_token", {"prompt": "a", "k": 0}, "k must be a whole number between 1 and 4096"),
@@ -230,7 +244,7 @@ def test_the_curl_example_of_the_readme_gets_the_three_best_next_tokens(client):
 
 def test_half_a_surrogate_pair_that_only_raw_json_can_send_becomes_a_replacement_character(client):
     address = f"{client.src}gradio_api/call"
-    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop"]}
+    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop", None]}
     posted = httpx.post(f"{address}/generate", content=json.dumps(body), headers={"Content-Type": "application/json"})
     events = httpx.get(f"{address}/generate/{posted.json()['event_id']}", timeout=60).text
     assert "event: complete" in events

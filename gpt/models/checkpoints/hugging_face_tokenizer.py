@@ -5,24 +5,29 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import regex
 import tokenizers
 
 from gpt.checks import check_token_id
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON, byte_letters
+from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, TEMPLATE_KEY, ChatTemplate, read_chat_template, short
 from gpt.models.checkpoints.tokenizer_json import SPACE, TokenizerJson, check_tokenizer_json
 from gpt.models.checkpoints.untrusted import read_bytes, read_json
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
 TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG = "tokenizer_config.json", "generation_config.json", "config.json"
-SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG)
-NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token")
+SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, TEMPLATE_FILE)
+NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+# Noncharacters of Unicode around the name of a control token in a message, so that it is not taken for the template's.
+MARK, END_MARK = "\ufdd0", "\ufdd1"
 MAX_PREFIX_TOKENS = 4
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
@@ -32,11 +37,12 @@ class TokenizerSettings:
     """What the files beside tokenizer.json say. tokens: names of control tokens by their role, "bos_token" and others.
 
     end_ids: ids that end a generation. As in transformers, "add_bos_token" is ignored: tokenizer.json says what is put
-    before a text.
+    before a text. chat: the chat template.
     """
 
     tokens: Mapping[str, str] = field(default_factory=dict)
     end_ids: tuple[int, ...] = ()
+    chat: ChatTemplate | None = None
 
 
 class HuggingFaceTokenizer(Vocabulary):
@@ -64,6 +70,10 @@ class HuggingFaceTokenizer(Vocabulary):
         self._never = self.special_ids - {tokenizer.token_to_id(settings.tokens.get("unk_token", ""))}
         ids = {role: tokenizer.token_to_id(name) for role, name in settings.tokens.items()}
         self.prefix_ids = self._find_prefix()
+        names = [token.content for token in added.values() if token.special]
+        self._names = regex.compile(r"\L<names>", names=names)
+        pieces = rf"{MARK}\L<names>{END_MARK}|\L<names>|."
+        self._pieces = regex.compile(pieces, regex.DOTALL, names=names)
         self.eot_id = tokenizer.token_to_id(END_OF_TEXT)
         if self.eot_id not in self.special_ids:
             self.eot_id = next((i for i in (ids.get("eos_token"), *settings.end_ids) if i is not None), None)
@@ -86,12 +96,55 @@ class HuggingFaceTokenizer(Vocabulary):
         data = self.bytes_of[token_id]
         return f"<{token_id}>".encode() if data is None else data
 
-    def encode_with_control_tokens(self, text: str) -> list[int]:
-        """Token ids of a text in which names of control tokens stand for these. Raises ValueError as `encode`."""
+    @property
+    def is_chat(self) -> bool:
+        return self.settings.chat is not None
+
+    def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        return self._encode_rendered(self._render(messages))
+
+    def encode_turn(self, text: str) -> list[int]:
+        answer = next(word for word in map("answer{}".format, count()) if word not in text)
+        before = [{"role": "user", "content": "a"}, {"role": "assistant", "content": answer}]
+        rendered = self._render([*before, {"role": "user", "content": text}])
+        _, found, rest = rendered.rpartition(answer)
+        if not found:
+            raise GPTError("chat.template", reason=short("no answer"))
+        return self._encode_rendered(rest)
+
+    def _render(self, messages: Sequence[Mapping[str, str]]) -> str:
+        if self.settings.chat is None:
+            raise GPTError("chat.none")
+        marked = [{key: self._mark(valid_text(value)) for key, value in message.items()} for message in messages]
+        return self.settings.chat.render(marked)
+
+    def _mark(self, text: str) -> str:
+        """The text with marks around names of control tokens."""
+        return self._names.sub(rf"{MARK}\g<0>{END_MARK}", text.replace(MARK, "").replace(END_MARK, ""))
+
+    def _encode_rendered(self, text: str) -> list[int]:
+        """Token ids of a rendered chat: names of control tokens stand for these, but for those that are marked."""
+        if MARK not in text and END_MARK not in text:
+            return self._encode_with_control_tokens(text)
+        ids: list[int] = []
+        characters = ""
+        for match in self._pieces.finditer(text):
+            piece = match.group()
+            if self._names.fullmatch(piece):
+                ids += self._encode_part(characters, not ids) + self._encode_with_control_tokens(piece)
+                characters = ""
+            else:
+                characters += piece.strip(MARK + END_MARK)
+        return [*ids, *self._encode_part(characters, not ids)]
+
+    def _encode_part(self, text: str, is_first: bool) -> list[int]:
+        return (self.encode(text) if is_first else self.encode_continuation(text)) if text else []
+
+    def _encode_with_control_tokens(self, text: str) -> list[int]:
         with self._lock, library_errors(TOKENIZER_JSON):
             self._tokenizer.encode_special_tokens = False
             try:
-                ids = self._tokenizer.encode(valid_text(text), add_special_tokens=False).ids
+                ids = self._tokenizer.encode(text, add_special_tokens=False).ids
             finally:
                 self._tokenizer.encode_special_tokens = True
         for token_id in ids:
@@ -101,7 +154,10 @@ class HuggingFaceTokenizer(Vocabulary):
     def write(self, folder: Path) -> None:
         """Write tokenizer.json and the settings beside it."""
         self._tokenizer.save(str(folder / TOKENIZER_JSON), pretty=False)
-        write_json(folder / TOKENIZER_CONFIG, {"tokenizer_class": "PreTrainedTokenizerFast", **self.settings.tokens})
+        settings = {"tokenizer_class": "PreTrainedTokenizerFast", **self.settings.tokens}
+        if self.settings.chat is not None:
+            settings[TEMPLATE_KEY] = self.settings.chat.source
+        write_json(folder / TOKENIZER_CONFIG, settings)
         write_json(folder / GENERATION_CONFIG, {"eos_token_id": sorted(self.eot_ids)})
 
     def _encode(self, tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
@@ -160,7 +216,7 @@ def read_settings(folder: Path) -> TokenizerSettings:
     ends = generation.get("eos_token_id", model.get("eos_token_id"))
     ends = ends if isinstance(ends, list) else [ends]
     end_ids = tuple(end for end in ends if type(end) is int and end >= 0)
-    return TokenizerSettings(tokens, end_ids)
+    return TokenizerSettings(tokens, end_ids, read_chat_template(folder, config, tokens))
 
 
 def token_name(value: object) -> str | None:

@@ -23,6 +23,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.checkpoints.checkpoint import CHECKSUM, CONFIG, WEIGHTS, folder_digest, open_checkpoint
 from gpt.models.checkpoints.hugging_face import to_hugging_face
+from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
 from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
@@ -90,5 +91,5 @@ def new_folder(folder: Path) -> Iterator[Path]:
         written = os.listdir(new)
         for name in written:
             os.replace(Path(new) / name, folder / name)
-        for name in set(FILES) - set(written):
+        for name in {*FILES, *SETTINGS_FILES} - set(written):
             (folder / name).unlink(missing_ok=True)

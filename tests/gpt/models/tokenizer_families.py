@@ -10,7 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.models.checkpoints import save_model
+from gpt.models.checkpoints.vocabularies import find_vocabulary
 
 LLAMA3_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -183,3 +189,21 @@ def write_family(folder: Path, family: str, **settings: Any) -> Tokenizer:
     config = {"tokenizer_class": "PreTrainedTokenizerFast"} | FAMILIES[family][1] | settings
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+CHATML = """\
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\\n' }}
+{%- endif %}
+"""
+
+
+def save_chat_model(folder: Path, *, block_size: int = 256) -> None:
+    """Save a small random model with a vocabulary and a chat template as SmolLM2's."""
+    write_family(folder, "smollm2", chat_template=CHATML)
+    vocabulary = find_vocabulary(folder, 640)
+    config = GPTConfig(640, block_size, n_layer=2, n_head=2, n_embd=32)
+    save_model(folder, GPT(config, generator=torch.Generator().manual_seed(0)), vocabulary)

@@ -1,0 +1,97 @@
+"""The chat templates of models: Jinja programs that write messages as the text that a model was trained on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import markupsafe
+
+from gpt.errors import GPTError
+from gpt.models.checkpoints.untrusted import read_text
+
+TEMPLATE_FILE = "chat_template.jinja"
+TEMPLATE_KEY = "chat_template"  # of tokenizer_config.json
+PROGRAM = Path(__file__).with_name("render_chat.py")
+FOLDERS = tuple(str(Path(str(package.__file__)).parent.parent) for package in (jinja2, markupsafe))
+MAX_CPU_SECONDS, MAX_SECONDS = 1, 20
+MAX_BYTES = 256 * 2**20
+MAX_TEMPLATE_CHARS, MAX_TEXT_CHARS = 200_000, 1_000_000
+MAX_REASON_CHARS = 200
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """A template of a model that is not trusted. tokens: names of control tokens that it may write, by their role."""
+
+    source: str
+    tokens: Mapping[str, str] = field(default_factory=dict)
+
+    def render(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """The text of the messages up to where the assistant begins to answer.
+
+        It is rendered in another process, with limits on time and memory. Raises ValueError if the template refuses the
+        messages, fails, or exceeds a limit.
+        """
+        if len(self.source) > MAX_TEMPLATE_CHARS:
+            raise GPTError("chat.template_length", n=len(self.source), limit=MAX_TEMPLATE_CHARS)
+        request = {
+            "template": self.source,
+            "messages": [dict(message) for message in messages],
+            "variables": {**self.tokens, "add_generation_prompt": True},
+        }
+        answer = ask(json.dumps(request))
+        if "refused" in answer:
+            raise GPTError("chat.refused", reason=short(answer["refused"]))
+        if answer.get("error") in ("time", "memory", "length"):
+            raise GPTError(f"chat.{answer['error']}")
+        if "error" in answer:
+            raise GPTError("chat.template", reason=short(answer["error"]))
+        return answer["text"]
+
+
+def ask(request: str) -> dict[str, Any]:
+    """The answer of `render_chat.py`, {"error": "time"} if it takes too long."""
+    limits = (str(MAX_CPU_SECONDS), str(MAX_BYTES), str(MAX_TEXT_CHARS))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(PROGRAM), *FOLDERS, *limits],
+            input=request.encode(),
+            capture_output=True,
+            timeout=MAX_SECONDS,
+            env={},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": "time"}
+    if done.returncode < 0:  # by a signal: the limit on processor time
+        return {"error": "time"}
+    try:
+        return json.loads(done.stdout)
+    except ValueError:  # out of memory while it wrote the answer
+        return {"error": "memory"}
+
+
+def short(reason: object) -> str:
+    """The first line of a reason, at most MAX_REASON_CHARS of it."""
+    return str(reason).strip().partition("\n")[0][:MAX_REASON_CHARS]
+
+
+def read_chat_template(folder: Path, config: Mapping[str, Any], tokens: Mapping[str, str]) -> ChatTemplate | None:
+    """The template in chat_template.jinja, else in tokenizer_config.json, its content being `config`; None without one.
+
+    Of several by name it is the one named "default".
+    """
+    if (folder / TEMPLATE_FILE).is_file():
+        return ChatTemplate(read_text(folder / TEMPLATE_FILE), tokens)
+    found = config.get(TEMPLATE_KEY)
+    if isinstance(found, list):
+        named = [each for each in found if isinstance(each, dict) and each.get("name") == "default"]
+        found = named[0].get("template") if named else None
+    return ChatTemplate(found, tokens) if isinstance(found, str) and found else None

@@ -1,0 +1,113 @@
+"""Renders a chat template in a process of its own: a program that `chat_template.py` runs, with limits.
+
+Reads JSON from standard input, {"template", "messages", "variables"}, and writes {"text"}, {"refused": reason} or
+{"error": reason}. The environment is that of transformers (utils/chat_template_utils.py), Jinja's sandbox.
+Arguments: folders of jinja2 and markupsafe, seconds of processor time, bytes of memory, characters of a text.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+with suppress(ImportError):  # not on Windows
+    import resource
+
+
+def limit_resources(seconds: int, n_bytes: int) -> None:
+    """End this process when it takes longer, let allocations beyond n_bytes fail, and forbid it to write files."""
+    if "resource" in globals():
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        with suppress(OSError, ValueError):  # macOS
+            resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+
+
+def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
+    """The text of the messages, or why there is none."""
+    import jinja2  # noqa: PLC0415 - its folder is an argument
+    import jinja2.ext  # noqa: PLC0415
+    import jinja2.sandbox  # noqa: PLC0415
+
+    class Refused(jinja2.TemplateError):
+        """The template called raise_exception."""
+
+    def raise_exception(message: object) -> None:
+        raise Refused(str(message))
+
+    def tojson(
+        value: object,
+        ensure_ascii: bool = False,
+        indent: Any = None,
+        separators: Any = None,
+        sort_keys: bool = False,
+    ) -> str:
+        """As json.dumps; Jinja's own filter escapes HTML."""
+        return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+    class Generation(jinja2.ext.Extension):
+        """The block {% generation %}, which marks what an assistant has written: its content."""
+
+        tags = {"generation"}  # noqa: RUF012
+
+        def parse(self, parser: jinja2.parser.Parser) -> Any:
+            next(parser.stream)
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+    class Dict:
+        """The function dict, without the attributes of a class."""
+
+        def __call__(self, *args: Any, **values: Any) -> dict[Any, Any]:
+            return dict(*args, **values)
+
+    class Namespace(jinja2.utils.Namespace):
+        """A namespace whose attributes cannot be those of Python's objects."""
+
+        def __setitem__(self, name: str, value: Any) -> None:
+            if str(name).startswith("_"):
+                raise jinja2.exceptions.SecurityError(f"a namespace cannot have an attribute {name!r}")
+            super().__setitem__(name, value)
+
+    def namespace(*args: Any, **values: Any) -> Namespace:
+        made = Namespace()
+        for name, value in dict(*args, **values).items():
+            made[name] = value
+        return made
+
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals = {
+        "range": environment.globals["range"],
+        "dict": Dict(),
+        "namespace": namespace,
+        "raise_exception": raise_exception,
+        "strftime_now": lambda format: datetime.now().strftime(format),
+    }
+    try:
+        template = environment.from_string(request["template"])
+        text = template.render(messages=request["messages"], tools=None, documents=None, **request["variables"])
+    except Refused as error:
+        return {"refused": str(error)}
+    except MemoryError:
+        return {"error": "memory"}
+    except Exception as error:  # a template can raise anything
+        return {"error": f"{type(error).__name__}: {error}"}
+    return {"text": text} if len(text) <= max_chars else {"error": "length"}
+
+
+def main(arguments: list[str]) -> None:
+    """Answer one request."""
+    *folders, seconds, n_bytes, max_chars = arguments
+    sys.path += folders
+    request = json.load(sys.stdin)
+    limit_resources(int(seconds), int(n_bytes))
+    json.dump(render(request, int(max_chars)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
