@@ -1,6 +1,8 @@
 """Configuration of a GPT model."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 from gpt.checks import check_choice, check_integer, check_number
@@ -9,6 +11,8 @@ from gpt.errors import GPTError
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
 Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
+MAX_WIDTH = 2**31 - 1  # of all heads together
+MAX_FACTOR = 1e12  # of norm_eps, scales and bases
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,15 @@ class RotaryScaling:
             low, value = self.low_freq_factor, self.high_freq_factor
             raise GPTError("argument.above", name="high_freq_factor", low=low, value=value)
         check_integer("original_context", self.original_context, 1)
+
+    @classmethod
+    def of(cls, value: object) -> RotaryScaling | None:
+        """Itself, None, or what a dictionary says, as in JSON. Raises ValueError for anything else."""
+        if value is None or isinstance(value, RotaryScaling):
+            return value
+        if not isinstance(value, dict) or not {"kind", "factor"} <= set(value) <= {each.name for each in fields(cls)}:
+            raise GPTError("config.rotary_scaling", value=value)
+        return cls(**value)
 
 
 @dataclass(frozen=True)
@@ -108,6 +121,7 @@ class GPTConfig:
                 check_integer(name, getattr(self, name), 1)
         if self.head_dim is None and self.n_embd % self.n_head:
             raise GPTError("config.head_width", n_embd=self.n_embd, n_head=self.n_head)
+        check_integer("n_head x head_dim", self.n_head * self.head_size, 1, MAX_WIDTH)
         if self.n_head % self.kv_heads:
             raise GPTError("config.kv_heads", n_head=self.n_head, n_kv_head=self.kv_heads)
         if not isinstance(self.dropout, (int, float)) or not 0.0 <= self.dropout < 1.0:
@@ -117,15 +131,16 @@ class GPTConfig:
         check_choice("norm", self.norm, get_args(Norm))
         for name in ("norm_eps", "attn_scale", "embedding_scale", "rotary_base", "window_rotary_base"):
             if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), 0.0)
+                check_number(name, getattr(self, name), 0.0, MAX_FACTOR)
         check_number("rotary_share", self.rotary_share, 0.0, 1.0)
         if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
             raise GPTError("config.rotary_head_width", width=self.rotary_size)
-        if isinstance(self.rotary_scaling, dict):  # from JSON
-            object.__setattr__(self, "rotary_scaling", RotaryScaling(**self.rotary_scaling))
+        object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
         for name in ("qkv_bias", "proj_bias", "mlp_bias"):
             if getattr(self, name) == self.bias:
                 object.__setattr__(self, name, None)  # so that equal models have equal configurations
+        if not isinstance(self.full_layers, tuple | list):
+            raise GPTError("config.full_layers", value=self.full_layers)
         object.__setattr__(self, "full_layers", tuple(self.full_layers))
         for layer in self.full_layers:
             check_integer("full_layers", layer, 0, self.n_layer - 1)
