@@ -31,6 +31,17 @@ class LayerNorm(nn.Module):
         y = (x - mean) / torch.sqrt(var + self.eps) * self.weight
         return y if self.bias is None else y + self.bias
 
+    def scale(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., 1): the standard deviation by which x is divided."""
+        return torch.sqrt(x.var(dim=-1, keepdim=True, unbiased=False) + self.eps)
+
+    def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
+        """What a summand of x contributes to the norm of x, with the scale of x as a constant.
+
+        Those of all summands and the bias sum to `formula(x)`.
+        """
+        return (part - part.mean(dim=-1, keepdim=True)) / scale * self.weight
+
     def forward(self, x: Tensor) -> Tensor:
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
@@ -52,6 +63,14 @@ class RMSNorm(nn.Module):
         """(..., width) -> (..., width): mean square 1 over the last dimension, then weight."""
         mean_square = x.square().mean(dim=-1, keepdim=True)
         return x / torch.sqrt(mean_square + self.eps) * self.weight
+
+    def scale(self, x: Tensor) -> Tensor:
+        """(..., width) -> (..., 1): the root mean square by which x is divided."""
+        return torch.sqrt(x.square().mean(dim=-1, keepdim=True) + self.eps)
+
+    def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
+        """What a summand of x contributes to the norm of x, with the scale of x as a constant."""
+        return part / scale * self.weight
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)

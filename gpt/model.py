@@ -73,9 +73,8 @@ class ForwardContext:
         if has_rotary and config.window_rotary_base is not None:
             windowed = replace(ctx, rotary=rotary_angles(positions, size, config.window_rotary_base))
         if S > config.window:
-            near = causal_mask(T, S, positions.device).triu(S - T - config.window + 1)
-            mask = near if self.attn_mask is None else near & self.attn_mask
-            windowed = replace(windowed, attn_mask=mask, is_causal=False)
+            mask = causal_mask(T, S, positions.device) if self.attn_mask is None else self.attn_mask
+            windowed = replace(windowed, attn_mask=mask.triu(S - T - config.window + 1), is_causal=False)
         return replace(ctx, windowed=windowed)
 
     def of_layer(self, config: GPTConfig, layer: int) -> ForwardContext:

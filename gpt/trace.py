@@ -61,8 +61,7 @@ class LayerTrace(_Activations):
     def attn_scores(self) -> Tensor:
         """q k^T / sqrt(hs), (B, nh, T, S), before the mask; computed from q and k on access."""
         scale = self.attn_q.shape[-1] ** -0.5 if self.score_scale is None else self.score_scale
-        k = self.attn_k.repeat_interleave(self.attn_q.shape[1] // self.attn_k.shape[1], dim=1)
-        return self.attn_q @ k.transpose(-2, -1) * scale
+        return self.attn_q @ for_query_heads(self.attn_k, self.attn_q.shape[1]).transpose(-2, -1) * scale
 
 
 @dataclass(repr=False, eq=False)
@@ -135,3 +134,8 @@ class Trace(_Activations):
             for item in fields(owner):
                 if item.name not in ("layers", "attention", "score_scale"):
                     yield prefix + item.name, owner, item.name
+
+
+def for_query_heads(x: Tensor, n_head: int) -> Tensor:
+    """Keys or values (..., kv, S, hs), once for each query head that they serve: (..., n_head, S, hs)."""
+    return x.repeat_interleave(n_head // x.shape[-3], dim=-3)

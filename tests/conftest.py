@@ -13,6 +13,7 @@ from hypothesis import settings
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
+from tests.gpt.family_configs import FAMILIES
 
 settings.register_profile("here", max_examples=100 if os.environ.get("CI") else 20, deadline=None)
 settings.load_profile("here")
@@ -33,11 +34,10 @@ def alongside() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["learned", "rotary"])
+@pytest.fixture(params=FAMILIES)
 def model(request: pytest.FixtureRequest) -> GPT:
-    """A tiny model, every parameter random and large enough to matter, once for each kind of position."""
-    config = GPTConfig(vocab_size=61, block_size=16, n_layer=3, n_head=3, n_embd=24, position=request.param)
-    return randomized(GPT(config))
+    """A tiny model of each family, every parameter random and large enough to matter."""
+    return randomized(GPT(FAMILIES[request.param]))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -37,8 +37,9 @@ from components.render import Control, View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
+from components.widgets.sentence import sentence
 from components.widgets.table import table
-from gpt.experiments.normalisation import Norm, Normalised, NormInput, linear_relu_rows, norm_input, normalise
+from gpt.experiments.normalisation import Normalised, NormInput, NormName, linear_relu_rows, norm_input, normalise
 
 Source = Literal["example", "model"]
 EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
@@ -50,7 +51,7 @@ class LayerNormState:
     visitor's model."""
 
     source: Source = "example"
-    norm: Norm = "ln_1"
+    norm: NormName = "ln_1"
     scale: float = 1.0
     shift: float = 0.0
     eps: str = "0.00001"
@@ -61,7 +62,7 @@ class Request(NamedTuple):
     """The token at a position and the one before it, at a normalisation of a layer."""
 
     text: Text
-    norm: Norm
+    norm: NormName
     layer: int
     position: int
 
@@ -86,7 +87,7 @@ def compute(request: Request) -> NormInput:
     """The rows of the model, (2, C), or (1, C) for the first token."""
     ids = request.text.ids[: request.position + 1]
     found = norm_input(request.text.loaded.model, ids, request.norm, request.layer)
-    return NormInput(found.rows[max(0, request.position - 1) :].float().clone(), found.scale, found.shift, found.eps)
+    return replace(found, rows=found.rows[max(0, request.position - 1) :].float().clone())
 
 
 def rows(s: Snapshot) -> Rows | None:
@@ -104,6 +105,7 @@ def rows(s: Snapshot) -> Rows | None:
         scale=state.scale * found.scale.float(),
         shift=state.shift + found.shift.float(),
         eps=EPS[state.eps],
+        kind=found.kind,
     )
     tokenizer, first = request.text.tokenizer, max(0, request.position - 1)
     return Rows(
@@ -146,6 +148,13 @@ def numbers(s: Snapshot) -> dict[str, Any]:
     return {"rows": lines}
 
 
+def note(s: Snapshot) -> dict[str, Any]:
+    """The formula of the norm that is shown."""
+    state, text = s.state(LayerNormState), text_of(s)
+    kind = "layer" if state.source == "example" or text is None else text.config.norm
+    return {"text": t(f"norm.note.{kind}", s.language)}
+
+
 def picture(when: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
     """Rows as bars."""
     shown = s.cached(rows)
@@ -183,11 +192,12 @@ VIEWS = (
     View("norm-before", inputs, partial(picture, "before")),
     View("norm-after", inputs, partial(picture, "after")),
     View("norm-numbers", inputs, numbers),
+    View("norm-note", inputs, note),
 )
 ANALYSIS = computed(LayerNormState, request_of, compute)
 CHECKS = {
     "source": one_of(*get_args(Source)),
-    "norm": one_of(*get_args(Norm)),
+    "norm": one_of(*get_args(NormName)),
     "scale": within(-1.0, 3.0),
     "shift": within(-2.0, 2.0),
     "eps": one_of(*EPS),
@@ -207,7 +217,7 @@ def build_layer_norm(localizer: Localizer, events: Events, tab: str, is_open: Is
                 localizer.sentence("norm.after", kind="question")
                 chart(elem_id="norm-after", view="norm-after")
         table(elem_id="norm-numbers", view="norm-numbers")
-        localizer.sentence("norm.note", kind="caption")
+        sentence(elem_id="norm-note", view="norm-note", kind="caption")
     add_panel(events, tab, is_open, VIEWS, _server_controls(parts), ANALYSIS)
     wire_values(events, LayerNormState, CHECKS, parts)
     wire_selection(events, parts)
@@ -274,7 +284,7 @@ def source_choices(language: Language) -> list[tuple[str, str]]:
 
 def norm_choices(language: Language) -> list[tuple[str, str]]:
     """(label, module name) of each normalisation."""
-    return [(t(f"norm.which.{norm}", language), norm) for norm in get_args(Norm)]
+    return [(t(f"norm.which.{norm}", language), norm) for norm in get_args(NormName)]
 
 
 def _server_controls(parts: dict[str, Any]) -> list[Control]:

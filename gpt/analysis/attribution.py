@@ -1,12 +1,13 @@
 """Direct logit attribution: the contribution of each component of the model to a logit.
 
 The final residual stream is a sum of the embeddings and of what every head and feed-forward part adds. A logit is the
-product of that sum, after the final LayerNorm, with a row w of the head. LayerNorm is linear apart from the division
-by the standard deviation; with that taken as the constant `scale` of this pass, the logit is a sum over components:
+product of that sum, after the final norm, with a row w of the head. The norm is linear apart from the division by the
+scale of its input; with that taken as the constant of this pass, the logit is a sum over components:
 
-    logit = component_1 . d + component_2 . d + ... + bias . w,    d = (gain * w - mean(gain * w)) / scale
+    logit = norm(component_1) . w + norm(component_2) . w + ... + bias . w
 
-The effect of a component through later layers is not counted: hence "direct".
+Where a block has a norm after attention, what the heads add passes through that one first, with its scale as another
+constant. The effect of a component through later layers is not counted: hence "direct".
 
 Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021).
 """
@@ -22,8 +23,8 @@ from gpt.analysis.tracing import check_traced, single_sequence, to_float32
 from gpt.checks import check_token_id
 from gpt.edits import Edits
 from gpt.errors import GPTError
-from gpt.model import GPT
-from gpt.trace import Trace
+from gpt.model import GPT, TransformerBlock
+from gpt.trace import Trace, for_query_heads
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,10 @@ class Attribution:
     """Contributions to a logit, or to the difference of two; they sum to `total`, up to rounding.
 
     embedding, position: of the token at the position; position is 0 where positions are rotary or dropped.
-    heads: (n_layer, n_head), through each head's slice of c_proj. attn_bias: (n_layer,), the bias of c_proj.
-    mlp: (n_layer,), feed-forward parts, biases included. norm_bias: the biases of the final LayerNorm and of the head.
-    scale: sqrt(variance + eps) of the final LayerNorm. logit: from the traced final state, which a model in bf16 or
-    int8 has rounded.
+    heads: (n_layer, n_head), through each head's slice of c_proj. attn_bias: (n_layer,), the bias of c_proj, and that
+    of a norm after attention. mlp: (n_layer,), feed-forward parts, biases included. norm_bias: the biases of the final
+    norm and of the head. scale: by which the final norm divided. logit: from the traced final state, which a model in
+    bf16 or int8 has rounded.
     """
 
     embedding: float
@@ -72,27 +73,27 @@ def direct_logit_attribution(
 
     w = head_difference(model.lm_head.weight, token, against)  # (C,)
     scale = final_norm_scale(model, trace, position)
-    d = before_final_norm(model, w) / scale  # (C,)
+
+    def contribution(x: Tensor) -> Tensor:  # (..., C) -> (...)
+        return model.ln_f.contribution(x, scale) @ w
 
     heads, attn_bias, mlp = [], [], []
     for block, layer in zip(model.blocks, trace.layers, strict=True):
         factor = 1.0 if edits is None else edits.attn_scale.get(block.layer, 1.0)
         weights, v = single_sequence(layer.attn_weights[:, :, position]), single_sequence(layer.attn_v)
-        y = weights[:, None] @ v  # (nh, 1, hs)
-        y = (y if edits is None else edits.scale_heads(block.layer, y[None])[0])[:, 0]  # (nh, hs)
-        c_proj = block.attn.c_proj
-        heads.append(factor * (y * (to_float32(c_proj.weight).T @ d).view_as(y)).sum(dim=-1))
-        attn_bias.append(d.new_zeros(()) if c_proj.bias is None else factor * to_float32(c_proj.bias) @ d)
-        mlp.append(single_sequence(layer.mlp_out)[position] @ d)
+        added, bias = added_by_heads(block, weights, v, edits)
+        heads.append(factor * contribution(added))
+        attn_bias.append(factor * contribution(bias))
+        mlp.append(contribution(single_sequence(layer.mlp_out)[position]))
 
     wpe = trace.position_embedding
     if wpe is not None and wpe.dim() == 3:  # a pass with an attention_mask has a row of positions for each text
         wpe = wpe[0]
-    norm_bias = d.new_zeros(()) if model.ln_f.bias is None else to_float32(model.ln_f.bias) @ w
-    head_bias = d.new_zeros(()) if model.lm_head.bias is None else head_difference(model.lm_head.bias, token, against)
+    norm_bias = w.new_zeros(()) if model.ln_f.bias is None else to_float32(model.ln_f.bias) @ w
+    head_bias = w.new_zeros(()) if model.lm_head.bias is None else head_difference(model.lm_head.bias, token, against)
     return Attribution(
-        embedding=(single_sequence(trace.token_embedding)[position] @ d).item(),
-        position=0.0 if wpe is None else (to_float32(wpe[position]) @ d).item(),
+        embedding=contribution(single_sequence(trace.token_embedding)[position]).item(),
+        position=0.0 if wpe is None else contribution(to_float32(wpe[position])).item(),
         heads=torch.stack(heads),
         attn_bias=torch.stack(attn_bias),
         mlp=torch.stack(mlp),
@@ -108,16 +109,26 @@ def head_difference(parameter: Tensor, token: int, against: int | None) -> Tenso
     return row if against is None else row - to_float32(parameter[against])
 
 
-def final_norm_scale(model: GPT, trace: Trace, position: int) -> Tensor:
-    """sqrt(variance + eps) of the residual stream at a position, by which the final LayerNorm divided."""
-    stream = single_sequence(trace.layers[-1].resid_post)[position]
-    return torch.sqrt(stream.var(unbiased=False) + model.ln_f.eps)
+def added_by_heads(
+    block: TransformerBlock, weights: Tensor, v: Tensor, edits: Edits | None = None
+) -> tuple[Tensor, Tensor]:
+    """What each head adds to the stream at one position, (nh, C), and what the biases add, (C,).
 
-
-def before_final_norm(model: GPT, w: Tensor) -> Tensor:
-    """Fold the mean and the gain of the final LayerNorm into rows of the head, (..., C).
-
-    LayerNorm(x) . w = x . before_final_norm(w) / scale + bias . w.
+    weights: (nh, S), of the position. v: (kv, S, hs). edits: scale heads; those of the whole attention are left out.
     """
-    gained = w * to_float32(model.ln_f.weight)
-    return gained - gained.mean(dim=-1, keepdim=True)
+    y = weights[:, None] @ for_query_heads(v, len(weights))  # (nh, 1, hs)
+    y = y if edits is None else edits.scale_heads(block.layer, y[None])[0]
+    c_proj = block.attn.c_proj
+    heads = (y @ to_float32(c_proj.weight).T.unflatten(0, (len(y), -1)))[:, 0]  # (nh, C)
+    bias = heads.new_zeros(heads.shape[1]) if c_proj.bias is None else to_float32(c_proj.bias)
+    norm = block.ln_1_post
+    if norm is None:
+        return heads, bias
+    scale = norm.scale(heads.sum(dim=0) + bias)
+    bias = norm.contribution(bias, scale)
+    return norm.contribution(heads, scale), bias if norm.bias is None else bias + to_float32(norm.bias)
+
+
+def final_norm_scale(model: GPT, trace: Trace, position: int) -> Tensor:
+    """(1,): by which the final norm divided at a position."""
+    return model.ln_f.scale(single_sequence(trace.layers[-1].resid_post)[position])

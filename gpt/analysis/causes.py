@@ -10,15 +10,14 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.attribution import added_by_heads, direct_logit_attribution
 from gpt.analysis.predictions import log_probabilities
 from gpt.analysis.saliency import leave_one_out, log_p_next
-from gpt.analysis.tracing import to_float32, trace_window
+from gpt.analysis.tracing import single_sequence, to_float32, trace_window
 from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.trace import LayerTrace
 
 MIN_FALL = 0.001  # relative; a smaller one may be rounding
 N_HEADS = 8  # heads that are switched off, those with the largest direct contributions
@@ -110,18 +109,12 @@ def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: E
     reads = sorted((layer, head, kept.index(at)) for layer, head, at in ablation.reads if at in kept)
     for layer, of_layer in groupby(reads, key=lambda read: read[0]):
         traced = trace_window(model, rest, last, last + 1, edits).layers[layer]
-        missing = sum(_read(model, traced, edits, *read) for read in of_layer)
-        patch = Patch("attn_out", layer, last, traced.attn_out[0, 0] - missing)
+        weights = single_sequence(traced.attn_weights)[:, 0]  # (nh, S)
+        for _, head, position in of_layer:
+            weights[head, position] = 0
+        heads, bias = added_by_heads(model.blocks[layer], weights, single_sequence(traced.attn_v), edits)
+        patch = Patch("attn_out", layer, last, edits.attn_scale.get(layer, 1.0) * (heads.sum(dim=0) + bias))
         edits = replace(edits, patches=(*edits.patches, patch))
     states = model.hidden_states(torch.tensor([rest], device=model.device), edits=edits)
     (log_p,) = (log_p for _, log_p in log_probabilities(model, states[:, -1]))
     return log_p[0]
-
-
-def _read(model: GPT, traced: LayerTrace, edits: Edits, layer: int, head: int, position: int) -> Tensor:
-    """What the head adds to attn_out at the one traced position for the token at `position`, (C,)."""
-    weight = to_float32(model.blocks[layer].attn.c_proj.weight)
-    size = model.config.head_size
-    scale = edits.attn_scale.get(layer, 1.0) * edits.head_scale.get((layer, head), 1.0)
-    value = to_float32(traced.attn_weights[0, head, 0, position] * traced.attn_v[0, head, position])  # (hs,)
-    return scale * weight[:, head * size : (head + 1) * size] @ value

@@ -13,7 +13,7 @@ from gpt.checks import check_layer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.trace import Trace
+from gpt.trace import Trace, for_query_heads
 
 
 @torch.inference_mode()
@@ -33,7 +33,8 @@ def value_weighted(model: GPT, trace: Trace, layer: int) -> Tensor:
     Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.
     """
     check_layer(layer, len(trace.layers))
-    weights, v = single_sequence(trace.layers[layer].attn_weights), single_sequence(trace.layers[layer].attn_v)
+    weights = single_sequence(trace.layers[layer].attn_weights)
+    v = for_query_heads(single_sequence(trace.layers[layer].attn_v), len(weights))  # (nh, S, hs)
     w = to_float32(model.blocks[layer].attn.c_proj.weight).T.unflatten(0, (model.config.n_head, -1))  # (nh, hs, C)
     return weights * (v @ w).norm(dim=-1)[:, None]  # (nh, T, S) x (nh, 1, S)
 

@@ -57,15 +57,17 @@ def stream_norms(trace: Trace) -> StreamNorms:
 class Neurons:
     """The k neurons of a layer that write most into the stream at a position, strongest first.
 
-    index: (k,) of the neuron. pre, post: (k,) its activation before and after the activation function.
-    norm: (k,) of the vector that it adds to the stream, |post| x |its column of c_proj|.
-    up, down: (k, n) ids of the tokens whose logits it raises and lowers most, directly through the final LayerNorm
-        with a constant scale. up_logit, down_logit: (k, n) the changes of these logits.
+    index: (k,) of the neuron. pre, post: (k,) its activation before and after the activation function. mlp_up: (k,), by
+        which a gated feed-forward part multiplies it, included in post; None for others.
+    norm: (k,) of the vector that it adds to the stream, |post| x |its column of c_proj|, through a norm after it.
+    up, down: (k, n) ids of the tokens whose logits it raises and lowers most, directly through the final norm with a
+        constant scale. up_logit, down_logit: (k, n) the changes of these logits.
     """
 
     index: Tensor
     pre: Tensor
     post: Tensor
+    mlp_up: Tensor | None
     norm: Tensor
     up: Tensor
     up_logit: Tensor
@@ -84,19 +86,24 @@ def strongest_neurons(
     """
     check_layer(layer, len(trace.layers))
     check_traced(trace, position)
-    c_proj = to_float32(model.blocks[layer].mlp.c_proj.weight)  # (C, n_ff)
-    traced = trace.layers[layer]
+    traced, block = trace.layers[layer], model.blocks[layer]
     pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)
-    top = (post.abs() * c_proj.norm(dim=0)).topk(min(k, len(post)))
-    written = post[top.indices, None] * c_proj.T[top.indices]  # (k, C)
-    normed = (written - written.mean(dim=-1, keepdim=True)) / final_norm_scale(model, trace, position)
-    logits = F.linear(normed * to_float32(model.ln_f.weight), to_float32(model.lm_head.weight))  # (k, vocab_size)
+    written = to_float32(block.mlp.c_proj.weight).T  # (n_ff, C), by an activation of 1
+    if block.ln_2_post is not None:
+        bias = block.mlp.c_proj.bias
+        total = post @ written if bias is None else post @ written + to_float32(bias)
+        written = block.ln_2_post.contribution(written, block.ln_2_post.scale(total))
+    top = (post.abs() * written.norm(dim=1)).topk(min(k, len(post)))
+    added = post[top.indices, None] * written[top.indices]  # (k, C)
+    normed = model.ln_f.contribution(added, final_norm_scale(model, trace, position))
+    logits = F.linear(normed, to_float32(model.lm_head.weight))  # (k, vocab_size)
     n_tokens = min(n_tokens, model.config.vocab_size)
     up, down = logits.topk(n_tokens), logits.topk(n_tokens, largest=False)
     return Neurons(
         index=top.indices,
         pre=pre[top.indices],
         post=post[top.indices],
+        mlp_up=None if traced.mlp_up is None else single_sequence(traced.mlp_up)[position, top.indices],
         norm=top.values,
         up=up.indices,
         up_logit=up.values,

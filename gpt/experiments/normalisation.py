@@ -1,31 +1,31 @@
-"""Layer normalisation with its intermediate results."""
+"""Layer and RMS normalisation with their intermediate results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from gpt.analysis.tracing import trace_text
 from gpt.checks import check_layer
+from gpt.config import Norm
 from gpt.errors import GPTError
 from gpt.experiments.linear import linear
-from gpt.layers import LayerNorm
 from gpt.model import GPT
 
-Norm = Literal["ln_1", "ln_2", "ln_f"]
+NormName = Literal["ln_1", "ln_2", "ln_f"]
 
 
 @dataclass(frozen=True)
 class Normalised:
-    """Rows through a layer normalisation (arXiv 1607.06450).
+    """Rows through a normalisation: LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
 
-    before: (n, C). mean, variance, unbiased_variance: (n,) of each row; variance divides by C and is the one that is
-    used, unbiased_variance divides by C - 1. standard: (n, C), with mean 0 and, but for eps, variance 1.
-    after: (n, C), standard x scale + shift.
+    before: (n, C). mean, variance, unbiased_variance: (n,) of each row; variance divides by C and is the one that
+    LayerNorm uses, unbiased_variance divides by C - 1. standard: (n, C), but for eps with mean 0 and variance 1, or
+    with a mean square of 1. after: (n, C), standard x scale + shift.
     """
 
     before: Tensor
@@ -38,8 +38,9 @@ class Normalised:
 
 @dataclass(frozen=True)
 class NormInput:
-    """The input (T, C) of a layer normalisation of a model, and its learned parameters (C,)."""
+    """The input (T, C) of a normalisation of a model, and its learned parameters (C,)."""
 
+    kind: Norm
     rows: Tensor
     scale: Tensor
     shift: Tensor
@@ -48,7 +49,7 @@ class NormInput:
 
 @torch.inference_mode()
 def normalise(
-    rows: Tensor, *, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0, eps: float = 1e-5
+    rows: Tensor, *, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0, eps: float = 1e-5, kind: Norm = "layer"
 ) -> Normalised:
     """Normalise each row of (n, C). Raises ValueError for C below 2, and for eps that is not above 0."""
     if rows.dim() != 2 or rows.shape[1] < 2:
@@ -57,7 +58,10 @@ def normalise(
         raise GPTError("experiment.eps", eps=eps)
     mean = rows.mean(dim=1)
     variance = rows.var(dim=1, unbiased=False)
-    standard = (rows - mean[:, None]) / torch.sqrt(variance[:, None] + eps)
+    if kind == "layer":
+        standard = (rows - mean[:, None]) / torch.sqrt(variance[:, None] + eps)
+    else:
+        standard = rows / torch.sqrt(rows.square().mean(dim=1, keepdim=True) + eps)
     return Normalised(rows, mean, variance, rows.var(dim=1, unbiased=True), standard, standard * scale + shift)
 
 
@@ -69,16 +73,21 @@ def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: in
     return linear(n_in, n_out, generator)(batch).relu()
 
 
-def norm_input(model: GPT, ids: Sequence[int], norm: Norm, layer: int = 0) -> NormInput:
+def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
     """The input of a normalisation for a text: ln_1 or ln_2 of a layer, or ln_f.
 
-    shift is 0 for a model without biases. Raises ValueError for a layer that the model does not have.
+    shift is 0 for a model without biases. With parallel branches both read the stream before the layer.
+    Raises ValueError for a layer that the model does not have.
     """
     check_layer(layer, model.config.n_layer)
     trace = trace_text(model, ids)
-    activations = trace.layers[layer]
-    rows = {"ln_1": activations.resid_pre, "ln_2": activations.resid_mid, "ln_f": trace.layers[-1].resid_post}[norm]
-    module = cast(LayerNorm, model.get_submodule("ln_f" if norm == "ln_f" else f"h.{layer}.{norm}"))
+    traced, block = trace.layers[layer], model.blocks[layer]
+    before_mlp = traced.resid_pre if model.config.parallel else traced.resid_mid
+    rows, module = {
+        "ln_1": (traced.resid_pre, block.ln_1),
+        "ln_2": (before_mlp, block.ln_2),
+        "ln_f": (trace.layers[-1].resid_post, model.ln_f),
+    }[norm]
     scale = module.weight.detach()
     shift = torch.zeros_like(scale) if module.bias is None else module.bias.detach()
-    return NormInput(rows[0], scale, shift, module.eps)
+    return NormInput(model.config.norm, rows[0], scale, shift, module.eps)

@@ -70,9 +70,9 @@ def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
 
     A skeleton has no cache.
     """
-    cache = 0 if skeleton else cache_numbers(config) * 3 // 2 * config.block_size
-    states = config.block_size * config.n_embd
-    return 4 * (count_parameters(config, skeleton=skeleton) + cache + states)
+    queries = config.n_layer * config.n_head * config.head_size
+    cache = 0 if skeleton else cache_numbers(config) + queries
+    return 4 * (count_parameters(config, skeleton=skeleton) + (cache + config.n_embd) * config.block_size)
 
 
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
@@ -80,7 +80,7 @@ def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> 
 
     All shapes are those of the whole model. generator: as of GPT.
     """
-    model = GPT(replace(config, n_layer=1), generator=generator)
+    model = GPT(replace(config, n_layer=1, full_layers=()), generator=generator)
     model.config = config
     model.h = nn.ModuleList(IdentityBlock() for _ in range(config.n_layer))
     model.ln_f = nn.Identity()  # type: ignore[assignment]
@@ -121,7 +121,7 @@ def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
     final norm, logits. The model has hooks during the pass: it must not be shared."""
     idx = torch.tensor([list(ids)], device=model.device)
     found = [ModuleShape("idx", tuple(idx.shape))]
-    inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_fc", "h.0.mlp.c_proj")
+    inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_gate", "h.0.mlp.c_fc", "h.0.mlp.c_proj")
     handles = [
         module.register_forward_hook(lambda _, __, out, name=name: found.append(ModuleShape(name, tuple(out.shape))))
         for name, module in model.named_modules()

@@ -31,20 +31,24 @@ class Flops:
 def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:
     """Parameters of each part, summed over the blocks; a tied head has none.
 
-    Per block, with C = n_embd: attention has 3 C^2 + C^2 and feed-forward 2 C n_ff weights, with biases one more per
-    output; two norms have C scales and C shifts each, as has the final one.
+    Per block of GPT-2, with C = n_embd: attention has 3 C^2 + C^2 and feed-forward 2 C n_ff weights, with biases one
+    more per output; two norms have C scales and C shifts each, as has the final one. With fewer heads of keys and
+    values, their part of the 3 C^2 is smaller; a gate adds C n_ff; norms of queries and keys have a scale per number
+    of a head.
     skeleton: blocks and norms are replaced by identity (`gpt.experiments.random_models.skeleton`).
     """
-    width, n_ff = config.n_embd, config.ff_size
+    width, n_ff, heads = config.n_embd, config.ff_size, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
-    biases = int(config.bias)
-    qkv_biases = int(config.has_qkv_bias)
+    qkv = heads + 2 * config.kv_heads * config.head_size
+    inner = (2 if config.gated else 1) * n_ff
+    norm = width * (2 if config.norm == "layer" and config.bias else 1)
+    norms_of_block = (4 if config.post_norm else 2) * norm + 2 * config.head_size * config.qk_norm
     return {
         "token_embedding": config.vocab_size * width,
         "position_embedding": config.block_size * width if config.position == "learned" else 0,
-        "attention": blocks * (4 * width * width + 3 * width * qkv_biases + width * biases),
-        "feed_forward": blocks * (2 * width * n_ff + (n_ff + width) * biases),
-        "norms": 0 if skeleton else (2 * blocks + 1) * width * (1 + biases),
+        "attention": blocks * (width * (qkv + heads) + qkv * config.has_qkv_bias + width * config.has_proj_bias),
+        "feed_forward": blocks * (width * (inner + n_ff) + (inner + width) * config.has_mlp_bias),
+        "norms": 0 if skeleton else blocks * norms_of_block + norm,
         "head": config.vocab_size * ((0 if config.tie_weights else width) + config.head_bias),
     }
 
@@ -55,26 +59,27 @@ def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
 
 
 def cache_numbers(config: GPTConfig) -> int:
-    """Numbers in a KV cache per token: a key and a value of n_embd numbers in every layer."""
-    return 2 * config.n_layer * config.n_embd
+    """Numbers in a KV cache per token: the keys and values of all heads in every layer, n_embd each in GPT-2."""
+    return 2 * config.n_layer * config.kv_heads * config.head_size
 
 
 def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
     """Operations of a forward pass for the token at `position` (from 0), with the tokens before it in the cache.
 
-    A multiplication and an addition are two operations. Matrices: 2 per weight, 2 (4 C^2 + 2 C n_ff) in each block
-    and 2 C vocab_size in the head, tied or not. Attention over S = position + 1 tokens: 2 C S for q k^T and 2 C S for
-    weights v in each block. Not counted, as in the sources: embedding lookup, biases, norms, softmax, activation,
-    additions to the residual stream.
+    A multiplication and an addition are two operations. Matrices: 2 per weight, in GPT-2 2 (4 C^2 + 2 C n_ff) in each
+    block, and 2 C vocab_size in the head, tied or not. Attention over S = position + 1 tokens, those outside a window
+    included: 2 H S for q k^T and 2 H S for weights v in each block, where H is the width of all heads, C in GPT-2. Not
+    counted, as in the sources: embedding lookup, biases, norms, softmax, activation, additions to the residual stream.
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
     appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
     """
     if not 0 <= position < config.block_size:
         raise GPTError("argument.range", name="position", low=0, high=config.block_size - 1, value=position)
-    width = config.n_embd
+    width, heads = config.n_embd, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
-    per_block = 4 * width * width + 2 * width * config.ff_size
+    attention = 2 * width * (heads + config.kv_heads * config.head_size)
+    per_block = attention + (3 if config.gated else 2) * width * config.ff_size
     return Flops(
         matrices=2 * (blocks * per_block + width * config.vocab_size),
-        attention=4 * blocks * width * (position + 1),
+        attention=4 * blocks * heads * (position + 1),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,8 @@ from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer
+from tests.conftest import randomized
+from tests.gpt.family_configs import FAMILIES
 
 N_VOCAB, EOT = 260, 259
 
@@ -31,6 +34,13 @@ def tiny_model(block_size: int = 24, n_layer: int = 2, seed: int = 3) -> LoadedM
     torch.manual_seed(seed)
     model = GPT(GPTConfig(vocab_size=N_VOCAB, block_size=block_size, n_layer=n_layer, n_head=2, n_embd=16)).eval()
     return LoadedModel("tiny", model, tiny_tokenizer(), torch.device("cpu"), "fp32")
+
+
+def family_model(name: str, block_size: int = 24) -> LoadedModel:
+    """A model of a family, with random weights and this vocabulary."""
+    config = replace(FAMILIES[name], vocab_size=N_VOCAB, block_size=block_size)
+    model = randomized(GPT(config, generator=torch.Generator().manual_seed(3)))
+    return LoadedModel(name, model, tiny_tokenizer(), torch.device("cpu"), "fp32")
 
 
 class CountsPasses(GPT):

@@ -16,7 +16,12 @@ from gpt.model import GPT
 from gpt.trace import Trace
 
 EXACT = {"atol": 1e-5, "rtol": 0}
-HEAD = slice(8, 16)  # columns of head 1 of three heads of size 8 in the input of c_proj
+
+
+def columns(model: GPT, head: int) -> slice:
+    """Of a head in the input of c_proj."""
+    size = model.config.head_size
+    return slice(head * size, head * size + size)
 
 
 @pytest.fixture
@@ -53,7 +58,7 @@ def test_patching_the_original_values_changes_nothing(model, idx):
 @pytest.mark.parametrize("factor", [0.0, 0.5, -2.0])
 @torch.inference_mode()
 def test_scaling_a_head_equals_scaling_its_slice_of_the_input_of_c_proj(model, idx, factor, traced):
-    weights = changed(model, lambda m: m.h[1].attn.c_proj.weight[:, HEAD].mul_(factor))
+    weights = changed(model, lambda m: m.h[1].attn.c_proj.weight[:, columns(m, 1)].mul_(factor))
     edited = model(idx, edits=Edits(head_scale={(1, 1): factor}), trace=Trace() if traced else None)
     assert_close(edited, weights(idx), **EXACT)
     assert (edited - model(idx)).abs().max() > 1e-3
@@ -61,11 +66,11 @@ def test_scaling_a_head_equals_scaling_its_slice_of_the_input_of_c_proj(model, i
 
 @torch.inference_mode()
 def test_several_heads_can_be_disabled_in_one_pass(model, idx):
-    off = Edits(head_scale={(0, 0): 0.0, (0, 1): 0.0, (0, 2): 0.0, (2, 1): 0.0})
+    off = Edits(head_scale={(2, 1): 0.0} | {(0, head): 0.0 for head in range(model.config.n_head)})
 
     def cut(m: GPT) -> None:
         m.h[0].attn.c_proj.weight.zero_()
-        m.h[2].attn.c_proj.weight[:, HEAD].zero_()
+        m.h[2].attn.c_proj.weight[:, columns(m, 1)].zero_()
 
     assert_close(model(idx, edits=off), changed(model, cut)(idx), **EXACT)
 
@@ -75,9 +80,9 @@ def test_several_heads_can_be_disabled_in_one_pass(model, idx):
 @torch.inference_mode()
 def test_scaling_a_branch_equals_scaling_its_projection(model, idx, scale, branch, factor):
     def scaled(m: GPT) -> None:
-        projection = getattr(m.h[1], branch).c_proj
-        projection.weight.mul_(factor)
-        projection.bias.mul_(factor)
+        norm = m.h[1].ln_1_post if branch == "attn" else m.h[1].ln_2_post
+        for parameter in (norm or getattr(m.h[1], branch).c_proj).parameters():
+            parameter.mul_(factor)
 
     trace = Trace()
     edits = Edits(**{scale: {1: factor}})
@@ -87,19 +92,19 @@ def test_scaling_a_branch_equals_scaling_its_projection(model, idx, scale, branc
     assert torch.equal(*around) == (factor == 0)
 
 
-@pytest.mark.parametrize("activation", ["gelu", "relu", "silu"])
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "silu"])
 @torch.inference_mode()
 def test_swapping_the_activation_equals_a_model_made_with_it(model, idx, activation):
     other = GPT(replace(model.config, activation=activation)).eval()
     other.load_state_dict(model.state_dict())
     edited = model(idx, edits=Edits(activation=activation))
     assert_close(edited, other(idx), **EXACT)
-    assert not torch.equal(edited, model(idx))
+    assert torch.equal(edited, model(idx)) == (activation == model.config.activation)
 
 
 @torch.inference_mode()
 def test_without_positions_one_layer_ignores_the_order_of_earlier_tokens(model, idx):
-    shallow = GPT(replace(model.config, n_layer=1)).eval()
+    shallow = GPT(replace(model.config, n_layer=1, window=None, full_layers=())).eval()
     shallow.load_state_dict({k: v for k, v in model.state_dict().items() if not k.startswith(("h.1", "h.2"))})
     shuffled = torch.cat((idx[:, :-1].flip(1), idx[:, -1:]), dim=1)
     assert (shallow(idx)[:, -1] - shallow(shuffled)[:, -1]).abs().max() > 1e-2
@@ -166,8 +171,8 @@ def test_gradients_pass_through_edits_and_are_zero_for_removed_activations(model
     edits = Edits(head_scale={(2, 1): 0.0}, attn_scale={0: 0.5}, patches=(Patch("resid_mid", 1, 3, torch.zeros(24)),))
     model(idx, edits=edits, trace=Trace() if traced else None).square().sum().backward()
     gradient = model.h[2].attn.c_proj.weight.grad
-    assert (gradient[:, HEAD] == 0).all()
-    assert gradient[:, :8].abs().max() > 0
+    assert (gradient[:, columns(model, 1)] == 0).all()
+    assert gradient[:, columns(model, 0)].abs().max() > 0
     assert model.h[0].attn.c_attn.weight.grad.abs().max() > 0
 
 
@@ -181,7 +186,7 @@ def test_a_patch_with_a_row_for_each_text_gives_each_text_its_row(model, idx):
 
 
 NO_LAYER = "does not exist: the model has layers 0 to 2"
-NO_HEAD = "does not exist: a layer has heads 0 to 2"
+NO_HEAD = "does not exist: a layer has heads 0 to 3"
 NO_POSITION = "cannot be patched: the context has positions 0 to 15"
 
 
@@ -196,7 +201,7 @@ def zeros(layer: int, position: int, *shape: int) -> dict[str, object]:
         *(({"attn_scale": {layer: 0.0}}, f"layer {layer} {NO_LAYER}") for layer in (3, -1)),
         *(({"mlp_scale": {layer: 0.0}}, f"layer {layer} {NO_LAYER}") for layer in (3, -1)),
         *((zeros(layer, 0, 24), f"layer {layer} {NO_LAYER}") for layer in (3, -1)),
-        *(({"head_scale": {(0, head): 0.0}}, f"head {head} {NO_HEAD}") for head in (3, -1)),
+        *(({"head_scale": {(0, head): 0.0}}, f"head {head} {NO_HEAD}") for head in (4, -1)),
         *((zeros(0, position, 24), f"position {position} {NO_POSITION}") for position in (16, -1)),
         *(
             (zeros(0, 0, *shape), "does not fit: each text needs 24 numbers")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -11,6 +13,7 @@ from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.edits import Edits, Patch
+from gpt.layers import LayerNorm, RMSNorm
 from gpt.model import GPT
 from gpt.trace import Trace
 from tests.conftest import randomized
@@ -55,33 +58,52 @@ def test_parts_sum_to_the_logit_within_a_ten_thousandth_of_the_largest_part(shap
         assert parts.attn_bias.shape == parts.mlp.shape == (6,)
 
 
+def at_constant_scale(norm: LayerNorm | RMSNorm, whole: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The decrease of norm(whole) without a part of it, if the scale stayed."""
+    mean_square = whole.square().mean() if isinstance(norm, RMSNorm) else whole.var(unbiased=False)
+    mean = 0.0 if isinstance(norm, RMSNorm) else 1.0
+
+    def normed(x: torch.Tensor) -> torch.Tensor:
+        return (x - mean * x.mean()) / torch.sqrt(mean_square + norm.eps) * norm.weight
+
+    assert_close(norm(whole), normed(whole) if norm.bias is None else normed(whole) + norm.bias)
+    return lambda part: normed(whole) - normed(whole - part)
+
+
 @torch.inference_mode()
 def test_a_contribution_is_the_decrease_of_the_logit_without_it_at_a_constant_scale(model):
     model.double()
-    trace = trace_text(model, IDS)
+    trace, config, w = trace_text(model, IDS), model.config, model.lm_head.weight[33]
     parts = direct_logit_attribution(model, trace, 6, 33)
     stream = trace.layers[-1].resid_post[0, 6]
-    variance = stream.var(unbiased=False)
-
-    def logit(x: torch.Tensor) -> torch.Tensor:
-        normed = (x - x.mean()) / torch.sqrt(variance + 1e-5) * model.ln_f.weight + model.ln_f.bias
-        return normed @ model.lm_head.weight[33]
+    through_final_norm = at_constant_scale(model.ln_f, stream)
 
     def lost(part: torch.Tensor) -> float:
-        return (logit(stream) - logit(stream - part)).item()
+        return (through_final_norm(part) @ w).item()
 
-    for layer in range(3):
-        c_proj, traced = model.h[layer].attn.c_proj, trace.layers[layer]
-        for head in range(3):
-            seen = traced.attn_weights[0, head, 6] @ traced.attn_v[0, head]  # (hs,)
-            written = c_proj.weight[:, 8 * head : 8 * head + 8] @ seen
-            assert parts.heads[layer, head].item() == pytest.approx(lost(written), abs=1e-9)
-        assert parts.attn_bias[layer].item() == pytest.approx(lost(c_proj.bias), abs=1e-9)
-        assert parts.mlp[layer].item() == pytest.approx(lost(traced.mlp_out[0, 6]), abs=1e-9)
-    assert parts.embedding == pytest.approx(lost(model.wte.weight[IDS[6]]), abs=1e-9)
+    for number, (block, traced) in enumerate(zip(model.h, trace.layers, strict=True)):
+        c_proj, hs = block.attn.c_proj, config.head_size
+        written = [
+            c_proj.weight[:, hs * head : hs * head + hs]
+            @ (traced.attn_weights[0, head, 6] @ traced.attn_v[0, head // (config.n_head // config.kv_heads)])
+            for head in range(config.n_head)
+        ]
+        bias = torch.zeros(24).double() if c_proj.bias is None else c_proj.bias
+        if block.ln_1_post is not None:
+            added = at_constant_scale(block.ln_1_post, sum(written) + bias)
+            written, bias = [added(part) for part in written], added(bias)
+            bias = bias if block.ln_1_post.bias is None else bias + block.ln_1_post.bias
+        assert_close(sum(written) + bias, traced.attn_out[0, 6])
+        assert parts.heads[number].tolist() == pytest.approx([lost(part) for part in written], abs=1e-9)
+        assert parts.attn_bias[number].item() == pytest.approx(lost(bias), abs=1e-9)
+        assert parts.mlp[number].item() == pytest.approx(lost(traced.mlp_out[0, 6]), abs=1e-9)
+    assert parts.embedding == pytest.approx(config.embedding_scale * lost(model.wte.weight[IDS[6]]), abs=1e-9)
     assert parts.position == pytest.approx(0 if model.wpe is None else lost(model.wpe.weight[6]), abs=1e-9)
-    assert parts.norm_bias == pytest.approx((model.ln_f.bias @ model.lm_head.weight[33]).item(), abs=1e-9)
-    assert parts.scale == pytest.approx(torch.sqrt(variance + 1e-5).item(), abs=1e-12)
+    biases = [0.0 if model.ln_f.bias is None else (model.ln_f.bias @ w).item()]
+    biases += [0.0 if model.lm_head.bias is None else model.lm_head.bias[33].item()]
+    assert parts.norm_bias == pytest.approx(sum(biases), abs=1e-9)
+    centred = stream if isinstance(model.ln_f, RMSNorm) else stream - stream.mean()
+    assert parts.scale == pytest.approx((centred.square().mean() + config.norm_eps).sqrt().item(), abs=1e-12)
 
 
 def test_only_the_copying_head_contributes_to_the_answer():

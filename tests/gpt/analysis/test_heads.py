@@ -55,12 +55,14 @@ def test_rows_of_every_view_sum_to_one_with_nothing_above_the_diagonal(model, id
 @torch.inference_mode()
 def test_value_weighted_is_the_norm_of_what_c_proj_receives_from_one_token(model, ids):
     trace = trace_text(model, ids)
-    layer, c_proj = trace.layers[1], model.h[1].attn.c_proj
+    layer, c_proj, config = trace.layers[1], model.h[1].attn.c_proj, model.config
+    hs, shared = config.head_size, config.n_head // config.kv_heads
     lengths = value_weighted(model, trace, 1)
     for head, query, key in ((0, 5, 2), (1, 11, 0), (2, 3, 3)):
-        joined = torch.zeros(24)  # input of c_proj if this head attended to this token only
-        joined[8 * head : 8 * head + 8] = layer.attn_weights[0, head, query, key] * layer.attn_v[0, head, key]
-        sent = c_proj(joined) - c_proj.bias
+        joined = torch.zeros(hs * config.n_head)  # input of c_proj if this head attended to this token only
+        value = layer.attn_weights[0, head, query, key] * layer.attn_v[0, head // shared, key]
+        joined[hs * head : hs * head + hs] = value
+        sent = c_proj(joined) - c_proj(torch.zeros_like(joined))
         assert_close(lengths[head, query, key], sent.norm(), atol=1e-5, rtol=0)
 
 

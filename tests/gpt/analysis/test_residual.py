@@ -10,6 +10,7 @@ from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.residual import stream_norms, strongest_neurons
 from gpt.analysis.tracing import trace_text
 from gpt.edits import Edits
+from gpt.layers import ACTIVATIONS
 from tests.gpt.analysis.copying_model import copying_model
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -51,30 +52,42 @@ def test_shares_of_orthogonal_parts_are_those_of_their_squared_norms():
 
 
 @torch.inference_mode()
-def test_all_neurons_and_the_bias_sum_to_the_attribution_of_their_layer(model):
+def test_all_neurons_and_the_biases_sum_to_the_attribution_of_their_layer(model):
     model.double()
-    trace = trace_text(model, IDS)
-    for layer in range(3):
-        parts = direct_logit_attribution(model, trace, 5, 33)
-        neurons = strongest_neurons(model, trace, layer, 5, k=96, n_tokens=61)
+    trace, width = trace_text(model, IDS), model.config.ff_size
+    parts = direct_logit_attribution(model, trace, 5, 33)
+    for layer, block in enumerate(model.h):
+        neurons = strongest_neurons(model, trace, layer, 5, k=width, n_tokens=61)
         of_token = neurons.up_logit[neurons.up == 33]
-        assert of_token.shape == (96,)
-        gained = (model.ln_f.weight * model.lm_head.weight[33]).detach()
-        bias = model.h[layer].mlp.c_proj.bias @ (gained - gained.mean()) / parts.scale
-        assert (of_token.sum() + bias).item() == pytest.approx(parts.mlp[layer].item(), abs=1e-9)
+        assert of_token.shape == (width,)
+        added = neurons.post[:, None] * block.mlp.c_proj.weight.T[neurons.index]  # to the feed-forward part's output
+        biases = trace.layers[layer].mlp_out[0, 5] - added.sum(dim=0)
+        if (norm := block.ln_2_post) is not None:
+            total = block.mlp.c_proj(trace.layers[layer].mlp_post[0, 5])
+            biases = norm.contribution(total - added.sum(dim=0), norm.scale(total))
+            biases = biases if norm.bias is None else biases + norm.bias
+        bias = (model.ln_f.contribution(biases, parts.scale) @ model.lm_head.weight[33]).item()
+        assert (model.config.bias and bias != 0) or bias == pytest.approx(0, abs=1e-9)
+        assert of_token.sum().item() + bias == pytest.approx(parts.mlp[layer].item(), abs=1e-9)
         assert_close(neurons.up.flip(1), neurons.down)  # the whole vocabulary in both orders
 
 
 @torch.inference_mode()
 def test_strongest_neurons_are_ordered_by_the_norm_of_what_they_add(model):
-    trace = trace_text(model, IDS)
+    trace, block = trace_text(model, IDS), model.h[1]
+    traced = trace.layers[1]
     neurons = strongest_neurons(model, trace, 1, 5, k=7, n_tokens=3)
-    written = trace.layers[1].mlp_post[0, 5] * model.h[1].mlp.c_proj.weight  # (C, n_ff)
-    order = written.norm(dim=0).argsort(descending=True)
+    written = traced.mlp_post[0, 5, :, None] * block.mlp.c_proj.weight.T  # (n_ff, C)
+    if (norm := block.ln_2_post) is not None:
+        written = norm.contribution(written, norm.scale(block.mlp.c_proj(traced.mlp_post[0, 5])))
+    order = written.norm(dim=1).argsort(descending=True)
     assert torch.equal(neurons.index, order[:7])
-    assert_close(neurons.norm, written.norm(dim=0)[order[:7]])
-    assert torch.equal(neurons.pre, trace.layers[1].mlp_pre[0, 5, order[:7]])
-    assert torch.equal(neurons.post, trace.layers[1].mlp_post[0, 5, order[:7]])
+    assert_close(neurons.norm, written.norm(dim=1)[order[:7]])
+    assert torch.equal(neurons.pre, traced.mlp_pre[0, 5, order[:7]])
+    assert torch.equal(neurons.post, traced.mlp_post[0, 5, order[:7]])
+    activated = ACTIVATIONS[model.config.activation](neurons.pre)
+    assert (neurons.mlp_up is None) == (not model.config.gated)
+    assert_close(neurons.post, activated if neurons.mlp_up is None else activated * neurons.mlp_up)
     assert neurons.up.shape == neurons.down_logit.shape == (7, 3)
     assert (neurons.up_logit.min(dim=1).values > neurons.down_logit.max(dim=1).values).all()
 

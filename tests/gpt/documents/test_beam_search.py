@@ -101,8 +101,8 @@ def test_every_candidate_has_its_parent_total_score_and_outcome():
         assert totals == sorted(totals, reverse=True)
 
 
-def test_the_total_of_a_beam_is_the_log_probability_of_its_tokens():
-    document = Generation(tiny_model(), "the cat")
+def test_the_total_of_a_beam_is_the_log_probability_of_its_tokens(family):
+    document = Generation(family, "the cat")
     best = BeamSearch(document, 4, 8).run()
     before = list(document.ids)
     document.append(*best.ids)

@@ -21,7 +21,8 @@ def cached_nodes(document):
     return [node for span in document._cache.branches._spans.values() for node in span.nodes]
 
 
-def test_a_branch_continues_as_a_fresh_document_with_the_same_text(document):
+def test_a_branch_continues_as_a_fresh_document_with_the_same_text(family):
+    document = Generation(family, "the cat")
     list(document.steps(WARM, 6))
     document.append(99, after=4)
     document.append_text("th a")

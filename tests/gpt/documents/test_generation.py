@@ -15,11 +15,11 @@ def loaded():
 GREEDY = SamplingParams(temperature=0)
 
 
-def test_greedy_steps_are_the_argmax_of_a_full_pass_over_all_that_came_before(loaded):
-    ids = loaded.tokenizer.encode("the cat")
-    for step in generate(loaded, "the cat", GREEDY, 10):
+def test_greedy_steps_are_the_argmax_of_a_full_pass_over_all_that_came_before(family):
+    ids = family.tokenizer.encode("the cat")
+    for step in generate(family, "the cat", GREEDY, 10):
         with torch.inference_mode():
-            logits = loaded.model(torch.tensor([ids]))[0, -1]
+            logits = family.model(torch.tensor([ids]))[0, -1]
         p = logits.softmax(dim=0)
         assert step.token_id == int(logits.argmax())
         assert step.rank == 1
@@ -159,26 +159,26 @@ def test_max_new_tokens_must_be_a_positive_whole_number(loaded, count):
         generate(loaded, "a", GREEDY, count)
 
 
-def test_edits_reach_every_step(loaded):
+def test_edits_reach_every_step(family):
     off = Edits(attn_scale={0: 0.0, 1: 0.0}, mlp_scale={0: 0.0, 1: 0.0})
-    plain = [step.probability for step in generate(loaded, "the cat", GREEDY, 6)]
-    edited = [step.probability for step in generate(loaded, "the cat", GREEDY, 6, edits=off)]
+    plain = [step.probability for step in generate(family, "the cat", GREEDY, 6)]
+    edited = [step.probability for step in generate(family, "the cat", GREEDY, 6, edits=off)]
     assert plain != edited
-    assert [s.probability for s in generate(loaded, "the cat", GREEDY, 6, edits=Edits())] == plain
+    assert [s.probability for s in generate(family, "the cat", GREEDY, 6, edits=Edits())] == plain
 
 
-def test_a_document_keeps_exact_logits_and_attention_of_every_position(loaded):
-    document = Generation(loaded, "the cat sat")
+def test_a_document_keeps_exact_logits_and_attention_of_every_position(family):
+    document = Generation(family, "the cat sat")
     for _ in range(6):
         document.step(GREEDY)
     document.read()
     trace = Trace()
     with torch.inference_mode():
-        logits = loaded.model(torch.tensor([document.ids]), trace=trace)[0]
+        logits = family.model(torch.tensor([document.ids]), trace=trace)[0]
     for position in range(document.n_read):
         torch.testing.assert_close(document.logits(position), logits[position], atol=1e-5, rtol=0)
-    for layer in range(2):
-        weights = trace.layers[layer].attn_weights[0]
+    for layer, traced in enumerate(trace.layers):
+        weights = traced.attn_weights[0]
         torch.testing.assert_close(document.attn_weights(layer, 1), weights[1], atol=1e-6, rtol=0)
         torch.testing.assert_close(document.attn_weights(layer), weights.mean(dim=0), atol=1e-6, rtol=0)
 
@@ -188,8 +188,8 @@ def test_statistics_of_the_first_token_are_refused(loaded):
         Generation(loaded, "abc").statistics(0)
 
 
-def test_a_copy_shares_the_activations_until_either_is_extended(loaded):
-    document = Generation(loaded, "a b")
+def test_a_copy_shares_the_activations_until_either_is_extended(family):
+    document = Generation(family, "a b")
     document.read()
     other, n_bytes = document.copy(), document.n_bytes
     assert (n_bytes, other.n_bytes) == (0, 0)
@@ -197,7 +197,7 @@ def test_a_copy_shares_the_activations_until_either_is_extended(loaded):
     for extended in (document, other):
         extended.append(3 if extended is document else 5)
         extended.read()
-        alone = Generation(loaded, extended.ids)
+        alone = Generation(family, extended.ids)
         alone.read()
         torch.testing.assert_close(extended.logits(len(extended.ids) - 1), alone.logits(len(alone.ids) - 1))
         assert extended.n_bytes == alone.n_bytes > 0

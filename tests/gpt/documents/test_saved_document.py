@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -47,6 +48,18 @@ def test_the_round_trip_gives_the_same_tree_text_and_logits(document):
         torch.testing.assert_close(other.logits(position), document.logits(position), atol=1e-5, rtol=0)
     assert other.to_json() == document.to_json()
     assert not other.can_undo
+
+
+def test_a_file_with_edits_opens_on_every_family_and_goes_on_as_before(family):
+    params, edits = SamplingParams(temperature=2.0, seed=5), Edits({(1, 3): 0.0}, {0: 0.5}, activation="relu")
+    patched = replace(edits, patches=(patch_from(family.model, [7, 8, 9], "attn_out", 1, 2),))
+    for each in (None, edits, patched):
+        document = Generation(family, "the cat", edits=each)
+        list(document.steps(params, 4))
+        other = Generation.from_json(document.to_json(), family)
+        ids = [[step.token_id for step in which.steps(params, 6)] for which in (document, other)]
+        assert ids[0] == ids[1]
+        torch.testing.assert_close(document.states(), other.states(), atol=1e-5, rtol=1e-4)
 
 
 def test_a_file_saved_in_the_middle_of_its_prompt_is_opened_there(document):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,8 @@ from torch.testing import assert_close
 from gpt.config import GPTConfig
 from gpt.experiments.masks import future_leak, padding_effect, total_variation, train_on_random_text, unmasked_logits
 from gpt.model import GPT
+from tests.conftest import randomized
+from tests.gpt.family_configs import FAMILIES
 
 TEXT = [5, 1, 60, 8, 8, 30, 2]
 
@@ -20,6 +23,19 @@ def test_with_the_causal_mask_a_token_changes_nothing_before_it(model: GPT) -> N
     assert leak.with_mask[:4].max() < 1e-6
     assert leak.with_mask[4:].min() > 1e-3
     assert leak.without_mask.min() > 1e-3  # every prediction changes
+
+
+def test_without_the_mask_a_window_hides_earlier_tokens_only() -> None:
+    model = randomized(GPT(replace(FAMILIES["gemma3"], n_layer=1, full_layers=(), window=2)))
+    before, after = torch.tensor([TEXT]), torch.tensor([[60, *TEXT[1:-1], 60]])
+    with torch.inference_mode():
+        change = (unmasked_logits(model, after) - unmasked_logits(model, before))[0].abs().amax(dim=-1)
+    assert (change > 1e-4).all()  # each sees the last token
+    after[0, -1] = TEXT[-1]
+    with torch.inference_mode():
+        change = (unmasked_logits(model, after) - unmasked_logits(model, before))[0].abs().amax(dim=-1)
+    assert (change[:2] > 1e-4).all()
+    assert (change[2:] < 1e-5).all()  # the first is outside their windows
 
 
 def test_without_the_mask_only_the_last_prediction_of_one_layer_is_unchanged() -> None:

@@ -60,7 +60,7 @@ def test_the_input_of_a_models_norm_normalises_to_its_output(model: GPT, layer: 
     seen["ln_f"] = trace.final_norm[0]
     for name, expected in seen.items():
         read = norm_input(model, ids, name, layer)
-        done = normalise(read.rows, scale=read.scale, shift=read.shift, eps=read.eps)
+        done = normalise(read.rows, scale=read.scale, shift=read.shift, eps=read.eps, kind=read.kind)
         assert_close(done.after, expected, atol=1e-5, rtol=0)
 
 

@@ -23,51 +23,60 @@ from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import BUNDLED
 from gpt.sampling import SamplingParams
 from gpt.tokenizer import Tokenizer, load_vocabulary
+from tests.gpt.family_configs import FAMILIES
 
 TINY = GPTConfig(vocab_size=261, block_size=20, n_layer=3, n_head=3, n_embd=12)
 IDS = [1, 5, 9, 2, 5]
+of_every_family = pytest.mark.parametrize(
+    "config", [replace(config, vocab_size=261) for config in FAMILIES.values()], ids=FAMILIES
+)
 
 
-def test_the_skeleton_is_the_head_of_the_embeddings() -> None:
-    model = skeleton(TINY).eval()
+@of_every_family
+def test_the_skeleton_is_the_head_of_the_embeddings(config: GPTConfig) -> None:
+    model = skeleton(config).eval()
     idx = torch.tensor([IDS])
     with torch.inference_mode():
-        expected = (model.wte.weight[idx] + model.wpe.weight[: len(IDS)]) @ model.wte.weight.T
-        torch.testing.assert_close(model(idx), expected)
+        x = config.embedding_scale * model.wte.weight[idx]
+        x = x if model.wpe is None else x + model.wpe.weight[: len(IDS)]
+        torch.testing.assert_close(model(idx), torch.nn.functional.linear(x, model.lm_head.weight, model.lm_head.bias))
 
 
-def test_the_skeleton_has_every_shape_of_the_whole_model() -> None:
-    assert skeleton(TINY)(torch.tensor([IDS])).shape == GPT(TINY)(torch.tensor([IDS])).shape == (1, 5, 261)
-    outer = {"idx", "wte", "wpe", "h.0", "h.1", "h.2", "ln_f", "lm_head"}
-    whole = [stage for stage in module_shapes(GPT(TINY), IDS) if stage.name in outer]
-    assert module_shapes(skeleton(TINY), IDS) == whole
+@of_every_family
+def test_the_skeleton_has_every_shape_of_the_whole_model(config: GPTConfig) -> None:
+    assert skeleton(config)(torch.tensor([IDS])).shape == GPT(config)(torch.tensor([IDS])).shape == (1, 5, 261)
+    outer = {"idx", "wte", "h.0", "h.1", "h.2", "ln_f", "lm_head"} | (
+        {"wpe"} if config.position == "learned" else set()
+    )
+    whole = [stage for stage in module_shapes(GPT(config), IDS) if stage.name in outer]
+    assert module_shapes(skeleton(config), IDS) == whole
     assert {stage.name for stage in whole} == outer
 
 
-@pytest.mark.parametrize("tie_weights", [True, False])
-def test_the_skeleton_has_the_parameters_that_are_counted(tie_weights: bool) -> None:
-    config = replace(TINY, tie_weights=tie_weights)
+@of_every_family
+def test_the_skeleton_has_the_parameters_that_are_counted(config: GPTConfig) -> None:
     assert count_parameters(config, skeleton=True) == sum(p.numel() for p in skeleton(config).parameters())
 
 
 def test_module_shapes_are_those_of_the_pass_in_order_and_leave_no_hook() -> None:
-    model = GPT(replace(TINY, n_ff=30))
+    model = GPT(replace(TINY, n_ff=30, gated=True, n_kv_head=1))
     seen = {stage.name: stage.shape for stage in module_shapes(model, IDS)}
     assert next(iter(seen)) == "idx"
     assert list(seen)[-1] == "lm_head"
     assert seen["idx"] == (1, 5)
-    assert seen["h.0.attn.c_attn"] == (1, 5, 36)
-    assert seen["h.0.mlp.c_fc"] == (1, 5, 30)
+    assert seen["h.0.attn.c_attn"] == (1, 5, 20)
+    assert seen["h.0.mlp.c_gate"] == seen["h.0.mlp.c_fc"] == (1, 5, 30)
     assert seen["h.2"] == seen["ln_f"] == (1, 5, 12)
     assert seen["lm_head"] == (1, 5, 261)
     assert not any(module._forward_hooks for module in model.modules())
 
 
-def test_memory_is_that_of_the_tensors_a_document_keeps(byte_tokenizer: Tokenizer) -> None:
-    with RandomModels().model(TINY, byte_tokenizer) as loaded:
-        document = Generation(loaded, [97] * TINY.block_size)
+@of_every_family
+def test_memory_is_that_of_the_tensors_a_document_keeps(byte_tokenizer: Tokenizer, config: GPTConfig) -> None:
+    with RandomModels().model(config, byte_tokenizer) as loaded:
+        document = Generation(loaded, [97] * config.block_size)
         document.read()
-        assert memory_bytes(TINY) == sum(weight.nbytes for weight in loaded.model.parameters()) + document.n_bytes
+        assert memory_bytes(config) == sum(weight.nbytes for weight in loaded.model.parameters()) + document.n_bytes
 
 
 def test_the_same_seed_gives_the_same_weights_and_the_global_generator_is_unchanged(byte_tokenizer: Tokenizer) -> None:

@@ -13,6 +13,7 @@ from gpt.config import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M, cache_numbers, count_parameters, flops_per_token, parameter_parts
 from gpt.model import GPT
 from gpt.trace import Trace
+from tests.gpt.family_configs import FAMILIES
 
 TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
 SHAPES = [
@@ -26,6 +27,7 @@ SHAPES = [
     GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512),
     UNTIED_124M,
     replace(UNTIED_124M, tie_weights=True),
+    *FAMILIES.values(),
     *PRESETS.values(),
 ]
 
@@ -41,10 +43,11 @@ def test_counts_are_those_of_the_model_and_of_each_of_its_parts(config: GPTConfi
     assert count_parameters(config) == sum(parameter.numel() for parameter in model.parameters())
     counted = dict.fromkeys(parameter_parts(config), 0)
     for name, parameter in model.named_parameters():  # a tied head is named once, as wte
-        kinds = {"wte": "token_embedding", "wpe": "position_embedding", "lm_head": "head", "ln_f": "norms"}
-        inside = {"attn": "attention", "mlp": "feed_forward", "ln_1": "norms", "ln_2": "norms"}
+        kinds = {"wte": "token_embedding", "wpe": "position_embedding", "lm_head": "head"}
+        inside = {"attn": "attention", "mlp": "feed_forward"}
         first, *rest = name.split(".")
-        counted[inside[rest[1]] if first == "h" else kinds[first]] += parameter.numel()
+        is_norm = "norm" in name or "ln_" in name
+        counted["norms" if is_norm else inside[rest[1]] if first == "h" else kinds[first]] += parameter.numel()
     assert parameter_parts(config) == counted
 
 
@@ -70,7 +73,15 @@ def test_the_cache_keeps_as_many_numbers_per_token_as_its_tensors_hold(config: G
 
 
 @pytest.mark.parametrize("position", [0, 1, 7, 19])
-@pytest.mark.parametrize("config", [TINY, replace(TINY, n_ff=7, bias=False, tie_weights=False)], ids=str)
+@pytest.mark.parametrize(
+    "config",
+    [
+        TINY,
+        replace(TINY, n_ff=7, bias=False, tie_weights=False),
+        *(replace(each, block_size=20) for each in FAMILIES.values()),
+    ],
+    ids=str,
+)
 def test_operations_are_those_that_torch_counts_for_one_token_with_a_cache(config: GPTConfig, position: int) -> None:
     model, cache = GPT(config).eval(), KVCache(config)
     with torch.inference_mode():

@@ -59,9 +59,9 @@ def test_memory_of_the_cache_and_of_the_weights(model: GPT) -> None:
     assert cache.k.nbytes + cache.v.nbytes == 4 * cache_numbers(config) * config.block_size
     assert 4 * cache_numbers(GPTConfig()) == 73_728  # 2 x 12 layers x 768 numbers of 4 bytes
     cost = next_token_cost(config, 7, cached=True, kernel="eager", number_bytes=2)
-    assert (cost.cache_bytes, cost.weight_bytes) == (7 * 2 * cache_numbers(config), 3 * 7 * 2)
+    assert (cost.cache_bytes, cost.weight_bytes) == (7 * 2 * cache_numbers(config), config.n_head * 7 * 2)
     cost = next_token_cost(config, 7, cached=False, kernel="eager")
-    assert (cost.cache_bytes, cost.weight_bytes) == (0, 3 * 7 * 7 * 4)
+    assert (cost.cache_bytes, cost.weight_bytes) == (0, config.n_head * 7 * 7 * 4)
     assert next_token_cost(config, 7, cached=False, kernel="sdpa").weight_bytes == 0
 
 

@@ -1,0 +1,15 @@
+"""Fixtures of the tests of documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpt import LoadedModel
+from tests.gpt.fake_models import family_model
+from tests.gpt.family_configs import FAMILIES
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> LoadedModel:
+    """A model of each family with a context of 24 tokens."""
+    return family_model(request.param)
