@@ -62,6 +62,10 @@ class Hidden(NamedTuple):
     def activation(self) -> str:
         return ACTIVATIONS[self.request.text.config.activation]
 
+    def key(self, name: str) -> str:
+        """The catalogue key of a sentence, which is another one for a gated feed-forward part."""
+        return f"ff.{name}.gated" if self.request.text.config.gated else f"ff.{name}"
+
 
 @dataclass(frozen=True)
 class FeedForwardState:
@@ -99,7 +103,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     text, layer, position = shown.request
     strongest = int(shown.after.argmax())
     caption = t(
-        "ff.says",
+        shown.key("says"),
         s.language,
         layer=layer,
         token=quoted(text.tokenizer, text.ids[position]),
@@ -119,20 +123,22 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def widths(s: Snapshot) -> dict[str, Any]:
-    """The vector lengths of the four stages as bars, with the shapes of all tokens."""
+    """The vector lengths of the stages as bars, with the shapes of all tokens."""
     shown = result_of(s)
     if shown is None:
         return chart_data(None, "")
     width, n_ff = shown.request.text.config.n_embd, len(shown.after)
-    sizes = {"in": width, "pre": n_ff, "post": n_ff, "out": width}
-    names = [t(f"ff.{key}", s.language, activation=shown.activation) for key in sizes]
+    sizes = {"ff.in": width, "ff.pre": n_ff, shown.key("post"): n_ff, "ff.out": width}
+    if shown.request.text.config.gated:
+        sizes = {"ff.in": width, "ff.gate": n_ff, "ff.pre": n_ff, shown.key("post"): n_ff, "ff.out": width}
+    names = [t(key, s.language, activation=shown.activation) for key in sizes]
     shapes = [f"[{shown.request.position + 1}, {size}]" for size in sizes.values()]
-    return chart_data(part_bars(names, np.array(list(sizes.values())), shapes), t("ff.shapes", s.language))
+    return chart_data(part_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes"), s.language))
 
 
 def name(side: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
     shown = result_of(s)
-    return {"text": "" if shown is None else t(f"ff.{side}", s.language, activation=shown.activation)}
+    return {"text": "" if shown is None else t(shown.key(side), s.language, activation=shown.activation)}
 
 
 def before(s: Snapshot) -> dict[str, Any]:

@@ -23,7 +23,9 @@ class TraceFile:
     def write(cls, text: Text, path: Path) -> TraceFile:
         """Trace the text, or the part of its end within the limit, and write the file."""
         config, n = text.config, text.n_read
-        bytes_per_position = 4 * config.n_layer * (8 * config.n_embd + 2 * config.ff_size + config.n_head * n)
+        heads = (config.n_head + 2 * config.kv_heads) * config.head_size
+        neurons = (3 if config.gated else 2) * config.ff_size
+        bytes_per_position = 4 * config.n_layer * (5 * config.n_embd + heads + neurons + config.n_head * n)
         first = max(0, n - max(1, MAX_TRACE_BYTES // bytes_per_position))
         trace = trace_window(text.loaded.model, text.ids[:n], first, n, text.document.edits)
         trace.save(path)

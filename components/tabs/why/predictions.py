@@ -144,7 +144,8 @@ def token_paths(traced: TracedText, position: int, tokens: Sequence[int]) -> Tok
 
 def longest_gradient(config: GPTConfig) -> int:
     """The number of tokens for which a backward pass fits into memory."""
-    per_token = 4 * config.n_layer * (12 * config.n_embd + 3 * config.ff_size)
+    heads, neurons = config.n_head * config.head_size, (5 if config.gated else 3) * config.ff_size
+    per_token = 4 * config.n_layer * (8 * config.n_embd + 4 * heads + neurons)
     return MAX_GRADIENT_BYTES // per_token
 
 

@@ -118,13 +118,14 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
         tip=".4f",
     )
     text = t(
-        "neurons.says",
+        "neurons.says" if found.mlp_up is None else "neurons.says.gated",
         language,
         token=_token(scene),
         layer=scene.layer,
         first=int(found.index[0]),
         pre=decimal(found.pre[0]),
         post=decimal(found.post[0]),
+        factor="" if found.mlp_up is None else decimal(found.mlp_up[0]),
         activation=activation,
         up=_tokens(scene, found.up[0].tolist()[:2]),
         down=_tokens(scene, found.down[0].tolist()[:2]),
@@ -135,9 +136,11 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
 def neurons_table(s: Snapshot, scene: Scene) -> Data:
     """The neurons as rows, with the tokens that each raises or lowers."""
     found = s.cached(neurons_of)
-    rows = [[t(f"neurons.{name}", s.language) for name in ("neuron", "pre", "post", "length", "up", "down")]]
+    columns = {"pre": found.pre, "factor": found.mlp_up, "post": found.post, "length": found.norm}
+    shown = {name: values for name, values in columns.items() if values is not None}
+    rows = [[t(f"neurons.{name}", s.language) for name in ("neuron", *shown, "up", "down")]]
     for i, index in enumerate(found.index.tolist()):
-        numbers = [decimal(values[i]) for values in (found.pre, found.post, found.norm)]
+        numbers = [decimal(values[i]) for values in shown.values()]
         rows.append([str(index), *numbers, *(_tokens(scene, ids[i].tolist()) for ids in (found.up, found.down))])
     return {"rows": rows}
 

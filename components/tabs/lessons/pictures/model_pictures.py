@@ -114,7 +114,8 @@ def model(scene: Scene) -> Drawn:
         "model", n=depth, total=gpt.config.n_layer, best=quoted(scene.loaded.tokenizer, best),
         share=percent(float(logits.float().softmax(dim=0)[best])),
     )  # fmt: skip
-    shapes = [("idx", [1, len(ids)]), ("wte + wpe", list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
+    embedding = "wte" if gpt.wpe is None else "wte + wpe"
+    shapes = [("idx", [1, len(ids)]), (embedding, list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
     shapes += [("ln_f", list(stream.shape)), ("lm_head", [1, len(ids), len(logits)])]
     rows = [["", scene.t("shape")], *([name, str(shape)] for name, shape in shapes)]
     return Drawn(chart=next_tokens(scene, logits, text).chart, table=rows, values={"settled": settled})
