@@ -47,12 +47,8 @@ class ChatTemplate:
             "variables": {**self.tokens, "add_generation_prompt": True},
         }
         answer = ask(json.dumps(request))
-        if "refused" in answer:
-            raise GPTError("chat.refused", reason=short(answer["refused"]))
-        if answer.get("error") in ("time", "memory", "length"):
-            raise GPTError(f"chat.{answer['error']}")
-        if "error" in answer:
-            raise GPTError("chat.template", reason=short(answer["error"]))
+        if "text" not in answer:
+            raise failure(answer)
         return answer["text"]
 
 
@@ -76,6 +72,18 @@ def ask(request: str) -> dict[str, Any]:
         return json.loads(done.stdout)
     except ValueError:  # out of memory while it wrote the answer
         return {"error": "memory"}
+
+
+def failure(answer: dict[str, Any]) -> GPTError:
+    """The error of an answer without a text."""
+    if "refused" in answer:
+        return GPTError("chat.refused", reason=short(answer["refused"]))
+    limits = {
+        "time": GPTError("chat.time"),
+        "memory": GPTError("chat.memory"),
+        "length": GPTError("chat.length"),
+    }
+    return limits.get(answer["error"]) or GPTError("chat.template", reason=short(answer["error"]))
 
 
 def short(reason: object) -> str:
