@@ -7,6 +7,7 @@ import atexit
 import gc
 import logging
 import os
+import shlex
 import signal
 import sys
 import time
@@ -135,7 +136,8 @@ def leave() -> NoReturn:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line; the port also from PORT or GRADIO_SERVER_PORT, the host from GRADIO_SERVER_NAME."""
+    """The command line, after the options in GLASSBOX_OPTIONS; the port also from PORT or GRADIO_SERVER_PORT, the host
+    from GRADIO_SERVER_NAME."""
     parser = argparse.ArgumentParser(description="Type a prompt, watch a GPT write, look at every number on the way.")
     parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
     parser.add_argument("--port", type=port, default=os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT"))
@@ -162,7 +164,7 @@ def parse_arguments() -> argparse.Namespace:
     log_help = "write a JSON line for each event to the standard error, without visitors' text; on a public page always"
     parser.add_argument("--log", action="store_true", help=log_help)
     parser.add_argument("--allow", nargs="+", default=[], metavar="NAME", help=allow_help)
-    return parser.parse_args()
+    return parser.parse_args([*shlex.split(os.environ.get("GLASSBOX_OPTIONS", "")), *sys.argv[1:]])
 
 
 def is_public(arguments: argparse.Namespace) -> bool:

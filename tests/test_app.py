@@ -140,6 +140,13 @@ def test_limits_for_strangers_are_on_wherever_others_can_open_the_page(monkeypat
     assert app.is_public(app.parse_arguments()) == public
 
 
+def test_options_of_the_environment_come_before_those_of_the_command_line(monkeypatch):
+    monkeypatch.setenv("GLASSBOX_OPTIONS", "--model 'my model' --precision int8 --allow gpt2")
+    monkeypatch.setattr(sys, "argv", ["app.py", "--precision", "bf16"])
+    given = app.parse_arguments()
+    assert (given.model, given.precision, given.allow) == ("my model", "bf16", ["gpt2"])
+
+
 def test_an_unknown_model_is_one_clear_line(refusal):
     assert "no-such-model" in refusal("--model", "no-such-model")
 
