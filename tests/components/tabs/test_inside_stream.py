@@ -13,6 +13,7 @@ from components.tabs.inside.views.stream import whole_percents
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
 from gpt.models.checkpoints.vocabularies import PlainIds
 from tests.components.tabs.inside_session import Inside, trace_of, unpacked
+from tests.gpt.fake_models import family_model
 
 TEXT = "The dog ran to the park with"
 
@@ -55,6 +56,20 @@ def test_the_charts_say_what_the_model_computed(inside: Inside, trace: Trace) ->
         assert float(row[2].replace("−", "-")) == pytest.approx(post[int(row[0])].item(), abs=0.0051)
     edited = inside.session.document.edits is not None
     assert ("ReLU" if edited else "GELU") in inside.shown("neurons")["text"]
+
+
+def test_the_neurons_of_a_gated_model_have_their_gate_and_its_factor() -> None:
+    document = Generation(family_model("llama"), "the cat sat")
+    document.read()
+    inside = Inside(document, Selection(4, 2), part="stream")
+    layer = trace_of(document).layers[2]
+    columns = [values[0, 4] for values in (layer.mlp_pre, layer.mlp_up, layer.mlp_post)]
+    (_, _, factor, *_), *rows = inside.shown("neurons-table")["rows"]
+    assert factor == "× c_fc"
+    for row in rows:
+        numbers = [float(cell.replace("−", "-")) for cell in row[1:4]]
+        assert numbers == pytest.approx([values[int(row[0])].item() for values in columns], abs=0.0051)
+    assert f"times {rows[0][2]}, is {rows[0][3]}" in inside.shown("neurons")["text"]
 
 
 def test_another_layer_needs_no_other_pass_and_another_token_does(inside: Inside, trace: Trace) -> None:

@@ -1,0 +1,62 @@
+"""Panels of a model's text, on models of other families: RMSNorm, a gated feed-forward part, parallel branches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from components.i18n import t
+from components.panels.layer_norm import LayerNormState, rows
+from components.state.session import Session
+from gpt import Generation, Trace
+from tests.components.panels.panel_session import answer, notice, shown, values
+from tests.gpt.fake_models import family_model
+
+
+def session_of(family: str) -> Session:
+    document = Generation(family_model(family), "the cat sat")
+    document.read()
+    session = Session(document)
+    session.select(position=3, layer=1)
+    return session
+
+
+def trace_of(session: Session) -> Trace:
+    document, trace = session.document, Trace()
+    with torch.no_grad():
+        document.loaded.model(torch.tensor([document.ids]), trace=trace)
+    return trace
+
+
+@pytest.mark.parametrize("norm", ["ln_1", "ln_2", "ln_f"])
+@pytest.mark.parametrize("family", ["llama", "gpt_neox"])
+def test_the_rows_of_a_norm_are_normalised_as_the_model_does(family: str, norm: str) -> None:
+    session = session_of(family)
+    session.change(LayerNormState, source="model", norm=norm)
+    found = shown(session, "layer_norm")
+    model, trace = session.document.loaded.model, trace_of(session)
+    layer = trace.layers[1]
+    inputs = {"ln_1": layer.resid_pre, "ln_2": layer.resid_pre if family == "gpt_neox" else layer.resid_mid}
+    x = inputs.get(norm, trace.layers[-1].resid_post)[0, 2:4]
+    module = model.ln_f if norm == "ln_f" else getattr(model.h[1], norm)
+    torch.testing.assert_close(rows(session.snapshot()).numbers.after, module(x).detach(), atol=1e-4, rtol=1e-4)
+    kind = "rms" if family == "llama" else "layer"
+    assert found["norm-note"]["text"] == t(f"norm.note.{kind}", "en")
+    session.change(LayerNormState, source="example")
+    assert shown(session, "layer_norm")["norm-note"]["text"] == t("norm.note.layer", "en")
+
+
+@pytest.mark.parametrize(("family", "bars"), [("llama", 5), ("gpt2", 4)])
+def test_the_feed_forward_part_shows_the_gate_of_a_gated_model(family: str, bars: int) -> None:
+    session = session_of(family)
+    found, layer = shown(session, "feed_forward"), trace_of(session).layers[1]
+    assert notice(found, "feed_forward") == ""
+    for view, expected in (("ff-before", layer.mlp_pre), ("ff-after", layer.mlp_post)):
+        grid = values(found[view]["figure"]["data"][0], "z").ravel()
+        np.testing.assert_allclose(grid[: expected.shape[-1]], expected[0, 3].numpy(), rtol=1e-3, atol=1e-4)
+    assert len(values(found["ff-widths"]["figure"]["data"][0])) == bars
+    said = answer(found, "feed_forward") + found["ff-name-after"]["text"] + found["ff-widths"]["text"]
+    assert ("gate" in said) == ("three matrices" in said) == (family == "llama")
+    session.language = "zh"
+    assert ("门控" in answer(shown(session, "feed_forward"), "feed_forward")) == (family == "llama")

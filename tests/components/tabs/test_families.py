@@ -1,0 +1,91 @@
+"""Every tab on models of other families: each view of each tab draws, whatever the blocks of the model are."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.page import build_app
+from components.render import Renderer
+from components.session_events import analyse
+from components.state.selection import Selection
+from components.state.session import Session
+from components.tabs.inside.components import InsideState
+from components.tabs.lessons import handlers as lessons
+from components.tabs.lessons.course import LESSONS
+from components.tabs.lessons.pictures import PICTURES
+from components.tabs.lessons.views import lesson_views
+from components.tabs.why.components import WhyState
+from gpt import Edits, Generation, SamplingParams
+from tests.gpt.fake_models import family_model
+from tests.gpt.family_configs import FAMILIES
+
+
+@pytest.fixture(scope="module")
+def renderer() -> Renderer:
+    """The views, controls and analyses of the whole page."""
+    built: list[Renderer] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Renderer, "build", lambda renderer, session: built.append(renderer))
+        build_app()
+    return built[0]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def document(request: pytest.FixtureRequest) -> Generation:
+    document = Generation(family_model(request.param, block_size=48), "the cat sat on the mat")
+    list(document.steps(SamplingParams(seed=1), 4))
+    document.read()
+    return document
+
+
+def drawn(renderer: Renderer, session: Session) -> dict[str, dict[str, object]]:
+    """The views of the open tab, once its analyses are done."""
+    renderer.start(session)
+    list(analyse(renderer, session))
+    snapshot = session.snapshot()
+    assert renderer.wanted(snapshot)[1] is None
+    return {view.name: view.draw(snapshot) for view in renderer.views[session.tab]}
+
+
+def session_of(document: Generation, tab: str, **edits: object) -> Session:
+    """A session with the last head of the last layer selected."""
+    config = document.loaded.model.config
+    session = Session(document.copy(), selection=Selection(9, config.n_layer - 1, config.n_head - 1))
+    session.tab, session.edits = tab, Edits(**edits)
+    return session
+
+
+@pytest.mark.parametrize("tab", ["playground", "why", "change", "compare", "challenges", "shapes", "loss"])
+def test_every_view_of_a_tab_draws(renderer: Renderer, document: Generation, tab: str) -> None:
+    shown = drawn(renderer, session_of(document, tab, head_scale={(1, 3): 0.0}, mlp_scale={0: 0.5}))
+    assert any(shown.values())
+
+
+@pytest.mark.parametrize("method", ["gradient", "left_out"])
+def test_why_measures_every_influence(renderer: Renderer, document: Generation, method: str) -> None:
+    session = session_of(document, "why")
+    session.change(WhyState, method=method, sample="random")
+    shown = drawn(renderer, session)
+    charts = [
+        name for name in ("influence", "lens", "path", "parts", "heads", "head") if shown[f"why-{name}"]["figure"]
+    ]
+    assert len(charts) == 6
+    assert shown["why-flow"]["heads"] == sorted(shown["why-flow"]["heads"], key=lambda head: -head[2])
+
+
+@pytest.mark.parametrize("part", ["stream", "embeddings"])
+def test_every_part_of_inside_draws(renderer: Renderer, document: Generation, part: str) -> None:
+    session = session_of(document, "inside")
+    session.change(InsideState, part=part)
+    assert any(data.get("figure") for data in drawn(renderer, session).values())
+
+
+def test_every_picture_of_a_lesson_draws(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, session = document.loaded, session_of(document, "lessons")
+    analysis, views = lessons.analysis(loaded), lesson_views(loaded)
+    for index, lesson in enumerate(LESSONS):
+        if lesson.key in PICTURES and not PICTURES[lesson.key].takes_time():
+            lessons.open_lesson(loaded, session, index)
+            list(analysis.run(session))
+            shown = {view.name: view.draw(session.snapshot()) for view in views}
+            assert shown["lesson-notice"]["text"] == "", lesson.key
