@@ -119,7 +119,11 @@ MESSAGES = {
     "model.not_loaded": "give a model as a name, a path, or the result of load_model or get_model, not as {type}",
     "model.not_shared": "{name} is not a shared model",
     "hub.unknown": "there is no public model {name!r} on the Hugging Face hub",
-    "hub.format": "{name} has no {file} on the hub: other formats are not fetched",
+    "hub.gated": (
+        "{name} is open only to those who agreed to its licence: do so on huggingface.co/{name}, log in on this "
+        "computer with hf auth login, and choose it again"
+    ),
+    "hub.format": "{name} has no {file} on the hub: other formats, such as GGUF, are not fetched",
     "hub.no_network": "no network",
     "hub.unreachable": (
         "{name} could not be fetched from the Hugging Face hub ({reason}): connect to the internet and choose it "
@@ -159,7 +163,16 @@ MESSAGES = {
         "this checkpoint does not state its number of heads: give n_head, a divisor of {n_embd}, and activation if it "
         "is not {activation}"
     ),
-    "layout.model_type": "this is a {model_type} model: only GPT-2 and models shaped like it can be shown",
+    "layout.model_type": "this is a {model_type} model, which is not implemented: choose one of the types {known}",
+    "layout.remote_code": (
+        "this {model_type} model brings its own code (auto_map), and no code of a model is run: choose a model that "
+        "transformers runs without trust_remote_code"
+    ),
+    "layout.quantized": (
+        "the weights of this model are quantised ({option}: {method}), which is not read: choose the original model; "
+        "precision int8 makes it small here"
+    ),
+    "layout.rope_type": "rotary positions of the type {value!r} are not implemented: known are {known}",
     "layout.unknown": (
         "no known layout has weights named {names}: known are {known} and our own. Their roles cannot be inferred "
         'either ({reason}). Write them in a file names.json beside the weights, in place of each "?":\n{draft}'
@@ -183,10 +196,11 @@ MESSAGES = {
     "layout.contradiction": "{name} is {stated!r} in the configuration, but {found!r} in the weights",
     "layout.option": "{where} has an option that is not implemented: {names}",
     "layout.option_value": "{option}={value!r} changes the mathematics: only {implemented!r} is implemented",
-    "layout.activation": "activation_function={value!r} is not implemented: known are {choices}",
+    "layout.option_missing": "config.json does not state {names}",
+    "layout.option_type": "{option}={value!r} in config.json should be {expected}",
+    "layout.activation": "{option}={value!r} is not implemented: known are {choices}",
     "layout.stated": "{name} is {stated} in the checkpoint, not {given}",
-    "layout.head_bias": "transformers' GPT-2 has no bias in its head, which this model has",
-    "layout.positions": "transformers' GPT-2 has learned positions only, not {position}",
+    "layout.not_gpt2": "transformers' GPT-2 cannot express {options}: save this model in our own format",
     "chat.none": "this model has no chat template: it continues texts, but was not trained on messages",
     "chat.messages": "messages must be a list of at least one {{role, content}}, not {value}",
     "chat.message": "message {number} must be {{role, content}} with texts, not {value}",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -14,6 +15,7 @@ from huggingface_hub import (
     constants,
     get_hf_file_metadata,
     get_session,
+    hf_hub_download,
     hf_hub_url,
     hf_raise_for_status,
     snapshot_download,
@@ -32,10 +34,13 @@ from tqdm.auto import tqdm
 from gpt.background import Progress
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import MERGES_TXT, TOKENIZER_JSON, VOCAB_JSON
+from gpt.models.checkpoints.checkpoint import CONFIG, WEIGHTS
+from gpt.models.checkpoints.family_options import check_config
+from gpt.models.checkpoints.untrusted import read_json
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
-FILES = (CONFIG, WEIGHTS, VOCAB_JSON, MERGES_TXT)
-COMPLETE_SETS = (FILES, (CONFIG, WEIGHTS, TOKENIZER_JSON))  # either set of files is a complete model
+INDEX = "model.safetensors.index.json"  # of weights in several files
+GPT2_FILES = (CONFIG, VOCAB_JSON, MERGES_TXT)
+FAMILY_FILES = (CONFIG, TOKENIZER_JSON, "tokenizer_config.json", "chat_template.jinja", "generation_config.json", INDEX)
 # Renamed repositories of the hub; caches contain them under either name.
 RENAMED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
@@ -59,17 +64,24 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     """
     if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
         return folder
+    wanted = WEIGHTS
     try:
-        fetch_weights(repo_id, progress)
-        folder = Path(snapshot_download(repo_id, allow_patterns=list(FILES)))
-        if not (folder / VOCAB_JSON).is_file():  # since version 5, transformers writes tokenizer.json alone
-            snapshot_download(repo_id, allow_patterns=[TOKENIZER_JSON])
+        weights = weight_names(repo_id)
+        wanted = CONFIG
+        is_gpt2 = check_config(read_json(Path(hf_hub_download(repo_id, wanted)), dict)) is None
+        fetch_weights(repo_id, weights, progress)
+        folder = fetch_files(repo_id, *weights, *(GPT2_FILES if is_gpt2 else FAMILY_FILES))
+        if not ((folder / VOCAB_JSON).is_file() or (folder / TOKENIZER_JSON).is_file()):
+            wanted = TOKENIZER_JSON  # since version 5, transformers writes it alone for GPT-2, too
+            hf_hub_download(repo_id, wanted)
         return folder
-    except (GatedRepoError, RepositoryNotFoundError, HFValidationError):
+    except GatedRepoError:
+        raise GPTError("hub.gated", name=repo_id) from None
+    except (RepositoryNotFoundError, HFValidationError):
         raise GPTError("hub.unknown", name=repo_id) from None
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
-            raise GPTError("hub.format", name=repo_id, file=WEIGHTS) from None
+            raise GPTError("hub.format", name=repo_id, file=wanted) from None
         reason: object = GPTError("hub.no_network")
     except NETWORK_ERRORS as error:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
@@ -78,43 +90,75 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     raise HubUnreachable("hub.unreachable", name=repo_id, reason=reason)
 
 
+def fetch_files(repo_id: str, *names: str) -> Path:
+    """The folder with those of the files that the repository has."""
+    return Path(snapshot_download(repo_id, allow_patterns=list(names)))
+
+
 def cached_folder(repo_id: str) -> Path | None:
     """The folder of a model if the cache has all its files, under its name or the one it had before."""
     for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
         with suppress(LocalEntryNotFoundError):
-            folder = Path(snapshot_download(name, allow_patterns=list(FILES), local_files_only=True))
-            if any(all((folder / file).is_file() for file in files) for files in COMPLETE_SETS):
+            folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))
+            vocabularies = ((VOCAB_JSON, MERGES_TXT), (TOKENIZER_JSON,))
+            weights = shards(folder / INDEX) if (folder / INDEX).is_file() else [WEIGHTS]
+            if any(all((folder / file).is_file() for file in (CONFIG, *weights, *files)) for files in vocabularies):
                 return folder
     return None
 
 
-def fetch_weights(repo_id: str, progress: Progress | None) -> None:
-    """Download the weights into the hub's cache, or the missing part; snapshot_download would restart.
+def weight_names(repo_id: str) -> list[str]:
+    """The files of the weights: model.safetensors, or several that an index lists."""
+    try:
+        get_hf_file_metadata(hf_hub_url(repo_id, WEIGHTS))
+        return [WEIGHTS]
+    except EntryNotFoundError as error:
+        if isinstance(error, LocalEntryNotFoundError):
+            raise
+        return shards(Path(hf_hub_download(repo_id, INDEX)))
+
+
+def shards(index: Path) -> list[str]:
+    """The files that an index lists. Raises ValueError unless they are named as transformers does."""
+    listed = read_json(index, dict).get("weight_map")
+    names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
+    if not names or not all(re.fullmatch(r"model-\d{5}-of-\d{5}\.safetensors", name) for name in names):
+        raise GPTError("file.damaged", file=index.name, reason=f"weight_map: {names[:3]}")
+    return names
+
+
+def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:
+    """Download the weights into the hub's cache, or the missing part; snapshot_download would restart."""
+    stated = {name: get_hf_file_metadata(hf_hub_url(repo_id, name)) for name in names}
+    total, before = sum(file.size or 0 for file in stated.values()), 0
+    with tqdm(desc=repo_id, total=total, unit="B", unit_scale=True, disable=progress is not None) as bar:
+        for name, file in stated.items():
+            if file.etag is None or file.size is None:
+                continue  # not stored as a large file: snapshot_download fetches it
+            for done in fetch_blob(repo_id, name, file.etag, file.size):
+                bar.update(before + done - bar.n)
+                if progress is not None:
+                    progress(before + done, total)
+            before += file.size
+
+
+def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
+    """Download a file into the hub's cache, yielding as `resume_download`; nothing if it is there.
 
     The partial file becomes a blob of the cache only if it has the size and the SHA-256 that the hub states.
     """
-    url = hf_hub_url(repo_id, WEIGHTS)
-    stated = get_hf_file_metadata(url)
-    if stated.etag is None or stated.size is None:
-        return  # not stored as a large file: snapshot_download fetches it
     cache, folder = Path(constants.HF_HUB_CACHE), f"models--{repo_id.replace('/', '--')}"
-    blob = cache / folder / "blobs" / stated.etag
-    partial = blob.with_name(f"{stated.etag}.incomplete")
-    lock = cache / ".locks" / folder / f"{stated.etag}.lock"
+    blob = cache / folder / "blobs" / etag
+    partial = blob.with_name(f"{etag}.incomplete")
+    lock = cache / ".locks" / folder / f"{etag}.lock"
     for path in (blob, lock):
         path.parent.mkdir(parents=True, exist_ok=True)
     with WeakFileLock(lock):
         if blob.exists():
             return
-        with (
-            partial.open("ab") as file,
-            tqdm(desc=repo_id, total=stated.size, unit="B", unit_scale=True, disable=progress is not None) as bar,
-        ):
-            for done in resume_download(url, file, stated.size):
-                bar.update(done - bar.n)
-                if progress is not None:
-                    progress(done, stated.size)
-        if len(stated.etag) == 64 and sha256(partial) != stated.etag:
+        with partial.open("ab") as file:
+            yield from resume_download(hf_hub_url(repo_id, name), file, size)
+        if len(etag) == 64 and sha256(partial) != etag:
             partial.unlink()
             raise OSError("it arrived damaged")
         os.replace(partial, blob)

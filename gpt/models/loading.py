@@ -17,6 +17,7 @@ from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import Checkpoint
+from gpt.models.memory import return_free_memory
 from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
@@ -123,6 +124,7 @@ def build(
         model = read_packed(checkpoint, precision) if packed else checkpoint.build(dtype)
     if packed:
         pack(model, precision)
+        return_free_memory()
         release_threads()
     try:
         model.to(device)
@@ -145,6 +147,7 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
     needed = memory_of(checkpoint, precision, torch.device("cpu")) + unpacked * torch.float32.itemsize
     checkpoint.need_memory(needed)
-    for block in checkpoint.fill(model):
+    for block in checkpoint.fill(model, matrices=torch.bfloat16 if precision == "bf16" else None):
         pack(block, precision)
+        return_free_memory()  # else the allocator keeps a quarter of each block
     return model

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
-MEMINFO = Path("/proc/meminfo")
+MEMINFO, MAPS = Path("/proc/meminfo"), Path("/proc/self/maps")
 CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 2
 
 
@@ -59,3 +62,21 @@ def return_free_memory() -> None:
     """Return memory to the system that glibc's allocator keeps after it was freed; does nothing with another one."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def release_file_pages(tensors: Iterable[Tensor]) -> None:
+    """Take out of this process's memory what was read of memory-mapped files; reading it again maps it again.
+
+    Does nothing for tensors that are not memory-mapped, and where the system does not say which are (Linux does).
+    """
+    try:
+        lines = [line.split() for line in MAPS.read_text().splitlines()]
+        ranges = [tuple(int(end, 16) for end in line[0].split("-")) for line in lines if line[4] != "0"]
+        advise = ctypes.CDLL(None).madvise
+    except (AttributeError, OSError, TypeError, LookupError, ValueError):
+        return
+    for tensor in tensors:
+        start, stop = tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()
+        start, stop = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
+        if start < stop and any(low <= start and stop <= high for low, high in ranges):
+            advise(ctypes.c_void_p(start), ctypes.c_size_t(stop - start), mmap.MADV_DONTNEED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +19,13 @@ from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
 from gpt.models.checkpoints.translate import Weights
 from gpt.models.checkpoints.untrusted import open_safetensors, open_weights, read_json
 from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
-from gpt.models.memory import format_bytes, free_memory
+from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INFER = "infer"  # in place of the names of a layout file
+CHECKED_ROWS = 4096  # at once, because a sum in float32 makes a copy
 CHECKSUM = "sha256"  # an entry of our config.json
 TORCH_FILES = ("ckpt.pt", "pytorch_model.bin", "model.pt", "model.pth")
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
@@ -32,18 +33,23 @@ SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A checkpoint that was opened and checked; its weights are memory-mapped. layout: the name of its format."""
+    """A checkpoint that was opened and checked; its weights are memory-mapped.
+
+    layout: the name of its format. norm_offset: is added to the weights of the norms (Gemma stores them minus 1).
+    """
 
     layout: str
     config: GPTConfig
     weights: Weights
     tokenizer: Vocabulary
+    norm_offset: float = 0.0
 
     @property
     def dtype(self) -> torch.dtype:
-        """The data type of the stored weights: float16, bfloat16, or float32 for all others."""
+        """The data type in which they can be saved again: float16 or bfloat16 if all are stored so, else float32."""
         stored = {tensor.dtype for part in self.weights.values() for tensor in part}
-        return stored.pop() if len(stored) == 1 and stored <= {torch.float16, torch.bfloat16} else torch.float32
+        half = len(stored) == 1 and stored <= {torch.float16, torch.bfloat16} and not self.norm_offset
+        return stored.pop() if half else torch.float32
 
     def n_bytes(self, dtype: torch.dtype = torch.float32) -> int:
         """Memory of the weights in a data type."""
@@ -65,27 +71,44 @@ class Checkpoint:
         if n_bytes > (free := free_memory()):
             raise GPTError("memory.checkpoint", need=format_bytes(n_bytes), free=format_bytes(free))
 
-    def fill(self, model: GPT, dtype: torch.dtype = torch.float32) -> Iterator[nn.Module]:
+    def fill(
+        self, model: GPT, dtype: torch.dtype = torch.float32, *, matrices: torch.dtype | None = None
+    ) -> Iterator[nn.Module]:
         """Load the weights into a model on the meta device; yields each block when it is loaded, so it can be packed.
 
+        matrices: the data type of matrices, if another.
         Raises ValueError if a weight is NaN or infinite.
         """
         blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
         for prefix, block in blocks.items():
             names = [name for name in self.weights if name.startswith(prefix)]
-            block.load_state_dict({name.removeprefix(prefix): self._weight(name, dtype) for name in names}, assign=True)
+            state = self._read(names, dtype, matrices)
+            block.load_state_dict({name.removeprefix(prefix): state.pop(name) for name in names}, assign=True)
             yield block
         others = [name for name in self.weights if not name.startswith(tuple(blocks))]
-        model.load_state_dict({name: self._weight(name, dtype) for name in others}, strict=False, assign=True)
+        model.load_state_dict(self._read(others, dtype, matrices), strict=False, assign=True)
         if self.config.tie_weights:
             model.lm_head.weight = model.wte.weight
+
+    def _read(self, names: Iterable[str], dtype: torch.dtype, matrices: torch.dtype | None) -> dict[str, Tensor]:
+        """Copies of these weights; what was read of their files is taken out of memory again."""
+        parts = {name: self.weights[name] for name in names}
+        state = {
+            name: self._weight(name, matrices if matrices and part[0].dim() == 2 else dtype)
+            for name, part in parts.items()
+        }
+        release_file_pages(tensor for part in parts.values() for tensor in part)
+        return state
 
     def _weight(self, name: str, dtype: torch.dtype) -> Tensor:
         part = self.weights[name]
         stored = part[0] if len(part) == 1 else torch.cat(part)
+        if self.norm_offset and stored.dim() == 1 and name.endswith(".weight"):
+            stored = stored.float() + self.norm_offset
         weight = stored.to(dtype, copy=True, memory_format=torch.contiguous_format)
-        if not weight.sum(dtype=torch.float32).isfinite() and not weight.isfinite().all():
-            raise GPTError("checkpoint.weights_not_finite", name=name)
+        for rows in weight.split(CHECKED_ROWS):
+            if not rows.sum(dtype=torch.float32).isfinite() and not rows.isfinite().all():
+                raise GPTError("checkpoint.weights_not_finite", name=name)
         return weight
 
 
@@ -137,7 +160,7 @@ def open_files(
         activation=activation,
     )
     vocabulary = find_vocabulary(vocabulary_folder(folder, extras), found.config.vocab_size)
-    return Checkpoint(found.layout.title, found.config, found.weights, vocabulary)
+    return Checkpoint(found.layout.title, found.config, found.weights, vocabulary, found.layout.norm_offset)
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -16,6 +16,8 @@ from torch import Tensor
 
 from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
+from gpt.models.checkpoints.families import Family
+from gpt.models.checkpoints.family_options import check_config, read_family_options
 from gpt.models.checkpoints.hugging_face import read_options
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
@@ -41,6 +43,7 @@ OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
 MAX_LISTED_WEIGHTS = 8  # of each kind, in an error message
 MASKS = re.compile(r"\.attn\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|version|IGNORE)$")  # no weights: buffers
+FAMILY_BUFFERS = re.compile(r"(^|\.)(attention\.(masked_)?bias|rotary_emb\.inv_freq)$")
 
 Options = dict[str, Any]  # by the names of GPTConfig
 
@@ -71,8 +74,8 @@ def detect_layout(
     Raises NamesInferred if it is not, HeadsUnknown if the number of heads is not stated; ValueError for weights
     without a layout, for an option that is not implemented, and for weights that do not fit, which are listed.
     """
-    if config is not None and config.get("model_type", "gpt2") != "gpt2":
-        raise GPTError("layout.model_type", model_type=config["model_type"])
+    if config is not None and (family := check_config(config)) is not None:
+        return detect_family(tensors, family, config, {"n_head": n_head, "activation": activation})
     named = clean_names(tensors)
     known = given or known_layout(tensors, named, config, model_args)
     layout = known or infer_layout(named)
@@ -83,10 +86,37 @@ def detect_layout(
     if known is None and not infer:
         raise NamesInferred("layout.inferred", layout=layout.to_json(), n_embd=sizes["n_embd"])
     stated = stated_options(layout, config, model_args)
+    if layout.title == OURS:  # states every option, and older ones qkv_bias=True beside bias=False
+        sizes = {name: value for name, value in sizes.items() if name not in ("bias", "qkv_bias")}
+        if stated.get("qkv_bias") and not stated.get("bias") and "h.0.attn.c_attn.bias" not in weights:
+            stated["qkv_bias"] = None
     if layout.title == CUSTOM:
         fill_biases(weights, sizes)
     found = match_config(sizes, stated, {"n_head": n_head, "activation": activation}, layout)
     if found.tie_weights:
+        weights.pop("lm_head.weight", None)
+    check_weights(found, weights, layout)
+    return DetectedLayout(layout, found, weights)
+
+
+def detect_family(
+    tensors: Mapping[str, Tensor], family: Family, config: Mapping[str, object], given: Options
+) -> DetectedLayout:
+    """Translate the weights of a family; its configuration states every option.
+
+    Raises ValueError for a configuration that the weights or the given options contradict.
+    """
+    stated = read_family_options(config)
+    layout = replace(family.layout, n_head=stated["n_head"])
+    named = {
+        name.removeprefix(family.prefix): tensor for name, tensor in tensors.items() if not FAMILY_BUFFERS.search(name)
+    }
+    weights, layout = translate(named, layout, None)
+    sizes = read_sizes(weights, layout)
+    tied = stated["tie_weights"] and sizes["tie_weights"]  # transformers ties no weights that differ
+    sizes = {name: sizes[name] for name in ("vocab_size", "n_layer", "n_embd", "n_ff")}
+    found = match_config({**sizes, "tie_weights": tied}, stated, given, layout)
+    if tied:
         weights.pop("lm_head.weight", None)
     check_weights(found, weights, layout)
     return DetectedLayout(layout, found, weights)
@@ -121,6 +151,8 @@ def known_layout(
             return layout
     if "wte.weight" not in named or not any(name.startswith("h.") for name in named):
         return None
+    if config is not None and "tie_weights" in config:
+        return GPT2_LAYOUTS[OURS]
     found = {role_of(name) for name in named}
     if GPT2_WEIGHTS - found and found - GPT2_WEIGHTS - GPT2_BIASES - {"lm_head.weight"}:  # some of its names
         return None
@@ -130,7 +162,7 @@ def known_layout(
     if model_args is not None:
         return GPT2_LAYOUTS[NANOGPT]
     if not any("transformer." in name for name in tensors):
-        return GPT2_LAYOUTS[BARE if config is None or "tie_weights" not in config else OURS]
+        return GPT2_LAYOUTS[BARE]
     is_nano = is_tied(named.get("lm_head.weight"), named["wte.weight"]) or "ln_f.bias" not in named
     return GPT2_LAYOUTS[NANOGPT if is_nano else MINGPT]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 from torch import Tensor
 
@@ -21,14 +22,11 @@ ACTIVATIONS = {
 }
 # Options of its GPT2Config that change the mathematics, with the one value that is implemented.
 REQUIRED = {
-    "layer_norm_epsilon": 1e-5,
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
     "is_encoder_decoder": False,
     "pruned_heads": {},
-    "quantization_config": None,
-    "auto_map": None,
 }
 
 # Names of its options, and ours.
@@ -40,7 +38,10 @@ NAMES = {
     "n_head": "n_head",
     "n_inner": "n_ff",
     "resid_pdrop": "dropout",
+    "layer_norm_epsilon": "norm_eps",
 }
+# Our options that it can express; biases that are absent are zeros.
+EXPRESSED = {*NAMES.values(), "bias", "qkv_bias", "proj_bias", "mlp_bias", "tie_weights", "activation"}
 
 
 def transposed(name: str, tensor: Tensor) -> Tensor:
@@ -55,7 +56,9 @@ def read_options(config: Mapping[str, object]) -> dict[str, object]:
             raise GPTError("layout.option_value", option=option, value=config[option], implemented=value)
     activation = config.get("activation_function", "gelu_new")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise GPTError("layout.activation", value=activation, choices=", ".join(ACTIVATIONS))
+        raise GPTError(
+            "layout.activation", option="activation_function", value=activation, choices=", ".join(ACTIVATIONS)
+        )
     options = {ours: config[theirs] for theirs, ours in NAMES.items() if config.get(theirs) is not None}
     if "n_head" not in config:
         options["n_head"] = 12  # its default
@@ -65,13 +68,14 @@ def read_options(config: Mapping[str, object]) -> dict[str, object]:
 def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
     """The weights and the config.json of transformers' GPT2LMHeadModel; biases that a model lacks are zeros.
 
-    Raises ValueError for rotary positions and for a head with a bias.
+    Raises ValueError for a model with options that GPT-2 does not have.
     """
     config = model.config
-    if config.head_bias:
-        raise GPTError("layout.head_bias")
-    if config.position != "learned":
-        raise GPTError("layout.positions", position=config.position)
+    values = {field.name: (getattr(config, field.name), field.default) for field in fields(config)}
+    if unknown := [
+        f"{name}={value!r}" for name, (value, gpt2) in values.items() if name not in EXPRESSED and value != gpt2
+    ]:
+        raise GPTError("layout.not_gpt2", options=", ".join(unknown))
     state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
     if config.tie_weights:
         del state["lm_head.weight"]
@@ -86,7 +90,6 @@ def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
         "architectures": ["GPT2LMHeadModel"],
         "model_type": "gpt2",
         "activation_function": "gelu_new" if config.activation == "gelu_tanh" else config.activation,
-        "layer_norm_epsilon": 1e-5,
         "tie_word_embeddings": config.tie_weights,
         "embd_pdrop": config.dropout,
         "attn_pdrop": config.dropout,

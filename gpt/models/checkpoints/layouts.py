@@ -93,7 +93,7 @@ class Layout:
     names: of our modules, or of single weights, by ours (ROLES); "{n}" is the number of a block, "{h}" of a head.
     activation: of its code, unless the checkpoint states another. transposed: roles of the matrices stored as
     (in, out). qkv_order: of query, key and value in a fused matrix; "heads": those of each head follow each other.
-    n_head: None if the checkpoint states it, or nothing does.
+    n_head: None if the checkpoint states it, or nothing does. norm_offset: is missing in the stored weights of norms.
     """
 
     title: str
@@ -102,6 +102,7 @@ class Layout:
     transposed: tuple[str, ...] = ()
     qkv_order: str = "qkv"
     n_head: int | None = None
+    norm_offset: float = 0.0
 
     def to_json(self) -> str:
         """The content of a layout file, a line for each name."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
+from gpt.config import RotaryScaling
 from gpt.models.checkpoints import convert, open_checkpoint, save_model, writing
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.sources import load_model
@@ -15,6 +17,9 @@ from gpt.tokenizer import Tokenizer
 from tests.gpt.models.tiny import N_VOCAB, tiny
 
 FILES = ["config.json", "model.safetensors", "vocab.tiktoken"]
+OLD_OPTIONS = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "n_ff", "dropout", "bias", "head_bias")
+OLD_OPTIONS += ("tie_weights", "activation", "position")
+LLAMA = {"position": "rotary", "norm": "rms", "gated": True, "bias": False, "activation": "silu"}
 CONFIGS = {
     "plain": {},
     "untied": {"tie_weights": False},
@@ -22,6 +27,11 @@ CONFIGS = {
     "no-qkv-bias": {"qkv_bias": False},
     "rotary": {"position": "rotary"},
     "narrow-relu": {"n_ff": 20, "activation": "relu"},
+    "llama": {**LLAMA, "n_kv_head": 1, "rotary_scaling": RotaryScaling("llama3", 8.0, 1.0, 4.0, 8)},
+    "gemma": {**LLAMA, "qk_norm": True, "post_norm": True, "window": 3, "full_layers": (1,), "head_dim": 6},
+    "qwen": {**LLAMA, "qkv_bias": True, "tie_weights": False, "norm_eps": 1e-6},
+    "pythia": {"position": "rotary", "rotary_share": 0.5, "parallel": True},
+    "only-some-biases": {"qkv_bias": False, "proj_bias": False},
 }
 
 
@@ -38,6 +48,30 @@ def test_loaded_model_equals_the_saved_one(
     state = loaded.model.state_dict()
     assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
     assert loaded.tokenizer.encode("wörld the 你") == byte_tokenizer.encode("wörld the 你")
+
+
+def test_a_config_from_before_the_biases_of_each_part_is_read(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    model = tiny(bias=False)
+    save_model(tmp_path, model, byte_tokenizer, dtype=torch.float32)
+    file = tmp_path / "config.json"
+    new = json.loads(file.read_text())
+    old = {name: new[name] for name in OLD_OPTIONS} | {"qkv_bias": True}  # said nothing where bias was False
+    file.write_text(json.dumps(old))
+    assert load_model(tmp_path, device="cpu").model.config == model.config
+
+
+@pytest.mark.parametrize(
+    "options", [{"rotary_scaling": {"kind": "linear"}}, {"rotary_scaling": {"x": 1}}, {"full_layers": 5}], ids=str
+)
+def test_an_option_of_another_type_is_refused_by_its_name(
+    tmp_path: Path, byte_tokenizer: Tokenizer, options: dict[str, object]
+) -> None:
+    save_model(tmp_path, tiny(), byte_tokenizer)
+    file = tmp_path / "config.json"
+    config = {name: value for name, value in json.loads(file.read_text()).items() if name != "sha256"}
+    file.write_text(json.dumps({**config, **options}))
+    with pytest.raises(ValueError, match=r"rotary_scaling|full_layers"):
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

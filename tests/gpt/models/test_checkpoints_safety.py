@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from gpt.models.checkpoints.vocabularies import FILES, PlainIds, find_vocabulary
 from gpt.models.registry import Registry
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
+from tests.parity.family_models import family_twins
 
 CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
 
@@ -106,20 +108,23 @@ def test_integer_weights_are_refused(tmp_path: Path) -> None:
         load_model(tmp_path, n_head=2)
 
 
-@pytest.mark.parametrize("kind", ["ours", "theirs"])
+@pytest.mark.parametrize("kind", ["ours", "theirs", "family"])
 def test_configuration_of_any_values_is_read_or_refused_with_a_value_error(
     tmp_path: Path, folder: Path, byte_tokenizer: Tokenizer, kind: str
 ) -> None:
     if kind == "theirs":
         save_hugging_face(folder, GPT(CONFIG), byte_tokenizer)
+    if kind == "family":
+        folder = family_twins("gemma3_text", "windows by layer, untied").folder
     config = json.loads((folder / "config.json").read_text())
     config.pop("sha256", None)
-    refused = 0
+    changed, refused = tmp_path / "changed", 0
+    shutil.copytree(folder, changed)
     for name in config:
         for value in (None, -1, 2.5, 10**40, float("nan"), True, "", "x", [], [1], {}, {"a": 1}):
-            (folder / "config.json").write_text(json.dumps({**config, name: value}))
+            (changed / "config.json").write_text(json.dumps({**config, name: value}))
             try:
-                load_model(folder)
+                load_model(changed)
             except ValueError:
                 refused += 1
     assert refused > 5 * len(config)

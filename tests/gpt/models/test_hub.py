@@ -3,133 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import huggingface_hub
 import pytest
 import torch
 from huggingface_hub import constants
 from transformers import GPT2Tokenizer
 
-from gpt.config import GPTConfig
-from gpt.model import GPT
 from gpt.models import hub
-from gpt.models.checkpoints import save_hugging_face
-from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.registry import Registry
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
-
-REPO, COMMIT = "someone/tiny", "a" * 40
-
-
-class Hub(ThreadingHTTPServer):
-    """One repository. cut: after how many bytes of the weights each connection breaks; None never.
-
-    recovers: whether it answers again after that. ranges: whether it can send a part of a file.
-    """
-
-    daemon_threads = True
-
-    def __init__(self, files: dict[str, bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.cut, self.down, self.recovers, self.ranges = files, None, False, False, True
-        self.gets: list[tuple[str, int]] = []  # file and first byte of each request for content
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Hub
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
-        self.send_response(status)
-        for name, value in {"Content_Length": str(len(body)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        path = self.path.split("?")[0]
-        files = self.server.files
-        entries = [{"type": "file", "path": name, "size": len(data), "oid": "0" * 40} for name, data in files.items()]
-        if self.server.down:
-            self.reply(503)
-        elif REPO not in path:
-            self.reply(404, X_Error_Code="RepoNotFound")
-        elif "/tree/" in path:
-            self.reply(200, json.dumps(entries).encode())
-        elif path.startswith("/api/"):
-            siblings = [{"rfilename": name} for name in files]
-            self.reply(200, json.dumps({"id": REPO, "sha": COMMIT, "siblings": siblings}).encode())
-        elif (name := path.rpartition("/")[2]) not in files:
-            self.reply(404, X_Error_Code="EntryNotFound")
-        else:
-            self.send_content(name, files[name])
-
-    def send_content(self, name: str, data: bytes) -> None:
-        etag = f'"{hashlib.sha256(data).hexdigest()}"'
-        headers = {"ETag": etag, "X_Repo_Commit": COMMIT, "X_Linked_Size": str(len(data)), "X_Linked_Etag": etag}
-        asked = re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) if self.server.ranges else None
-        start = int(asked.group(1)) if asked else 0
-        if self.command == "GET":
-            self.server.gets.append((name, start))
-        body = data[start:]
-        if asked:
-            headers["Content_Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
-        if self.command == "GET" and name == hub.WEIGHTS and self.server.cut is not None:
-            headers["Content_Length"] = str(len(body))
-            self.server.down = not self.server.recovers
-            self.reply(206 if asked else 200, body[: self.server.cut], **headers)
-            self.close_connection = True
-            return
-        self.reply(206 if asked else 200, body, **headers)
-
-
-@pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, byte_tokenizer: Tokenizer) -> Iterator[Hub]:
-    """A hub with one small model, a client configured for it, and an empty cache."""
-    folder = tmp_path / "repository"
-    config = GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=16, n_layer=2, n_head=2, n_embd=64)
-    save_hugging_face(folder, GPT(config), byte_tokenizer)
-    write_gpt2_files(byte_tokenizer, folder)
-    (folder / "pytorch_model.bin").write_bytes(b"not for us")
-    server = Hub({file.name: file.read_bytes() for file in folder.iterdir()})
-    for name, value in {
-        "ENDPOINT": server.url,
-        "HUGGINGFACE_CO_URL_TEMPLATE": server.url + "/{repo_id}/resolve/{revision}/{filename}",
-        "HF_HUB_CACHE": str(tmp_path / "cache"),
-    }.items():
-        monkeypatch.setattr(constants, name, value)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    huggingface_hub.close_session()
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    huggingface_hub.close_session()
+from tests.gpt.models.hub_server import REPO, Hub
 
 
 def test_only_the_four_files_are_fetched_and_only_once(served: Hub) -> None:
     folder = hub.download(REPO)
-    assert sorted(name for name, _ in served.gets) == sorted(hub.FILES)
-    assert {file.name for file in folder.iterdir()} == set(hub.FILES)
-    assert all((folder / name).read_bytes() == served.files[name] for name in hub.FILES)
+    wanted = [*hub.GPT2_FILES, hub.WEIGHTS]
+    assert sorted(name for name, _ in served.gets) == sorted(wanted)
+    assert {file.name for file in folder.iterdir()} == set(wanted)
+    assert all((folder / name).read_bytes() == served.files[name] for name in wanted)
     served.gets.clear()
     assert hub.download(REPO) == folder
     assert served.gets == []

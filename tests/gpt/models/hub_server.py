@@ -1,0 +1,87 @@
+"""A small server with the part of the hub's API that its client needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from gpt.models import hub
+
+REPO, COMMIT = "someone/tiny", "a" * 40
+
+
+class Hub(ThreadingHTTPServer):
+    """One repository. cut: after how many bytes of the weights each connection breaks; None never.
+
+    recovers: whether it answers again after that. ranges: whether it can send a part of a file.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files, self.cut, self.down, self.recovers, self.ranges = files, None, False, False, True
+        self.gated = False  # whether it answers that the licence must be agreed to
+        self.gets: list[tuple[str, int]] = []  # file and first byte of each request for content
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Hub
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content_Length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = self.path.split("?")[0]
+        files = self.server.files
+        entries = [{"type": "file", "path": name, "size": len(data), "oid": "0" * 40} for name, data in files.items()]
+        if self.server.down:
+            self.reply(503)
+        elif self.server.gated:
+            self.reply(403, X_Error_Code="GatedRepo")
+        elif REPO not in path:
+            self.reply(404, X_Error_Code="RepoNotFound")
+        elif "/tree/" in path:
+            self.reply(200, json.dumps(entries).encode())
+        elif path.startswith("/api/"):
+            siblings = [{"rfilename": name} for name in files]
+            self.reply(200, json.dumps({"id": REPO, "sha": COMMIT, "siblings": siblings}).encode())
+        elif (name := path.rpartition("/")[2]) not in files:
+            self.reply(404, X_Error_Code="EntryNotFound")
+        else:
+            self.send_content(name, files[name])
+
+    def send_content(self, name: str, data: bytes) -> None:
+        etag = f'"{hashlib.sha256(data).hexdigest()}"'
+        headers = {"ETag": etag, "X_Repo_Commit": COMMIT, "X_Linked_Size": str(len(data)), "X_Linked_Etag": etag}
+        asked = re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) if self.server.ranges else None
+        start = int(asked.group(1)) if asked else 0
+        if self.command == "GET":
+            self.server.gets.append((name, start))
+        body = data[start:]
+        if asked:
+            headers["Content_Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
+        if self.command == "GET" and name == hub.WEIGHTS and self.server.cut is not None:
+            headers["Content_Length"] = str(len(body))
+            self.server.down = not self.server.recovers
+            self.reply(206 if asked else 200, body[: self.server.cut], **headers)
+            self.close_connection = True
+            return
+        self.reply(206 if asked else 200, body, **headers)

@@ -1,0 +1,98 @@
+"""Models of other families on the hub: which files are fetched, and what is refused before any weights are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import GPT2Tokenizer, LlamaConfig, LlamaForCausalLM
+
+from gpt.models import hub
+from gpt.models.checkpoints.bpe_files import write_gpt2_files
+from gpt.models.sources import load_model
+from gpt.tokenizer import Tokenizer
+from tests.conftest import randomized
+from tests.gpt.models.hub_server import REPO, Hub
+
+OTHER_FILES = {"README.md", "pytorch_model.bin", "tokenizer.model", "modeling_llama.py"}
+
+
+@pytest.fixture
+def llama(served: Hub, tmp_path: Path, byte_tokenizer: Tokenizer) -> LlamaForCausalLM:
+    """A small Llama in three files on the hub, with its tokenizer; its weights are random."""
+    folder = tmp_path / "llama"
+    sizes = {"vocab_size": byte_tokenizer.n_vocab, "hidden_size": 32, "intermediate_size": 48}
+    config = LlamaConfig(**sizes, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
+    model = randomized(LlamaForCausalLM(config), std=0.1)
+    model.save_pretrained(folder, max_shard_size="60KB")
+    (tmp_path / "pair").mkdir()
+    write_gpt2_files(byte_tokenizer, tmp_path / "pair")
+    GPT2Tokenizer.from_pretrained(tmp_path / "pair").save_pretrained(folder)
+    served.files = {file.name: file.read_bytes() for file in folder.iterdir()} | dict.fromkeys(OTHER_FILES, b"other")
+    return model
+
+
+def test_a_model_in_several_files_is_fetched_with_its_tokenizer_and_nothing_else(
+    served: Hub, llama: LlamaForCausalLM
+) -> None:
+    seen: list[tuple[int, int]] = []
+    loaded = load_model(REPO, device="cpu", progress=lambda done, total: seen.append((done, total)))
+    shards = [name for name in served.files if name.endswith(".safetensors")]
+    total = sum(len(served.files[name]) for name in shards)
+    assert len(shards) == 3
+    assert sorted(name for name, _ in served.gets) == sorted(served.files.keys() - OTHER_FILES)
+    assert (seen[0], seen[-1]) == ((0, total), (total, total))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    idx = torch.arange(12)[None]
+    torch.testing.assert_close(loaded.model(idx), llama(idx).logits, atol=1e-5, rtol=0)
+    served.down = True
+    assert load_model(REPO, device="cpu").layout == loaded.layout == "Llama"
+
+
+def test_a_model_in_the_cache_without_one_of_its_files_is_not_used(served: Hub, llama: LlamaForCausalLM) -> None:
+    folder = hub.download(REPO)
+    sorted(folder.glob("*.safetensors"))[1].unlink()
+    served.down = True
+    with pytest.raises(ValueError, match="could not be fetched"):
+        load_model(REPO)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("model_type", "mamba", "a mamba model"),
+        ("auto_map", {"AutoModelForCausalLM": "modeling_llama.Llama"}, "brings its own code"),
+        ("quantization_config", {"quant_method": "awq"}, "quantised"),
+        ("rope_scaling", {"type": "yarn", "factor": 2.0}, "'yarn'"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_before_its_weights_are_fetched(
+    served: Hub, llama: LlamaForCausalLM, option: str, value: object, said: str
+) -> None:
+    config = json.loads(served.files["config.json"])
+    served.files["config.json"] = json.dumps({**config, option: value}).encode()
+    with pytest.raises(ValueError, match=said):
+        load_model(REPO)
+    assert not [name for name, _ in served.gets if name.endswith((".safetensors", ".py"))]
+
+
+def test_a_gated_model_says_what_to_do(served: Hub) -> None:
+    served.gated = True
+    with pytest.raises(ValueError, match=r"agreed to its licence: do so on huggingface.co/someone/tiny, log in"):
+        load_model(REPO)
+
+
+def test_a_model_without_a_tokenizer_file_is_refused(served: Hub, llama: LlamaForCausalLM) -> None:
+    del served.files["tokenizer.json"]
+    with pytest.raises(ValueError, match=r"has no tokenizer\.json"):
+        load_model(REPO)
+
+
+@pytest.mark.parametrize("name", ["../../outside.safetensors", "weights.bin"])
+def test_an_index_with_other_files_is_refused(served: Hub, llama: LlamaForCausalLM, name: str) -> None:
+    served.files["model.safetensors.index.json"] = json.dumps({"weight_map": {"lm_head.weight": name}}).encode()
+    with pytest.raises(ValueError, match="is damaged"):
+        load_model(REPO)
+    assert not [file for file, _ in served.gets if file.endswith(".safetensors")]

@@ -1,0 +1,153 @@
+"""Tiny random transformers models of every family, in odd shapes, and the same weights read by us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
+from transformers.utils import logging
+
+from gpt.model import GPT
+from gpt.models.checkpoints import open_checkpoint
+from tests.conftest import randomized
+
+logging.disable_progress_bar()
+
+VOCAB_SIZE, CONTEXT = 61, 48
+SIZES = {"vocab_size": VOCAB_SIZE, "max_position_embeddings": CONTEXT, "num_hidden_layers": 3}
+SIZES |= {"hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 37}
+SIZES |= {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+GROUPED = {"num_key_value_heads": 2}
+ONE_KEY_HEAD = {"num_key_value_heads": 1}
+WIDE_HEADS = {"num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 10}
+TIED, UNTIED = {"tie_word_embeddings": True}, {"tie_word_embeddings": False}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 500000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+LINEAR = {"rope_type": "linear", "rope_theta": 20000.0, "factor": 4.0}
+LONG = {"rope_type": "default", "rope_theta": 1e6}
+SMALL = {"num_hidden_layers": 1, "num_attention_heads": 5, "hidden_size": 30, "intermediate_size": 7}
+
+
+def gemma_rope(full: dict[str, Any], local_base: float = 10000.0) -> dict[str, Any]:
+    local = {"rope_type": "default", "rope_theta": local_base}
+    return {"rope_parameters": {"full_attention": full, "sliding_attention": local}}
+
+
+OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "gpt_neox": {
+        "pythia": {"hidden_size": 32},
+        "one branch after the other": {"use_parallel_residual": False, "hidden_size": 32},
+        "all of a head rotated, tied": {"rope_parameters": {"partial_rotary_factor": 1.0, **LONG}, **TIED},
+        "no biases in attention": {"attention_bias": False, "hidden_act": "gelu_new", "hidden_size": 64},
+        "scaled, five heads": {"rope_parameters": {"partial_rotary_factor": 0.5, **LINEAR}, **SMALL, "hidden_size": 40},
+        "another eps, relu": {"layer_norm_eps": 1e-2, "hidden_act": "relu", "hidden_size": 32},
+    },
+    "llama": {
+        "grouped, tied": {**GROUPED, **TIED},
+        "one key head, all biases": {**ONE_KEY_HEAD, "attention_bias": True, "mlp_bias": True},
+        "wide heads": {**WIDE_HEADS, "mlp_bias": True},
+        "llama 3": {**GROUPED, "rope_parameters": LLAMA3},
+        "scaled, gelu, another eps": {"rope_parameters": LINEAR, "hidden_act": "gelu", "rms_norm_eps": 1e-2},
+        "five heads, one layer": {**SMALL, "attention_bias": True},
+    },
+    "mistral": {
+        "no window": {**GROUPED, "sliding_window": None},
+        "window": {**GROUPED, "sliding_window": 5},
+        "window of the whole text": {"sliding_window": CONTEXT, "num_key_value_heads": 4},
+        "wide heads, tied": {**WIDE_HEADS, **TIED, "sliding_window": 3},
+        "scaled": {**ONE_KEY_HEAD, "rope_parameters": LINEAR, "sliding_window": 2},
+    },
+    "qwen2": {
+        "grouped": GROUPED,
+        "one key head, tied": {**ONE_KEY_HEAD, **TIED, "rope_parameters": LONG},
+        "windows above": {**GROUPED, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+        "windows by layer": {
+            **GROUPED,
+            "use_sliding_window": True,
+            "sliding_window": 3,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+        "five heads, scaled": {**SMALL, "num_key_value_heads": 5, "rope_parameters": LINEAR},
+    },
+    "qwen3": {
+        "wide heads, tied": {**WIDE_HEADS, **TIED},
+        "grouped, biases": {**GROUPED, "head_dim": 6, "attention_bias": True},
+        "one key head, long": {**ONE_KEY_HEAD, "head_dim": 16, "rope_parameters": LONG},
+        "windows above": {
+            **GROUPED,
+            "head_dim": 8,
+            "use_sliding_window": True,
+            "sliding_window": 4,
+            "max_window_layers": 2,
+        },
+        "scaled, another eps": {**SMALL, "num_key_value_heads": 5, "head_dim": 4, "rope_parameters": LLAMA3},
+    },
+    "gemma3_text": {
+        "five windows, one without": {**GROUPED, "head_dim": 10, "sliding_window": 4, "num_hidden_layers": 7},
+        "windows by layer, untied": {
+            **UNTIED,
+            **ONE_KEY_HEAD,
+            "head_dim": 6,
+            "sliding_window": 3,
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+            "query_pre_attn_scalar": 7,
+        },
+        "scaled without window": {
+            **GROUPED,
+            "head_dim": 8,
+            "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+            "sliding_window": 5,
+            **gemma_rope({**LINEAR, "factor": 8.0}, 300.0),
+        },
+        "biases, another eps": {**WIDE_HEADS, "attention_bias": True, "rms_norm_eps": 1e-2, "sliding_window": 2},
+        "window of the whole text": {**GROUPED, "head_dim": 6, "sliding_window": CONTEXT, "query_pre_attn_scalar": 6},
+    },
+}
+CASES = [(family, name) for family, cases in OPTIONS.items() for name in cases]
+
+
+@dataclass(frozen=True)
+class Twins:
+    """A model of transformers, its saved folder, and ours with the same weights."""
+
+    reference: nn.Module
+    folder: Path
+    ours: GPT
+
+
+def reference_config(family: str, name: str) -> PreTrainedConfig:
+    """The configuration of one of CASES."""
+    return AutoConfig.for_model(family, **{**SIZES, **OPTIONS[family][name]})
+
+
+def reference_model(family: str, name: str) -> nn.Module:
+    """A random model of transformers in evaluation mode, with eager attention."""
+    config = reference_config(family, name)
+    torch.manual_seed(len(name))
+    model = randomized(AutoModelForCausalLM.from_config(config, attn_implementation="eager"))
+    if family == "gemma3_text":  # its norms multiply by 1 + weight
+        for norm in (each for each in model.modules() if isinstance(each, Gemma3RMSNorm)):
+            norm.weight.data -= 1.0
+    return model
+
+
+@cache
+def family_twins(family: str, name: str) -> Twins:
+    """Both models of one of CASES, made once."""
+    reference = reference_model(family, name)
+    folder = Path(mkdtemp(prefix="family-"))
+    reference.save_pretrained(folder)
+    return Twins(reference, folder, open_checkpoint(folder).build())
