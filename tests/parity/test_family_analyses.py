@@ -1,0 +1,159 @@
+"""Analyses of models of every family: the numbers are those that transformers' own model gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from gpt.analysis.attribution import direct_logit_attribution
+from gpt.analysis.lens import logit_lens
+from gpt.analysis.patching import patch_from
+from gpt.analysis.residual import stream_norms
+from gpt.analysis.rollout import rollout
+from gpt.analysis.saliency import input_x_gradient, leave_one_out
+from gpt.analysis.tracing import trace_text
+from gpt.edits import Edits
+from gpt.experiments.shapes import cache_numbers, count_parameters
+from tests.parity.family_models import Twins, family_twins
+
+IDS = [7, 3, 1, 4, 1, 5, 9, 2, 6, 5]
+IDX = torch.tensor([IDS])
+TOKEN = 33
+CASES = [
+    ("gpt_neox", "pythia"),
+    ("gpt_neox", "one branch after the other"),
+    ("llama", "llama 3"),
+    ("llama", "one key head, all biases"),
+    ("mistral", "window"),
+    ("qwen2", "windows above"),
+    ("qwen3", "grouped, biases"),
+    ("gemma3_text", "five windows, one without"),
+    ("gemma3_text", "biases, another eps"),
+]
+
+
+@pytest.fixture(params=CASES, ids=" - ".join, scope="module")
+def twins(request: pytest.FixtureRequest) -> Twins:
+    return family_twins(*request.param)
+
+
+def parts_of(reference: nn.Module) -> tuple[nn.ModuleList, nn.Module, nn.Module]:
+    """Layers, final norm and head of a model of transformers."""
+    base = reference.base_model
+    return base.layers, base.norm if hasattr(base, "norm") else base.final_layer_norm, reference.get_output_embeddings()
+
+
+def output_projection(layer: nn.Module) -> nn.Module:
+    return layer.attention.dense if hasattr(layer, "attention") else layer.self_attn.o_proj
+
+
+@contextmanager
+def hooked(register: Callable[..., Any], hook: Callable[..., Any]) -> Iterator[None]:
+    handle = register(hook)
+    yield
+    handle.remove()
+
+
+@torch.inference_mode()
+def test_the_lens_reads_each_state_through_the_final_norm_and_the_head(twins: Twins) -> None:
+    reference = twins.reference(IDX, output_hidden_states=True)
+    _, norm, head = parts_of(twins.reference)
+    lens = logit_lens(twins.ours, trace_text(twins.ours, IDS), chosen=TOKEN)
+    logits = [head(norm(state))[0] for state in reference.hidden_states[1:-1]] + [reference.logits[0]]
+    p = torch.stack(logits).softmax(dim=-1)  # (n_layer, T, vocab_size)
+    assert_close(lens.chosen_probability[:, 1], p[..., TOKEN], atol=1e-5, rtol=1e-3)
+    assert_close(lens.probability[:, 1], p.amax(dim=-1), atol=1e-5, rtol=1e-3)
+
+
+@torch.inference_mode()
+def test_the_parts_of_a_logit_sum_to_that_of_transformers(twins: Twins) -> None:
+    logits, trace = twins.reference(IDX).logits[0], trace_text(twins.ours, IDS)
+    for position in (0, 4, len(IDS) - 1):
+        for against in (None, 12):
+            parts = direct_logit_attribution(twins.ours, trace, position, TOKEN, against=against)
+            expected = logits[position, TOKEN] - (0 if against is None else logits[position, against])
+            assert parts.total == pytest.approx(expected.item(), abs=1e-3)
+
+
+@torch.inference_mode()
+def test_norms_of_the_stream_are_those_of_the_hidden_states(twins: Twins) -> None:
+    states = twins.reference(IDX, output_hidden_states=True).hidden_states
+    norms = stream_norms(trace_text(twins.ours, IDS))
+    assert_close(norms.resid_pre, torch.stack([state[0].norm(dim=-1) for state in states[:-1]]), atol=1e-4, rtol=1e-4)
+    assert_close(norms.kept_share + norms.attn_share + norms.mlp_share, torch.ones_like(norms.added))
+
+
+@torch.inference_mode()
+def test_the_rollout_is_the_papers_formula_on_the_attentions(twins: Twins) -> None:
+    expected = torch.eye(len(IDS))
+    for weights in twins.reference(IDX, output_attentions=True).attentions:
+        expected = (weights[0].mean(dim=0) @ expected + expected) / 2
+    assert_close(rollout(trace_text(twins.ours, IDS)), expected, atol=1e-5, rtol=0)
+
+
+def test_input_x_gradient_is_that_of_the_embeddings(twins: Twins) -> None:
+    with torch.enable_grad():
+        x = twins.reference.get_input_embeddings()(IDX).detach().requires_grad_()
+        twins.reference(inputs_embeds=x).logits[0, -1].log_softmax(dim=-1)[TOKEN].backward()
+        expected = (x * x.grad)[0].sum(dim=-1).detach()
+    assert_close(input_x_gradient(twins.ours, IDS, TOKEN), expected, atol=1e-4, rtol=1e-3)
+
+
+@torch.inference_mode()
+def test_leaving_a_token_out_is_reading_the_shorter_text(twins: Twins) -> None:
+    def log_p(ids: list[int]) -> Tensor:
+        return twins.reference(torch.tensor([ids])).logits[0, -1].log_softmax(dim=-1)[TOKEN]
+
+    positions = [0, 3, 8]
+    expected = torch.stack([log_p(IDS) - log_p(IDS[:at] + IDS[at + 1 :]) for at in positions])
+    found = torch.cat(list(leave_one_out(twins.ours, IDS, TOKEN, positions)))
+    assert_close(found, expected, atol=1e-4, rtol=1e-3)
+
+
+@torch.inference_mode()
+def test_a_head_that_is_off_adds_nothing_to_the_output_projection(twins: Twins) -> None:
+    layers, *_ = parts_of(twins.reference)
+    config = twins.ours.config
+    layer, head = len(layers) - 1, config.n_head - 1
+    columns = slice(head * config.head_size, (head + 1) * config.head_size)
+
+    def without_head(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        x = args[0].clone()
+        x[..., columns] = 0
+        return (x, *args[1:])
+
+    with hooked(output_projection(layers[layer]).register_forward_pre_hook, without_head):
+        expected = twins.reference(IDX).logits
+    assert (expected - twins.reference(IDX).logits).abs().max() > 1e-3
+    assert_close(twins.ours(IDX, edits=Edits(head_scale={(layer, head): 0.0})), expected, atol=1e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_a_patch_from_another_text_is_that_of_a_hook(twins: Twins) -> None:
+    layers, *_ = parts_of(twins.reference)
+    other = [60, *IDS[1:]]
+    state = twins.reference(torch.tensor([other]), output_hidden_states=True).hidden_states[1][0, 2]
+
+    def patched(module: nn.Module, args: Any, output: Any) -> Any:
+        x = (output[0] if isinstance(output, tuple) else output).clone()
+        x[:, 2] = state
+        return (x, *output[1:]) if isinstance(output, tuple) else x
+
+    with hooked(layers[0].register_forward_hook, patched):
+        expected = twins.reference(IDX).logits
+    edits = Edits(patches=(patch_from(twins.ours, other, "resid_post", 0, 2),))
+    assert_close(twins.ours(IDX, edits=edits), expected, atol=1e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_parameters_and_cache_are_as_many_as_those_of_transformers(twins: Twins) -> None:
+    config = twins.ours.config
+    assert count_parameters(config) == sum(parameter.numel() for parameter in twins.reference.parameters())
+    cache = twins.reference(IDX[:, :1], use_cache=True).past_key_values
+    assert sum(layer.keys.numel() + layer.values.numel() for layer in cache.layers) == cache_numbers(config)
