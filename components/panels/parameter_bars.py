@@ -11,7 +11,7 @@ from components.i18n import Language, t
 from components.labels import percent
 from components.widgets.chart import chart_data
 from gpt import GPTConfig
-from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, parameter_parts
+from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, parameter_parts, weight_shapes
 from gpt.models.memory import format_bytes
 
 PARTS = {
@@ -40,6 +40,14 @@ def size_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[lis
     }
     rows = [[name, *(format_bytes(n * size) for size in NUMBER_BYTES.values())] for name, n in numbers.items()]
     return [["", *NUMBER_BYTES], *rows]
+
+
+def weight_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[list[str]]:
+    """A table of every weight, those of all blocks in one row."""
+    rows = [[t(f"shapes.weight.{column}", language) for column in ("name", "shape", "copies", "parameters")]]
+    for weight in weight_shapes(config, skeleton=skeleton):
+        rows.append([weight.name, str(list(weight.shape)), f"× {weight.copies}", f"{weight.n_parameters:,}"])
+    return rows
 
 
 def parameter_bars(config: GPTConfig, skeleton: bool, language: Language) -> dict[str, Any]:

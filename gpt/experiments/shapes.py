@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from gpt.config import PRESETS, GPTConfig
 from gpt.errors import GPTError
+from gpt.models.meta import meta_model
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
 NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # per number, without the scales of int8
@@ -26,6 +28,33 @@ class Flops:
     def total(self) -> int:
         """The sum of both."""
         return self.matrices + self.attention
+
+
+@dataclass(frozen=True)
+class WeightShape:
+    """A weight of a model, or of each of its blocks.
+
+    name: of the parameter, "h.N." for one of block N. shape: of one. copies: n_layer for those of the blocks, else 1.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    copies: int
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers in all copies."""
+        return self.copies * math.prod(self.shape)
+
+
+def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightShape, ...]:
+    """Every weight, in the order of the modules; a tied head is the embedding's. skeleton: without blocks and norms."""
+    model = meta_model(replace(config, n_layer=1, full_layers=()))
+    return tuple(
+        WeightShape(name.replace("h.0.", "h.N."), tuple(weight.shape), config.n_layer if name.startswith("h.") else 1)
+        for name, weight in model.named_parameters()
+        if not (skeleton and name.startswith(("h.", "ln_f.")))
+    )
 
 
 def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:

@@ -87,6 +87,8 @@ def _size(localizer: Localizer) -> None:
             with gr.Column(min_width=280):
                 table(elem_id="shape-sizes", view="shape-sizes")
                 sentence(kind="caption", elem_id="shape-cost", view="shape-cost")
+        with localizer.build(gr.Accordion, {"label": "shapes.weights"}, open=False, elem_id="shape-every-weight"):
+            table(elem_id="shape-weights", view="shape-weights")
 
 
 def _building(localizer: Localizer) -> tuple[gr.Button, gr.Button]:

@@ -11,7 +11,7 @@ from components.errors import localize_error
 from components.figures.part_bars import part_bars_content
 from components.frame import short_name
 from components.i18n import Language, t
-from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
+from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
 from components.render import Lines, View
 from components.state.session import Message, Snapshot
 from components.tabs.shapes.components import Built, ShapesState, choice_of
@@ -123,6 +123,11 @@ def sizes(s: Snapshot) -> dict[str, Any]:
     return {"rows": size_rows(shape.config, shape.skeleton, s.language)}
 
 
+def weights(s: Snapshot) -> dict[str, Any]:
+    shape = choice_of(s).shape
+    return {"rows": weight_rows(shape.config, shape.skeleton, s.language)}
+
+
 def cost(s: Snapshot) -> dict[str, Any]:
     return {"text": cost_sentence(choice_of(s).shape, s.language)}
 
@@ -188,6 +193,7 @@ VIEWS = (
     View("shape-notice", lambda s: (choice_of(s).problem, s.language), notice),
     View("shape-parts", shape_inputs, parts),
     View("shape-sizes", shape_inputs, sizes),
+    View("shape-weights", shape_inputs, weights),
     View("shape-cost", shape_inputs, cost),
     View("shape-room", shape_inputs, room),
     View("shape-trouble", lambda s: (s.state(ShapesState).trouble, s.language), trouble),

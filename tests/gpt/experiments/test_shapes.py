@@ -10,7 +10,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpt.cache import KVCache
 from gpt.config import PRESETS, GPTConfig
-from gpt.experiments.shapes import UNTIED_124M, cache_numbers, count_parameters, flops_per_token, parameter_parts
+from gpt.experiments.random_models import skeleton as make_skeleton
+from gpt.experiments.shapes import (
+    UNTIED_124M,
+    cache_numbers,
+    count_parameters,
+    flops_per_token,
+    parameter_parts,
+    weight_shapes,
+)
 from gpt.model import GPT
 from gpt.trace import Trace
 from tests.gpt.family_configs import FAMILIES
@@ -49,6 +57,21 @@ def test_counts_are_those_of_the_model_and_of_each_of_its_parts(config: GPTConfi
         is_norm = "norm" in name or "ln_" in name
         counted["norms" if is_norm else inside[rest[1]] if first == "h" else kinds[first]] += parameter.numel()
     assert parameter_parts(config) == counted
+
+
+@pytest.mark.parametrize("skeleton", [False, True])
+@pytest.mark.parametrize("config", [TINY, *FAMILIES.values(), PRESETS["distilgpt2"]], ids=str)
+def test_the_weights_are_those_of_the_model(config: GPTConfig, skeleton: bool) -> None:
+    found = [
+        (weight.name.replace("h.N", f"h.{copy}"), weight.shape)
+        for weight in weight_shapes(config, skeleton=skeleton)
+        for copy in range(weight.copies)
+    ]
+    model = make_skeleton(config) if skeleton else on_meta(config)
+    assert sorted(found) == sorted((name, tuple(weight.shape)) for name, weight in model.named_parameters())
+    assert sum(weight.n_parameters for weight in weight_shapes(config, skeleton=skeleton)) == count_parameters(
+        config, skeleton=skeleton
+    )
 
 
 def test_the_curriculum_s_configuration_has_the_printed_numbers() -> None:
