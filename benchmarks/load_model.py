@@ -41,10 +41,10 @@ def write_gpt2(folder: Path) -> list[Path]:
     """GPT-2 small with random weights: as Hugging Face has it, and in our format in two precisions."""
     import torch
 
-    from gpt.config import PRESETS
     from gpt.model import GPT
     from gpt.models.checkpoints import save_hugging_face, save_model
     from gpt.models.checkpoints.vocabularies import gpt2_or_ids
+    from gpt.presets import PRESETS
 
     model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_or_ids(50257)
     save_hugging_face(folder / "hugging-face-fp32", model, vocabulary)

@@ -188,12 +188,3 @@ class GPTConfig:
     def window_of(self, layer: int) -> int | None:
         """Tokens that a layer sees, None for all."""
         return None if layer in self.full_layers else self.window
-
-
-PRESETS: dict[str, GPTConfig] = {
-    "gpt2": GPTConfig(dropout=0.1),
-    "gpt2-medium": GPTConfig(n_layer=24, n_head=16, n_embd=1024, dropout=0.1),
-    "gpt2-large": GPTConfig(n_layer=36, n_head=20, n_embd=1280, dropout=0.1),
-    "gpt2-xl": GPTConfig(n_layer=48, n_head=25, n_embd=1600, dropout=0.1),
-    "distilgpt2": GPTConfig(n_layer=6, dropout=0.1),
-}

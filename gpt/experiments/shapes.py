@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gpt.config import PRESETS, GPTConfig
+from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.models.meta import meta_model
+from gpt.presets import PRESETS
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
 NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # per number, without the scales of int8

@@ -20,7 +20,17 @@ from gpt.models.loading import LoadedModel, Precision, best_device, build, check
 DEFAULT_MODEL = "stories"
 BUNDLED = Path(__file__).parent.parent / "assets" / "stories"
 UNTRAINED = "untrained"  # the configuration and the vocabulary of the bundled model, with random weights
-MODELS = (DEFAULT_MODEL, UNTRAINED, "distilgpt2", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
+GPT2_MODELS = ("distilgpt2", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
+FAMILY_MODELS = (
+    "EleutherAI/pythia-14m",
+    "EleutherAI/pythia-70m",
+    "EleutherAI/pythia-160m",
+    "HuggingFaceTB/SmolLM2-135M",
+    "HuggingFaceTB/SmolLM2-135M-Instruct",
+    "Qwen/Qwen2.5-0.5B-Instruct",
+    "Qwen/Qwen3-0.6B",
+)
+MODELS = (DEFAULT_MODEL, UNTRAINED, *GPT2_MODELS, *FAMILY_MODELS)
 
 
 @dataclass(frozen=True)

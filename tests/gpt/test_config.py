@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from gpt.config import PRESETS, GPTConfig
+from gpt.config import GPTConfig
+from gpt.presets import PRESETS
 
 
 def test_the_default_is_gpt2_small():

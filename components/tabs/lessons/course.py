@@ -24,8 +24,9 @@ from components.panels.skeleton import build_skeleton
 from components.panels.tokenizer import build_tokenizer
 from components.panels.tying import build_tying
 from components.tabs.lessons.code_view import Code
-from gpt.config import PRESETS, GPTConfig
+from gpt.config import GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
+from gpt.presets import PRESETS
 
 # A configuration small enough to be drawn interactively.
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)

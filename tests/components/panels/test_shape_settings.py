@@ -9,6 +9,7 @@ import pytest
 from components.errors import localize_error
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
 from components.panels.shape_settings import shape_of, values_of
+from components.tabs.shapes.settings import TITLES
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 
@@ -43,7 +44,13 @@ def test_the_skeleton_outlines_what_it_leaves_out(language: str) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [UNTIED_124M, TINY, GPTConfig(2, 3, 1, 1, 4), replace(TINY, n_ff=7, position="rotary"), *PRESETS.values()],
+    [
+        UNTIED_124M,
+        TINY,
+        GPTConfig(2, 3, 1, 1, 4),
+        replace(TINY, n_ff=7, position="rotary"),
+        *(PRESETS[name] for name in TITLES),
+    ],
     ids=str,
 )
 def test_the_controls_say_the_configuration_that_they_show(config: GPTConfig) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from gpt.cache import KVCache
-from gpt.config import PRESETS, GPTConfig
+from gpt.config import GPTConfig
 from gpt.experiments.random_models import skeleton as make_skeleton
 from gpt.experiments.shapes import (
     UNTIED_124M,
@@ -20,6 +20,7 @@ from gpt.experiments.shapes import (
     weight_shapes,
 )
 from gpt.model import GPT
+from gpt.presets import PRESETS
 from gpt.trace import Trace
 from tests.gpt.family_configs import FAMILIES
 

@@ -12,6 +12,7 @@ from gpt.config import GPTConfig
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.family_options import check_config, read_family_options
 from gpt.models.meta import meta_model
+from gpt.presets import PRESETS
 from tests.gpt.models.published import CONFIGS
 from tests.parity.family_models import CASES, LINEAR, OPTIONS, SIZES, reference_config
 
@@ -51,9 +52,10 @@ def test_rules_of_version_4_for_windows_are_those_of_transformers() -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_published_configuration_gives_transformers_number_of_parameters(name: str) -> None:
+def test_published_configuration_gives_the_preset_and_transformers_number_of_parameters(name: str) -> None:
     published, n_parameters = CONFIGS[name]
     config = GPTConfig(**read_family_options(published))
+    assert config == PRESETS[name]
     options = {key: value for key, value in published.items() if key not in ("model_type", "torch_dtype")}
     with torch.device("meta"):
         theirs = AutoModelForCausalLM.from_config(AutoConfig.for_model(published["model_type"], **options))
