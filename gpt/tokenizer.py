@@ -61,11 +61,16 @@ class Vocabulary(ABC):
         """
         raise GPTError("chat.none")
 
-    def encode_turn(self, text: str) -> list[int]:
-        """Token ids after an answer: the end of the assistant's turn, the user's next message, the start of an answer.
+    def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
+        """What the template writes before and after a user's message, control tokens by their names.
 
-        Raises ValueError as `encode_chat`.
+        first: of the first message; otherwise of one after an answer, from the end of the assistant's turn on. Raises
+        ValueError as `encode_chat`.
         """
+        raise GPTError("chat.none")
+
+    def encode_message(self, text: str, *, first: bool = True) -> list[int]:
+        """Token ids of a user's message in its `chat_frame`."""
         raise GPTError("chat.none")
 
     @abstractmethod
@@ -141,6 +146,15 @@ def start_ids(tokenizer: Vocabulary) -> list[int]:
     if tokenizer.prefix_ids:
         return list(tokenizer.prefix_ids)
     return [] if tokenizer.eot_id is None else [tokenizer.eot_id]
+
+
+def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
+    """Whether these ids begin as a chat: with a control token of the template, after what other texts start from."""
+    if not tokenizer.is_chat:
+        return False
+    start = start_ids(tokenizer)
+    first = len(start) if list(ids[: len(start)]) == start else 0
+    return len(ids) > first and ids[first] in tokenizer.special_ids
 
 
 def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:

@@ -20,6 +20,7 @@ from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import TypedText
 from gpt import Edits, FinishReason, Generation, SamplingParams
 from gpt.documents.token_tree import History
+from gpt.tokenizer import is_chat
 
 S = TypeVar("S")
 
@@ -55,6 +56,7 @@ class Session:
     prompt: the prompt of the document; typed: the last text from the box; edited: when it was typed, in ms of the
         browser's clock.
     model: the name of the chosen model; loaded: the model in use, which may be another one while the chosen one loads.
+    chat: whether the next text of the box is a message of a chat.
     tab: the id of the open tab; tool: of the one of the tab of tools that was opened last.
     film: the open beat of the film, from 1; None without a film.
     link_opened: whether the link of the loaded page is open. navigated: time of the newest click on a tab, or of Back
@@ -89,6 +91,7 @@ class Session:
         self.typed: TypedText | None = None
         self.edited = 0.0
         self.loaded = None if document is None else document.loaded
+        self.chat = False
         self.model = "" if document is None else document.loaded.name
         self.own_models: tuple[str, ...] = ()
         self.settings, self.selection = Settings(), selection or Selection()
@@ -142,6 +145,7 @@ class Session:
             text=None if document is None else Text.of(document),
             prompt=self.prompt,
             typed=self.typed,
+            chat=self.is_chat,
             settings=self.settings,
             selection=self.selection,
             generating=self.lock.streaming,
@@ -196,16 +200,21 @@ class Session:
         return bool(self.redo_stack) or (self.document is not None and self.document.can_redo)
 
     @property
+    def is_chat(self) -> bool:
+        """Whether the document, or without one the next, is a chat."""
+        return self.chat if self.document is None else is_chat(self.document.tokenizer, self.document.prompt_ids)
+
+    @property
     def next_prompt(self) -> str:
         """The text of the box if it did not become the document, else the prompt of the document."""
         text = None if self.document is None else Text.of(self.document)
         typed = self.typed and self.typed.at(text)
         return self.prompt if typed is None or typed.is_current else typed.text
 
-    def set_typed(self, text: str, *, is_current: bool) -> None:
-        """Record a text of the box; is_current: whether the document has become it."""
+    def set_typed(self, text: str, *, is_current: bool, n_after: int = 0) -> None:
+        """Record a text of the box; is_current: whether the document has become it. n_after: see `TypedText`."""
         version = None if self.document is None else Text.of(self.document).version
-        self.typed = TypedText(text, version, is_current)
+        self.typed = TypedText(text, version, is_current, n_after)
 
     def set_throughput(self, throughput: Throughput) -> None:
         self.throughput = throughput

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from components.labels import token_text
 from components.state.text import Text
 from gpt import Generation, Tokenizer
-from gpt.tokenizer import TextDecoder, prompt_ids, start_ids
+from gpt.tokenizer import TextDecoder, is_chat, prompt_ids, start_ids
 
 Version = tuple[int, int]  # of a `Text`
 
@@ -16,11 +16,13 @@ Version = tuple[int, int]  # of a `Text`
 @dataclass(frozen=True)
 class TypedText:
     """A text from the box. version: of the document that it was compared with, None without one; it is outdated once
-    the document has another. is_current: whether it became the text of that document."""
+    the document has another. is_current: whether it became the text of that document. n_after: number of characters
+    that a chat template put after it."""
 
     text: str
     version: Version | None
     is_current: bool
+    n_after: int = 0
 
     def at(self, text: Text | None) -> TypedText | None:
         """This text, or None if it is outdated."""
@@ -33,9 +35,9 @@ def version_of(text: Text | None) -> Version | None:
 
 def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     """The characters of each token in the box, of a control token its name; "" for a part of a character, and for the
-    control tokens that a text starts from."""
+    control tokens that a text starts from if it is not a chat."""
     decoder, start = TextDecoder(tokenizer), start_ids(tokenizer)
-    n_start = len(start) if list(ids[: len(start)]) == start else 0
+    n_start = len(start) if list(ids[: len(start)]) == start and not is_chat(tokenizer, ids) else 0
     return [
         token_text(tokenizer, token_id)
         if token_id in tokenizer.special_ids and position >= n_start

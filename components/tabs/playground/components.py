@@ -71,6 +71,7 @@ class PlaygroundComponents:
     step: gr.Button
     again: gr.Button
     stop: gr.Button
+    chat: gr.Checkbox
     full_speed: gr.Button
     clear: gr.Button
     preset: gr.Radio

@@ -26,7 +26,7 @@ from components.widgets.tokens import tokens
 from components.widgets.tree import tree
 
 
-def prompt(localizer: Localizer) -> dict[str, Any]:
+def prompt(localizer: Localizer, session: Session) -> dict[str, Any]:
     """The box of the text, what comes next and why, and the buttons."""
     with gr.Column(elem_classes="gb-card gb-prompt"):
         prompt = composer(elem_id="prompt", view="box")
@@ -43,17 +43,26 @@ def prompt(localizer: Localizer) -> dict[str, Any]:
                 sentence(kind="lead", elem_id="reason", view="reason")
                 sentence(kind="spoken", elem_id="spoken", view="spoken")
                 film = localizer.build(gr.Button, {"value": "film.open"}, min_width=0, elem_id="open-film")
-        parts = _buttons(localizer)
+        parts = _buttons(localizer, session)
     return {"prompt": prompt, "use_tail": use_tail, "bars": bars, "film": film, **parts}
 
 
-def _buttons(localizer: Localizer) -> dict[str, Any]:
+def _buttons(localizer: Localizer, session: Session) -> dict[str, Any]:
     """The buttons, the temperature, and what folds: the other settings and the examples."""
     parts: dict[str, Any] = {"sampling": {}}
     with gr.Row(elem_classes="gb-buttons"):
         with gr.Row(elem_classes="gb-run"):
             parts |= {name: _button(localizer, name) for name in ("generate", "stop", "full_speed")}
         parts |= {name: _button(localizer, name) for name in ("step", "again")}
+        parts["chat"] = localizer.build(
+            gr.Checkbox,
+            {"label": "chat"},
+            value=session.is_chat,
+            visible=session.loaded is not None and session.loaded.tokenizer.is_chat,
+            container=False,
+            min_width=0,
+            elem_id="chat",
+        )
         parts["sampling"]["temperature"] = _slider(localizer, "temperature", LIMITS["temperature"])
         with localizer.build(gr.Accordion, {"label": "examples"}, open=False, elem_classes="gb-fold gb-examples"):
             parts["examples"] = tuple(

@@ -19,7 +19,7 @@ from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
 from components.tabs.playground import layout
 from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
-from components.tabs.playground.handlers import editing, generation, reason, selection, typing
+from components.tabs.playground.handlers import chat, editing, generation, reason, selection, typing
 from components.tabs.playground.upload import build_upload, wire_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import follow_picker, pipeline_inputs
@@ -37,7 +37,7 @@ def build_playground(
     checkpoints."""
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-playground"):
-        parts |= layout.prompt(localizer)
+        parts |= layout.prompt(localizer, session)
         with gr.Row(elem_classes="gb-cards gb-live"):
             with gr.Column(elem_classes="gb-card", min_width=300):
                 parts |= layout.attention(localizer, session)
@@ -81,6 +81,8 @@ def _controls(ui: PlaygroundComponents) -> list[Control]:
         Control(
             ui.preset, lambda s: selection.preset_of(s.settings), lambda s: {"value": selection.preset_of(s.settings)}
         ),
+        Control(ui.chat, _has_chat, lambda s: {"visible": _has_chat(s)}),
+        Control(ui.chat, lambda s: s.chat, lambda s: {"value": s.chat}),
         Control(ui.box, lambda s: s.query, lambda s: {"value": s.query}),
         Control(ui.shading, lambda s: s.selection.shading, lambda s: {"value": s.selection.shading}),
         Control(ui.use_tail, _tail_inputs, _tail_button),
@@ -94,6 +96,10 @@ def _controls(ui: PlaygroundComponents) -> list[Control]:
 
 def _is_earlier(s: Snapshot) -> bool:
     return s.text is not None and s.text.framed(s.selection) < len(s.text.ids) - 1
+
+
+def _has_chat(s: Snapshot) -> bool:
+    return s.loaded is not None and s.loaded.tokenizer.is_chat
 
 
 def _tail_inputs(s: Snapshot) -> Any:
@@ -126,6 +132,7 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     run = {"queue": "model"}
     carried = [frame.saved]  # in its place the text of the box is sent
     on(ui.prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
+    on(ui.chat.input, chat.switch_chat, [ui.chat], **run)
     on(ui.prompt.select, selection.select_token, payload=True, **latest)
     for name, slider in {**ui.sampling, "length": ui.length}.items():
         low, high = (LIMITS[name].low, LIMITS[name].high) if name in LIMITS else (1, MAX_LENGTH)

@@ -32,9 +32,11 @@ def composer(*, elem_id: str, view: str) -> gr.HTML:
     return widget("composer", elem_id, template=_TEMPLATE, view=view)
 
 
-def box_line(text: str, written: float | None) -> str:
-    """The line of one token. written: the probability that it had, of a token that the model wrote."""
-    return to_json([text, None if written is None else round(written, 3)])
+def box_line(text: str, written: float | None, *, control: bool = False) -> str:
+    """The line of one token. written: the probability that it had, of a token that the model wrote. control: whether
+    it is a control token."""
+    line = [text, None if written is None else round(written, 3)]
+    return to_json([*line, 1] if control else line)
 
 
 def composer_data(
@@ -47,13 +49,16 @@ def composer_data(
     arcs: Sequence[tuple[int, float]] = (),
     generating: bool = False,
     document: str = "",
+    typed: str | None = None,
+    n_after: int = 0,
 ) -> dict[str, Any]:
     """What the box shows.
 
     lines: of `box_line`. labels: "name" and "placeholder". unwritten: the text of the box if the tokens are of an older
     one. selected: the position that the prediction follows. ghost: the text that may come after the last token. arcs:
     (position, weight in 0..1) of the tokens that the selected one attends to. generating: the text grows by itself.
-    document: names what the text is; another one replaces what was typed and not answered yet.
+    document: names what the text is; another one replaces what was typed and not answered yet. typed: the typed text
+    that became this text, if it is another one; the last n_after characters of the text were put after it.
     """
     return {
         "lines": lines,
@@ -64,4 +69,6 @@ def composer_data(
         "arcs": [[position, round(weight, 4)] for position, weight in arcs],
         "generating": generating,
         "document": document,
+        "typed": typed,
+        "n_after": n_after,
     }

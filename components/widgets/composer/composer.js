@@ -2,12 +2,14 @@
  * The box that a text is written in. Under a textarea lies a copy of its text with an element for each token, followed
  * by the token that may come next.
  * @typedef {object} Composer
- * @property {string[]} [lines]  JSON of [text, probability of a token that the model wrote, else null]
+ * @property {string[]} [lines]  JSON of [text, probability of a token that the model wrote, else null, 1 for a control token]
  * @property {string | null} [unwritten]  the text of the box if the tokens are of an older one
  * @property {number} [selected]  the position that the prediction follows
  * @property {string} [ghost]  the text that may come after the last token
  * @property {[number, number][]} [arcs]  position and weight, in 0..1, of the tokens that the selected one attends to
  * @property {boolean} [generating]  whether the text grows by itself
+ * @property {string | null} [typed]  the typed text that became this text, if it is another one
+ * @property {number} [n_after]  number of characters that were put after it
  * @property {string} [document]  another one replaces what was typed
  */
 
@@ -60,6 +62,7 @@ function mount(root, host) {
     copy.read(data.lines ?? []);
     text = data.unwritten ?? copy.text();
     if (area.value === text) isTyped = false;
+    else if (data.typed != null && area.value === data.typed && !isComposing) rewrite(data.n_after ?? 0);
     else if (!isTyped) write();
     refresh();
     if (wasAtEnd) root.scrollTop = root.scrollHeight;
@@ -70,6 +73,14 @@ function mount(root, host) {
     const end = area.value.length;
     if (!isAtEnd() && text.startsWith(area.value)) area.setRangeText(text.slice(end), end, end, "preserve");
     else area.value = text;
+  }
+
+  /** Replaces what was typed by what it became: the caret keeps its distance from the end. @param {number} after */
+  function rewrite(after) {
+    const fromEnd = area.value.length - area.selectionStart;
+    [area.value, isTyped] = [text, false];
+    const caret = Math.max(0, text.length - after - fromEnd);
+    area.setSelectionRange(caret, caret);
   }
 
   function type() {

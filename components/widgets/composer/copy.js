@@ -3,7 +3,10 @@
 
 import { make, setText } from "../dom.js";
 
-/** @typedef {{text: string, written: number | null}} Piece  written: probability of a token that the model wrote */
+/**
+ * @typedef {{text: string, written: number | null, control: boolean}} Piece  written: probability of a token that the
+ * model wrote
+ */
 
 /** The token whose characters end at or after the caret, the one before it; -1 without tokens. @param {string[]} pieces @param {number} caret */
 export function tokenAt(pieces, caret) {
@@ -36,8 +39,8 @@ export function createCopy(box) {
   const pieces = () => tokens.map((token) => token.text);
 
   /** @param {Piece} token */
-  function makeToken({ text, written }) {
-    const node = make("span", written === null ? "" : "gb-written", text);
+  function makeToken({ text, written, control }) {
+    const node = make("span", [written !== null && "gb-written", control && "gb-control"].filter(Boolean).join(" "), text);
     if (written !== null) node.style.setProperty("--p", String(written));
     return node;
   }
@@ -83,6 +86,6 @@ export function createCopy(box) {
 
 /** @param {string} line @returns {Piece} */
 function readPiece(line) {
-  const [text, written] = JSON.parse(line);
-  return { text, written };
+  const [text, written, control] = JSON.parse(line);
+  return { text, written, control: Boolean(control) };
 }

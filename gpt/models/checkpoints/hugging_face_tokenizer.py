@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from gpt.tokenizer import END_OF_TEXT, Vocabulary
 TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG = "tokenizer_config.json", "generation_config.json", "config.json"
 SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, TEMPLATE_FILE)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+PLACES = ("#answer#", "#message#")  # in place of an answer and a message, to see what a template writes around them
 # Noncharacters of Unicode around the name of a control token in a message, so that it is not taken for the template's.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
 MAX_PREFIX_TOKENS = 4
@@ -56,6 +57,7 @@ class HuggingFaceTokenizer(Vocabulary):
     ) -> None:
         self.n_vocab, self.settings = n_vocab, settings
         self._tokenizer, self._lock = tokenizer, threading.Lock()
+        self._frames: dict[tuple[bool, date], tuple[str, str]] = {}
         tokenizer.no_truncation()
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
@@ -103,14 +105,20 @@ class HuggingFaceTokenizer(Vocabulary):
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         return self._encode_rendered(self._render(messages))
 
-    def encode_turn(self, text: str) -> list[int]:
-        answer = next(word for word in map("answer{}".format, count()) if word not in text)
-        before = [{"role": "user", "content": "a"}, {"role": "assistant", "content": answer}]
-        rendered = self._render([*before, {"role": "user", "content": text}])
-        _, found, rest = rendered.rpartition(answer)
-        if not found:
-            raise GPTError("chat.template", reason=short("no answer"))
-        return self._encode_rendered(rest)
+    def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
+        key = first, date.today()  # which some templates write
+        if key not in self._frames:
+            before = [] if first else [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACES[0]}]
+            text = self._render([*before, {"role": "user", "content": PLACES[1]}])
+            start, found, end = text.partition(PLACES[1])
+            if not found or not (first or PLACES[0] in start):
+                raise GPTError("chat.template", reason=short("no content"))
+            self._frames[key] = start.rpartition(PLACES[0])[2], end
+        return self._frames[key]
+
+    def encode_message(self, text: str, *, first: bool = True) -> list[int]:
+        before, after = self.chat_frame(first=first)
+        return self._encode_rendered(before + self._mark(valid_text(text)) + after)
 
     def _render(self, messages: Sequence[Mapping[str, str]]) -> str:
         if self.settings.chat is None:

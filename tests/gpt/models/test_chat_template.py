@@ -131,9 +131,11 @@ def test_a_further_turn_gives_the_ids_of_the_whole_chat(tmp_path: Path, family: 
     ours, theirs = vocabulary(tmp_path, family)
     answered = [USER, {"role": "assistant", "content": "Good."}]
     chat = [*answered, {"role": "user", "content": "And now?"}]
-    ids = ours.encode_chat([USER]) + ours.encode_continuation("Good.") + ours.encode_turn("And now?")
+    ids = ours.encode_chat([USER]) + ours.encode_continuation("Good.") + ours.encode_message("And now?", first=False)
     assert ids == theirs.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
-    assert ours.encode_turn("And now?")[0] in ours.special_ids
+    assert ours.encode_message(USER["content"]) == ours.encode_chat([USER])
+    before, after = ours.chat_frame()
+    assert ours.decode(ours.encode_chat([USER])) == before + USER["content"] + after
 
 
 def test_generation_takes_messages_and_ends_with_the_assistants_turn(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from components.tabs.playground.handlers.typing import read_box, take_text
 from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.sliding_window import sliding_steps
-from gpt.tokenizer import prompt_ids
+from gpt.tokenizer import is_chat, prompt_ids
 
 UPDATE_SECONDS = 0.05  # between two frames
 
@@ -38,8 +38,8 @@ def prepare_again(session: Session, box: str, seed: str) -> Iterator[None]:
 
     def begin(loaded: LoadedModel) -> Generation | None:
         document = _text_of_box(session, box, loaded)
-        if document is not None and 0 < document.n_prompt < len(document.ids):
-            document.go_back(document.n_prompt - 1)
+        if document is not None and 0 < (n_given := _n_given(document)) < len(document.ids):
+            document.go_back(n_given - 1)
         return document
 
     session.settings = session.settings.with_value("seed", seed)
@@ -223,6 +223,7 @@ def clear(session: Session) -> None:
     """Replace the document with an empty one."""
     with session.changing():
         session.push_undo()
+        session.chat = session.is_chat
         session.document = session.throughput = session.last_action = session.finish_reason = session.notice = None
         session.prompt, session.typed = "", None
         session.selection = replace(session.selection, position=NEWEST)
@@ -258,18 +259,27 @@ def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation 
 
 def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | None:
     """Put a new document with this prompt into the session; None if the prompt is too long."""
-    prompt = checked_text("prompt", text)
-    count, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
+    prompt, chat = checked_text("prompt", text), session.is_chat and loaded.tokenizer.is_chat
+    ids = loaded.tokenizer.encode_message(prompt) if chat and prompt else prompt_ids(loaded.tokenizer, prompt)
     session.set_typed(text, is_current=False)
-    if count > limit:
-        session.change(PlaygroundState, too_long=count)
+    if len(ids) > loaded.model.config.block_size:
+        session.change(PlaygroundState, too_long=len(ids))
         return None
-    document = Generation(loaded, prompt)
+    document = Generation(loaded, ids)
     session.push_undo()
+    session.chat = chat
     session.document, session.prompt, session.model, session.typed = document, prompt, loaded.name, None
     session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)
     session.notice = remark(session)
     return document
+
+
+def _n_given(document: Generation) -> int:
+    """Number of tokens that an answer follows: of the prompt, in a chat of all up to the newest that was typed."""
+    n_prompt, n = document.n_prompt, len(document.ids)
+    if not is_chat(document.tokenizer, document.ids):
+        return n_prompt
+    return next((i + 1 for i in range(n - 1, n_prompt - 1, -1) if document.origin(i).kind == "typed"), n_prompt)
 
 
 def _end_unless_pending(session: Session, turn: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from components.api.arguments import checked_text
 from components.state.admission import admitted
 from components.state.adoption import remark
+from components.state.chat_text import chat_edit, message_of
 from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import Message
@@ -64,10 +65,13 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     document, before = session.document, session.typed
     shown = None if document is None else Text.of(document)
     goes_on = before is not None and before.is_current and before.at(shown) is not None
+    session.chat = session.is_chat
     session.set_typed(typed, is_current=False)
     text, tokenizer = checked_text("prompt", typed), loaded.tokenizer
     if document is not None and document.loaded is not loaded:
         document = None
+    if session.chat and tokenizer.is_chat and text:
+        return _take_chat(session, loaded, document, text, goes_on=goes_on)
     if document is not None and not _is_prompt(document):
         keep, rest = kept_tokens(document, text)
         if keep > _n_typed(document) or (keep and not rest):
@@ -94,6 +98,26 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     return True
 
 
+def _take_chat(session: Session, loaded: LoadedModel, document: Generation | None, text: str, *, goes_on: bool) -> bool:
+    """As `take_text`, for a text of a chat; see `chat_edit`."""
+    edit = chat_edit(loaded.tokenizer, document, text)
+    if (n := edit.keep + len(edit.ids)) > loaded.model.config.block_size:
+        session.change(PlaygroundState, too_long=n)
+        return False
+    if document is not None and edit.keep:
+        if edit.ids or edit.keep < len(document.ids):
+            document.retype(edit.ids, edit.keep)
+        session.redo_stack.clear()
+    else:
+        if not (goes_on and document is not None and _is_prompt(document)):
+            session.push_undo()
+        document = session.document = Generation(loaded, edit.ids)
+        session.model = loaded.name
+    session.prompt = message_of(loaded.tokenizer, document.ids) or text
+    _take(session, text, edit.n_after)
+    return True
+
+
 def _n_typed(document: Generation) -> int:
     """Number of tokens before the first one that was not typed."""
     n = len(document.ids)
@@ -105,8 +129,8 @@ def _is_prompt(document: Generation) -> bool:
     return len(document.tree) == len(document.prompt_ids) == len(document.ids)
 
 
-def _take(session: Session, typed: str) -> None:
-    session.set_typed(typed, is_current=True)
+def _take(session: Session, typed: str, n_after: int = 0) -> None:
+    session.set_typed(typed, is_current=True, n_after=n_after)
     session.throughput = session.finish_reason = None
     session.last_action = Message("status.ready")
     session.selection = replace(session.selection, position=NEWEST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,17 @@ MIN_ARC_WEIGHT = 0.02  # of the attention of the selected position
 
 def box(s: Snapshot) -> dict[str, Any]:
     """The text of the box, the token that may come next, and what the selected position attends to."""
-    labels = {"name": t("prompt.text", s.language), "placeholder": t("prompt.placeholder", s.language)}
+    placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
+    labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
     lines = Lines()
     if s.text is None:
         return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating)
     document, statistics = s.text.document, s.token_statistics.of(s.text.document)
-    for position, shown in enumerate(shown_tokens(s.text.tokenizer, s.text.ids)):
+    pieces, special = shown_tokens(s.text.tokenizer, s.text.ids), s.text.tokenizer.special_ids
+    for position, (token_id, shown) in enumerate(zip(s.text.ids, pieces, strict=True)):
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
-        lines.append(box_line(shown, None if measured is None else measured.probability))
+        lines.append(box_line(shown, None if measured is None else measured.probability, control=token_id in special))
+    typed = s.typed and s.typed.at(s.text)
     stages = s.cached(stages_of)
     is_last = s.position == len(s.text.ids) - 1
     ghost = "" if stages is None or not is_last else token_text(s.text.tokenizer, int(stages.final.argmax()))
@@ -48,7 +52,13 @@ def box(s: Snapshot) -> dict[str, Any]:
         ghost=ghost,
         arcs=s.cached(attended),
         generating=s.generating,
+        typed=typed.text if typed is not None and typed.text != "".join(pieces) else None,
+        n_after=0 if typed is None else typed.n_after,
     )
+
+
+def box_inputs(s: Snapshot) -> Hashable:
+    return s.text, s.typed, s.chat, s.selection, s.settings.sampling(), s.generating, s.language
 
 
 def stages_of(s: Snapshot) -> Stages | None:
@@ -157,7 +167,7 @@ def spoken_inputs(s: Snapshot) -> tuple[Any, ...]:
 
 
 VIEWS = (
-    View("box", lambda s: (s.text, s.typed, s.selection, s.settings.sampling(), s.generating, s.language), box),
+    View("box", box_inputs, box),
     View("bars", lambda s: (s.text, s.selection.position, s.settings.sampling(), s.language), bars),
     View("reason", reason_inputs, why),
     View("spoken", spoken_inputs, spoken),

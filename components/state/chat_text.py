@@ -1,0 +1,86 @@
+"""The text of the box where it is a chat: a message between the control tokens of the model's template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from components.state.typed_text import kept_tokens, rest_ids, shown_tokens
+from gpt import Generation, Tokenizer
+
+
+@dataclass(frozen=True)
+class ChatEdit:
+    """A typed text as tokens: the first `keep` of the document, then `ids`. n_after: number of characters that the
+    template puts after a new message."""
+
+    keep: int
+    ids: list[int]
+    n_after: int = 0
+
+
+def chat_edit(tokenizer: Tokenizer, document: Generation | None, typed: str) -> ChatEdit:
+    """What a typed text changes in a chat.
+
+    Control tokens stay where their names are left as they were; what is typed between them is encoded as characters. A
+    new text, and one typed after the end of a turn, is a message of the user. What the model wrote after a change is
+    dropped. Raises ValueError if the template fails.
+    """
+    ids, special = ([] if document is None else document.ids), tokenizer.special_ids
+    shown = shown_tokens(tokenizer, ids)
+    keep, start = _control_tokens_before(shown, ids, special, typed)
+    last, end = _control_tokens_after(shown, ids, special, typed, keep, start)
+    middle = typed[start:end]
+    if document is None or (keep == 0 and last == len(ids)):
+        return _message(tokenizer, 0, typed, first=True)
+    if last == len(ids) and ids[keep - 1] in tokenizer.eot_ids and middle.strip():
+        return _message(tokenizer, keep, middle, first=False)
+    given = range(last, next((i for i in range(last, len(ids)) if document.origin(i).kind == "sampled"), len(ids)))
+    if given:
+        return ChatEdit(keep, tokenizer.encode_continuation(middle) + ids[given.start : given.stop])
+    keep, rest = kept_tokens(document, typed[:end])
+    return ChatEdit(keep, rest_ids(tokenizer, ids[:keep], rest) if rest else [])
+
+
+def message_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:
+    """The first message of the user in a chat; None if it is not where the template puts it."""
+    before, after = tokenizer.chat_frame()
+    text = "".join(shown_tokens(tokenizer, ids))
+    end = text.find(after, len(before))
+    return text[len(before) : end] if text.startswith(before) and end >= 0 else None
+
+
+def _message(tokenizer: Tokenizer, keep: int, text: str, *, first: bool) -> ChatEdit:
+    ids = tokenizer.encode_message(text, first=first)
+    if not first and ids[:1] and ids[0] in tokenizer.eot_ids:  # the end of the turn before, which is there
+        ids = ids[1:]
+    return ChatEdit(keep, ids, len(tokenizer.chat_frame(first=first)[1]))
+
+
+def _control_tokens_before(
+    shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str
+) -> tuple[int, int]:
+    """The number of tokens that the text begins with, up to the last control token, and of their characters."""
+    found, end = (0, 0), 0
+    for i, text in enumerate(shown):
+        if not typed.startswith(text, end):
+            break
+        end += len(text)
+        if ids[i] in special:
+            found = i + 1, end
+    return found
+
+
+def _control_tokens_after(
+    shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str, keep: int, start: int
+) -> tuple[int, int]:
+    """The first control token of those that the text ends with, after `keep` tokens and `start` characters, and where
+    it begins in the text; the length of both if there is none."""
+    found, at = (len(ids), len(typed)), len(typed)
+    for i in range(len(ids) - 1, keep - 1, -1):
+        if at - len(shown[i]) < start or not typed.endswith(shown[i], start, at):
+            break
+        at -= len(shown[i])
+        if ids[i] in special:
+            found = i, at
+    return found

@@ -1,0 +1,173 @@
+"""A chat in the Playground: the prompt as the model reads it, edits between its control tokens, further turns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from components.state.saved import restore_session, saved_session
+from components.state.session import Session
+from components.state.settings import Settings
+from components.tabs.playground.handlers import editing, generation
+from components.tabs.playground.handlers.chat import switch_chat
+from gpt import LoadedModel, get_model
+from tests.components.tabs.playground_session import box, drawn, ids, run, type_in, write
+
+USER, ASSISTANT, END = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>"
+
+
+@pytest.fixture
+def loaded(chat_model: str) -> LoadedModel:
+    return get_model(chat_model)
+
+
+@pytest.fixture
+def session(loaded: LoadedModel) -> Session:
+    """An empty chat with short answers."""
+    session = Session(None)
+    session.model, session.loaded = loaded.name, loaded
+    session.settings = replace(Settings(), length=3, seed="1")
+    run(switch_chat(session, True))
+    return session
+
+
+def chat(loaded: LoadedModel, *contents: str) -> list[int]:
+    """The ids of a chat of these messages, by turns."""
+    roles = ("user", "assistant") * len(contents)
+    messages = [{"role": role, "content": text} for role, text in zip(roles, contents, strict=False)]
+    return loaded.tokenizer.encode_chat(messages)
+
+
+def shown(session: Session) -> str:
+    data = drawn(session, "box")
+    return "".join(json.loads(line)[0] for line in data["lines"])
+
+
+def end_turn(session: Session) -> None:
+    """Let the answer end."""
+    session.document.append(min(session.loaded.tokenizer.eot_ids - {session.loaded.tokenizer.eot_id}))
+    session.document.read()
+
+
+def test_a_typed_message_is_shown_as_the_model_reads_it(session: Session, loaded: LoadedModel) -> None:
+    type_in(session, "Hello, you")
+    assert ids(session) == chat(loaded, "Hello, you")
+    data = drawn(session, "box")
+    assert shown(session) == f"{USER}Hello, you{ASSISTANT}"
+    control = [json.loads(line)[0] for line in data["lines"] if len(json.loads(line)) == 3]
+    assert control == ["<|im_start|>", "<|im_end|>", "<|im_start|>"]
+    assert (data["typed"], data["n_after"]) == ("Hello, you", len(ASSISTANT))
+    assert json.loads(drawn(session, "strip")["lines"][0])[1] == "<|im_start|>"
+    assert session.document.n_read == len(ids(session))
+
+
+def test_the_switch_turns_the_prompt_into_a_message_and_back(session: Session, loaded: LoadedModel) -> None:
+    run(switch_chat(session, False))
+    type_in(session, "Once upon")
+    assert ids(session) == loaded.tokenizer.encode("Once upon")
+    run(switch_chat(session, True))
+    assert session.snapshot().chat
+    assert ids(session) == chat(loaded, "Once upon")
+    write(session, None)
+    run(switch_chat(session, False))
+    assert not session.snapshot().chat
+    assert ids(session) == loaded.tokenizer.encode("Once upon")
+    editing.undo(session)
+    assert session.snapshot().chat
+
+
+def test_an_edit_inside_a_message_keeps_the_control_tokens(session: Session, loaded: LoadedModel) -> None:
+    type_in(session, "Hello")
+    type_in(session, f"{USER}Hello, world{ASSISTANT}")
+    assert ids(session) == chat(loaded, "Hello, world")
+    assert session.next_prompt == "Hello, world"
+    assert drawn(session, "box")["typed"] is None
+
+
+def test_an_edit_inside_a_message_drops_the_answer(session: Session, loaded: LoadedModel) -> None:
+    write(session, "Hello")
+    assert len(ids(session)) == len(chat(loaded, "Hello")) + 3
+    answer = shown(session).removeprefix(f"{USER}Hello{ASSISTANT}")
+    type_in(session, f"{USER}Hello!{ASSISTANT}{answer}")
+    assert ids(session) == chat(loaded, "Hello!")
+
+
+@pytest.mark.parametrize("name", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])
+def test_a_typed_name_of_a_control_token_stays_characters(session: Session, loaded: LoadedModel, name: str) -> None:
+    special = loaded.tokenizer.special_ids
+    control = [i for i in chat(loaded, "a") if i in special]
+    type_in(session, f"a {name}")
+    assert [i for i in ids(session) if i in special] == control
+    type_in(session, f"{USER}a {name} b{ASSISTANT}")
+    assert [i for i in ids(session) if i in special] == control
+    assert shown(session) == f"{USER}a {name} b{ASSISTANT}"
+
+
+def test_what_is_typed_after_an_answer_is_the_next_message(session: Session, loaded: LoadedModel) -> None:
+    write(session, "Hello")
+    end_turn(session)
+    before, answered = shown(session), ids(session)
+    answer = before.removeprefix(f"{USER}Hello{ASSISTANT}").removesuffix(END)
+    for text in ("A", "And", "And now"):
+        type_in(session, before + text)
+    assert shown(session) == f"{before}\n{USER}And now{ASSISTANT}"
+    assert drawn(session, "box")["n_after"] == len(ASSISTANT)
+    assert ids(session)[: len(answered)] == answered
+    whole = chat(loaded, "Hello", answer, "And now")
+    assert loaded.tokenizer.decode(ids(session)) == loaded.tokenizer.decode(whole)
+    assert ids(session)[len(answered) :] == loaded.tokenizer.encode_message("And now", first=False)[1:]
+    n = len(ids(session))
+    write(session, None)
+    assert len(ids(session)) == n + 3
+    run(generation.prepare_again(session, box(session, None), "1"))
+    assert len(ids(session)) == n
+
+
+def test_what_is_typed_after_the_beginning_of_an_answer_continues_it(session: Session, loaded: LoadedModel) -> None:
+    type_in(session, "Hello")
+    type_in(session, f"{USER}Hello{ASSISTANT}Sure")
+    assert ids(session) == chat(loaded, "Hello") + loaded.tokenizer.encode_continuation("Sure")
+
+
+def test_an_emptied_box_stays_a_chat(session: Session, loaded: LoadedModel) -> None:
+    type_in(session, "Hello")
+    type_in(session, "")
+    assert session.document is None
+    assert session.snapshot().chat
+    type_in(session, "Again")
+    assert ids(session) == chat(loaded, "Again")
+    generation.clear(session)
+    assert session.snapshot().chat
+
+
+def test_an_answer_ends_with_the_assistants_turn(session: Session, loaded: LoadedModel) -> None:
+    type_in(session, "Hello")
+    assert {loaded.tokenizer.decode([i]) for i in loaded.tokenizer.eot_ids} == {END, "<|endoftext|>"}
+    end_turn(session)
+    assert session.document._finish_reason(ids(session)[-1]) == "end_of_text"
+
+
+def test_a_chat_is_restored_from_what_the_browser_kept(session: Session) -> None:
+    write(session, "Hello")
+    again = Session(None)
+    assert restore_session(again, json.dumps(saved_session(session.snapshot())))
+    assert again.snapshot().chat
+    assert ids(again) == ids(session)
+
+
+def test_a_message_that_does_not_fit_is_counted_with_its_template(session: Session, loaded: LoadedModel) -> None:
+    text = "a b " * 200
+    type_in(session, text)
+    assert session.document is None
+    assert f"{len(chat(loaded, text)):,}" in drawn(session, "notice")["text"]
+
+
+def test_a_model_without_a_template_makes_no_chat() -> None:
+    session = Session(None)
+    session.model, session.loaded = "untrained", get_model("untrained")
+    run(switch_chat(session, True))
+    type_in(session, "Hello")
+    assert not session.snapshot().chat
+    assert ids(session) == get_model("untrained").tokenizer.encode("Hello")
