@@ -161,8 +161,11 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
     start, end = heatmap_window(text, position)
     weights = text.document.attn_weights(selection.layer, selection.head)[:end, :end].float().cpu().numpy()
     labels = [token_text(tokenizer, i) for i in text.ids[start:end]]
+    shown, window = weights[start:end, start:end], text.config.window_of(selection.layer)
+    if window is not None:
+        shown = np.where(np.tri(len(shown), k=-window, dtype=bool), np.nan, shown)  # out of sight
     figure = charts.attention_heatmap_content(
-        weights[start:end, start:end],
+        shown,
         labels,
         labels,
         selected=position - start,
@@ -181,6 +184,8 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
         token=quoted(tokenizer, text.ids[position]),
         targets=", ".join(f"{quoted(tokenizer, text.ids[i])} ({percent(row[i])})" for i in most),
     )
+    if window is not None:
+        sentence += t("attention.sight", language, layer=selection.layer, window=window)
     if start > 0 or end < text.n_read:
         sentence += t("attention.window", language, start=start, end=end - 1)
     return chart_data(figure, sentence)

@@ -154,7 +154,7 @@ def attention_heatmap_content(
     key_title: str,
     weight_title: str,
 ) -> dict[str, Any]:
-    """The content of `attention_heatmap`, unchecked, for a chart that is updated with each token."""
+    """The content of `attention_heatmap`, unchecked, for a chart that is updated with each token; NaN is blank."""
     n_query, n_key = np.shape(weights)
     if (len(query_labels), len(key_labels)) != (n_query, n_key):
         raise ValueError(
@@ -162,7 +162,7 @@ def attention_heatmap_content(
         )
     ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
     z = np.where(ahead, np.nan, weights).astype(np.float32)
-    strongest = full or float(np.max(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
+    strongest = full or float(np.nanmax(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
     queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
     numbered = {
         "x": [f"{label}  {first + i}" for i, label in enumerate(keys)],
@@ -191,7 +191,7 @@ def attention_heatmap_content(
                 "ygap": 1 if n_query <= 48 else 0,
                 "hoverongaps": False,
                 "hovertemplate": f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}<extra></extra>",
-                "colorbar": _colorbar(weight_title, strongest, clipped=float(np.max(weights)) > strongest),
+                "colorbar": _colorbar(weight_title, strongest, clipped=float(np.nanmax(weights)) > strongest),
                 "showscale": n_key >= 6,
             },
             {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},

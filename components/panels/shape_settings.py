@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from components.errors import PageError
 from gpt import GPTConfig
+from gpt.errors import GPTError
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ RANGES = {
     "block_size": Range(8, 8192, 8),
     "vocab_size": Range(1, 131072, 1),
     "n_ff": Range(0, 16384, 8, least=0),
+    "n_kv_head": Range(0, 64, 1, least=0),
 }
 MAX_DROPOUT = 0.99
 LABELS = {
@@ -45,21 +47,30 @@ LABELS = {
     "block_size": "shapes.block_size",
     "vocab_size": "shapes.vocab_size",
     "n_ff": "shapes.n_ff",
+    "n_kv_head": "shapes.n_kv_head",
     "dropout": "shapes.dropout",
     "tie_weights": "shapes.tie_weights",
     "bias": "shapes.bias",
     "qkv_bias": "shapes.qkv_bias",
     "rotary": "shapes.rotary",
+    "rms": "shapes.rms",
+    "gated": "shapes.gated",
     "skeleton": "shapes.skeleton",
 }
-SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "skeleton")
+SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "rms", "gated", "skeleton")
+OF_LATER_MODELS = ("n_kv_head", "rms", "gated")  # what GPT-2 has not; their controls are out of sight at first
 
 
 def values_of(config: GPTConfig) -> dict[str, Any]:
-    """The control values of a configuration; a feed-forward width of 0 stands for 4 * n_embd."""
-    given = {name: getattr(config, name) for name in (*RANGES, "dropout", "tie_weights", "bias")}
-    switches = {"qkv_bias": config.has_qkv_bias, "rotary": config.position == "rotary", "skeleton": False}
-    return given | switches | {"n_ff": config.n_ff or 0}
+    """The control values of a configuration; 0 stands for a feed-forward width of 4 * n_embd, and for as many heads of
+    keys and values as of queries."""
+    given = {name: getattr(config, name) for name in (*RANGES, "dropout", "tie_weights", "bias", "gated")}
+    switches = {"rotary": config.position == "rotary", "rms": config.norm == "rms", "skeleton": False}
+    return (
+        given
+        | switches
+        | {"qkv_bias": config.has_qkv_bias, "n_ff": config.n_ff or 0, "n_kv_head": config.n_kv_head or 0}
+    )
 
 
 def check_value(name: str, value: object) -> float | bool:
@@ -77,23 +88,48 @@ def check_value(name: str, value: object) -> float | bool:
     return int(value)
 
 
-def shape_of(given: Mapping[str, Any]) -> GPTConfig:
-    """The configuration of the control values. Raises PageError for an invalid combination."""
+def shape_of(given: Mapping[str, Any], base: GPTConfig | None = None) -> GPTConfig:
+    """The configuration of the control values. Raises PageError for an invalid combination.
+
+    base: has the options without controls; None is GPT-2 small without dropout.
+    """
     checked = {name: check_value(name, given[name]) for name in (*RANGES, "dropout", *SWITCHES)}
-    width, heads = checked["n_embd"], checked["n_head"]
-    if width % heads:
+    base = base or GPTConfig()
+    _check_heads(checked, base)
+    same_biases = checked["bias"] == base.bias
+    try:
+        return replace(
+            base,
+            **{name: checked[name] for name in (*RANGES, "dropout", "tie_weights", "bias", "qkv_bias", "gated")}
+            | {name: checked[name] or None for name in ("n_ff", "n_kv_head")},
+            proj_bias=base.proj_bias if same_biases else None,
+            mlp_bias=base.mlp_bias if same_biases else None,
+            full_layers=tuple(layer for layer in base.full_layers if layer < checked["n_layer"]),
+            position="rotary" if checked["rotary"] else "learned",
+            norm="rms" if checked["rms"] else "layer",
+        )
+    except GPTError as problem:
+        raise PageError(f"error.{problem.key}", **problem.values) from None
+
+
+def _check_heads(checked: Mapping[str, Any], base: GPTConfig) -> None:
+    """Raise PageError for heads that do not fit, with those that would."""
+    width, heads, kv_heads = checked["n_embd"], checked["n_head"], checked["n_kv_head"]
+    if base.head_dim is None and width % heads:
         widths = [width - width % heads + more for more in (0, heads) if width - width % heads + more]
-        divisors = [number for number in range(1, min(width, RANGES["n_embd"].high) + 1) if width % number == 0]
+        divisors = _divisors(width, RANGES["n_embd"].high)
         counts = [*divisors[: bisect(divisors, heads)][-1:], *divisors[bisect(divisors, heads) :][:1]]
         raise PageError("shapes.error.heads", width=width, heads=heads, widths=_one_of(widths), counts=_one_of(counts))
-    if checked["rotary"] and width // heads % 2:
+    if kv_heads and heads % kv_heads:
+        divisors = _divisors(heads, heads)
+        counts = [*divisors[: bisect(divisors, kv_heads)][-1:], *divisors[bisect(divisors, kv_heads) :][:1]]
+        raise PageError("shapes.error.kv_heads", heads=heads, kv_heads=kv_heads, counts=_one_of(counts))
+    if base.head_dim is None and base.rotary_share == 1 and checked["rotary"] and width // heads % 2:
         raise PageError("shapes.error.rotary", width=width, heads=heads, size=width // heads)
-    return GPTConfig(
-        **{name: checked[name] for name in RANGES} | {"n_ff": checked["n_ff"] or None},
-        **{name: checked[name] for name in ("dropout", "tie_weights", "bias")},
-        qkv_bias=bool(checked["bias"] and checked["qkv_bias"]),
-        position="rotary" if checked["rotary"] else "learned",
-    )
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    return [divisor for divisor in range(1, min(number, most) + 1) if number % divisor == 0]
 
 
 def _one_of(numbers: Sequence[int]) -> int | PageError:

@@ -40,9 +40,11 @@ export function drawLayerPick(group, { layer, n_layer }, word, want) {
   ]);
 }
 
-/** @param {HTMLElement} group @param {{head: number, n_head: number}} at @param {boolean} dark @param {string} word @param {Want} want */
-export function drawHeadPicks(group, { head, n_head }, dark, word, want) {
+/** Heads that share keys and values stand together. @param {HTMLElement} group @param {{head: number, n_head: number, kv_heads: number}} at @param {boolean} dark @param {string} word @param {Want} want */
+export function drawHeadPicks(group, { head, n_head, kv_heads }, dark, word, want) {
   group.setAttribute("aria-label", word);
   const buttons = headButtons(n_head, dark, word, (each) => each === head, (each) => want({ head: each }));
+  const size = n_head / kv_heads;
+  buttons.forEach((button, each) => button.classList.toggle("gb-first-of-group", size > 1 && each > 0 && each % size === 0));
   replaceButtons(group, [make("span", "", word), ...buttons]);
 }

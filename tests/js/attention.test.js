@@ -36,6 +36,8 @@ const vectors = (rows) => {
 const side = { start: 0, tokens: ["a", "b", "c"] };
 const packed = {
   head_size: hs,
+  scale: 1 / Math.sqrt(hs),
+  window: null,
   queries: side,
   keys: side,
   q: vectors(queries),
@@ -49,14 +51,14 @@ const packed = {
 const near = (a, b) => assert.ok(Math.abs(a - b) < 2e-3, `${a} is not ${b}`);
 
 test("every stage follows from the one before", () => {
-  const { stages, later, sums } = unpack(packed);
+  const { stages, hidden, sums } = unpack(packed);
   assert.deepEqual(Object.keys(stages).sort(), [...STAGES].sort());
   for (let i = 0; i < n; i += 1) {
     for (let j = 0; j < n; j += 1) {
       const [q, k] = [stages.q, stages.k].map((stage, s) => Array.from({ length: hs }, (_, d) => stage.at(s ? j : i, d)));
       near(stages.raw.at(i, j), dot(q, k));
       near(stages.scaled.at(i, j), stages.raw.at(i, j) / Math.sqrt(hs));
-      assert.equal(later(i, j), j > i);
+      assert.equal(hidden(i, j), j > i ? "later" : null);
       assert.equal(Number.isNaN(stages.masked.at(i, j)), j > i);
       if (j <= i) near(stages.weights.at(i, j), Math.exp(stages.masked.at(i, j) - sums[i]));
     }
@@ -68,6 +70,9 @@ test("the numbers of a pair are said stage by stage; one that is masked has no v
   const said = (cell) => workedOut(packed, unpack(packed), cell, (key) => key).lines.map(([, text]) => text);
   assert.deepEqual(said([2, 1]), ["dot", "scale", "kept", "weight", "part", "output"]);
   assert.deepEqual(said([1, 2]), ["dot", "scale", "hidden", "none", "output"]);
+  const narrow = { ...packed, window: 2 };
+  assert.deepEqual(workedOut(narrow, unpack(narrow), [2, 0], (key) => key).lines.map(([, text]) => text), ["dot", "scale", "outside", "none", "output"]);
+  assert.deepEqual([0, 1, 2].map((j) => unpack(narrow).hidden(1, j)), [null, null, "later"]);
   const { strips } = workedOut(packed, unpack(packed), [2, 1], (key) => key);
   strips[2].forEach((product, d) => near(product, strips[0][d] * strips[1][d]));
 });

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { CHOSEN, columns, FOLDED, HEAD, ROW, TALL, rowHeights, rowTops } from "../../components/widgets/flow/layout.js";
+import { firstSeen, group } from "../../components/widgets/flow/scene.js";
 import { gridLayout, headPictures, joined } from "../../components/widgets/heads/pixels.js";
 import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
 import { layout as ribbonLayout, outline } from "../../components/widgets/ribbons/layout.js";
@@ -12,11 +13,14 @@ import { lanePaths, ROW as LANE } from "../../components/widgets/tree/layout.js"
 /** The flow of a text of so many tokens. */
 function flow(count, more = {}) {
   const tokens = Array(count).fill("a");
-  return { tokens, start: 0, selected: count - 1, row: tokens.map(() => 0), n_layer: 6, layer: 2, strips: { pos: {} }, ...more };
+  return { tokens, start: 0, selected: count - 1, row: tokens.map(() => 0), n_layer: 6, layer: 2, strips: { pos: {}, mid: {} }, ...more };
 }
 
+const GATED = { has_post_norm: true, strips: { mid: {}, gate: {}, up: {} } };
+const PARALLEL = { is_parallel: true, strips: {} };
+
 test("the columns of the flow fill its width, one after the other", () => {
-  for (const data of [flow(3), flow(3, { layer: 0 }), flow(3, { bare: true }), flow(3, { strips: {}, n_layer: 48, layer: 47 })]) {
+  for (const data of [flow(3), flow(3, { layer: 0 }), flow(3, { bare: true }), flow(3, { strips: { mid: {} }, n_layer: 48, layer: 47 }), flow(3, GATED), flow(3, PARALLEL)]) {
     const placed = Object.values(columns(data, 1300));
     placed.slice(1).forEach(({ x }, i) => assert.ok(x >= placed[i].x + placed[i].w - 1e-9));
     const last = placed.at(-1);
@@ -29,6 +33,21 @@ test("a skeleton is as wide as the flow, with one passage for attention and one 
   for (const name of ["tok", "pre", "mid", "post", "fin", "next"]) assert.ok(Math.abs(whole[name].x - bare[name].x) < 1e-9);
   assert.ok(bare.attn && bare.mlp && !bare.q && !bare.ff);
   assert.ok(whole.q && !whole.attn);
+});
+
+test("gated neurons are a product of two vectors, parallel branches are added once, and norms after the branches are there", () => {
+  const [usual, gated, parallel] = [{}, GATED, PARALLEL].map((more) => Object.keys(columns(flow(3, more), 1300)).filter((name) => !name.startsWith("layer")));
+  const added = (names) => names.filter((name) => !usual.includes(name));
+  assert.deepEqual(added(gated), ["after1", "gate", "up", "after2"]);
+  assert.deepEqual(added(parallel), []);
+  assert.deepEqual(usual.filter((name) => !parallel.includes(name)), ["pos", "plus1", "mid"]);
+});
+
+test("a layer with a window sees the newest tokens, and a group of heads shares its keys", () => {
+  assert.deepEqual([0, 1, 2, 3].map((row) => firstSeen({ window: 2 }, row)), [0, 0, 1, 2]);
+  assert.equal(firstSeen({ window: null }, 3), 0);
+  assert.deepEqual(group({ head: 4, n_head: 6, kv_heads: 2 }), [3, 4, 5]);
+  assert.deepEqual(group({ head: 1, n_head: 2, kv_heads: 2 }), [1]);
 });
 
 test("a layer that is opened has no column of its own, the others have", () => {

@@ -12,7 +12,7 @@ from components.state.session import Session
 from components.state.text import Text
 from components.tabs.inside.components import FLOW_ROWS, AttentionView, InsideState, Model, Part
 from components.tabs.inside.trace_file import TraceFile
-from components.tabs.inside.views.film import BEATS
+from components.tabs.inside.views.film_beats import BEATS, Beat, beats_of
 from components.tabs.inside.views.head_stages import window_starts
 
 
@@ -92,13 +92,13 @@ def open_film(session: Session, beat: str = BEATS[0].name) -> None:
     """Open the film at the beat of that name."""
     if session.document is None:
         raise PageError("error.no_text")
-    session.tab, session.film = "inside", [each.name for each in BEATS].index(beat) + 1
+    session.tab, session.film = "inside", [each.name for each in _beats(session)].index(beat) + 1
 
 
 def show_beat(session: Session, sent: dict[str, Any]) -> None:
     """The film shows another beat: it is in the address."""
     beat = sent.get("beat")
-    if session.film is not None and type(beat) is int and 1 <= beat <= len(BEATS):
+    if session.film is not None and type(beat) is int and 1 <= beat <= len(_beats(session)):
         session.film = beat
 
 
@@ -108,11 +108,17 @@ def leave_film(session: Session, sent: dict[str, Any]) -> None:
     beat, session.film = session.film, None
     if beat is None or sent.get("leave") is not True:
         return
-    place = BEATS[min(beat, len(BEATS)) - 1].place
+    beats = _beats(session)
+    place = beats[min(beat, len(beats)) - 1].place
     if place == "playground":
         session.tab = place
     else:
         session.change(InsideState, part=place)
+
+
+def _beats(session: Session) -> tuple[Beat, ...]:
+    """The beats of the model that wrote the text."""
+    return BEATS if session.document is None else beats_of(session.document.loaded.model.config)
 
 
 def save_trace(session: Session) -> Iterator[None]:

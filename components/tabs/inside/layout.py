@@ -35,6 +35,7 @@ def machine(localizer: Localizer) -> dict[str, Any]:
                 container=False,
             )
         sentence(kind="lead", elem_id="flow-lead", view="flow-lead")
+        sentence(kind="caption", elem_id="flow-family", view="flow-family")
         picture = flow(elem_id="flow", view="flow")
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("inside.heads.question", kind="question")

@@ -61,25 +61,31 @@ class PooledVectors:
 
 @dataclass(frozen=True, eq=False)
 class NeuronSummary:
-    """For each position, (T,): the number of neurons above zero, the index of the strongest, and its activation before
-    and after the activation function."""
+    """For each position, (T,): the number of active neurons, the index of the strongest, and its activation before and
+    after the activation function.
+
+    active: above zero; in a gated layer those whose gate is. strongest: the highest; in a gated layer, where post may
+    have either sign, the one with the largest magnitude. up: of the strongest, 1 in a layer without gate.
+    """
 
     active: np.ndarray
     strongest: np.ndarray
     pre: np.ndarray
+    up: np.ndarray
     post: np.ndarray
 
     @classmethod
     def empty(cls, length: int) -> NeuronSummary:
         """Allocate for that many positions."""
-        return cls(np.zeros(length, int), np.zeros(length, int), np.zeros(length), np.zeros(length))
+        return cls(np.zeros(length, int), np.zeros(length, int), *(np.zeros(length) for _ in range(3)))
 
-    def put(self, start: int, pre: np.ndarray, post: np.ndarray) -> None:
+    def put(self, start: int, pre: np.ndarray, post: np.ndarray, up: np.ndarray | None = None) -> None:
         """Store the neurons (n, n_ff) of the positions from `start`."""
         at, rows = slice(start, start + len(pre)), np.arange(len(pre))
-        self.active[at] = (post > 0).sum(axis=1)
-        self.strongest[at] = best = post.argmax(axis=1)
+        self.active[at] = ((post if up is None else pre) > 0).sum(axis=1)
+        self.strongest[at] = best = (post if up is None else np.abs(post)).argmax(axis=1)
         self.pre[at], self.post[at] = pre[rows, best], post[rows, best]
+        self.up[at] = 1.0 if up is None else up[rows, best]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import math
 from copy import copy
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,12 +15,15 @@ from components.state.text import Text
 from components.tabs.inside.pooling import HeadVectors, NeuronSummary, PooledVectors, pool_mean, pool_strongest
 from gpt import Generation, GPTConfig, Trace
 from gpt.cache import KVCache
+from gpt.config import Activation
 from gpt.documents.branch_cache import common_prefix_length
+from gpt.layers import ACTIVATIONS
 from gpt.model import causal_mask
 
 BINS = 16  # pixels of a vector of width n_embd
 WIDE_BINS = 48  # pixels of a vector inside the feed-forward part
 RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # of each layer
+RECORDED_GATED = ("mlp_gate", "mlp_up")  # of each gated layer: mlp_post is their product
 RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
 
 Place = tuple[int | None, str]  # layer (None outside the blocks) and name of an activation
@@ -99,13 +103,13 @@ class Recording:
             cache = self._buffers.cache
             cache.crop(start)
             idx = torch.tensor([ids[start:]], device=cache.k.device)
-            trace = _PoolingTrace(self._buffers, self.limit, start)
+            trace = _PoolingTrace(self._buffers, self.limit, start, activation_of(self.document))
             self.document.loaded.model.hidden_states(idx, cache=cache, trace=trace, edits=self.document.edits)
         return replace(self, ids=ids)
 
     def pooled(self, layer: int | None, name: str) -> PooledVectors | None:
-        """An activation of RECORDED in a layer, or of RECORDED_OUTSIDE with None; None if the model has no such
-        activation."""
+        """An activation of RECORDED or RECORDED_GATED in a layer, or of RECORDED_OUTSIDE with None; None if the model
+        has no such activation."""
         found = self._buffers.pooled.get((layer, name))
         return None if found is None else found.first(self.length)
 
@@ -116,10 +120,16 @@ class Recording:
     @torch.inference_mode()
     def head(self, layer: int, head: int) -> HeadVectors:
         """The vectors, scores and weights of one head, from the stored queries, keys and values."""
-        cache, n = self._buffers.cache, self.length
-        q, k, v = (part[layer, 0, head, :n].float() for part in (cache.q, cache.k, cache.v))
-        scores = q @ k.T / math.sqrt(q.shape[-1])  # (T, T)
-        weights = scores.masked_fill(~causal_mask(n, n, q.device), -math.inf).softmax(dim=-1)
+        cache, config, n = self._buffers.cache, self.config, self.length
+        kv_head = head // (config.n_head // config.kv_heads)
+        q, k, v = (
+            part[layer, 0, each, :n].float() for part, each in ((cache.q, head), (cache.k, kv_head), (cache.v, kv_head))
+        )
+        scores = q @ k.T * config.score_scale  # (T, T)
+        seen, window = causal_mask(n, n, q.device), config.window_of(layer)
+        if window is not None:
+            seen = seen.triu(1 - window)
+        weights = scores.masked_fill(~seen, -math.inf).softmax(dim=-1)
         return HeadVectors(*(x.cpu().numpy() for x in (q, k, v, weights @ v, scores, weights)))
 
     @torch.inference_mode()
@@ -146,31 +156,55 @@ class Recording:
 
 def _cache_bytes(config: GPTConfig, dtype: torch.dtype) -> int:
     """Bytes of the queries, keys and values of one position."""
-    return 3 * config.n_layer * config.n_embd * dtype.itemsize
+    return config.n_layer * (config.n_head + 2 * config.kv_heads) * config.head_size * dtype.itemsize
+
+
+def activation_of(document: Generation) -> Activation:
+    """The activation function of the document's model, including its edits."""
+    swapped = None if document.edits is None else document.edits.activation
+    return swapped or document.loaded.model.config.activation
 
 
 class _PoolingTrace(Trace):
     """A trace that stores activations pooled, so that a long text needs little memory. start: position of the first
     token of the forward pass."""
 
-    def __init__(self, buffers: _Buffers, limit: int, start: int) -> None:
+    def __init__(self, buffers: _Buffers, limit: int, start: int, activation: Activation) -> None:
         super().__init__(attention=False)
-        self.buffers, self.limit, self.start, self.mlp_pre = buffers, limit, start, None
+        self.buffers, self.limit, self.start = buffers, limit, start
+        self.activation = ACTIVATIONS[activation]
+        self.mlp_pre: Tensor | None = None
+        self.mlp_up: Tensor | None = None
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
-        if name not in (*RECORDED, *RECORDED_OUTSIDE, "mlp_pre"):
-            return
-        vectors = value.detach().float().reshape(-1, value.shape[-1]).cpu().numpy()  # (T, width)
-        if name == "mlp_pre":
-            self.mlp_pre = vectors
-            return
-        wide, width = name == "mlp_post", vectors.shape[1]
+        if name in ("mlp_pre", "mlp_up"):
+            setattr(self, name, value.detach())
+        elif name in (*RECORDED, *RECORDED_OUTSIDE):
+            vectors = self._store(layer, name, value.detach())
+            if name == "mlp_post":
+                self._store_neurons(layer, vectors)
+
+    def _store(self, layer: int | None, name: str, value: Tensor) -> np.ndarray:
+        """Store an activation, and return it as (T, width)."""
+        vectors = _rows(value)
+        wide, width = name in ("mlp_post", *RECORDED_GATED), vectors.shape[1]
         bins = min(width, WIDE_BINS if wide else BINS)
         stored = self.buffers.pooled.setdefault((layer, name), PooledVectors.empty(self.limit, bins, width))
         stored.put(self.start, vectors, pool_strongest if wide else pool_mean)
-        if wide:
-            neurons = self.buffers.neurons.setdefault(layer, NeuronSummary.empty(self.limit))
-            neurons.put(self.start, self.mlp_pre, vectors)
+        return vectors
+
+    def _store_neurons(self, layer: int, post: np.ndarray) -> None:
+        pre, up = self.mlp_pre, self.mlp_up
+        neurons = self.buffers.neurons.setdefault(layer, NeuronSummary.empty(self.limit))
+        neurons.put(self.start, _rows(pre), post, None if up is None else _rows(up))
+        if up is not None:
+            self._store(layer, "mlp_gate", self.activation(pre))
+            self._store(layer, "mlp_up", up)
+        self.mlp_pre = self.mlp_up = None
+
+
+def _rows(value: Tensor) -> np.ndarray:
+    return value.float().reshape(-1, value.shape[-1]).cpu().numpy()  # type: ignore[no-any-return]
 
 
 class _AttentionTrace(Trace):

@@ -20,7 +20,7 @@ TITLES = {
     "gpt2-large": "GPT-2 large",
     "gpt2-xl": "GPT-2 XL",
     "distilgpt2": "DistilGPT2",
-}
+}  # of other presets, their names
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,10 @@ class Choice:
     def moved(self, name: str, value: object) -> Choice:
         """The choice with another value of one control. Raises PageError for an invalid value."""
         values = {**self.values, name: check_value(name, value)}
+        if name == "bias":
+            values["qkv_bias"] = values["bias"]
         try:
-            shape = Shape(shape_of(values), values["skeleton"])
+            shape = Shape(shape_of(values, self.base), values["skeleton"])
         except PageError as problem:
             return replace(self, values=values, problem=problem)
         return replace(self, values=values, shape=shape, problem=None)
@@ -65,6 +67,6 @@ class Choice:
 
 def preset_choices(language: Language) -> list[tuple[str, str]]:
     """(label, key) of each configuration."""
-    named = [(title, name) for name, title in TITLES.items()]
+    named = [(TITLES.get(name, name), name) for name in PRESETS]
     picked, untied, own = (t(f"shapes.preset.{name}", language) for name in (PICKED, UNTIED, OWN))
     return [(picked, PICKED), named[0], (untied, UNTIED), *named[1:], (own, OWN)]

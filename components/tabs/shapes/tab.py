@@ -10,7 +10,7 @@ import gradio as gr
 from components.events import Events, clamp_js, clamp_slider_js
 from components.i18n import t
 from components.localized import Localizer
-from components.panels.shape_settings import LABELS, MAX_DROPOUT, RANGES, SWITCHES, values_of
+from components.panels.shape_settings import LABELS, MAX_DROPOUT, OF_LATER_MODELS, RANGES, SWITCHES, values_of
 from components.render import Control
 from components.state.session import Snapshot
 from components.tabs.shapes import handlers
@@ -54,6 +54,13 @@ def _settings(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
         texts = {"label": LABELS[name], "info": f"{LABELS[name]}.info"}
         return localizer.build(cls, texts, value=given[name], elem_id=elem_id(name), **options)
 
+    def slider(name: str) -> Any:
+        limit = RANGES[name]
+        return build(gr.Slider, name, minimum=limit.least, maximum=INITIAL_MAX, step=limit.step)
+
+    def switch(name: str) -> Any:
+        return build(gr.Checkbox, name, container=False)
+
     with gr.Column(elem_classes="gb-card gb-settings gb-shape"):
         preset = localizer.build(
             gr.Dropdown,
@@ -61,12 +68,12 @@ def _settings(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
             value=PICKED,
             elem_id="shape-preset",
         )
-        sliders = {
-            name: build(gr.Slider, name, minimum=limit.least, maximum=INITIAL_MAX, step=limit.step)
-            for name, limit in RANGES.items()
-        }
+        sliders = {name: slider(name) for name in RANGES if name not in OF_LATER_MODELS}
         dropout = build(gr.Slider, "dropout", minimum=0, maximum=MAX_DROPOUT, step=0.01)
-        switches = {name: build(gr.Checkbox, name, container=False) for name in SWITCHES}
+        switches = {name: switch(name) for name in SWITCHES if name not in OF_LATER_MODELS}
+        with localizer.build(gr.Accordion, {"label": "shapes.later"}, open=False, elem_id="shape-later"):
+            sliders |= {name: slider(name) for name in RANGES if name in OF_LATER_MODELS}
+            switches |= {name: switch(name) for name in SWITCHES if name in OF_LATER_MODELS}
     return {"preset": preset, "sliders": sliders, "dropout": dropout, "switches": switches}
 
 

@@ -29,6 +29,7 @@ MODULES = {
     "wpe": "shapes.stage.wpe",
     "h.0.attn.c_attn": "shapes.stage.c_attn",
     "h.0.attn.c_proj": "shapes.stage.attention",
+    "h.0.mlp.c_gate": "shapes.stage.c_gate",
     "h.0.mlp.c_fc": "shapes.stage.c_fc",
     "h.0.mlp.c_proj": "shapes.stage.feed_forward",
     "ln_f": "shapes.stage.ln_f",

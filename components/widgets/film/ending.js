@@ -19,7 +19,8 @@ export function ending(picture) {
 }
 
 /** What all heads found is added to the vector, then what the neurons output. @param {Picture} picture */
-function residual({ film, columns, last, rowY, add, frame, title, one, endOf }) {
+function residual(picture) {
+  const { film, columns, last, rowY, add, frame, title, one, endOf } = picture;
   const y = rowY(last);
   const { heads } = film.vectors;
   const height = Math.min(26, HEADS_HEIGHT / heads.length);
@@ -32,19 +33,50 @@ function residual({ film, columns, last, rowY, add, frame, title, one, endOf }) 
   title("heads", "residual", top - 12);
   frame("heads", top - 32, y + HEADS_HEIGHT / 2);
   one("att", "residual", endOf("heads"), 0.2);
-  one("base", "residual", endOf("pre"), 0);
-  one("mid", "residual", endOf("base"), 0.6);
-  for (const [part, sign, begins] of /** @type {[string, string, number][]} */ ([["base", "+", 0.4], ["mid", "=", 0.6]])) {
-    add("mid", letters(sign, -22, 5), endOf(part), "residual", { begins });
+  const isParallel = Boolean(film.vectors.added);
+  if (!isParallel) {
+    one("base", "residual", endOf("pre"), 0);
+    one("mid", "residual", endOf("base"), 0.6);
+    sign("mid", "+", "base", "residual", 0.4);
+    sign("mid", "=", "mid", "residual", 0.6);
   }
-  add("ff", strip(film.vectors.ff[0], columns.ff[1], 16, 108), endOf("ff"), "neurons", { from: endOf("mid") });
-  title("ff", "neurons", y - 66);
-  frame("ff", y - 84, y + 70);
+  neurons(picture, isParallel ? "base" : "mid");
+  if (!isParallel) {
+    one("post", "neurons", endOf("out"), 0.6);
+    sign("post", "+", "post", "neurons", 0.6);
+    return;
+  }
+  one("added", "sum", endOf("att"), 0.1);
+  one("again", "sum", endOf("base"), 0.25);
+  one("post", "sum", endOf("again"), 0.6);
+  for (const [text, part, begins] of /** @type {[string, string, number][]} */ ([["+", "added", 0.1], ["+", "again", 0.25], ["=", "post", 0.6]])) {
+    sign("post", text, part, "sum", begins);
+  }
+
+  /** A sign before a part. @param {string} of @param {string} text @param {string} part @param {string} beat @param {number} begins */
+  function sign(of, text, part, beat, begins) {
+    add(of, letters(text, text === "+" && part === "post" ? -34 : -22, 5), endOf(part), beat, { begins });
+  }
+}
+
+/** From a vector to the neurons and their output; gated ones are a product. @param {Picture} picture @param {string} input */
+function neurons({ film, columns, boxes, last, rowY, add, frame, title, one, endOf }, input) {
+  const y = rowY(last);
+  const isGated = Boolean(film.vectors.gate);
+  const first = isGated ? "gate" : "neurons";
+  const arrow = (/** @type {string} */ part, /** @type {string} */ beat, /** @type {string} */ text, begins = 0) =>
+    add(part, letters(text, -36 + (text === "→" ? 0 : 8), 5), endOf(part), beat, { begins });
+  if (!boxes[input]) one(input, first, endOf("pre"), 0);
+  for (const [i, part] of (isGated ? ["gate", "up", "ff"] : ["ff"]).entries()) {
+    const from = part === "ff" && isGated ? "up" : input;
+    const begins = isGated ? 0.22 * i : 0;
+    add(part, strip(film.vectors[part][0], columns[part][1], 16, 108), endOf(part), first, { from: endOf(from), begins });
+    title(part, first, y - 66);
+    frame(part, y - 84, y + 70);
+    arrow(part, first, part === "ff" && isGated ? "=" : part === "up" ? "×" : "→", begins);
+  }
   one("out", "neurons", endOf("ff"), 0.35);
-  one("post", "neurons", endOf("out"), 0.6);
-  add("post", letters("→", -36, 5), endOf("ff"), "neurons", {});
-  add("post", letters("→", -36, 5), endOf("out"), "neurons", { begins: 0.35 });
-  add("post", letters("+", -34, 5), endOf("post"), "neurons", { begins: 0.6 });
+  arrow("out", "neurons", "→", 0.35);
 }
 
 /** The vector after each layer, with what it would predict. @param {Picture} picture @returns {number} where they end */

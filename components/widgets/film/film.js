@@ -50,20 +50,21 @@ function mount(root, host) {
     const lit = new Set([...film.beats[beat].lit, "names", "sentence"]);
     const edge = look(beat, share);
     const hidesLeft = namesOf(beat) !== "none"; // what was told before is not behind the names
-    for (const { node, part, at, from, begins, beat: born, ends, fades, grows, isName, isFollowed } of items) {
+    for (const { node, part, at, from, begins, beat: born, ends, fades, grows, turns, isName, isFollowed } of items) {
       const moved = beat > born ? 1 : beat < born ? 0 : eased((share - begins) / MOVE);
-      const isThere = moved > 0 || (beat === born && begins === 0 && !from);
+      const isThere = moved > 0 || (beat === born && ((begins === 0 && !from) || turns !== undefined));
       const isOver = ends !== undefined && (beat > ends || (beat === ends && share > fades));
       const isElsewhere = isName && beat > born && !isNamed(beat, isFollowed);
       const to = isName ? [edge, at[1]] : at;
       const [x, y] = from ? [from[0] + (to[0] - from[0]) * moved, from[1] + (to[1] - from[1]) * moved] : to;
       const width = grows ? ` scaleX(${Math.max(1e-4, grows[0] + (grows[1] - grows[0]) * moved).toFixed(4)})` : "";
+      const turn = turns ? ` rotate(${(turns[0] + (turns[1] - turns[0]) * moved).toFixed(1)}deg)` : "";
       const isShown = isThere && !isOver && !isElsewhere;
       node.style.visibility = isShown ? "visible" : "hidden";
       if (!isShown) continue;
-      node.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)${width}`;
+      node.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)${width}${turn}`;
       const left = hidesLeft && !isName && at[0] < edge + NAME ? 1 - Math.min(1, share / CAMERA) : 1;
-      const faded = from || grows || beat > born || begins === 0 ? 1 : moved;
+      const faded = from || grows || turns || beat > born || begins === 0 ? 1 : moved;
       node.style.opacity = String((lit.has(part) ? 1 : 0.25) * left * faded);
     }
     show(beat);

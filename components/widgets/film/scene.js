@@ -17,9 +17,12 @@ import { cell, chip, cut, LETTER, letters, NAME, ROW, shade, strip, together } f
  * @property {[string, number][]} tokens  text and id; the last is the one that is followed
  * @property {number} earlier  number of tokens before these
  * @property {number} layer @property {number} head
+ * @property {number | null} window  tokens that the layer sees, null for all
  * @property {number[][]} scores @property {number[][]} weights  [query][key] of the tokens shown
  * @property {Record<string, number[][]>} vectors  cells from -1 to 1, a row for each token, or for the followed; a row
  *   for each of its heads
+ * @property {Record<"q" | "k", [before: number, after: number][]> | null} turns  rotary positions: the angle of the
+ *   first pair of numbers of each row, in radians
  * @property {{layer: number, cells: number[], token: string, p: string}[]} layers
  * @property {Next[]} next @property {number} chosen  which of them is drawn @property {[number, number]} bounds
  * @property {number | null} number  of the draw @property {number} temperature
@@ -31,6 +34,7 @@ import { cell, chip, cut, LETTER, letters, NAME, ROW, shade, strip, together } f
  * @property {number} begins  share of its beat at which it starts @property {number} beat
  * @property {number} [ends]  the beat in which it goes @property {number} fades  share of that beat after which it is gone
  * @property {[number, number]} [grows]  its width, as shares, at the beginning and at the end of its move
+ * @property {[number, number]} [turns]  its angle in degrees, at the beginning and at the end of its move
  * @property {boolean} [isName]  of a row: it stays at the left edge of the view @property {boolean} [isFollowed]
  *
  * @typedef {{x: number, y: number, w: number, h: number}} Box
@@ -47,15 +51,18 @@ import { cell, chip, cut, LETTER, letters, NAME, ROW, shade, strip, together } f
  *
  * @typedef {object} How
  * @property {Point} [from] @property {number} [begins] @property {string} [ends] @property {number} [fades]
- * @property {[number, number]} [grows]
+ * @property {[number, number]} [grows] @property {[number, number]} [turns]
  */
 
 export const MOVE = 0.32; // share of a beat that a move takes
 const LATEST = 1 - MOVE - 0.02; // share of a beat at which the last one starts
+const OPTIONAL = ["pos", "x", "mid", "gate", "up", "added", "again"]; // not in every model
+const DIAL = 36; // the place of a dial
 const [WIDE, NARROW] = [{ vector: 168, small: 96 }, { vector: 104, small: 64 }];
 
-/** Left edge and width of each part. @param {number} n tokens @param {boolean} isNarrow @returns {Record<string, Point>} */
-function placed(n, isNarrow) {
+/** Left edge and width of each part. @param {Film} film @param {boolean} isNarrow @returns {Record<string, Point>} */
+function placed({ tokens, vectors }, isNarrow) {
+  const n = tokens.length;
   const { vector, small } = isNarrow ? NARROW : WIDE;
   /** @type {[string, number, number][]} name, width, distance to the next */
   const mixing = [["matrix", n * ROW, 40], ["z", small, 130]];
@@ -63,13 +70,15 @@ function placed(n, isNarrow) {
   /** @type {[string, number, number][]} */
   const parts = [
     ["ids", 44, 56], ["tok", vector, 32], ["pos", vector, 32], ["x", vector, 130], ["pre", vector, 40], ["norm", vector, 140],
-    ["q", small, 28], ["k", small, 28], ["v", small, 80], ...mixing, ["heads", small, 60],
-    ["att", vector, 36], ["base", vector, 36], ["mid", vector, 60], ["ff", vector, 60], ["out", vector, 60], ["post", vector, 160],
-    ["layers", 0, 0],
+    ["q", small, DIAL + 28], ["k", small, 28], ["v", small, 80], ...mixing, ["heads", small, 60],
+    ["att", vector, vectors.mid ? 36 : 60], ["base", vector, vectors.mid ? 36 : 60], ["mid", vector, 60],
+    ["gate", vector, 44], ["up", vector, 44], ["ff", vector, 60], ["out", vector, vectors.again ? 36 : 60],
+    ["added", vector, 36], ["again", vector, 60], ["post", vector, 160], ["layers", 0, 0],
   ];
   let x = NAME + 12;
+  const there = parts.filter(([name]) => !OPTIONAL.includes(name) || vectors[name]);
   return Object.fromEntries(
-    parts.map(([name, width, distance]) => {
+    there.map(([name, width, distance]) => {
       const place = /** @type {Point} */ ([x, width]);
       x += width + distance;
       return [name, place];
@@ -88,16 +97,16 @@ export function build(svg, film, t, isNarrow) {
   /** @type {Record<string, Box>} */ const boxes = {};
   const n = film.tokens.length;
   const last = n - 1;
-  const columns = placed(n, isNarrow);
+  const columns = placed(film, isNarrow);
   const rowY = (/** @type {number} */ row) => row * ROW;
   const beatOf = (/** @type {string} */ name) => film.beats.findIndex((beat) => beat.name === name);
   const endOf = (/** @type {string} */ part) => /** @type {Point} */ ([columns[part][0], rowY(last)]);
 
   /** @type {Picture["add"]} */
-  function add(part, node, at, beat, { from, begins = 0, ends, fades = 1, grows } = {}) {
+  function add(part, node, at, beat, { from, begins = 0, ends, fades = 1, grows, turns } = {}) {
     svg.append(node);
     const end = ends === undefined ? undefined : beatOf(ends);
-    const item = { part, node, at, from, begins: Math.min(begins, LATEST), beat: beatOf(beat), ends: end, fades, grows };
+    const item = { part, node, at, from, begins: Math.min(begins, LATEST), beat: beatOf(beat), ends: end, fades, grows, turns };
     items.push(item);
     return item;
   }
@@ -159,14 +168,37 @@ export function build(svg, film, t, isNarrow) {
     title("pos", "position");
     frame("pos", rowY(0) - 48, rowY(last) + 22);
     column("x", "position", "pos", 0.4);
-  } else for (const part of ["pos", "x"]) frame(part, rowY(0) - 48, rowY(last) + 22);
+  }
   column("pre", "norm", film.vectors.pos ? "x" : "tok");
   column("norm", "norm", "pre", 0.4);
-  for (const [i, part] of ["q", "k", "v"].entries()) column(part, "qkv", "norm", 0.25 * i);
+  for (const [i, part] of ["q", "k", "v"].entries()) {
+    if (film.turns && part !== "v") rotated(picture, /** @type {"q" | "k"} */ (part), film.turns, 0.25 * i);
+    else column(part, "qkv", "norm", 0.25 * i);
+  }
   attention(picture);
   ending(picture);
   for (const { isName, node } of items) if (isName) svg.append(node); // above all else
   return { items, boxes };
+}
+
+/** Queries or keys as they are computed, then rotated by the position: a dial shows the first pair of numbers. @param {Picture} picture @param {"q" | "k"} part @param {NonNullable<Film["turns"]>} turns @param {number} begins */
+function rotated({ film, columns, boxes, last, rowY, add, frame, title }, part, turns, begins) {
+  const [x, width] = columns[part];
+  film.vectors[`${part}0`].forEach((values, row) => {
+    const from = /** @type {Point} */ ([columns.norm[0], rowY(row)]);
+    add(part, strip(values, width), [x, rowY(row)], "qkv", { from, begins: begins + 0.05 * row, ends: "position", fades: 0.55 });
+    add(part, strip(film.vectors[part][row], width), [x, rowY(row)], "position", { begins: 0.45 });
+    const [before, after] = turns[part][row].map((angle) => (-180 * angle) / Math.PI); // y points down
+    const at = /** @type {Point} */ ([x - DIAL / 2 - 4, rowY(row)]);
+    const hand = () => makeShape("path", { d: "M0 0 H11 M7 -4 L11 0 L7 4" });
+    const face = together("gb-film-dial", makeShape("circle", { r: 14 }), together("gb-film-was", hand()));
+    face.lastElementChild?.setAttribute("transform", `rotate(${before})`);
+    add(part, face, at, "position", { ends: "scores", fades: 0 });
+    add(part, together("gb-film-hand", hand()), at, "position", { turns: [before, after], begins: 0.1 + 0.05 * row, ends: "scores", fades: 0 });
+  });
+  title(part, "qkv");
+  frame(part, rowY(0) - 48, rowY(last) + 22);
+  boxes[part] = { ...boxes[part], x: x - DIAL, w: width + DIAL };
 }
 
 /** Scores, mask, weights and values: the cell of query i and key j comes from the key. @param {Picture} picture */
@@ -185,12 +217,13 @@ function attention({ film, columns, last, rowY, add, frame, title, one, endOf })
       const share = (score - lowest) / (highest - lowest || 1);
       const begins = i === last ? 0.1 + 0.06 * j : 0.6 + 0.03 * i;
       const raw = cell(decimal(score, 1), shade(0.5 * share));
-      const [ends, fades] = j > i ? ["mask", 0] : ["softmax", 0.1 + 0.05 * i];
+      const isHidden = j > i || (film.window !== null && i - j >= film.window);
+      const [ends, fades] = isHidden ? ["mask", 0] : ["softmax", 0.1 + 0.05 * i];
       add("matrix", raw, place(i, j), "scores", { from: [columns.k[0], rowY(j)], begins, ends, fades });
-      if (j > i) {
+      if (isHidden) {
         const box = makeShape("rect", { x: 1, y: -21, width: 42, height: 42, rx: 4 });
         const cross = makeShape("path", { d: "M10 -12 L34 12 M34 -12 L10 12" });
-        add("matrix", together("gb-film-masked", box, cross), place(i, j), "mask", { begins: 0.05 * (j - i) });
+        add("matrix", together("gb-film-masked", box, cross), place(i, j), "mask", { begins: 0.05 * Math.abs(j - i) });
         return;
       }
       const weight = film.weights[i][j];

@@ -27,9 +27,9 @@ _TEMPLATE = """<figure class="gb-flow">
 </figure>"""
 
 PARTS = (
-    *("tokens", "tok", "pos", "stack", "pre", "norm1", "q", "k", "weights", "v", "mix", "z", "att", "plus1", "mid"),
-    *("norm2", "ff", "out", "plus2", "post", "fin", "next"),
-)  # from left to right; `stack` stands for the layers that are not opened
+    *("tokens", "tok", "pos", "stack", "pre", "norm1", "q", "k", "weights", "v", "mix", "z", "after1", "att", "plus1"),
+    *("mid", "norm2", "gate", "up", "ff", "after2", "out", "plus2", "post", "fin", "next"),
+)  # from left to right; `stack` stands for the layers that are not opened. A model has some of them
 
 
 def flow(*, elem_id: str, view: str) -> gr.HTML:

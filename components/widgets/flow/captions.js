@@ -3,13 +3,13 @@
 import { clipped } from "../canvas.js";
 import { percent } from "../numbers.js";
 import { BAR, HEAD } from "./layout.js";
-import { bottom, centre, middle, OF_HEAD, right, thickness } from "./scene.js";
+import { bottom, centre, group, middle, OF_HEAD, right, thickness } from "./scene.js";
 import { box, ribbon, write } from "./shapes.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */
 
-const NAMED = ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "ff", "out", "post", "fin"];
+const NAMED = ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "gate", "up", "ff", "out", "post", "fin"];
 
 /** The tokens, at the left edge of what is in view. @param {Context} ctx @param {Scene} scene */
 export function paintTokens(ctx, scene) {
@@ -87,11 +87,27 @@ export function paintNames(ctx, scene) {
     write(ctx, t(name), x, HEAD - 30, { font: fonts.name, colour: OF_HEAD.includes(name) ? colours.head : colours.text, align: "center" });
     write(ctx, size, x, HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
   }
+  if (!data.bare && data.kv_heads < data.n_head) paintSharing(ctx, scene);
   write(ctx, t("embedding"), place.tok.x, 21, { font: fonts.title, colour: colours.text });
   write(ctx, t("next"), place.next.x, scene.barsTop - 16, { font: fonts.title, colour: colours.text });
   for (let layer = 0; layer < data.n_layer; layer += 1) {
     const column = place[`layer${layer}`];
     if (!column || column.w < 7) continue;
     write(ctx, String(layer), centre(column), HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
+  }
+}
+
+/** Above queries, keys and values a dot for each head that uses them, in its colour. @param {Context} ctx @param {Scene} scene */
+function paintSharing(ctx, scene) {
+  const { data, place, headColours } = scene;
+  const shared = group(data);
+  for (const [name, heads] of /** @type {[string, number[]][]} */ ([["q", [data.head]], ["k", shared], ["v", shared]])) {
+    const step = Math.min(8, place[name].w / heads.length);
+    heads.forEach((head, i) => {
+      ctx.fillStyle = headColours[head];
+      ctx.beginPath();
+      ctx.arc(centre(place[name]) + (i - (heads.length - 1) / 2) * step, HEAD - 4, Math.min(3, step / 2), 0, 7);
+      ctx.fill();
+    });
   }
 }

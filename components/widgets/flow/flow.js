@@ -11,7 +11,7 @@ import { createRequests } from "../requests.js";
 import { defineWidget } from "../runtime.js";
 import { ATTENTION, HEAD, NARROWEST, TARGET } from "./layout.js";
 import { paint } from "./paint.js";
-import { bottom, centre, fitScene, makeScene, right, shapeOf } from "./scene.js";
+import { bottom, centre, firstSeen, fitScene, makeScene, right, shapeOf } from "./scene.js";
 
 /** @typedef {import("./scene.js").Flow} Flow */
 /** @typedef {import("./scene.js").Scene} Scene */
@@ -144,9 +144,9 @@ function mount(root, host) {
     const lines = (data.words[part] ?? t("stack", { n: open, norm: data.norms[open] })).split("\n");
     let pair = "";
     if (row !== undefined && ATTENTION.includes(part)) {
-      const names = { query: `“${data.tokens[chosen]}”`, key: `“${data.tokens[row]}”`, hs: data.head_size };
+      const names = { query: `“${data.tokens[chosen]}”`, key: `“${data.tokens[row]}”`, scores: data.scores_are, window: data.window };
       const numbers = { score: decimal(data.scores[row]), weight: percent(data.row[row]) };
-      pair = t(row > chosen ? "later" : "pair", { ...names, ...numbers });
+      pair = t(row > chosen ? "later" : row < firstSeen(data, chosen) ? "far" : "pair", { ...names, ...numbers });
     } else if (row !== undefined && row !== chosen && part !== "next") {
       pair = `${data.start + row}: “${data.tokens[row]}”`;
     }

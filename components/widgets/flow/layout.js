@@ -6,26 +6,35 @@
 
 export const [ROW, CHOSEN, FOLDED] = [18, 28, 5]; // px: a readable row, the selected one, a collapsed one
 export const [FEW, TALL] = [12, 24]; // where there are that few rows, each has this height in px
-export const [HEAD, FOOT, BAR] = [84, 44, 26]; // px: above the rows, below them, a bar of the next tokens
+export const [HEAD, BAR] = [84, 26]; // px: above the rows, a bar of the next tokens
 export const BARS = 8;
 export const [NARROWEST, TARGET] = [1180, 24]; // px: the minimum width; the minimum size of a target
 const BUDGET = 540; // px of all rows
 const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04]; // priority of readable rows: neighbours, attended to, minimum weight
 export const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // here the arrow keys change the head
 
-/** @type {Sequence} */
-const ATTENTION_COLUMNS = [
+/** Below the rows: the residual stream, and the output of attention where both branches are added at once. @param {Flow} data @returns {number} px */
+export const foot = ({ is_parallel, bare }) => (is_parallel && !bare ? 66 : 44);
+
+/** From the stream to the output of attention. @param {Flow} data @returns {Sequence} */
+const attention = ({ has_post_norm, is_parallel }) => [
   ["norm1", 46], ["q", 34], ["", 15], ["k", 34], ["", 10], ["weights", 132], ["", 10], ["v", 34], ["mix", 100], ["z", 34],
-  ["", 22], ["att", 42], ["plus1", 36],
+  has_post_norm ? ["after1", 34] : ["", 22], ["att", 42], ...(is_parallel ? [] : /** @type {Sequence} */ ([["plus1", 36]])),
 ];
-/** @type {Sequence} */
-const FEED_FORWARD_COLUMNS = [["norm2", 34], ["ff", 116], ["", 34], ["out", 42], ["plus2", 36]];
+
+/** From the stream to the output of the feed-forward part. @param {Flow} data @returns {Sequence} */
+const feedForward = ({ strips, has_post_norm, is_parallel }) => [
+  ["norm2", is_parallel ? 58 : 34],
+  .../** @type {Sequence} */ (strips.gate ? [["gate", 62], ["", 22], ["up", 62], ["", 22], ["ff", 74]] : [["ff", 116]]),
+  ["", has_post_norm ? 4 : 34], ...(has_post_norm ? /** @type {Sequence} */ ([["after2", 34]]) : []), ["out", 42], ["plus2", 36],
+];
 
 /** @param {Sequence} parts */
 const widthOf = (parts) => parts.reduce((sum, [, width]) => sum + width, 0);
 
 /** @param {Flow} data @returns {Sequence} */
-function sequence({ bare, n_layer, layer, strips }) {
+function sequence(data) {
+  const { bare, n_layer, layer, strips } = data;
   const thin = Math.max(3, Math.min(15, 132 / n_layer));
 
   /** An empty passage. @param {string} name @param {Sequence} parts @returns {Sequence} */
@@ -37,9 +46,11 @@ function sequence({ bare, n_layer, layer, strips }) {
 
   /** @type {Sequence} */
   const position = strips.pos ? [["", 16], ["pos", 40]] : [];
+  /** @type {Sequence} */
+  const middle = strips.mid ? [["mid", 42]] : [];
   return [
     ["tokens", 92], ["", 10], ["tok", 40], ...position, ["", 14], ...stack(0, layer), ["", 10], ["open", 0], ["", 12], ["pre", 42],
-    ...passage("attn", ATTENTION_COLUMNS), ["mid", 42], ...passage("mlp", FEED_FORWARD_COLUMNS), ["post", 42],
+    ...passage("attn", attention(data)), ...middle, ...passage("mlp", feedForward(data)), ["post", 42],
     ["", 12], ["close", 0], ["", 10], ...stack(layer + 1, n_layer), ["", 14], ["fin", 42], ["", 44], ["next", 168],
   ];
 }

@@ -2,7 +2,8 @@
 
 import { HEAD } from "./layout.js";
 import { paintNames, paintNext, paintTokens } from "./captions.js";
-import { bottom, centre, middle, OF_HEAD, right, thickness } from "./scene.js";
+import { normX, paintMarks, paintNorms, paintRail } from "./marks.js";
+import { bottom, centre, firstSeen, middle, OF_HEAD, right, thickness } from "./scene.js";
 import { box, ribbon, write } from "./shapes.js";
 
 /** @typedef {CanvasRenderingContext2D} Context */
@@ -13,8 +14,8 @@ export function paint(ctx, scene) {
   ctx.clearRect(0, 0, scene.width, scene.height);
   ctx.imageSmoothingEnabled = false;
   ctx.textBaseline = "middle";
-  const inside = scene.data.bare ? [paintPassages] : [paintLanes, paintRail, paintWeights, paintMix];
-  for (const each of [paintBlock, ...inside, paintStrips, paintAdditions, paintNext, paintNames, paintTokens]) each(ctx, scene);
+  const inside = scene.data.bare ? [paintPassages] : [paintLanes, paintNorms, paintRail, paintWeights, paintMix];
+  for (const each of [paintBlock, ...inside, paintStrips, paintMarks, paintNext, paintNames, paintTokens]) each(ctx, scene);
 }
 
 /** The open layer, and the closed ones. @param {Context} ctx @param {Scene} scene */
@@ -52,39 +53,17 @@ function paintLanes(ctx, scene) {
     if (own) lane(place.q.x, place.weights.x, colours.head, 0.45, -1);
     lane(place.k.x, place.weights.x, colours.head, own ? 0.5 : 0.05 + 0.4 * attended, 0);
     lane(right(place.z), place.att.x, own ? colours.head : colours.muted, own ? 0.45 : 0.06);
-    for (const [from, to] of [["att", "mid"], ["out", "post"], ["post", "fin"]]) lane(right(place[from]), place[to].x, colours.muted, plain);
+    if (place.mid) lane(right(place.att), place.mid.x, colours.muted, plain);
+    for (const [from, to] of [["out", "post"], ["post", "fin"]]) lane(right(place[from]), place[to].x, colours.muted, plain);
     const wide = own ? h + 8 : h;
-    ribbon(ctx, [right(place.mid), y, h], [place.ff.x, y, wide], colours.muted, plain);
+    const input = place.mid ? right(place.mid) : normX(scene, "norm2"); // in parallel branches it comes along the rail
+    if (place.gate) {
+      lane(input, place.gate.x, colours.muted, plain, -0.75);
+      lane(input, place.up.x, colours.muted, plain, 0.75);
+      lane(right(place.up), place.ff.x, colours.muted, plain);
+    } else ribbon(ctx, [input, y, h], [place.ff.x, y, wide], colours.muted, plain);
     ribbon(ctx, [right(place.ff), y, wide], [place.out.x, y, h], colours.muted, plain);
   });
-}
-
-/** The residual stream of the selected row, past attention and past the feed-forward part. @param {Context} ctx @param {Scene} scene */
-function paintRail(ctx, scene) {
-  const { place, colours, fonts, chosen, t } = scene;
-  const y = middle(scene, chosen);
-  const rail = bottom(scene) + 20;
-  const quiet = { font: fonts.name, colour: colours.muted, align: /** @type {const} */ ("center") };
-  for (const [from, plus] of [["pre", "plus1"], ["mid", "plus2"]]) {
-    const [x0, x1] = [right(place[from]) + 9, centre(place[plus])];
-    ctx.strokeStyle = colours.muted;
-    ctx.lineWidth = 2;
-    ctx.beginPath();
-    ctx.moveTo(right(place[from]), y);
-    ctx.arcTo(x0, y, x0, rail, 7);
-    ctx.arcTo(x0, rail, x1, rail, 10);
-    ctx.arcTo(x1, rail, x1, y, 10);
-    ctx.lineTo(x1, y + 9);
-    ctx.globalAlpha = 0.6;
-    ctx.stroke();
-    ctx.globalAlpha = 1;
-    const text = t("stream");
-    ctx.font = fonts.name;
-    const [x, room] = [(x0 + x1) / 2, ctx.measureText(text).width + 16];
-    ctx.fillStyle = colours.surface;
-    ctx.fillRect(x - room / 2, rail - 8, room, 16);
-    write(ctx, text, x, rail, quiet);
-  }
 }
 
 /** The weights of the head, row by row beside the tokens; keys fold as the rows do. @param {Context} ctx @param {Scene} scene */
@@ -97,7 +76,8 @@ function paintWeights(ctx, scene) {
     const y = middle(scene, row) - h / 2;
     ctx.fillStyle = colours.card;
     ctx.globalAlpha = 1;
-    ctx.fillRect(place.weights.x, y, (tops[row] + heights[row] - HEAD) * scale, h);
+    const first = firstSeen(data, row);
+    ctx.fillRect(place.weights.x + (tops[first] - HEAD) * scale, y, (tops[row] + heights[row] - tops[first]) * scale, h);
     ctx.fillStyle = colours.head;
     for (let key = 0; key <= row; key += 1) {
       const weight = weights[row * count + key] / 255;
@@ -160,30 +140,6 @@ function paintStrip(ctx, scene, name) {
     ctx.lineWidth = 1.25;
     ctx.strokeRect(x, y, w, h);
   });
-}
-
-/** A plus where two vectors are added. @param {Context} ctx @param {Scene} scene */
-function paintAdditions(ctx, scene) {
-  const { place, colours, chosen } = scene;
-  const y = middle(scene, chosen);
-  const sign = (/** @type {number} */ x, /** @type {number} */ radius) => {
-    ctx.beginPath();
-    ctx.arc(x, y, radius, 0, 7);
-    ctx.fillStyle = colours.card;
-    ctx.fill();
-    ctx.strokeStyle = colours.muted;
-    ctx.lineWidth = 1.5;
-    ctx.stroke();
-    ctx.beginPath();
-    for (const [dx, dy] of [[1, 0], [0, 1]]) {
-      ctx.moveTo(x - dx * radius * 0.5, y - dy * radius * 0.5);
-      ctx.lineTo(x + dx * radius * 0.5, y + dy * radius * 0.5);
-    }
-    ctx.strokeStyle = colours.text;
-    ctx.stroke();
-  };
-  for (const plus of ["plus1", "plus2"]) if (place[plus]) sign(centre(place[plus]), 9);
-  if (place.pos) sign((right(place.tok) + place.pos.x) / 2, 6);
 }
 
 /** A skeleton: the vector of each row goes directly from its embedding to the head. @param {Context} ctx @param {Scene} scene */

@@ -3,7 +3,7 @@
 import { bytes } from "../bytes.js";
 import { picture } from "../canvas.js";
 import { divergingMap, headColour, themed } from "../colours.js";
-import { BAR, BARS, columns, FOOT, HEAD, NARROWEST, ROW, rowHeights, rowTops } from "./layout.js";
+import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } from "./layout.js";
 
 /**
  * @typedef {{bins: number, width: number, scale: string, data: string}} Strip  a vector for each row: base64 of uint8, so
@@ -19,7 +19,12 @@ import { BAR, BARS, columns, FOOT, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number} head
  * @property {number} n_layer
  * @property {number} n_head
- * @property {number} head_size
+ * @property {number} kv_heads  heads of keys and values
+ * @property {string} scores_are  how a score is computed
+ * @property {boolean} is_rotary  queries and keys are rotated
+ * @property {boolean} is_parallel  attention and feed-forward part read the same vector
+ * @property {boolean} has_post_norm  outputs are normalised before they are added
+ * @property {number | null} window  tokens that the layer sees, null for all
  * @property {Record<string, Strip>} strips
  * @property {Strip[]} stack  the residual stream after each layer
  * @property {string[]} norms  of the selected row after each layer
@@ -45,6 +50,7 @@ import { BAR, BARS, columns, FOOT, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {Record<string, HTMLCanvasElement>} images  one row of pixels a token
  * @property {Uint8Array} weights
  * @property {Record<string, string>} colours
+ * @property {string[]} headColours
  * @property {Record<string, string>} fonts
  * @property {(key: string, values?: Record<string, any>) => string} t
  * @property {number} chosen  the selected row
@@ -101,10 +107,11 @@ export function makeScene(data, root, host) {
     images: stripImages(data, divergingMap(root)),
     weights: bytes(data.weights ?? ""),
     colours: themeColours(root, data.head, data.n_head, host.dark),
+    headColours: Array.from({ length: data.n_head }, (_, head) => headColour(head, data.n_head, host.dark)),
     fonts: themeFonts(root),
     t: host.t,
     chosen: data.selected - data.start,
-    height: Math.max(HEAD + total + FOOT, HEAD + BARS * BAR + FOOT),
+    height: Math.max(HEAD + total + foot(data), HEAD + BARS * BAR + foot(data)),
     width: 0,
     place: {},
     barsTop: 0,
@@ -117,7 +124,7 @@ export function fitScene(scene, room) {
   scene.width = Math.max(NARROWEST, room);
   scene.place = columns(scene.data, scene.width);
   const middle = scene.goal.tops[scene.chosen] + ROW / 2;
-  scene.barsTop = Math.max(HEAD, Math.min(middle - (BARS * BAR) / 2, scene.height - FOOT - BARS * BAR));
+  scene.barsTop = Math.max(HEAD, Math.min(middle - (BARS * BAR) / 2, scene.height - foot(scene.data) - BARS * BAR));
 }
 
 /** The middle of a row. @param {Scene} scene @param {number} row */
@@ -136,9 +143,20 @@ export const centre = ({ x, w }) => x + w / 2;
 export const bottom = ({ tops, heights }) => tops[tops.length - 1] + heights[heights.length - 1];
 
 /** The shape of the tensor that a part shows; "" for a part that shows none. @param {Flow} data @param {string} part */
-export function shapeOf({ strips, n_head, total }, part) {
+export function shapeOf({ strips, n_head, kv_heads, total }, part) {
   if (part === "weights") return `1 × ${n_head} × ${total} × ${total}`;
   if (!strips[part]) return "";
   if (part === "pos") return `${total} × ${strips[part].width}`;
-  return `1 ×${"qkvz".includes(part) ? ` ${n_head} ×` : ""} ${total} × ${strips[part].width}`;
+  const heads = "kv".includes(part) ? kv_heads : n_head;
+  return `1 ×${"qkvz".includes(part) ? ` ${heads} ×` : ""} ${total} × ${strips[part].width}`;
+}
+
+/** The first key that a row sees. @param {Flow} data @param {number} row */
+export const firstSeen = ({ window }, row) => (window === null ? 0 : Math.max(0, row + 1 - window));
+
+/** The query heads that share the keys and values of the selected one. @param {Flow} data @returns {number[]} */
+export function group({ head, n_head, kv_heads }) {
+  const size = n_head / kv_heads;
+  const first = Math.floor(head / size) * size;
+  return Array.from({ length: size }, (_, i) => first + i);
 }

@@ -10,6 +10,8 @@ import { decimal, small } from "../numbers.js";
  *
  * @typedef {object} Packed
  * @property {number} head_size
+ * @property {number} scale  factor on the product of query and key
+ * @property {number | null} window  tokens that the layer sees, null for all
  * @property {Side} queries
  * @property {Side} keys
  * @property {Vectors} q
@@ -21,8 +23,8 @@ import { decimal, small } from "../numbers.js";
  * @property {string} sums  base64 of float32: of each query, log of the sum of exp(score)
  *
  * @typedef {import("../matrix.js").Numbers} Numbers
- * @typedef {{stages: Record<StageName, Numbers>, later: (i: number, j: number) => boolean, sums: Float32Array}} Unpacked
- *   later: whether key j comes after query i
+ * @typedef {{stages: Record<StageName, Numbers>, hidden: (i: number, j: number) => "later" | "far" | null, sums: Float32Array}} Unpacked
+ *   hidden: whether key j comes after query i, or before its window
  * @typedef {(key: string, values?: Record<string, any>) => string} Texts
  */
 
@@ -57,11 +59,14 @@ export function fullScale(rows, columns, at, weights) {
 
 /** @param {Packed} packed @returns {Unpacked} */
 export function unpack(packed) {
-  const { head_size, queries, keys } = packed;
+  const { head_size, scale: factor, window, queries, keys } = packed;
   const [n, m] = [queries.tokens.length, keys.tokens.length];
   const [scores, weights, sums] = [packed.scores, packed.weights, packed.sums].map(floats);
-  const root = Math.sqrt(head_size);
-  const later = (/** @type {number} */ i, /** @type {number} */ j) => keys.start + j > queries.start + i;
+  const hidden = (/** @type {number} */ i, /** @type {number} */ j) => {
+    const back = queries.start + i - (keys.start + j);
+    if (back < 0) return "later";
+    return window !== null && back >= window ? "far" : null;
+  };
 
   /** @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} [signed] */
   const numbers = (rows, columns, at, signed = true) => ({ rows, columns, at, signed, scale: fullScale(rows, columns, at, !signed) });
@@ -76,12 +81,12 @@ export function unpack(packed) {
     k: ofVectors(packed.k, m),
     v: ofVectors(packed.v, m),
     z: ofVectors(packed.z, n),
-    raw: numbers(n, m, (i, j) => scores[i * m + j] * root),
+    raw: numbers(n, m, (i, j) => scores[i * m + j] / factor),
     scaled: numbers(n, m, (i, j) => scores[i * m + j]),
-    masked: numbers(n, m, (i, j) => (later(i, j) ? NaN : scores[i * m + j])),
-    weights: numbers(n, m, (i, j) => (later(i, j) ? NaN : weights[i * m + j]), false),
+    masked: numbers(n, m, (i, j) => (hidden(i, j) ? NaN : scores[i * m + j])),
+    weights: numbers(n, m, (i, j) => (hidden(i, j) ? NaN : weights[i * m + j]), false),
   };
-  return { stages, later, sums };
+  return { stages, hidden, sums };
 }
 
 /** A row of a stage. @param {Numbers} stage @param {number} row */
@@ -95,7 +100,7 @@ const norm = (numbers) => Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0));
  * @param {Packed} packed @param {Unpacked} unpacked @param {[number, number]} cell @param {Texts} t
  * @returns {{lines: [StageName, string][], strips: number[][]}}
  */
-export function workedOut(packed, { stages, later, sums }, [i, j], t) {
+export function workedOut(packed, { stages, hidden, sums }, [i, j], t) {
   const [q, k, v, z] = [vector(stages.q, i), vector(stages.k, j), vector(stages.v, j), vector(stages.z, i)];
   const products = q.map((x, d) => x * k[d]);
   const most = [...products.keys()].sort((a, b) => Math.abs(products[b]) - Math.abs(products[a])).slice(0, 2);
@@ -103,13 +108,16 @@ export function workedOut(packed, { stages, later, sums }, [i, j], t) {
     terms: most.map((d) => `${decimal(q[d])} · ${decimal(k[d])}`).join(" + "),
     raw: decimal(stages.raw.at(i, j)),
     hs: packed.head_size,
+    scale: small(packed.scale, 4),
+    window: packed.window,
     score: decimal(stages.scaled.at(i, j)),
     i: packed.queries.start + i,
     j: packed.keys.start + j,
   };
   /** @type {[StageName, string][]} */
   const lines = [["raw", t("dot", values)], ["scaled", t("scale", values)]];
-  if (later(i, j)) lines.push(["masked", t("hidden", values)], ["weights", t("none", values)]);
+  const why = hidden(i, j);
+  if (why) lines.push(["masked", t(why === "later" ? "hidden" : "outside", values)], ["weights", t("none", values)]);
   else {
     const weight = stages.weights.at(i, j);
     const total = sums[i] < 0 ? `(${decimal(sums[i])})` : decimal(sums[i]);

@@ -6,6 +6,7 @@
  * @property {number} head
  * @property {number} n_layer
  * @property {number} n_head
+ * @property {number} kv_heads
  * @property {number} total  tokens of the text
  * @property {number} query  the selected pair, by position
  * @property {number} key
@@ -70,7 +71,7 @@ function mount(root, host) {
     cell = [query - given.queries.start, key - given.keys.start];
     drawLayerPick(find(root, ".gb-picks-layer"), given, t("layer"), requests.want);
     drawHeadPicks(find(root, ".gb-picks-heads"), given, host.dark, t("head"), requests.want);
-    drawThumbnails(given.head_size);
+    drawThumbnails(given);
   }
 
   function makeThumbnail() {
@@ -84,8 +85,11 @@ function mount(root, host) {
     return button;
   }
 
-  /** @param {number} hs */
-  function drawThumbnails(hs) {
+  /** What the names and sentences of the stages are filled with. @param {Stages} of */
+  const formulaOf = ({ head_size: hs, scale, window }) => ({ hs, scale: small(scale, 4), window });
+
+  /** @param {Stages} of */
+  function drawThumbnails(of) {
     setCount(row, STAGES.length, makeThumbnail);
     STAGES.forEach((name, i) => {
       const button = /** @type {HTMLElement} */ (row.children[i]);
@@ -93,8 +97,8 @@ function mount(root, host) {
       context.clearRect(0, 0, THUMBNAIL, THUMBNAIL);
       context.imageSmoothingEnabled = images[name].width > THUMBNAIL;
       context.drawImage(images[name], 0, 0, THUMBNAIL, THUMBNAIL);
-      setText(find(button, "span"), t(name, { hs }));
-      button.title = t(`${name}.says`, { hs });
+      setText(find(button, "span"), t(name, formulaOf(of)));
+      button.title = t(`${name}.says`, formulaOf(of));
     });
   }
 
@@ -129,7 +133,7 @@ function mount(root, host) {
       column: vector ? -1 : cell[1],
     };
     layout = drawMatrix(canvas, matrix, large.parentElement?.clientWidth ?? 0, WIDEST);
-    setText(what, t(`${stage}.says`, { hs: of.head_size }));
+    setText(what, t(`${stage}.says`, formulaOf(of)));
     setText(from, current.signed ? `−${decimal(current.scale)}` : "0");
     setText(to, current.signed ? `+${decimal(current.scale)}` : `≥ ${percent(current.scale)}`);
     ramp.style.background = current.signed ? "" : `linear-gradient(to right in oklab, var(--gb-surface), ${colour()})`;
@@ -196,7 +200,7 @@ function mount(root, host) {
     const x = numbers.stages[stage].at(i, j);
     const number = stage === "weights" ? `${percent(x)} · ${small(x, 4)}` : decimal(x, 3);
     const title = isVector(stage) ? `${token(isOfKeys(stage) ? "keys" : "queries", i)} ${stage}[${j}]` : `${token("queries", i)} → ${token("keys", j)}`;
-    tip.show(event, title, Number.isNaN(x) ? t("later") : number);
+    tip.show(event, title, Number.isNaN(x) ? t(numbers.hidden(i, j) ?? "later") : number);
   }
 
   /** @param {KeyboardEvent} event @param {number} step tokens */

@@ -23,7 +23,31 @@ TEXT = "the <b>cat</b> sat there, on the\nmat"
 RANDOM_MODELS = {
     "learned": {"position": "learned"},
     "untied": {"position": "learned", "tie_weights": False},
-    "rotary": {"position": "rotary"},
+    "llama": {
+        "position": "rotary",
+        "norm": "rms",
+        "bias": False,
+        "n_kv_head": 1,
+        "gated": True,
+        "activation": "silu",
+    },
+    "neox": {"position": "rotary", "rotary_share": 0.5, "parallel": True, "activation": "gelu", "tie_weights": False},
+    "gemma": {
+        "position": "rotary",
+        "norm": "rms",
+        "bias": False,
+        "n_head": 4,
+        "n_kv_head": 2,
+        "head_dim": 10,
+        "qk_norm": True,
+        "attn_scale": 0.5,
+        "gated": True,
+        "post_norm": True,
+        "embedding_scale": 6.0,
+        "window": 5,
+        "full_layers": (2,),
+        "window_rotary_base": 1000.0,
+    },
 }
 
 

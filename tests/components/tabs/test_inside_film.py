@@ -15,13 +15,13 @@ from components.state.selection import Selection
 from components.state.session import Session
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.handlers import leave_film, open_film, show_beat
-from components.tabs.inside.views.film import BEATS, VIEWS
-from gpt import GPT, GPTConfig, SamplingParams, Tokenizer, distribution
-from tests.components.tabs.inside_session import Inside, document_of, trace_of
+from components.tabs.inside.views.film import VIEWS
+from components.tabs.inside.views.film_beats import BEATS
+from gpt import Edits, SamplingParams, Tokenizer, Trace, distribution
+from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of
 from tests.conftest import make_twins
 
 LAYER, HEAD = 1, 2
-SIZE = {"block_size": 64, "n_layer": 3, "n_head": 3, "n_embd": 36}
 
 
 def filmed(inside: Inside, beat: int = 1) -> dict[str, Any]:
@@ -80,21 +80,58 @@ def test_the_draw_is_the_one_of_the_settings(inside: Inside) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("position", ["learned", "rotary"])
+@pytest.mark.parametrize("name", RANDOM_MODELS)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_every_sentence_is_complete(
-    language: Any, position: Any, temperature: float, byte_tokenizer: Tokenizer
-) -> None:
-    torch.manual_seed(0)
-    model = GPT(GPTConfig(vocab_size=byte_tokenizer.n_vocab, position=position, **SIZE)).eval()
-    inside = Inside(document_of(model, byte_tokenizer), Selection(position=2, layer=0, head=HEAD))
+def test_every_sentence_is_complete(language: Any, name: str, temperature: float, byte_tokenizer: Tokenizer) -> None:
+    inside = Inside(random_document(name, byte_tokenizer), Selection(position=2, layer=0, head=HEAD))
     inside.session.language = language
     inside.session.settings = replace(inside.session.settings, temperature=temperature)
-    shown = filmed(inside)
-    assert ("pos" in shown["vectors"]) == (position == "learned")
-    texts = [shown["labels"][beat.name] for beat in BEATS] + [shown["labels"][f"{beat.name}.title"] for beat in BEATS]
-    assert all(texts)
-    assert not [text for text in texts if re.search(r"[{}]|None|nan", text)]
+    for layer in (0, 2):
+        inside.select(position=11, layer=layer, head=HEAD)
+        shown = filmed(inside)
+        config, names = inside.session.document.loaded.model.config, [beat["name"] for beat in shown["beats"]]
+        assert ("pos" in shown["vectors"]) == (config.position == "learned")
+        texts = [shown["labels"][end] for beat in names for end in (beat, f"{beat}.title")]
+        assert all(texts)
+        assert not [text for text in texts if re.search(r"[{}]|None|nan", text)]
+        assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("name", [name for name in RANDOM_MODELS if name not in ("learned", "untied")])
+def test_the_film_of_another_family_shows_what_it_has(name: str, byte_tokenizer: Tokenizer) -> None:
+    document = random_document(name, byte_tokenizer)
+    inside = Inside(document, Selection(position=11, layer=LAYER, head=HEAD))
+    shown, config, layer = filmed(inside), document.loaded.model.config, trace_of(document).layers[LAYER]
+    rows, kv_head, vectors = slice(6, 12), HEAD // (config.n_head // config.kv_heads), shown["vectors"]
+    np.testing.assert_allclose(shown["weights"], layer.attn_weights[0, HEAD, rows, rows].numpy(), atol=1e-4)
+    np.testing.assert_allclose(shown["scores"], layer.attn_scores[0, HEAD, rows, rows].numpy(), atol=6e-3)
+    for head, cells in enumerate(vectors["heads"]):
+        value = layer.attn_v[0, head // (config.n_head // config.kv_heads)]
+        same_up_to_scale(cells, (layer.attn_weights[0, head, 11] @ value).numpy())
+    for cells, key in zip(vectors["k"], layer.attn_k[0, kv_head, rows], strict=True):
+        same_up_to_scale(cells, key.numpy())
+    unrotated = Trace()  # without positions, queries and keys of layer 0 are those before the rotation
+    document.loaded.model(torch.tensor([document.ids]), trace=unrotated, edits=Edits(drop_positions=True))
+    inside.select(position=11, layer=0, head=HEAD)
+    first = filmed(inside)
+    for cells, query in zip(first["vectors"]["q0"], unrotated.layers[0].attn_q[0, HEAD, rows], strict=True):
+        same_up_to_scale(cells, query.numpy())
+    for side in "qk":
+        turned = [after - before for before, after in first["turns"][side]]
+        np.testing.assert_allclose(np.cos(turned), np.cos(np.arange(6, 12)), atol=3e-3)  # by 1 radian a position
+    assert ("gate" in vectors) == config.gated
+    if config.gated:
+        assert shown["labels"]["gate"]
+    assert ("mid" not in vectors) == ("added" in vectors) == config.parallel
+    assert shown["window"] == config.window
+
+
+@pytest.mark.parametrize("name", RANDOM_MODELS)
+def test_every_part_that_a_beat_shows_has_its_numbers(name: str, byte_tokenizer: Tokenizer) -> None:
+    shown = filmed(Inside(random_document(name, byte_tokenizer), Selection(position=11, layer=LAYER, head=HEAD)))
+    drawn = {*shown["vectors"], "sentence", "ids", "matrix", "layers", "logits", "bars", "line"}
+    for beat in shown["beats"]:
+        assert {*beat["lit"], *beat["close"]} <= drawn, beat["name"]
 
 
 def test_opening_stepping_and_leaving(inside: Inside) -> None:

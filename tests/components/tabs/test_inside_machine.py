@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from components.tabs.inside.views import flow
 from components.tabs.inside.views.skeleton import STREAM
 from components.widgets.flow import PARTS
 from gpt import Generation, Tokenizer
+from gpt.layers import ACTIVATIONS
 from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document_of, random_document, trace_of, unpacked
 from tests.conftest import make_twins
 
@@ -48,42 +50,55 @@ def assert_strip(strip: dict[str, Any], vectors: np.ndarray) -> None:
 def embedded(document: Generation) -> torch.Tensor:
     """(T, n_embd): the embeddings of the text, by hand."""
     model = document.loaded.model
-    x = model.wte.weight[torch.tensor(document.ids)]
+    x = model.wte.weight[torch.tensor(document.ids)] * model.config.embedding_scale
     return (x if model.wpe is None else x + model.wpe.weight[: len(x)]).detach()
 
 
 def test_every_strip_is_the_pooled_vector_of_a_whole_trace(document: Generation) -> None:
     trace, strips = trace_of(document), Inside(document, LOOK, flow_rows=ALL).shown("flow")["strips"]
-    layer = trace.layers[LOOK.layer]
+    layer, config = trace.layers[LOOK.layer], document.loaded.model.config
+    kv_head = LOOK.head // (config.n_head // config.kv_heads)
     vectors = {
         "tok": trace.token_embedding[0],
         "pre": layer.resid_pre[0],
         "q": layer.attn_q[0, LOOK.head],
-        "k": layer.attn_k[0, LOOK.head],
-        "v": layer.attn_v[0, LOOK.head],
-        "z": layer.attn_weights[0, LOOK.head] @ layer.attn_v[0, LOOK.head],
+        "k": layer.attn_k[0, kv_head],
+        "v": layer.attn_v[0, kv_head],
+        "z": layer.attn_weights[0, LOOK.head] @ layer.attn_v[0, kv_head],
         "att": layer.attn_out[0],
-        "mid": layer.resid_mid[0],
         "out": layer.mlp_out[0],
         "post": layer.resid_post[0],
         "fin": trace.final_norm[0],
     }
     if document.loaded.model.wpe is not None:
         vectors["pos"] = trace.position_embedding.reshape(-1, 36)
-    assert set(strips) == {*vectors, "ff"}
+    if not config.parallel:  # else nothing reads it
+        vectors["mid"] = layer.resid_mid[0]
+    assert set(strips) == {*vectors, "ff"} | ({"gate", "up"} if config.gated else set())
     for name, vector in vectors.items():
         assert_strip(strips[name], vector.numpy())
 
 
 def test_neurons_show_the_strongest_of_each_group(document: Generation) -> None:
-    recording = Inside(document).state.recording
-    post = trace_of(document).layers[1].mlp_post[0].numpy()  # (T, 144): groups of 3
-    groups = post.reshape(len(post), WIDE_BINS, 3)
-    expected = np.take_along_axis(groups, np.abs(groups).argmax(axis=2)[..., None], axis=2)[..., 0]
-    np.testing.assert_allclose(recording.pooled(1, "mlp_post").values, expected, atol=1e-5)
-    neurons = recording.neurons(1)
-    np.testing.assert_array_equal(neurons.active[: len(post)], (post > 0).sum(axis=1))
-    np.testing.assert_array_equal(neurons.strongest[: len(post)], post.argmax(axis=1))
+    recording, config = Inside(document).state.recording, document.loaded.model.config
+    layer = trace_of(document).layers[1]
+    pre, post = layer.mlp_pre[0].numpy(), layer.mlp_post[0].numpy()  # (T, 144): groups of 3
+    shown, rows = {"mlp_post": post}, np.arange(len(post))
+    if config.gated:
+        shown |= {
+            "mlp_gate": ACTIVATIONS[config.activation](layer.mlp_pre)[0].numpy(),
+            "mlp_up": layer.mlp_up[0].numpy(),
+        }
+        np.testing.assert_allclose(shown["mlp_gate"] * shown["mlp_up"], post, atol=1e-5)
+    for name, vectors in shown.items():
+        groups = vectors.reshape(len(vectors), WIDE_BINS, 3)
+        expected = np.take_along_axis(groups, np.abs(groups).argmax(axis=2)[..., None], axis=2)[..., 0]
+        np.testing.assert_allclose(recording.pooled(1, name).values, expected, atol=1e-5)
+    neurons, n = recording.neurons(1), len(post)
+    strongest = np.abs(post).argmax(axis=1) if config.gated else post.argmax(axis=1)
+    np.testing.assert_array_equal(neurons.strongest[:n], strongest)
+    np.testing.assert_array_equal(neurons.active[:n], ((pre if config.gated else post) > 0).sum(axis=1))
+    np.testing.assert_allclose(neurons.post[:n], post[rows, strongest], atol=1e-5)
 
 
 def test_weights_scores_and_next_tokens_are_the_model_s(document: Generation) -> None:
@@ -132,8 +147,23 @@ def test_every_part_has_three_lines(document: Generation, language: str, skeleto
     inside.session.language = language
     captions = inside.shown("flow")["words"]
     assert all(text.count("\n") == 2 for text in captions.values())
-    if not skeleton_of:
-        assert set(captions) == {*PARTS} - {"stack"}
+    if skeleton_of:
+        return
+    config = document.loaded.model.config
+    missing = {
+        "pos": config.position != "learned",
+        "gate": not config.gated,
+        "up": not config.gated,
+        "after1": not config.post_norm,
+        "after2": not config.post_norm,
+        "plus1": config.parallel,
+        "mid": config.parallel,
+    }
+    assert list(captions) == [part for part in PARTS if part != "stack" and not missing.get(part)]
+    assert not re.search(r"[{}]|nan|None", " ".join(captions.values()))
+    text = inside.shown("flow-family")["text"]
+    assert bool(text) == (config.position == "rotary")
+    assert not re.search(r"[{}]|nan|None", text)
 
 
 @pytest.mark.parametrize(

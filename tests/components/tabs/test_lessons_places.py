@@ -9,7 +9,7 @@ import pytest
 from components.share.address import LinkedPage
 from components.share.opening import open_link
 from components.tabs.inside.handlers import open_film
-from components.tabs.inside.views.film import BEATS
+from components.tabs.inside.views.film_beats import BEATS
 from components.tabs.lessons import handlers
 from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.course import LESSONS

@@ -107,6 +107,8 @@ def test_a_shape_can_be_set_whole_or_as_a_skeleton(session):
         "bias": True,
         "qkv_bias": True,
         "rotary": False,
+        "rms": False,
+        "gated": False,
         "skeleton": True,
     }
     handlers.set_shape(session, PRESETS["gpt2"])

@@ -10,71 +10,132 @@ from torch import Tensor
 from components.i18n import t
 from components.labels import Vocabulary, percent, quoted
 from components.tabs.inside.pooling import HeadVectors
+from components.tabs.inside.recording import activation_of
+from components.tabs.inside.views.family import scores_formula, shared_heads
 from components.tabs.inside.views.scene import Scene, number
-from gpt import Generation
+from components.widgets.flow import PARTS
+from gpt import GPTConfig
 
+Captions = dict[str, tuple[str, dict[str, object]]]  # of each part: the key of its text, and the values in it
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
-EPS = 1e-5  # as in gpt.model.LayerNorm
 
 
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[str, str]:
-    """Three lines for each part (components.widgets.flow.PARTS). logits: (vocab_size,)."""
-    recording, config, position = scene.recording, scene.config, scene.position
-    layer, head, token_id = scene.layer, scene.head, recording.ids[position]
+    """Three lines for each part of the model (components.widgets.flow.PARTS). logits: (vocab_size,)."""
+    config, position = scene.config, scene.position
+    here = {"id": scene.recording.ids[position], "position": position}
+    last = _lengths(scene, "resid_post", config.n_layer - 1)
+    captions: Captions = {
+        "tokens": ("flow.tokens", {"token": scene.quoted(position), **here}),
+        "tok": (_either("flow.tok", scaled=config.embedding_scale != 1), {**here, **_embedding(scene)}),
+        "pre": ("flow.pre", {"layer": scene.layer, **_lengths(scene, "resid_pre")}),
+        **_attention_captions(scene, vectors),
+        **_feed_forward_captions(scene),
+        "post": ("flow.post", {"layer": scene.layer, **_lengths(scene, "resid_post")}),
+        "fin": (_norm_key("flow.fin", config), {"n_layer": config.n_layer, **last}),
+        "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits)),
+    }
+    if config.position == "learned" and scene.recording.pooled(None, "position_embedding") is not None:
+        captions["pos"] = ("flow.pos", {**here, **_lengths(scene, "position_embedding", None)})
+    return {part: t(captions[part][0], scene.language, **captions[part][1]) for part in PARTS if part in captions}
+
+
+def _attention_captions(scene: Scene, vectors: HeadVectors) -> Captions:
+    config, position, head = scene.config, scene.position, scene.head
     row = vectors.weights[position, : position + 1]
     largest = int(row.argmax())
+    of_head = {"head": head, "shared": shared_heads(config, head, scene.language)}
+    window = config.window_of(scene.layer)
+    weight = {"weight": percent(row[largest]), "target": scene.quoted(largest), "window": window}
+    sums = {"head": head, "sum": _weighted_values(scene, row), "norm": _norm(vectors.z[position])}
+    scores = {"scores": scores_formula(config)}
+    is_rotary = config.position == "rotary"
+    captions: Captions = {
+        "norm1": (_norm_key("flow.norm1", config), _lengths(scene, "resid_pre")),
+        "q": (_either("flow.q", rotary=is_rotary), of_head | {"norm": _norm(vectors.q[position])}),
+        "k": (_either("flow.k", rotary=is_rotary), of_head | {"norm": _norm(vectors.k[position])}),
+        "weights": (_either("flow.weights", window=window is not None), of_head | scores | weight),
+        "v": ("flow.v", of_head | {"norm": _norm(vectors.v[position])}),
+        "mix": ("flow.mix", sums),
+        "z": ("flow.z", sums),
+        "att": ("flow.att", {"n_head": config.n_head, **_lengths(scene, "attn_out")}),
+    }
+    if config.post_norm:
+        captions["after1"] = ("flow.after1", _lengths(scene, "attn_out"))
+    if not config.parallel:
+        added = _norms(scene, before="resid_pre", added="attn_out", after="resid_mid")
+        captions |= {"plus1": ("flow.plus1", added), "mid": ("flow.mid", _lengths(scene, "resid_mid"))}
+    return captions
 
-    def lengths(name: str, place: int | None = layer) -> dict[str, str]:
-        """norm, mean and std of one vector at this position."""
-        pooled = recording.pooled(place, name)
-        if pooled is None:
-            return {"norm": "–", "mean": "–", "std": "–"}
-        std = math.sqrt(pooled.std[position] ** 2 + EPS)
-        return {"norm": number(pooled.norm[position]), "mean": number(pooled.mean[position]), "std": number(std)}
 
-    def norm(vector: np.ndarray) -> str:
-        return number(float(np.linalg.norm(vector)))
-
-    def addition(before: str, added: str, after: str) -> dict[str, str]:
-        names = {"before": before, "added": added, "after": after}
-        return {key: lengths(name)["norm"] for key, name in names.items()}
-
-    neurons = recording.neurons(layer)
-    here = {"id": token_id, "position": position}
+def _feed_forward_captions(scene: Scene) -> Captions:
+    config, position = scene.config, scene.position
+    neurons = scene.recording.neurons(scene.layer)
     activation = ACTIVATIONS[activation_of(scene.document)]
     ff = {"ff": f"{config.ff_size:,}", "width": config.n_embd, "activation": activation}
-    sum_of_values = _weighted_values(scene, row)
-    weight = {"weight": percent(row[largest]), "target": scene.quoted(largest)}
-    strongest = {
+    strongest = ff | {
         "active": f"{neurons.active[position]:,}",
         "neuron": int(neurons.strongest[position]),
         "pre": number(neurons.pre[position]),
+        "up": number(neurons.up[position]),
         "post": number(neurons.post[position]),
     }
-    values: dict[str, dict[str, object]] = {
-        "tokens": {"token": scene.quoted(position), **here},
-        "tok": {**here, **lengths("token_embedding", None)},
-        "pos": {**here, **lengths("position_embedding", None)},
-        "pre": {"layer": layer, **lengths("resid_pre")},
-        "norm1": lengths("resid_pre"),
-        "q": {"head": head, "norm": norm(vectors.q[position])},
-        "k": {"head": head, "norm": norm(vectors.k[position])},
-        "weights": {"head": head, "hs": config.head_size, **weight},
-        "v": {"head": head, "norm": norm(vectors.v[position])},
-        "mix": {"head": head, "sum": sum_of_values},
-        "z": {"head": head, "sum": sum_of_values, "norm": norm(vectors.z[position])},
-        "att": {"n_head": config.n_head, **lengths("attn_out")},
-        "plus1": addition("resid_pre", "attn_out", "resid_mid"),
-        "mid": lengths("resid_mid"),
-        "norm2": {**ff, **lengths("resid_mid")},
-        "ff": {**ff, **strongest},
-        "out": lengths("mlp_out"),
-        "plus2": addition("resid_mid", "mlp_out", "resid_post"),
-        "post": {"layer": layer, **lengths("resid_post")},
-        "fin": {"n_layer": config.n_layer, **lengths("resid_post", config.n_layer - 1)},
-        "next": next_token_values(scene.document.loaded.tokenizer, logits),
+    captions: Captions = {
+        "norm2": (
+            _norm_key("flow.norm2", config),
+            ff | _lengths(scene, "resid_pre" if config.parallel else "resid_mid"),
+        ),
+        "ff": (_either("flow.ff", gated=config.gated), strongest),
+        "out": ("flow.out", _lengths(scene, "mlp_out")),
     }
-    return {part: t(f"flow.{part}", scene.language, **filled) for part, filled in values.items()}
+    if config.gated:
+        captions |= {"gate": ("flow.gate", strongest), "up": ("flow.up", strongest)}
+    if config.post_norm:
+        captions["after2"] = ("flow.after2", _lengths(scene, "mlp_out"))
+    if config.parallel:
+        sums = _norms(scene, before="resid_pre", added="attn_out", added2="mlp_out", after="resid_post")
+        captions["plus2"] = ("flow.plus2.parallel", sums)
+    else:
+        captions["plus2"] = ("flow.plus2", _norms(scene, before="resid_mid", added="mlp_out", after="resid_post"))
+    return captions
+
+
+def _lengths(scene: Scene, name: str, layer: int | None = -1) -> dict[str, object]:
+    """Of one vector at the selected position, of the selected layer unless another is given: its norm, and the mean,
+    deviation and root mean square that a norm layer computes."""
+    pooled, position = scene.recording.pooled(scene.layer if layer == -1 else layer, name), scene.position
+    eps = scene.config.norm_eps
+    norm, std = float(pooled.norm[position]), math.sqrt(pooled.std[position] ** 2 + eps)
+    rms = math.sqrt(norm**2 / pooled.width + eps)
+    return {
+        "norm": number(norm),
+        "mean": number(pooled.mean[position]),
+        "std": number(std),
+        "rms": number(rms),
+        "shift": " + β" if scene.config.bias else "",
+    }
+
+
+def _embedding(scene: Scene) -> dict[str, object]:
+    return {**_lengths(scene, "token_embedding", None), "scale": number(scene.config.embedding_scale)}
+
+
+def _norms(scene: Scene, **names: str) -> dict[str, object]:
+    """The norms of activations of the selected layer."""
+    return {key: _lengths(scene, name)["norm"] for key, name in names.items()}
+
+
+def _norm(vector: np.ndarray) -> str:
+    return number(float(np.linalg.norm(vector)))
+
+
+def _norm_key(key: str, config: GPTConfig) -> str:
+    return _either(key, rms=config.norm == "rms")
+
+
+def _either(key: str, **variant: bool) -> str:
+    """The key, or that of its variant."""
+    return next((f"{key}.{name}" for name, applies in variant.items() if applies), key)
 
 
 def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object]:
@@ -87,12 +148,6 @@ def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object
         "total": number(logits.logsumexp(0).item()),
         "p": percent(logits.softmax(0)[best].item()),
     }
-
-
-def activation_of(document: Generation) -> str:
-    """The activation function of the document's model, including its edits."""
-    swapped = None if document.edits is None else document.edits.activation
-    return swapped or document.loaded.model.config.activation
 
 
 def _weighted_values(scene: Scene, row: np.ndarray) -> str:

@@ -1,11 +1,12 @@
-"""The beats of the film."""
+"""The beats of the film: those of GPT-2, and what other models have besides or instead."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from components.tabs.inside.components import Part
+from gpt import GPTConfig
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,34 @@ BEATS = (
     Beat("temperature", ("logits", "bars"), "playground", 6, names="none"),
     Beat("draw", ("bars", "line"), "playground", 6.5, close=("line",), names="none"),
 )
+
+ROTATION = Beat("position", ("q", "k"), "one_head", 7.5)
+GATE = Beat("gate", ("mid", "gate", "up", "ff"), "stream", 7, close=("gate", "up", "ff"), names="followed")
+SUM = Beat("sum", ("out", "added", "again", "post"), "stream", 6.5, close=("added", "again", "post"), names="followed")
+
+
+def beats_of(config: GPTConfig) -> tuple[Beat, ...]:
+    """The beats of a model.
+
+    Rotary positions are told after the queries and keys that they rotate. Gated neurons have a beat for the gate.
+    Parallel branches are added together, after the neurons.
+    """
+    beats = list(BEATS)
+
+    def at(name: str) -> int:
+        return next(i for i, beat in enumerate(beats) if beat.name == name)
+
+    if config.position == "rotary":
+        del beats[at("position")]
+        beats.insert(at("qkv") + 1, ROTATION)
+    if config.gated:
+        beats[at("neurons")] = replace(beats[at("neurons")], lit=("ff", "out", "post"))
+        beats.insert(at("neurons"), GATE)
+    if config.parallel:
+        beats[at("residual")] = replace(beats[at("residual")], lit=("heads", "att"), close=("heads", "att"))
+        for i, beat in enumerate(beats):
+            if beat.name in ("gate", "neurons"):
+                lit = tuple("base" if part == "mid" else part for part in beat.lit if part != "post")
+                beats[i] = replace(beat, lit=lit)
+        beats.insert(at("neurons") + 1, SUM)
+    return tuple(beats)

@@ -10,22 +10,23 @@ from components.labels import percent, quoted, token_text, visible
 from components.tabs.inside.pooling import HeadVectors, PooledVectors, pool_mean
 from components.tabs.inside.recording import BINS
 from components.tabs.inside.views.captions import flow_captions
+from components.tabs.inside.views.family import scores_formula
 from components.tabs.inside.views.scene import Data, Scene, number
 from components.widgets.flow import packed
 
 ROWS_AFTER = 8  # most rows after the selected one
-MIN_SCALES = {"ff": 0.5}  # so that GELU's smallest value, -0.17, stays pale
+MIN_SCALES = {"ff": 0.5}  # so that the smallest value of GELU, -0.17, and SiLU stays pale
 STACK_BINS = 4  # pixels of a vector in a layer that is not open
 MAX_NEXT = 8  # next tokens
 FULL_PERCENTILE = 98  # of |value|, gets the full colour, so that an outlier does not make the rest pale
 
 _FIXED = (
     *("name", "hint", "keys", "scale", "rows", "layer", "head", "stream", "before", "after"),
-    *("pair", "later", "full", "stack"),
+    *("pair", "later", "far", "full", "stack", "norm"),
 )
 _SHORT = (
     *("embedding", "tok", "pos", "pre", "q", "k", "weights", "v", "z"),
-    *("att", "mid", "ff", "out", "post", "fin", "next"),
+    *("att", "mid", "gate", "up", "ff", "out", "post", "fin", "next"),
 )
 _OF_SKELETON = ("bare", "title", "identity", "name", "hint", "keys")
 
@@ -35,12 +36,13 @@ def flow(scene: Scene, rows: slice) -> Data:
     recording, position, language = scene.recording, scene.position, scene.language
     vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
+    min_scales = MIN_SCALES if not scene.config.gated else {"gate": MIN_SCALES["ff"]}
     after_layer = [recording.pooled(layer, "resid_post") for layer in range(scene.config.n_layer)]
     return {
         **row_fields(scene, rows),
         **dict.fromkeys(_OF_SKELETON),
         "strips": {
-            name: strip(pooled, rows, MIN_SCALES.get(name, 0.0))
+            name: strip(pooled, rows, min_scales.get(name, 0.0))
             for name, pooled in _columns(scene, vectors).items()
             if pooled is not None
         },
@@ -80,7 +82,12 @@ def row_fields(scene: Scene, rows: slice) -> Data:
         "head": scene.head,
         "n_layer": config.n_layer,
         "n_head": config.n_head,
-        "head_size": config.head_size,
+        "kv_heads": config.kv_heads,
+        "scores_are": scores_formula(config),
+        "is_rotary": config.position == "rotary",
+        "is_parallel": config.parallel,
+        "has_post_norm": config.post_norm,
+        "window": config.window_of(scene.layer),
         "tokens": scene.tokens(rows),
     }
 
@@ -128,9 +135,13 @@ def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | No
         "att": "attn_out",
         "mid": "resid_mid",
         "ff": "mlp_post",
+        "gate": "mlp_gate",
+        "up": "mlp_up",
         "out": "mlp_out",
         "post": "resid_post",
     }
+    if scene.config.parallel:
+        del inner["mid"]  # nothing reads it
     found = {short: recording.pooled(None, name) for short, name in outside.items()}
     found |= {short: recording.pooled(layer, name) for short, name in inner.items()}
     return found | {name: PooledVectors.of(getattr(vectors, name), BINS) for name in "qkvz"}

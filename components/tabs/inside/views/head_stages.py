@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from components.i18n import Language, t
+from components.i18n import t
 from components.i18n.catalogue import CATALOGUES
 from components.labels import percent
 from components.state.snapshot import Snapshot
 from components.tabs.inside.components import InsideState
 from components.tabs.inside.pooling import HeadVectors
 from components.tabs.inside.views import flow
+from components.tabs.inside.views.family import group_of, is_usual_scale
 from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.widgets.encoding import to_base64
 from components.widgets.heads import max_pooled
@@ -35,7 +36,10 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
         "head": scene.head,
         "n_layer": config.n_layer,
         "n_head": config.n_head,
+        "kv_heads": config.kv_heads,
         "head_size": config.head_size,
+        "scale": config.score_scale,
+        "window": config.window_of(scene.layer),
         "total": recording.length,
         "queries": side(scene, queries),
         "keys": side(scene, keys),
@@ -47,10 +51,10 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
         "z": shorts(vectors.z[queries]),
         "scores": floats(vectors.scores[queries, keys]),
         "weights": floats(vectors.weights[queries, keys]),
-        "sums": floats(log_sums(vectors.scores, queries)),
+        "sums": floats(log_sums(vectors.scores, queries, config.window_of(scene.layer))),
         "map": _map(vectors) if recording.length > SIDE else None,
         "text": _sentence(scene, vectors, queries, keys),
-        "labels": stages_labels(s.language),
+        "labels": stages_labels(scene),
     }
 
 
@@ -79,21 +83,35 @@ def side(scene: Scene, rows: slice) -> Data:
     return {"start": rows.start, "tokens": scene.tokens(rows)}
 
 
-def log_sums(scores: np.ndarray, queries: slice) -> np.ndarray:
-    """(n,): log of the sum of exp(score) over the keys up to each query; weight = exp(score - log_sum).
+def log_sums(scores: np.ndarray, queries: slice, window: int | None = None) -> np.ndarray:
+    """(n,): log of the sum of exp(score) over the keys that each query sees; weight = exp(score - log_sum).
 
-    scores: (T, T).
+    scores: (T, T). window: of the layer, see `GPTConfig.window_of`.
     """
     scores = scores[queries].astype(np.float64)
-    causal = np.arange(scores.shape[1]) <= np.arange(queries.start, queries.start + len(scores))[:, None]
-    scores = np.where(causal, scores, -math.inf)
+    ends, keys = np.arange(queries.start, queries.start + len(scores))[:, None], np.arange(scores.shape[1])
+    seen = (keys <= ends) & (keys > (-1 if window is None else ends - window))
+    scores = np.where(seen, scores, -math.inf)
     largest = scores.max(axis=1)
     return (largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1))).astype(np.float32)
 
 
-def stages_labels(language: Language) -> dict[str, str]:
-    """Labels of the stages; the browser fills in those with {...}."""
-    return {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
+def stages_labels(scene: Scene) -> dict[str, str]:
+    """Labels of the stages, as the model computes them; the browser fills in those with {...}."""
+    config, language = scene.config, scene.language
+    labels = {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
+    variants = {
+        "factor": ["scaled", "scaled.says", "scale"] * (not is_usual_scale(config)),
+        "rotary": ["q.says", "k.says"] * (config.position == "rotary"),
+        "window": ["masked.says"] * (config.window_of(scene.layer) is not None),
+    }
+    for variant, names in variants.items():
+        labels |= {name: labels[f"{name}.{variant}"] for name in names}
+    heads = {"first": group_of(config, scene.head)[0], "last": group_of(config, scene.head)[-1]}
+    if config.kv_heads < config.n_head:
+        shared = t("stages.shared", language, **heads)
+        labels |= {name: labels[name] + shared for name in ("k.says", "v.says")}
+    return labels
 
 
 def _map(vectors: HeadVectors) -> Data:

@@ -13,6 +13,7 @@ from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import shows_skeleton
 from components.tabs.inside.components import FLOW_ROWS, InsideState
 from components.tabs.inside.head_overview import HeadOverview
+from components.tabs.inside.views.family import family_sentence
 from components.tabs.inside.views.flow import flow, selected_sentence, window
 from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.tabs.inside.views.skeleton import skeleton_flow
@@ -22,6 +23,11 @@ from components.widgets.heads import closer_data, heads_data
 def flow_lead(s: Snapshot, scene: Scene) -> Data:
     """What is selected, in one line; for the skeleton, what it is."""
     return {"text": t("bare.lead", s.language) if shows_skeleton(s) else selected_sentence(scene)}
+
+
+def family(s: Snapshot, scene: Scene) -> Data:
+    """In what the model differs from GPT-2."""
+    return {"text": "" if shows_skeleton(s) else family_sentence(scene.config, scene.layer, s.language)}
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
@@ -99,6 +105,7 @@ def _sentence_inputs(s: Snapshot, scene: Scene) -> Any:
 _NO_HEADS = {"n_layer": 0, "n_head": 0, "side": 0, "rows": [], "shares": "", "closer": None, "text": ""}
 VIEWS = (
     part_view("flow-lead", "machine", flow_lead, _lead_inputs, {"text": ""}),
+    part_view("flow-family", "machine", family, _lead_inputs, {"text": ""}),
     part_view("flow", "machine", flow_of_model, _flow_inputs, {"tokens": None, "text": ""}),
     part_view("heads-whose", "machine", heads_owner, _sentence_inputs, {"text": ""}),
     part_view("heads", "machine", heads, _heads_inputs, _NO_HEADS),

@@ -40,6 +40,11 @@ class Scene:
     def config(self) -> GPTConfig:
         return self.recording.config
 
+    @property
+    def kv_head(self) -> int:
+        """The head of keys and values that the selected head uses."""
+        return self.head // (self.config.n_head // self.config.kv_heads)
+
     def tokens(self, rows: slice) -> list[str]:
         """Tokens of the text as displayed."""
         tokenizer = self.document.loaded.tokenizer

@@ -1,0 +1,53 @@
+"""What a model has that GPT-2 has not, in words."""
+
+from __future__ import annotations
+
+from components.i18n import Language, t
+from components.labels import decimal
+from gpt import GPTConfig
+
+
+def family_sentence(config: GPTConfig, layer: int, language: Language) -> str:
+    """In what a model differs from GPT-2, as far as the picture of a layer shows it; empty for GPT-2."""
+    window = config.window_of(layer)
+    found = {
+        "rotary": config.position == "rotary",
+        "rms": config.norm == "rms",
+        "grouped": config.kv_heads < config.n_head,
+        "qk_norm": config.qk_norm,
+        "gated": config.gated,
+        "parallel": config.parallel,
+        "post_norm": config.post_norm,
+        "window": window is not None,
+        "no_window": config.window is not None and window is None,
+    }
+    values = {"n_head": config.n_head, "kv_heads": config.kv_heads, "window": window, "layer": layer}
+    parts = [t(f"flow.family.{name}", language, **values) for name, is_there in found.items() if is_there]
+    separator = t("flow.family.and", language)
+    return t("flow.family", language, parts=separator.join(parts)) if parts else ""
+
+
+def group_of(config: GPTConfig, head: int) -> range:
+    """The query heads that share the keys and values of a head, itself included."""
+    size = config.n_head // config.kv_heads
+    return range(head // size * size, head // size * size + size)
+
+
+def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
+    """Which heads share the keys and values of a head, to follow its number; empty if none does."""
+    heads = group_of(config, head)
+    if len(heads) == 1:
+        return ""
+    return t("flow.shared", language, first=heads[0], last=heads[-1])
+
+
+def scores_formula(config: GPTConfig) -> str:
+    """The score of a query and a key: "q · k / √64", or with the factor of a model that has another."""
+    if is_usual_scale(config):
+        return f"q · k / √{config.head_size}"
+    return f"q · k × {decimal(config.score_scale, 4)}"
+
+
+def is_usual_scale(config: GPTConfig) -> bool:
+    """Whether scores are divided by the square root of the head width."""
+    return abs(config.score_scale * config.head_size**0.5 - 1) < 1e-6

@@ -1,0 +1,153 @@
+// What stands between the strips of the flow: norms, the residual stream past the branches, and signs.
+
+import { HEAD } from "./layout.js";
+import { bottom, centre, middle, right } from "./scene.js";
+import { box, write } from "./shapes.js";
+
+/** @typedef {CanvasRenderingContext2D} Context */
+/** @typedef {import("./scene.js").Scene} Scene */
+
+const NORM_LABEL = 48; // px of the rows beside which the name stands
+const NORMS = ["norm1", "after1", "norm2", "after2"];
+
+/** The place of a norm within the gap that names it. @param {Scene} scene @param {string} name */
+export function normX({ place, data }, name) {
+  const shift = { norm1: data.is_rotary ? -8 : 0, norm2: data.is_parallel ? 10 : 0 }[name] ?? 0; // room for other signs
+  return centre(place[name]) + shift;
+}
+
+/** A bar across all rows for each norm that is not the last. @param {Context} ctx @param {Scene} scene */
+export function paintNorms(ctx, scene) {
+  const { place, colours, fonts, t } = scene;
+  for (const name of NORMS.filter((each) => place[each])) {
+    const x = normX(scene, name);
+    ctx.fillStyle = colours.muted;
+    ctx.globalAlpha = 0.35;
+    box(ctx, x - 2, HEAD - 2, 4, bottom(scene) - HEAD + 4, 2);
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    if (bottom(scene) - HEAD < NORM_LABEL) continue;
+    ctx.save();
+    ctx.translate(x + 9, HEAD + 2);
+    ctx.rotate(Math.PI / 2);
+    write(ctx, t("norm"), 0, 0, { font: fonts.note, colour: colours.muted });
+    ctx.restore();
+  }
+}
+
+/** The residual stream of the selected row, past attention and past the feed-forward part. @param {Context} ctx @param {Scene} scene */
+export function paintRail(ctx, scene) {
+  const { place, data, t } = scene;
+  const low = bottom(scene) + 20;
+  if (!data.is_parallel) {
+    for (const [from, plus] of [["pre", "plus1"], ["mid", "plus2"]]) passage(ctx, scene, right(place[from]), centre(place[plus]), low, t("stream"));
+    return;
+  }
+  const x1 = centre(place.plus2);
+  const into = place.norm2.x + 24;
+  passage(ctx, scene, right(place.att), x1 - 6, low, t("att"));
+  passage(ctx, scene, right(place.pre), x1 + 3, low + 22, t("stream"));
+  branch(ctx, scene, into, normX(scene, "norm2") - 2, low + 22); // the same vector for the feed-forward part
+}
+
+/** A line from a strip, below the rows, up to an addition. @param {Context} ctx @param {Scene} scene @param {number} from @param {number} x1 @param {number} rail y @param {string} name */
+function passage(ctx, scene, from, x1, rail, name) {
+  const { colours, fonts, chosen } = scene;
+  const y = middle(scene, chosen);
+  const x0 = from + 9;
+  line(ctx, colours.muted);
+  ctx.moveTo(from, y);
+  ctx.arcTo(x0, y, x0, rail, 7);
+  ctx.arcTo(x0, rail, x1, rail, 10);
+  ctx.arcTo(x1, rail, x1, y, 10);
+  ctx.lineTo(x1, y + 9);
+  ctx.stroke();
+  ctx.globalAlpha = 1;
+  ctx.font = fonts.name;
+  const [x, room] = [(x0 + x1) / 2, ctx.measureText(name).width + 16];
+  ctx.fillStyle = colours.surface;
+  ctx.fillRect(x - room / 2, rail - 8, room, 16);
+  write(ctx, name, x, rail, { font: fonts.name, colour: colours.muted, align: "center" });
+}
+
+/** From the line of the stream up into the feed-forward part. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} to @param {number} rail y */
+function branch(ctx, scene, x, to, rail) {
+  const y = middle(scene, scene.chosen);
+  line(ctx, scene.colours.muted);
+  ctx.moveTo(x - 10, rail);
+  ctx.arcTo(x, rail, x, y, 10);
+  ctx.arcTo(x, y, to, y, 7);
+  ctx.lineTo(to, y);
+  ctx.stroke();
+  ctx.globalAlpha = 1;
+}
+
+/** @param {Context} ctx @param {string} colour */
+function line(ctx, colour) {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = 2;
+  ctx.globalAlpha = 0.6;
+  ctx.beginPath();
+}
+
+/** In the selected row, a sign where vectors are added, multiplied or rotated. @param {Context} ctx @param {Scene} scene */
+export function paintMarks(ctx, scene) {
+  const { place, data } = scene;
+  for (const plus of ["plus1", "plus2"]) if (place[plus]) cross(ctx, scene, centre(place[plus]), 9);
+  if (place.pos) cross(ctx, scene, (right(place.tok) + place.pos.x) / 2, 6);
+  if (data.bare) return;
+  if (place.gate) {
+    cross(ctx, scene, (right(place.gate) + place.up.x) / 2, 8, Math.PI / 4);
+    equals(ctx, scene, (right(place.up) + place.ff.x) / 2, 8);
+  }
+  if (data.is_rotary) for (const part of ["q", "k"]) turn(ctx, scene, place[part].x - 8, 6.5);
+}
+
+/** A disc for a sign; returns its centre. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+function disc(ctx, scene, x, radius) {
+  const { colours, chosen } = scene;
+  const y = middle(scene, chosen);
+  ctx.beginPath();
+  ctx.arc(x, y, radius, 0, 7);
+  ctx.fillStyle = colours.card;
+  ctx.fill();
+  ctx.strokeStyle = colours.muted;
+  ctx.lineWidth = 1.5;
+  ctx.stroke();
+  ctx.strokeStyle = colours.text;
+  ctx.beginPath();
+  return y;
+}
+
+/** Plus; turned, times. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+function cross(ctx, scene, x, radius, angle = 0) {
+  const y = disc(ctx, scene, x, radius);
+  for (const turned of [angle, angle + Math.PI / 2]) {
+    const [dx, dy] = [Math.cos(turned) * radius * 0.5, Math.sin(turned) * radius * 0.5];
+    ctx.moveTo(x - dx, y - dy);
+    ctx.lineTo(x + dx, y + dy);
+  }
+  ctx.stroke();
+}
+
+/** @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+function equals(ctx, scene, x, radius) {
+  const y = disc(ctx, scene, x, radius);
+  for (const dy of [-2, 2]) {
+    ctx.moveTo(x - radius * 0.45, y + dy);
+    ctx.lineTo(x + radius * 0.45, y + dy);
+  }
+  ctx.stroke();
+}
+
+/** An arrow that turns: the rotation by the position. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+function turn(ctx, scene, x, radius) {
+  const y = disc(ctx, scene, x, radius);
+  const r = radius * 0.55;
+  ctx.lineWidth = 1.25;
+  ctx.arc(x, y, r, -2.6, 1.6);
+  ctx.moveTo(x + 2.6, y + r - 2.4);
+  ctx.lineTo(x - 0.4, y + r);
+  ctx.lineTo(x + 2.2, y + r + 2.4);
+  ctx.stroke();
+}
