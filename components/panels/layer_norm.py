@@ -266,15 +266,8 @@ def _controls(localizer: Localizer) -> dict[str, Any]:
             value=LayerNormState.eps,
             elem_id="norm-eps",
         )
-    return {
-        "source": source,
-        "norm": norm,
-        "layer": layer,
-        "position": position,
-        "scale": scale,
-        "shift": shift,
-        "eps": eps,
-    }
+    parts = {"source": source, "norm": norm, "layer": layer, "position": position}
+    return parts | {"scale": scale, "shift": shift, "eps": eps}
 
 
 def source_choices(language: Language) -> list[tuple[str, str]]:

@@ -127,8 +127,7 @@ class Generation(Document):
 
     @property
     def version(self) -> tuple[int, int, int, int]:
-        """(key, nodes in the tree, last node of the text, n_read): equal only if tree, text and activations are equal,
-        also across documents."""
+        """(key, nodes in the tree, last node of the text, n_read): equal only for equal tree, text and activations."""
         return self.key, len(self.tree), self.path[-1], self.n_read
 
     @property
@@ -160,9 +159,7 @@ class Generation(Document):
 
     def without_first(self) -> Generation:
         """A new document without the first token, which goes to `dropped`; the first that remains counts as typed.
-
-        Branches and activations are not copied: every token has another position now.
-        """
+        Branches and activations are not copied: every token has another position now."""
         tokens = [replace(self.tree.tokens[node], parent=n - 1 if n else None) for n, node in enumerate(self.path[1:])]
         tokens[0] = replace(tokens[0], origin=TYPED)
         other = Generation(self.loaded, [tokens[0].token_id], edits=self.edits, dropped=[*self.dropped, self.ids[0]])
@@ -292,10 +289,9 @@ def zero_gpu_steps(
     params: SamplingParams,
     max_new_tokens: int,
 ) -> Iterator[tuple[Step, int, tuple[Any, ...]]]:
-    """The steps after `ids`, in one ZeroGPU call.
+    """The steps after `ids`, in one ZeroGPU call: (step, start, activations from position start on).
 
-    Yields (step, start, rows): the document's `rows` from position start on. The first covers the prompt,
-    each later one the single position that its step has read.
+    Those of the first cover the prompt, of each later one the position that its step has read.
     """
     remote = Generation(gpu_copy(loaded), ids, edits=edits, dropped=dropped)
     for step in remote.local_steps(params, max_new_tokens):
