@@ -30,6 +30,10 @@ class Admission:
         """See `Place.after_token`."""
         return self._place.after_token()
 
+    def rest(self) -> None:
+        """See `Place.rest`."""
+        self._place.rest()
+
 
 @contextmanager
 def admitted(session: Session, loaded: LoadedModel) -> Iterator[Admission]:

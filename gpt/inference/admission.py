@@ -39,16 +39,12 @@ class AdmissionQueue:
         the block leaves the queue, admitted or not. Raises GPTError once the queue is closed.
         """
         place = Place(self)
-        with self._lock:
-            self.check_open()
-            self._places.append(place)
-            self._admit()
+        self.check_open()
+        self.join(place)
         try:
             yield place
         finally:
-            with self._lock:
-                self._places.remove(place)
-                self._admit()
+            self.leave(place)
 
     def close(self) -> None:
         """Admit no new callers: who waits for the first time, and who comes, gets a GPTError."""
@@ -63,6 +59,21 @@ class AdmissionQueue:
         if self.closed:
             raise GPTError("admission.closed")
 
+    def join(self, place: Place) -> None:
+        """Put a place at the end of the queue, unless it is in the queue."""
+        with self._lock:
+            if place not in self._places:
+                self._places.append(place)
+                self._admit()
+
+    def leave(self, place: Place) -> None:
+        """Remove a place from the queue if it is there."""
+        with self._lock:
+            if place in self._places:
+                self._places.remove(place)
+                place.changed.clear()
+                self._admit()
+
     def n_ahead(self, place: Place) -> int:
         """Number of callers that must leave before this one is admitted, at most 0 if it is."""
         with self._lock:
@@ -70,14 +81,11 @@ class AdmissionQueue:
 
     def requeue(self, place: Place) -> bool:
         """Give the place of an admitted caller to those who wait; False if nobody does."""
-        with self._lock:
-            if len(self._places) <= self.limit:
-                return False
-            place.changed.clear()
-            self._places.remove(place)
-            self._places.append(place)
-            self._admit()
-            return True
+        if self.n_waiting == 0:
+            return False
+        self.leave(place)
+        self.join(place)
+        return True
 
     def _admit(self) -> None:
         for place in self._places[: self.limit]:
@@ -89,9 +97,10 @@ class Place:
 
     def __init__(self, queue: AdmissionQueue) -> None:
         self.changed, self.was_admitted = threading.Event(), False
-        self._queue, self._n_tokens = queue, 0
+        self._queue, self._n_tokens, self._rests = queue, 0, False
 
     def __iter__(self) -> Iterator[int]:
+        self._queue.join(self)
         while (ahead := self._queue.n_ahead(self)) > 0:
             yield ahead
             self.changed.wait(REPORT_SECONDS)
@@ -102,5 +111,12 @@ class Place:
     def after_token(self) -> Iterator[int]:
         """Call after each token, and iterate as over the place: after TURN_TOKENS, callers who wait go first."""
         self._n_tokens += 1
-        if self._n_tokens % TURN_TOKENS == 0 and self._queue.requeue(self):
+        if self._rests or (self._n_tokens % TURN_TOKENS == 0 and self._queue.requeue(self)):
+            self._rests = False
             yield from self
+
+    def rest(self) -> None:
+        """Leave the queue until `after_token` if others wait: for a caller that needs no token yet."""
+        if self._queue.n_waiting > 0:
+            self._rests = True
+            self._queue.leave(self)

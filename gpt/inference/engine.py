@@ -31,6 +31,7 @@ from gpt.model import GPT
 
 MAX_TEXTS = 32  # generated at the same time
 CHUNK_TOKENS = 32  # of a prompt in one round with several requests
+PASS_MULTIPLICATIONS = 2**34  # of a prompt that is read alone, in one pass: half a second on two cores
 BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
 GATHER_SHARE = 0.5  # longest wait for the other texts of a round, as a share of its time
 GATHER_SECONDS = 0.02  # longest wait in seconds
@@ -100,6 +101,7 @@ class Engine:
         self.n_tokens = 0
         self.stopped = False
         self.multiplications_per_token = multiplications_per_token(model)
+        self._chunk_alone = max(CHUNK_TOKENS, PASS_MULTIPLICATIONS // max(1, self.multiplications_per_token))
         self._can_batch = can_batch(model)
         self._decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
@@ -188,7 +190,7 @@ class Engine:
         began = time.perf_counter()
         with self._round_lock:
             requests = self._unfinished()
-            chunk = CHUNK_TOKENS if len(requests) > 1 else self.model.config.block_size
+            chunk = CHUNK_TOKENS if len(requests) > 1 else self._chunk_alone
             for batch in self._batches(requests, chunk):
                 self._run_batch(batch, chunk)
         with self._changed:

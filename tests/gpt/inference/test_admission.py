@@ -93,3 +93,19 @@ def test_a_caller_that_has_begun_may_end_after_the_queue_is_closed():
             queue.close()
             assert next(waiting) == 1
         assert list(waiting) == []
+
+
+def test_a_caller_that_rests_makes_room_for_those_who_wait_and_joins_at_the_end():
+    queue = AdmissionQueue(1)
+    with queue.enter() as slow:
+        assert list(slow) == []
+        slow.rest()
+        assert list(slow.after_token()) == []
+        assert queue.n_admitted == 1
+        with queue.enter() as other, queue.enter() as third:
+            slow.rest()
+            assert list(other) == []
+            assert next(iter(third)) == 1
+            assert next(slow.after_token()) == 2
+        assert list(slow) == []
+    assert queue.n_admitted == 0

@@ -118,6 +118,14 @@ def test_a_single_prompt_is_read_in_one_pass_and_several_in_chunks(loaded, passe
     assert passes == [[90], [CHUNK_TOKENS] * 2, [CHUNK_TOKENS] * 2, [6, 6]]
 
 
+def test_a_long_prompt_that_is_read_alone_lets_others_in_after_a_limited_pass(loaded, passes, monkeypatch):
+    per_token = Engine(loaded.model).multiplications_per_token
+    monkeypatch.setattr(engine_module, "PASS_MULTIPLICATIONS", 40 * per_token)
+    states, _ = Engine(loaded.model).read([1] * 90, KVCache(loaded.model.config))
+    assert passes == [[40], [40], [10]]
+    assert len(states) == 90
+
+
 def test_a_pass_reads_steps_and_prompts_together_up_to_its_limit(loaded):
     engine = Engine(loaded.model)
     sizes = (5, 1, 60, 60, 1, 2, 1)

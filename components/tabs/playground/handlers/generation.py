@@ -165,7 +165,9 @@ def _generate_steps(session: Session, pending: PendingGeneration, admission: Adm
             shown = now
             yield
         due += 1 / session.settings.pace if session.settings.pace else 0.0
-        lock.rest(pending.turn, due - time.perf_counter())
+        if (seconds := due - time.perf_counter()) > 0:
+            admission.rest()
+            lock.rest(pending.turn, seconds)
         for _ in admission.after_token():
             if lock.turn != pending.turn:
                 return
