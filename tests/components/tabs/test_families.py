@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from components.page import build_app
@@ -9,7 +11,7 @@ from components.render import Renderer
 from components.session_events import analyse
 from components.state.selection import Selection
 from components.state.session import Session
-from components.tabs.inside.components import InsideState
+from components.tabs.inside.components import AttentionView, InsideState, Part
 from components.tabs.lessons import handlers as lessons
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES
@@ -73,11 +75,19 @@ def test_why_measures_every_influence(renderer: Renderer, document: Generation, 
     assert shown["why-flow"]["heads"] == sorted(shown["why-flow"]["heads"], key=lambda head: -head[2])
 
 
-@pytest.mark.parametrize("part", ["stream", "embeddings"])
+@pytest.mark.parametrize("part", get_args(Part))
 def test_every_part_of_inside_draws(renderer: Renderer, document: Generation, part: str) -> None:
     session = session_of(document, "inside")
     session.change(InsideState, part=part)
-    assert any(data.get("figure") for data in drawn(renderer, session).values())
+    main = {"machine": "flow", "one_head": "stages", "stream": "neurons", "embeddings": "nearest-tokens"}[part]
+    assert drawn(renderer, session)[main]["text"]
+
+
+@pytest.mark.parametrize("view", get_args(AttentionView))
+def test_every_view_of_attention_draws(renderer: Renderer, document: Generation, view: str) -> None:
+    session = session_of(document, "inside")
+    session.change(InsideState, part="one_head", attention_view=view)
+    assert drawn(renderer, session)["lines"]["text"]
 
 
 def test_every_picture_of_a_lesson_draws(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
