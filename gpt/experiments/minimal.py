@@ -86,12 +86,12 @@ def block(x: Tensor, part: TransformerBlock) -> Tensor:
     return x
 
 
-def layer_norm(x: Tensor, norm: LayerNorm | RMSNorm) -> Tensor:
+def layer_norm(x: Tensor, norm: LayerNorm) -> Tensor:
     """Layer normalisation of (T, C)."""
     mean = x.mean(dim=-1, keepdim=True)
     variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)
     y = (x - mean) / torch.sqrt(variance + 1e-5)
-    return y * norm.weight + norm.bias  # type: ignore[operator]
+    return y * norm.weight + norm.bias
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -106,6 +106,34 @@ def feed_forward(x: Tensor, mlp: FeedForward) -> Tensor:
     return mlp.c_proj(neurons)
 
 
+def rms_norm(x: Tensor, norm: RMSNorm) -> Tensor:
+    """Root mean square normalisation of (T, C): no mean, no bias."""
+    mean_square = (x**2).mean(dim=-1, keepdim=True)
+    y = x / torch.sqrt(mean_square + 1e-5)
+    return y * norm.weight
+
+
+def swiglu(x: Tensor, mlp: FeedForward) -> Tensor:
+    """The gated feed-forward part of Llama: (T, C) -> (T, C)."""
+    gate = mlp.c_gate(x)
+    neurons = gate * torch.sigmoid(gate) * mlp.c_fc(x)  # (T, n_ff)
+    return mlp.c_proj(neurons)
+
+
+def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Heads that share keys: q (nh, T, hs), k and v (kv, T, hs) -> (nh, T, hs)."""
+    group = len(q) // len(k)  # query heads that share a key head
+    heads = [attention(q[h], k[h // group], v[h // group]) for h in range(len(q))]
+    return torch.stack(heads)
+
+
+def llama_block(x: Tensor, part: TransformerBlock) -> Tensor:
+    """A block of Llama: (T, C) -> (T, C). Rotary positions and shared keys are in part.attn."""
+    x = x + part.attn(rms_norm(x, part.ln_1)[None])[0]
+    x = x + swiglu(rms_norm(x, part.ln_2), part.mlp)
+    return x
+
+
 def deep_network(x: Tensor, layers: Iterable[nn.Module], shortcuts: bool) -> Tensor:
     """Linear layers with GELU, as `gpt.experiments.shortcuts.DeepNetwork`."""
     for layer in layers:
@@ -116,7 +144,7 @@ def deep_network(x: Tensor, layers: Iterable[nn.Module], shortcuts: bool) -> Ten
 
 def gpt_logits(ids: Tensor, model: GPT) -> Tensor:
     """The forward pass with learned positions: (T,) ids -> (T, vocab_size)."""
-    x = embed(ids, model.wte.weight, model.wpe.weight)  # type: ignore[union-attr]
+    x = embed(ids, model.wte.weight, model.wpe.weight)
     for part in model.blocks:
         x = block(x, part)
     return model.lm_head(layer_norm(x, model.ln_f))
@@ -124,7 +152,7 @@ def gpt_logits(ids: Tensor, model: GPT) -> Tensor:
 
 def skeleton_logits(ids: Tensor, model: GPT) -> Tensor:
     """Embedding and head alone: (T,) ids -> (T, vocab_size)."""
-    x = embed(ids, model.wte.weight, model.wpe.weight)  # type: ignore[union-attr]
+    x = embed(ids, model.wte.weight, model.wpe.weight)
     return model.lm_head(x)
 
 

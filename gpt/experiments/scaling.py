@@ -1,4 +1,4 @@
-"""Three small models on one text: the loss against parameters, tokens and compute.
+"""Small models of two shapes on one text: the loss against parameters, tokens and compute.
 
     python -m gpt.experiments.scaling stories.txt
 
@@ -59,10 +59,12 @@ class ScalingCurve:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The results of a run. command: that started it. curves: smallest model first, the bundled model last."""
+    """The results of a run. command: that started it. curves: smallest model first, the bundled model last; llama:
+    those of Llama's shape, in the order of the others."""
 
     command: str
     curves: tuple[ScalingCurve, ...]
+    llama: tuple[ScalingCurve, ...]
 
 
 def load_scaling(path: Path | str = SCALING) -> Scaling:
@@ -71,11 +73,14 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
     if not path.is_file():
         raise GPTError("experiment.no_results", file=path.name)
     found = json.loads(path.read_text(encoding="utf-8"))
-    curves = tuple(
-        ScalingCurve(**{**curve, "points": tuple(ScalingPoint(**point) for point in curve["points"])})
-        for curve in found["curves"]
+    curves, llama = (
+        tuple(
+            ScalingCurve(**{**curve, "points": tuple(ScalingPoint(**point) for point in curve["points"])})
+            for curve in found[key]
+        )
+        for key in ("curves", "llama")
     )
-    return Scaling(found["command"], curves)
+    return Scaling(found["command"], curves, llama)
 
 
 def training_flops(config: GPTConfig) -> float:
@@ -104,7 +109,8 @@ def measure_scaling(
     for name, (n_layer, n_head, n_embd) in sizes.items():
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
         trainer = Trainer(sized.new_model(tokenizer.n_vocab), sized, process)
-        points = resume(saved, name, trainer)
+        key = f"{recipe.architecture} {name}"
+        points = resume(saved, key, trainer)
         rows = StoryRows(training, tokenizer, sized.block_size, sized.seed)
         batches = rows.batches(sized.batch_size, trainer.step)
         while trainer.step < sized.steps:
@@ -114,8 +120,13 @@ def measure_scaling(
                 flops = trainer.n_tokens * training_flops(trainer.model.config)
                 points.append(ScalingPoint(trainer.n_tokens, flops, score.loss, score.bits_per_byte))
             if trainer.step % SAVE_STEPS == 0 or trainer.step == sized.steps:
-                save(saved, name, trainer, points)
+                save(saved, key, trainer, points)
         yield make_curve(name, trainer.model.config, points)
+
+
+def llama_recipe(recipe: Recipe) -> Recipe:
+    """The same recipe for models of Llama's shape, with one head of keys and values."""
+    return replace(recipe, architecture="llama", bias=False, n_kv_head=1)
 
 
 def save(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoint]) -> None:
@@ -182,19 +193,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tokenizer = bundled.tokenizer if bundled is not None else train_tokenizer(training, recipe.vocab_size)
         options.out.parent.mkdir(parents=True, exist_ok=True)
         saved = options.out.with_suffix(".pt")
-        curves = []
+        curves: list[ScalingCurve] = []
+        llama: list[ScalingCurve] = []
         with join_processes() as process:
-            for curve in measure_scaling(training, held_back, tokenizer, recipe, process, sizes=SIZES, saved=saved):
-                curves.append(curve)
-                print(
-                    f"{curve.name}: {curve.parameters:,} parameters, {curve.points[-1].bits_per_byte:.4f} bits a byte"
-                )
+            for found, shape in ((curves, recipe), (llama, llama_recipe(recipe))):
+                for curve in measure_scaling(training, held_back, tokenizer, shape, process, sizes=SIZES, saved=saved):
+                    found.append(curve)
+                    end = curve.points[-1].bits_per_byte
+                    print(f"{shape.architecture} {curve.name}: {curve.parameters:,} parameters, {end:.4f} bits a byte")
         if bundled is not None:
             curves.append(measure_bundled(bundled, held_back, Recipe()))
             print(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits a byte")
         command = f"python -m gpt.experiments.scaling {options.text.name} --steps {options.steps}"
-        found = {"command": command, "curves": [asdict(curve) for curve in curves]}
-        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        results = {"command": command, "curves": list(map(asdict, curves)), "llama": list(map(asdict, llama))}
+        options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         saved.unlink(missing_ok=True)
     except ValueError as error:
         print(f"gpt.experiments.scaling: {error}", file=sys.stderr)

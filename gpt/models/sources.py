@@ -18,7 +18,9 @@ from gpt.models.checkpoints import INFER, Checkpoint, NamesInferred, open_checkp
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision
 
 DEFAULT_MODEL = "stories"
-BUNDLED = Path(__file__).parent.parent / "assets" / "stories"
+LLAMA_MODEL = "stories-llama"  # of about the same size and on the same text, in Llama's shape
+ASSETS = Path(__file__).parent.parent / "assets"
+BUNDLED = ASSETS / DEFAULT_MODEL
 UNTRAINED = "untrained"  # the configuration and the vocabulary of the bundled model, with random weights
 GPT2_MODELS = ("distilgpt2", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
 FAMILY_MODELS = (
@@ -30,7 +32,7 @@ FAMILY_MODELS = (
     "Qwen/Qwen2.5-0.5B-Instruct",
     "Qwen/Qwen3-0.6B",
 )
-MODELS = (DEFAULT_MODEL, UNTRAINED, *GPT2_MODELS, *FAMILY_MODELS)
+MODELS = (DEFAULT_MODEL, LLAMA_MODEL, UNTRAINED, *GPT2_MODELS, *FAMILY_MODELS)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ def find_source(
     name = str(name_or_path)
     if name in (DEFAULT_MODEL, UNTRAINED):
         return Source(BUNDLED, *given, untrained=name == UNTRAINED)
+    if name == LLAMA_MODEL:
+        return Source(ASSETS / LLAMA_MODEL, *given)
     if name in MODELS:
         return Source(name, *given)
     if path := _existing(name):

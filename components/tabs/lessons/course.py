@@ -1,13 +1,7 @@
-"""The course: the lessons in order, the code and the panels of each, and its place in the app."""
+"""The course: the lessons in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal
-
-from components.events import Events
-from components.localized import Localizer
 from components.panels.feed_forward import build_feed_forward
 from components.panels.initialisation import build_initialisation
 from components.panels.kernels import build_kernels
@@ -16,7 +10,6 @@ from components.panels.layer_times import build_layer_times
 from components.panels.masks import build_masks
 from components.panels.norm_placement import build_norm_placement
 from components.panels.notebook import build_notebook
-from components.panels.panel import IsOpen
 from components.panels.positions import build_positions
 from components.panels.prefill import build_prefill
 from components.panels.shortcuts import build_shortcuts
@@ -24,52 +17,13 @@ from components.panels.skeleton import build_skeleton
 from components.panels.tokenizer import build_tokenizer
 from components.panels.tying import build_tying
 from components.tabs.lessons.code_view import Code
+from components.tabs.lessons.lesson import Lesson, Place
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 from gpt.presets import PRESETS
 
 # A configuration small enough to be drawn interactively.
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
-PanelBuilder = Callable[[Localizer, Events, str, IsOpen], None]
-Part = Literal["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details"]
-
-
-@dataclass(frozen=True)
-class Place:
-    """A place in the app, which opens with the text of the lesson's figure.
-
-    tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings: for the Playground's
-    sliders, by name; sliders: the figure's slider, "a" or "b", that gives the value of a setting; selects_head: whether
-    to select the lesson's layer and head.
-    """
-
-    tab: Literal["playground", "inside", "why", "activations", "shapes", "loss", "train"]
-    shape: GPTConfig | None = None
-    skeleton: bool = False
-    settings: dict[str, Any] = field(default_factory=dict)
-    sliders: dict[str, Literal["a", "b"]] = field(default_factory=dict)
-    selects_head: bool = False
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A lesson. key: of its texts, `lesson.<key>.title` and so on, and of its figure.
-
-    part: of the course. topic: its number among the twenty topics of a GPT built from nothing, by which the list finds
-    it. idea: names in `gpt.experiments.minimal`, the shortest code of it. code: excerpts of what runs here. panels:
-    builders of what is shown below its figure, or instead of one. beat: the name of the film's beat that shows it, ""
-    for none.
-    """
-
-    key: str
-    part: Part
-    topic: int
-    idea: tuple[str, ...]
-    code: tuple[Code, ...]
-    place: Place
-    panels: tuple[PanelBuilder, ...] = ()
-    beat: str = ""
-
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson(
@@ -292,6 +246,54 @@ LESSONS: tuple[Lesson, ...] = (
             ),
         ),
         Place("shapes", PRESETS["gpt2"]),
+    ),
+    Lesson(
+        "rms_norm",
+        "llama",
+        4,
+        ("layer_norm", "rms_norm"),
+        (Code("gpt.layers", "RMSNorm.formula"), Code("gpt.layers", "make_norm")),
+        Place("inside"),
+        beat="norm",
+    ),
+    Lesson(
+        "rotary",
+        "llama",
+        20,
+        ("embed", "rotate"),
+        (
+            Code("gpt.rotary", "apply_rotary"),
+            Code("gpt.model", "CausalSelfAttention.forward", ("if ctx.rotary", "q, k = apply_rotary")),
+        ),
+        Place("inside"),
+        beat="position",
+    ),
+    Lesson(
+        "swiglu",
+        "llama",
+        6,
+        ("feed_forward", "swiglu"),
+        (Code("gpt.model", "FeedForward.forward"),),
+        Place("inside"),
+        beat="neurons",
+    ),
+    Lesson(
+        "grouped_queries",
+        "llama",
+        8,
+        ("grouped_query_attention",),
+        (Code("gpt.model", "CausalSelfAttention.__init__", ("self.c_attn", "self.c_proj")),),
+        Place("inside"),
+        beat="scores",
+    ),
+    Lesson(
+        "no_biases",
+        "llama",
+        11,
+        ("llama_block",),
+        (Code("gpt.experiments.architectures", "bias_effect", ("biases =", "zeros =", "logits =", "losses =")),),
+        Place("inside"),
+        beat="layers",
     ),
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}

@@ -113,4 +113,9 @@ QUESTIONS: dict[str, Question] = {
     "parameters": constant(38.6, 0.6),
     "next": ChoiceQuestion(2),
     "configuration": constant(24),
+    "rms_norm": constant(1.4, 0.005),
+    "rotary": ChoiceQuestion(3),
+    "swiglu": constant(8 / 3, 0.04),
+    "grouped_queries": constant(4),
+    "no_biases": constant(2112),
 }

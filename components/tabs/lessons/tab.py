@@ -19,7 +19,8 @@ from components.render import Control
 from components.state.snapshot import Snapshot
 from components.tabs.lessons import handlers
 from components.tabs.lessons.components import LessonsComponents, LessonsState, is_lesson_open
-from components.tabs.lessons.course import LESSONS, Lesson
+from components.tabs.lessons.course import LESSONS
+from components.tabs.lessons.lesson import Lesson
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, Picture
 from components.tabs.lessons.views import lesson_views

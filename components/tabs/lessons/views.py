@@ -12,7 +12,8 @@ from components.render import Lines, View
 from components.state.snapshot import Snapshot
 from components.tabs.lessons.code_view import Code, excerpt
 from components.tabs.lessons.components import LessonsState
-from components.tabs.lessons.course import BY_KEY, LESSONS, Lesson
+from components.tabs.lessons.course import BY_KEY, LESSONS
+from components.tabs.lessons.lesson import Lesson
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data

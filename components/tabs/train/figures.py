@@ -165,16 +165,26 @@ class ScalingLine:
 
 
 def scaling_curves(
-    lines: Sequence[ScalingLine], star: ScalingLine, *, x_title: str, y_title: str, upright: bool = False
+    lines: Sequence[ScalingLine],
+    others: Sequence[ScalingLine],
+    star: ScalingLine,
+    *,
+    x_title: str,
+    y_title: str,
+    upright: bool = False,
 ) -> Figure:
     """Loss over a quantity, both axes logarithmic; `star` is a separate labelled point.
 
-    upright: the lines are moments of training, early ones light, instead of models.
+    others: of another architecture, in the colours of the last lines, with open marks. upright: the lines are moments
+    of training, early ones light, instead of models.
     """
     data = []
-    for i, line in enumerate(lines):
+    for n, line in enumerate([*lines, *others]):
+        i = n if n < len(lines) else n - len(others)
         colour = SEQUENTIAL[3 + 4 * (i + 1) // len(lines)] if upright else CURVES[i % len(CURVES)]
-        mark = SYMBOLS[i % len(SYMBOLS)]
+        mark, dash = SYMBOLS[i % len(SYMBOLS)], DASHES[i % len(DASHES)]
+        if n >= len(lines):
+            mark, dash = f"{mark}-open", "dot"
         data.append(
             {
                 "type": "scatter",
@@ -182,7 +192,7 @@ def scaling_curves(
                 "x": _floats(line.x),
                 "y": _floats(line.y),
                 "name": line.name,
-                "line": {"color": colour.light, "width": 2, "dash": DASHES[i % len(DASHES)]},
+                "line": {"color": colour.light, "width": 2, "dash": dash},
                 "marker": {"color": colour.light, "size": 6, "symbol": mark},
                 "hovertemplate": "%{x:.3s}: %{y:.3f}",
             }
@@ -198,7 +208,7 @@ def scaling_curves(
             "hovertemplate": "%{x:.3s}: %{y:.3f}",
         }
     )
-    ys = np.concatenate([*(line.y for line in lines), star.y])
+    ys = np.concatenate([*(line.y for line in (*lines, *others)), star.y])
     ticks = [tick for tick in (1, 1.5, 2, 3, 4, 6, 8, 10) if ys.min() * 0.9 <= tick <= ys.max() * 1.1]
     return Figure(
         {

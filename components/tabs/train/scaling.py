@@ -58,14 +58,15 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """The trained curves, smallest model first, and the bundled model's point."""
+    """The trained curves, smallest model first, those of Llama's shape, and the bundled model's point."""
 
     curves: tuple[ScalingCurve, ...]
+    llama: tuple[ScalingCurve, ...]
     bundled: ScalingCurve
 
     @classmethod
     def of(cls, found: Scaling) -> Parts:
-        return cls(found.curves[:-1], found.curves[-1])
+        return cls(found.curves[:-1], found.llama, found.curves[-1])
 
     @property
     def last(self) -> int:
@@ -84,6 +85,8 @@ def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
     parts = Parts.of(found)
     small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
     text = t("scaling.by.tokens", language, tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
+    ends = parts.curves[-1].points[-1].loss, parts.llama[-1].points[-1].loss
+    text += " " + t("scaling.by.llama", language, gpt2=f"{ends[0]:.2f}", llama=f"{ends[1]:.2f}")
     return _along(parts, "tokens", lambda point: point.tokens, text, language)
 
 
@@ -116,32 +119,41 @@ def by_parameters(found: Scaling, language: Language) -> dict[str, Any]:
         )
         for i in moments
     ]
-    return _drawn(
-        lines, parts, "parameters", parts.bundled.block_parameters, t("scaling.by.parameters", language), language
+    llama = ScalingLine(
+        t("scaling.llama", language, name=lines[-1].name),
+        np.array([curve.block_parameters for curve in parts.llama]),
+        np.array([curve.points[parts.last].loss for curve in parts.llama]),
     )
+    text, at = t("scaling.by.parameters", language), parts.bundled.block_parameters
+    return _drawn(lines, [llama], parts, "parameters", at, text, language)
 
 
 def _along(
     parts: Parts, axis: str, x: Callable[[ScalingPoint], float], text: str, language: Language
 ) -> dict[str, Any]:
-    lines = [
-        ScalingLine(
-            named(curve, language),
-            np.array([x(point) for point in curve.points[FIRST:]]),
-            np.array([point.loss for point in curve.points[FIRST:]]),
-        )
-        for curve in parts.curves
-    ]
-    return _drawn(lines, parts, axis, x(parts.bundled.points[-1]), text, language)
+    def line(name: str, curve: ScalingCurve) -> ScalingLine:
+        points = curve.points[FIRST:]
+        return ScalingLine(name, np.array([x(point) for point in points]), np.array([point.loss for point in points]))
+
+    lines = [line(named(curve, language), curve) for curve in parts.curves]
+    others = [line(t("scaling.llama", language, name=named(curve, language)), curve) for curve in parts.llama]
+    return _drawn(lines, others, parts, axis, x(parts.bundled.points[-1]), text, language)
 
 
 def _drawn(
-    lines: list[ScalingLine], parts: Parts, axis: str, x: float, text: str, language: Language
+    lines: list[ScalingLine],
+    others: list[ScalingLine],
+    parts: Parts,
+    axis: str,
+    x: float,
+    text: str,
+    language: Language,
 ) -> dict[str, Any]:
     loss = parts.bundled.points[-1].loss
     star = ScalingLine(t("scaling.bundled", language), np.array([x]), np.array([loss]))
     figure = scaling_curves(
         lines,
+        others,
         star,
         x_title=t(f"scaling.{axis}", language),
         y_title=t("scaling.loss", language),

@@ -112,8 +112,8 @@ def test_the_facts_are_of_the_model(loaded):
     assert facts(config)["uniform"] == f"{math.log(config.vocab_size):.2f}"
 
 
-def test_the_course_begins_with_the_prediction_and_ends_with_the_details_and_has_every_topic():
+def test_the_course_begins_with_the_prediction_and_ends_with_todays_models_and_has_every_topic():
     parts = [part for part, _ in groupby(lesson.part for lesson in LESSONS)]
-    assert parts == ["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details"]
-    assert LESSONS[-1].key == "configuration"
+    assert parts == ["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details", "llama"]
+    assert LESSONS[-1].key == "no_biases"
     assert {lesson.topic for lesson in LESSONS} == {*range(1, 21)}

@@ -16,7 +16,7 @@ from components.tabs.train.curve import curve_chart
 from components.tabs.train.figures import ZERO_AT, Share, learning_curve, log_grouped, stairs
 from components.tabs.train.pinned import pinned_head, shares_of_next
 from gpt.config import GPTConfig
-from gpt.experiments.scaling import SIZES, load_scaling, training_flops
+from gpt.experiments.scaling import SIZES, llama_recipe, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import Recipe
@@ -156,6 +156,11 @@ def test_the_recorded_sizes_are_those_of_their_models() -> None:
         assert curve.block_parameters == curve.parameters - (4096 + 256) * n_embd
         for point in curve.points:
             assert point.flops == pytest.approx(point.tokens * training_flops(config))
+    for curve, (n_layer, n_head, n_embd) in zip(found.llama, SIZES.values(), strict=True):
+        config = llama_recipe(Recipe(n_layer=n_layer, n_head=n_head, n_embd=n_embd)).model_config(4096)
+        assert curve.parameters == count_parameters(config)
+        assert curve.points[-1].flops == pytest.approx(curve.points[-1].tokens * training_flops(config))
+        assert [point.tokens for point in curve.points] == [point.tokens for point in found.curves[0].points]
     bundled = found.curves[-1]
     assert (bundled.points[-1].tokens, bundled.parameters) == (20_480_000, 4_394_880)
     assert bundled.points[-1].bits_per_byte == pytest.approx(0.6481, abs=2e-4)  # as its card says of the first part
@@ -168,12 +173,14 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
     assert small.tokens == large.tokens
     text = scaling.by_tokens(found, "en")["text"]
     assert f"{small.loss - large.loss:.2f} nats ahead" in text
+    assert f"{found.llama[-1].points[-1].loss:.2f} in Llama" in text
     budget = min(curve.points[-1].flops for curve in found.curves[:-1])
     best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
     assert scaling.named(best, "en") in scaling.by_flops(found, "en")["text"]
     for draw in (scaling.by_tokens, scaling.by_flops, scaling.by_parameters):
         *lines, star = draw(found, "zh")["figure"]["data"]
-        assert len(lines) >= 3
+        assert sum("Llama" in line["name"] for line in lines) == (1 if draw is scaling.by_parameters else 3)
+        assert sum("Llama" not in line["name"] for line in lines) >= 3
         assert star["marker"]["symbol"] == "star"
     assert "0.648 bits per byte" in scaling.limitations(found, "en")
 

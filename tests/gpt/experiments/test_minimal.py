@@ -18,6 +18,7 @@ from gpt.generate import generate_greedy
 from gpt.layers import Dropout
 from gpt.rotary import apply_rotary, rotary_angles
 from gpt.sampling import inverse_cdf
+from gpt.training.recipe import Recipe
 
 CONFIG = GPTConfig(vocab_size=50, block_size=12, n_layer=2, n_head=3, n_embd=24)
 IDS = torch.tensor([3, 1, 4, 1, 5, 9])
@@ -71,6 +72,20 @@ def test_each_part_of_the_forward_pass_is_that_of_the_model(model: GPT, trace: T
     assert_close(minimal.gpt_logits(IDS, model), model(IDS[None])[0])
     bare = skeleton(CONFIG, generator=torch.Generator().manual_seed(0))
     assert_close(minimal.skeleton_logits(IDS, bare), bare(IDS[None])[0])
+
+
+@torch.inference_mode()
+def test_each_part_of_llama_is_that_of_the_model() -> None:
+    config = Recipe(architecture="llama", bias=False, n_layer=2, n_head=4, n_kv_head=2, n_embd=16).model_config(50)
+    model, trace = GPT(config, generator=torch.Generator().manual_seed(0)).eval(), Trace()
+    model(IDS[None], trace=trace)
+    part, seen = model.blocks[1], trace.layers[1]
+    x = seen.resid_pre[0]
+    assert_close(minimal.rms_norm(x, part.ln_1), part.ln_1(x))
+    assert_close(minimal.swiglu(part.ln_2(seen.resid_mid[0]), part.mlp), seen.mlp_out[0])
+    heads = minimal.grouped_query_attention(seen.attn_q[0], seen.attn_k[0], seen.attn_v[0])  # (nh, T, hs)
+    assert_close(part.attn.c_proj(heads.transpose(0, 1).flatten(1)), seen.attn_out[0])
+    assert_close(minimal.llama_block(x, part), seen.resid_post[0])
 
 
 def test_a_rotated_query_is_that_of_the_model() -> None:

@@ -95,7 +95,9 @@ def test_the_command_writes_what_is_read_back(
     found = load_scaling(out)
     assert found.command == "python -m gpt.experiments.scaling stories.txt --steps 3"
     assert list(out.parent.iterdir()) == [out]  # the saved state is deleted
-    (curve,) = found.curves
+    (curve,), (llama,) = found.curves, found.llama
+    assert [point.tokens for point in llama.points] == [64, 128, 192]
+    assert llama.points[-1].loss != curve.points[-1].loss
     assert [point.tokens for point in curve.points] == [64, 128, 192]
     assert f"{curve.points[-1].bits_per_byte:.4f} bits a byte" in capsys.readouterr().out
     assert json.loads(out.read_text())["curves"][0]["parameters"] == curve.parameters

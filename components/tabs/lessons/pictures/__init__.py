@@ -1,6 +1,8 @@
 """The figures of the lessons by key; lessons without one show panels."""
 
-from components.tabs.lessons.pictures import model_pictures, shape_pictures, text_pictures
+from components.tabs.lessons.pictures import llama_pictures, model_pictures, shape_pictures, text_pictures
 from components.tabs.lessons.pictures.picture import Picture
 
-PICTURES: dict[str, Picture] = shape_pictures.PICTURES | model_pictures.PICTURES | text_pictures.PICTURES
+PICTURES: dict[str, Picture] = (
+    shape_pictures.PICTURES | model_pictures.PICTURES | text_pictures.PICTURES | llama_pictures.PICTURES
+)

@@ -1,0 +1,141 @@
+"""What five changes between GPT-2 and Llama do, each measured on one text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gpt.analysis.tracing import trace_text
+from gpt.cache import KVCache
+from gpt.checks import check_integer, check_layer
+from gpt.config import GPTConfig
+from gpt.errors import GPTError
+from gpt.experiments.masks import total_variation
+from gpt.experiments.shapes import cache_numbers
+from gpt.model import GPT, ForwardContext
+
+ACTIVE = 0.1  # magnitude above which a neuron counts as active
+
+
+@dataclass(frozen=True)
+class NormEffect:
+    """A vector of the residual stream before and after the first norm of a layer, without its weight and bias.
+
+    before, after: (C,). Means and root mean squares of both.
+    """
+
+    before: Tensor
+    after: Tensor
+    mean_before: float
+    mean_after: float
+    rms_before: float
+    rms_after: float
+
+
+@torch.inference_mode()
+def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
+    """What a layer's first norm does to the last token of a text. Raises ValueError for a layer that is not there."""
+    check_layer(layer, model.config.n_layer)
+    before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
+    centred = before - before.mean() if model.config.norm == "layer" else before
+    after = centred / torch.sqrt(centred.square().mean() + model.config.norm_eps)
+    values = (float(f(x)) for f in (torch.mean, root_mean_square) for x in (before, after))
+    return NormEffect(before, after, *values)
+
+
+@torch.inference_mode()
+def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
+    """Time of a new token after a text in each model, with a cache: the median of interleaved rounds, in seconds."""
+    times: list[list[float]] = [[] for _ in models]
+    for _ in range(rounds):
+        for model, seconds in zip(models, times, strict=True):
+            cache = KVCache(model.config, max_length=len(ids) + n_tokens, dtype=model.dtype, device=model.device)
+            model(torch.tensor([list(ids)], device=model.device), cache=cache)
+            next_id = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+            began = time.perf_counter()
+            for _ in range(n_tokens):
+                next_id = model(next_id, cache=cache).argmax(dim=-1)
+            seconds.append((time.perf_counter() - began) / n_tokens)
+    return [median(seconds) for seconds in times]
+
+
+def root_mean_square(x: Tensor) -> Tensor:
+    """sqrt(mean(x^2)) of all numbers."""
+    return x.square().mean().sqrt()
+
+
+@torch.inference_mode()
+def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tensor:
+    """Total variation distance of the next-token prediction when all positions of a text are moved by each shift.
+
+    The tokens stay as they are; only the numbers of their positions grow. Returns (len(shifts),), 0 to 1. Raises
+    ValueError for a shift that moves a position out of the context.
+    """
+    idx = torch.tensor([list(ids)], device=model.device)
+    logits = []
+    for shift in (0, *shifts):
+        check_integer("shift", shift, 0, model.config.block_size - len(ids))
+        positions = torch.arange(shift, shift + len(ids), device=model.device)
+        ctx = ForwardContext(is_causal=len(ids) > 1).with_positions(model.config, positions)
+        logits.append(model.lm_head(model.hidden_states_in(ctx, idx, positions)[0, -1]))
+    return torch.stack([total_variation(each, logits[0]) for each in logits[1:]]).cpu()
+
+
+@dataclass(frozen=True)
+class NeuronCounts:
+    """The feed-forward part of a layer at the last token of a text.
+
+    values: (n_ff,), what is multiplied with its last matrix. active: share of these with a magnitude above ACTIVE.
+    n_matrices, n_weights: of the part, without biases.
+    """
+
+    values: Tensor
+    active: float
+    n_matrices: int
+    n_weights: int
+
+
+@torch.inference_mode()
+def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
+    """The neurons of a layer at the last token. Raises ValueError for a layer that is not there."""
+    check_layer(layer, model.config.n_layer)
+    values = trace_text(model, ids).layers[layer].mlp_post[0, -1].float().cpu()
+    n_matrices = 3 if model.config.gated else 2
+    n_weights = n_matrices * model.config.n_embd * model.config.ff_size
+    return NeuronCounts(values, float((values.abs() > ACTIVE).float().mean()), n_matrices, n_weights)
+
+
+def cache_bytes(config: GPTConfig, n_tokens: int, bytes_per_number: int = 4) -> int:
+    """Memory of the key-value cache for a text of n_tokens."""
+    return cache_numbers(config) * n_tokens * bytes_per_number
+
+
+@dataclass(frozen=True)
+class BiasEffect:
+    """n_biases: numbers that are added, norms included. loss, loss_without: in nats per token with and without them."""
+
+    n_biases: int
+    loss: float
+    loss_without: float
+
+
+@torch.inference_mode()
+def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
+    """The loss of a text with all biases, and with zeros in their place; the model is not changed.
+
+    Raises ValueError for a text of fewer than two tokens.
+    """
+    if len(ids) < 2:
+        raise GPTError("experiment.loss_too_short", n=len(ids))
+    biases = {name: value for name, value in model.named_parameters() if name.endswith(".bias")}
+    idx, targets = torch.tensor([list(ids[:-1])], device=model.device), torch.tensor(list(ids[1:]), device=model.device)
+    zeros = {name: torch.zeros_like(value) for name, value in biases.items()}
+    logits = [model(idx), torch.func.functional_call(model, zeros, (idx,))] if zeros else [model(idx)] * 2
+    losses = [F.cross_entropy(each[0].float(), targets).item() for each in logits]
+    return BiasEffect(sum(value.numel() for value in biases.values()), losses[0], losses[1])

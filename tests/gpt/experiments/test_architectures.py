@@ -1,0 +1,103 @@
+"""What the changes between GPT-2 and Llama do, on random models of both shapes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from gpt.experiments.architectures import (
+    bias_effect,
+    cache_bytes,
+    neuron_counts,
+    norm_effect,
+    shift_effect,
+    token_seconds,
+)
+from gpt.model import GPT
+from gpt.trace import Trace
+from gpt.training.recipe import Recipe
+
+GPT2 = Recipe(n_layer=2, n_head=4, n_embd=32, block_size=40)
+LLAMA = replace(GPT2, architecture="llama", bias=False, n_kv_head=2)
+IDS = [3, 1, 4, 1, 5, 9, 2, 6]
+
+
+def random_model(recipe: Recipe) -> GPT:
+    """A model with larger weights than the initial ones, so that its parts do something."""
+    model = GPT(recipe.model_config(300)).eval()
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3, generator=generator)
+    return model
+
+
+@pytest.fixture(params=[GPT2, LLAMA], ids=["gpt2", "llama"])
+def model(request: pytest.FixtureRequest) -> GPT:
+    return random_model(request.param)
+
+
+@torch.inference_mode()
+def test_the_norm_without_its_weights_is_that_of_the_model(model: GPT) -> None:
+    norm = model.blocks[1].ln_1
+    torch.nn.init.ones_(norm.weight)
+    if norm.bias is not None:
+        torch.nn.init.zeros_(norm.bias)
+    effect = norm_effect(model, IDS, 1)
+    assert_close(effect.after, norm(effect.before))
+    assert effect.rms_after == pytest.approx(1, abs=1e-4)
+    assert (abs(effect.mean_after) < 1e-6) == (model.config.norm == "layer")
+    with pytest.raises(ValueError, match="layer"):
+        norm_effect(model, IDS, 2)
+
+
+def test_moving_a_text_changes_the_prediction_with_learned_positions_only(model: GPT) -> None:
+    changed = shift_effect(model, IDS, [0, 5, 32])
+    assert changed[0] == 0
+    if model.config.position == "learned":
+        assert (changed[1:] > 0.01).all()
+    else:
+        assert (changed < 1e-4).all()
+    with pytest.raises(ValueError, match="shift"):
+        shift_effect(model, IDS, [33])
+
+
+@torch.inference_mode()
+def test_the_neurons_are_what_the_last_matrix_reads(model: GPT) -> None:
+    trace, found = Trace(), neuron_counts(model, IDS, 1)
+    model(torch.tensor([IDS]), trace=trace)
+    part = model.blocks[1].mlp
+    assert_close(part.c_proj(found.values), trace.layers[1].mlp_out[0, -1])
+    assert found.n_weights == sum(p.numel() for name, p in part.named_parameters() if name.endswith("weight"))
+    assert 0 < found.active < 1
+
+
+def test_the_cache_takes_what_a_cache_of_the_model_takes() -> None:
+    small, large = (cache_bytes(recipe.model_config(300), 10) for recipe in (LLAMA, GPT2))
+    assert large == 2 * small == 2 * 4 * 2 * 32 * 10  # layers, bytes of a number, keys and values, width, tokens
+
+
+def test_biases_set_to_zero_change_the_loss_and_stay_in_the_model() -> None:
+    model = random_model(GPT2)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    effect = bias_effect(model, IDS)
+    assert effect.loss == pytest.approx(model.loss(torch.tensor([IDS[:-1]]), torch.tensor([IDS[1:]])).item(), abs=1e-5)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    for name, value in model.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.zeros_(value)
+    without = model.loss(torch.tensor([IDS[:-1]]), torch.tensor([IDS[1:]])).item()
+    assert effect.loss_without == pytest.approx(without, abs=1e-5)
+    assert effect.n_biases == sum(p.numel() for name, p in model.named_parameters() if name.endswith("bias"))
+    assert bias_effect(random_model(LLAMA), IDS).n_biases == 0
+    with pytest.raises(ValueError, match="two tokens"):
+        bias_effect(model, [1])
+
+
+def test_every_model_is_timed_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 9])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    models = [random_model(GPT2), random_model(LLAMA)]
+    assert token_seconds(models, IDS, n_tokens=2, rounds=3) == [1.5, 2.0]  # 1, 3, 5 and 2, 4, 9 for two tokens
