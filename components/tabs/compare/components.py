@@ -13,6 +13,7 @@ from components.state.snapshot import Message
 from components.tabs.compare.pair import Pair
 from gpt import DEFAULT_MODEL
 from gpt.documents.beam_search import BeamSearch
+from gpt.models.sources import LLAMA_MODEL
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
@@ -35,6 +36,7 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
     "seeds": (ColumnSettings(), ColumnSettings(seed="2")),
     "temperatures": (ColumnSettings(temperature=0.3), ColumnSettings(temperature=1.5)),
     "trained": (ColumnSettings(model=DEFAULT_MODEL), ColumnSettings(model="untrained")),
+    "shapes": (ColumnSettings(model=DEFAULT_MODEL), ColumnSettings(model=LLAMA_MODEL)),
 }
 
 
