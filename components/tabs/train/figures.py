@@ -215,7 +215,7 @@ def scaling_curves(
             "data": data,
             "layout": {
                 "template": {},
-                "height": 320,
+                "height": 320 + 40 * len(others),  # the legend is above the plot
                 "margin": {"l": 48, "r": 12, "t": 64, "b": 44},
                 "xaxis": GRID | {"type": "log", "title": {"text": x_title}, "tickformat": "~s", "dtick": 1},
                 "yaxis": GRID | {"type": "log", "title": {"text": y_title}, "tickvals": ticks},
