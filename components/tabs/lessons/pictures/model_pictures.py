@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from components.figures import charts as big
-from components.labels import decimal, percent, power, quoted, token_text, visible
+from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons import figures
 from components.tabs.lessons.course import SMALL
@@ -45,8 +45,9 @@ def feed_forward(scene: Scene) -> Drawn:
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
-    figure = figures.spikes(values, x_title=scene.t("neuron"), y_title=scene.t("activation"))
-    width = scene.loaded.model.config.n_embd
+    config = scene.loaded.model.config
+    after = scene.t("activation", activation=ACTIVATIONS[config.activation])
+    figure, width = figures.spikes(values, x_title=scene.t("neuron"), y_title=after), config.n_embd
     text = scene.t(
         "feed_forward",
         token=quoted(scene.loaded.tokenizer, ids[-1]),
