@@ -71,8 +71,8 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
         assert {tool["name"] for tool in tools} == {
             *("generate", "next_token", "tokenize", "attention", "logit_lens", "attribution", "ablate", "loss")
         }
-        url = f"http://127.0.0.1:{port}/gradio_api/call/generate"
-        body = {"data": ["Once upon a time", 64, 0, 0, 1, 0, 1, 0, "", "stop"]}
+        url = f"http://127.0.0.1:{port}/gradio_api/call/v2/generate"
+        body = {"prompt": "Once upon a time", "temperature": 0}
         events = f"{url}/{httpx.post(url, json=body).json()['event_id']}"
         assert httpx.get(f"http://127.0.0.1:{port}/gradio_api/proxy=a").status_code == 404
         with httpx.stream("GET", events, timeout=60) as stream:
