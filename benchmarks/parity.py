@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -20,6 +21,7 @@ from gpt.cache import KVCache
 from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.trace import Trace
 from tests.conftest import randomized
+from tests.parity.family_models import OPTIONS, family_twins
 from tests.parity.reference_models import BookGPT, MinGPT, NanoGPT
 
 SHAPES = {
@@ -89,6 +91,15 @@ def against_reference_models(folder: Path) -> Iterator[Row]:
         )
 
 
+def against_families() -> Iterator[Row]:
+    """Every case of tests/parity/family_models.py: the largest difference of each family."""
+    idx = torch.randint(61, (2, 40))
+    for family, cases in OPTIONS.items():
+        pairs = [family_twins(family, name) for name in cases]
+        differences = [max_diff(pair.ours(idx), pair.reference(idx).logits) for pair in pairs]
+        yield Row("logits", "transformers", f"{family}, {len(pairs)} small models", max(differences))
+
+
 @torch.inference_mode()
 def main() -> None:
     torch.manual_seed(0)
@@ -99,7 +110,7 @@ def main() -> None:
         for number, (name, shape) in enumerate(SHAPES.items()):
             for row in against_transformers(name, shape, Path(folder) / str(number)):
                 print(f"| {row.what} | {row.against} | {row.model} | {row.difference:.1e} |")
-        for row in against_reference_models(Path(folder)):
+        for row in chain(against_reference_models(Path(folder)), against_families()):
             print(f"| {row.what} | {row.against} | {row.model} | {row.difference:.1e} |")
 
 
