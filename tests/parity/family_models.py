@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from tests.conftest import randomized
 
 logging.disable_progress_bar()
 
+FOLDER = TemporaryDirectory(prefix="families-")  # removed when Python ends
 VOCAB_SIZE, CONTEXT = 61, 48
 SIZES = {"vocab_size": VOCAB_SIZE, "max_position_embeddings": CONTEXT, "num_hidden_layers": 3}
 SIZES |= {"hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 37}
@@ -148,6 +149,6 @@ def reference_model(family: str, name: str) -> nn.Module:
 def family_twins(family: str, name: str) -> Twins:
     """Both models of one of CASES, made once."""
     reference = reference_model(family, name)
-    folder = Path(mkdtemp(prefix="family-"))
+    folder = Path(mkdtemp(dir=FOLDER.name))
     reference.save_pretrained(folder)
     return Twins(reference, folder, open_checkpoint(folder).build())
