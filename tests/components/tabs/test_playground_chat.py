@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import gradio as gr
 import pytest
 
 from components.state.saved import restore_session, saved_session
@@ -171,3 +172,9 @@ def test_a_model_without_a_template_makes_no_chat() -> None:
     type_in(session, "Hello")
     assert not session.snapshot().chat
     assert ids(session) == get_model("untrained").tokenizer.encode("Hello")
+
+
+def test_the_switch_is_built_only_for_a_model_with_a_template(built_page: gr.Blocks) -> None:
+    (switch,) = (block for block in built_page.blocks.values() if getattr(block, "elem_id", None) == "chat")
+    assert isinstance(switch, gr.Checkbox)
+    assert switch.visible is False  # the bundled model has none

@@ -175,6 +175,7 @@ FAMILIES: dict[str, tuple[Callable[[], Tokenizer], dict[str, Any]]] = {
     "gemma": (gemma, {"add_bos_token": True, "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>"}),
 }
 NORMALISE = ("pythia", "qwen")
+MODEL_VOCAB = 960  # of a model: more than any of these vocabularies
 
 
 @cache
@@ -203,7 +204,12 @@ CHATML = """\
 
 def save_chat_model(folder: Path, *, block_size: int = 256) -> None:
     """Save a small random model with a vocabulary and a chat template as SmolLM2's."""
-    write_family(folder, "smollm2", chat_template=CHATML)
-    vocabulary = find_vocabulary(folder, 640)
-    config = GPTConfig(640, block_size, n_layer=2, n_head=2, n_embd=32)
+    save_family_model(folder, "smollm2", block_size=block_size, chat_template=CHATML)
+
+
+def save_family_model(folder: Path, family: str, *, block_size: int = 256, **settings: Any) -> None:
+    """Save a small random model with the vocabulary of a family."""
+    write_family(folder, family, **settings)
+    config = GPTConfig(MODEL_VOCAB, block_size, n_layer=2, n_head=2, n_embd=32)
+    vocabulary = find_vocabulary(folder, MODEL_VOCAB)
     save_model(folder, GPT(config, generator=torch.Generator().manual_seed(0)), vocabulary)

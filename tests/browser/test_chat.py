@@ -1,0 +1,44 @@
+"""A chat in a browser: the caret stays in the message while the template is written around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.page import build_app, launch_options
+from gpt import add_model
+from gpt.models.registry import remove_model
+from tests.browser.playground_page import open_playground
+from tests.gpt.models.tokenizer_families import save_chat_model
+
+USER, ASSISTANT = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder: Path = tmp_path_factory.mktemp("chat")
+    save_chat_model(folder)
+    name = add_model(folder)
+    yield serve(build_app(name), **launch_options())
+    remove_model(name)
+
+
+def test_a_message_is_typed_inside_its_template(page: Page, address: str) -> None:
+    open_playground(page, address)
+    box, switch = page.locator("#prompt textarea"), page.locator("#chat input")
+    box.fill("")
+    expect(page.locator("#prompt-count")).to_contain_text("Empty")
+    switch.check()
+    expect(box).to_have_attribute("placeholder", "Write a message …")
+    box.press_sequentially("Hello")
+    expect(box).to_have_value(f"{USER}Hello{ASSISTANT}")
+    box.press_sequentially(", world", delay=20)
+    expect(box).to_have_value(f"{USER}Hello, world{ASSISTANT}")
+    expect(page.locator("#prompt .gb-control")).to_have_text(["<|im_start|>", "<|im_end|>", "<|im_start|>"])
+    expect(page.locator("body")).not_to_have_class("gb-stale")
+    switch.uncheck()
+    expect(box).to_have_value("Hello, world")
+    expect(page.locator("#prompt .gb-control")).to_have_count(0)
