@@ -23,8 +23,8 @@ def chat_edit(tokenizer: Tokenizer, document: Generation | None, typed: str) -> 
     """What a typed text changes in a chat.
 
     Control tokens stay where their names are left as they were; what is typed between them is encoded as characters. A
-    new text, and one typed after the end of a turn, is a message of the user. What the model wrote after a change is
-    dropped. Raises ValueError if the template fails.
+    new text, and one typed after the end of a turn, is a message of the user. The answer after a change is dropped.
+    Raises ValueError if the template fails.
     """
     ids, special = ([] if document is None else document.ids), tokenizer.special_ids
     shown = shown_tokens(tokenizer, ids)
@@ -35,7 +35,7 @@ def chat_edit(tokenizer: Tokenizer, document: Generation | None, typed: str) -> 
         return _message(tokenizer, 0, typed, first=True)
     if last == len(ids) and ids[keep - 1] in tokenizer.eot_ids and middle.strip():
         return _message(tokenizer, keep, middle, first=False)
-    given = range(last, next((i for i in range(last, len(ids)) if document.origin(i).kind == "sampled"), len(ids)))
+    given = range(last, next((i for i in range(last, len(ids)) if document.origin(i).kind != "typed"), len(ids)))
     if given:
         return ChatEdit(keep, tokenizer.encode_continuation(middle) + ids[given.start : given.stop])
     keep, rest = kept_tokens(document, typed[:end])

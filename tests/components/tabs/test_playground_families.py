@@ -14,7 +14,7 @@ from gpt import Generation, LoadedModel, add_model, get_model
 from gpt.documents.snippets import python_snippet
 from gpt.models.registry import remove_model
 from gpt.tokenizer import prompt_ids
-from tests.components.tabs.playground_session import drawn, ids, type_in, write
+from tests.components.tabs.playground_session import drawn, ids, type_in
 from tests.gpt.models.tokenizer_families import FAMILIES, NORMALISE, save_family_model
 
 TEXT = "Hello, naïve 你好"
@@ -52,15 +52,15 @@ def test_a_typed_text_is_read_after_what_begins_a_text(session: Session, loaded:
     assert session.document.text == TEXT
 
 
-def test_what_is_typed_after_the_models_tokens_follows_them(session: Session, loaded: LoadedModel) -> None:
-    write(session, TEXT)
-    n_prompt = len(prompt_ids(loaded.tokenizer, TEXT))
-    assert len(ids(session)) == n_prompt + 3
-    text, written = shown(session), session.document.origin(n_prompt)
-    type_in(session, f"{text} and more")
-    assert shown(session) == f"{text} and more"
-    assert session.document.origin(n_prompt) == written  # sampled
-    assert ids(session)[-2:] == loaded.tokenizer.encode_continuation(" and more")[-2:]
+def test_what_is_typed_after_other_tokens_keeps_them(session: Session, loaded: LoadedModel) -> None:
+    type_in(session, TEXT)
+    n_prompt = len(ids(session))
+    session.document.append(*loaded.tokenizer.encode_continuation(" 12 34"))
+    before = ids(session)
+    type_in(session, f"{TEXT} 12 34, and more")
+    assert shown(session) == f"{TEXT} 12 34, and more"
+    assert ids(session)[: n_prompt + 3] == before[: n_prompt + 3]
+    assert session.document.origin(n_prompt).kind == "chosen"
 
 
 def test_an_inserted_text_has_no_space_put_before_it(session: Session, loaded: LoadedModel) -> None:
