@@ -1,4 +1,4 @@
-"""Glassbox GPT in the browser: python app.py [--host HOST] [--port PORT] [--model NAME] [--share]"""
+"""Glassbox GPT in the browser: python app.py [--host HOST] [--port PORT] [--model NAME] [--share] [--cluster WHERE]"""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 FINISH_SECONDS = 8.0  # for texts to end after SIGTERM; longer ones end before their next token
+CLUSTER_SECONDS = 90.0  # that the start waits for a cluster
 SEND_SECONDS = 0.5  # for the last updates of a text to be sent
 CLOSE_SECONDS = 1  # for connections to end
 _log = logging.getLogger("app")
@@ -44,6 +45,7 @@ def main() -> int:
             memory=None if arguments.memory is None else int(arguments.memory * 1e9),
             precision=arguments.precision,
             downloads=arguments.allow if is_public(arguments) else MODELS,
+            cluster=connect(arguments.cluster, arguments.replicas) if arguments.cluster else None,
         )
         model = arguments.model or DEFAULT_MODEL
         options: dict[str, Any] = {"uploads": not is_public(arguments)}
@@ -96,6 +98,18 @@ def main() -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     return 0
+
+
+def connect(address: str, max_replicas: int) -> Any:
+    """The cluster at an address, for which it waits CLUSTER_SECONDS at most; the page says when it is not there."""
+    from gpt.inference.cluster import Cluster, ClusterOptions
+
+    cluster = Cluster(ClusterOptions(address, max_replicas))
+    cluster.start()
+    atexit.register(cluster.close)
+    if not cluster.wait(CLUSTER_SECONDS):
+        print(f"No cluster at {address} yet. The page goes on looking for it.", file=sys.stderr)
+    return cluster
 
 
 def finish_texts() -> None:
@@ -161,6 +175,10 @@ def parse_arguments() -> argparse.Namespace:
     public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"
     parser.add_argument("--public", action="store_true", help=public_help)
     allow_help = "models of the list that visitors of a public page may download, besides those that are here already"
+    cluster_help = "generate in a Ray cluster: local, auto, HOST:PORT, or ray://HOST:PORT"
+    parser.add_argument("--cluster", metavar="ADDRESS", help=cluster_help)
+    replicas_help = "of each model in the cluster, at most; default 4"
+    parser.add_argument("--replicas", type=replicas, metavar="N", default=4, help=replicas_help)
     log_help = "write a JSON line for each event to the standard error, without visitors' text; on a public page always"
     parser.add_argument("--log", action="store_true", help=log_help)
     parser.add_argument("--allow", nargs="+", default=[], metavar="NAME", help=allow_help)
@@ -178,6 +196,13 @@ def positive(text: str) -> float:
     if not text.replace(".", "", 1).isdecimal() or float(text) <= 0:
         raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
     return float(text)
+
+
+def replicas(text: str) -> int:
+    """A number of replicas."""
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {text!r}")
+    return int(text)
 
 
 def port(text: str) -> int:

@@ -51,6 +51,12 @@ def count_refusal(status: int, route: str) -> None:
     _log.info("request refused", extra={"fields": {"status": status, "route": route}})
 
 
+def cluster_is_there() -> bool | None:
+    """Whether the cluster that runs the models is there; None without one."""
+    deployed = [loaded.deployed for loaded in models_in_memory() if loaded.deployed is not None]
+    return all(model.is_there for model in deployed) if deployed else None
+
+
 class Models(Collector):
     """What the engines count, by model; those that visitors have trained are counted together."""
 
@@ -71,6 +77,8 @@ class Models(Collector):
             for name, value in values.items():
                 family.add_metric([name], value)
             yield family
+        if (there := cluster_is_there()) is not None:
+            yield GaugeMetricFamily("glassbox_cluster", "Whether the cluster is there", value=there)
 
 
 REGISTRY.register(Models())
@@ -89,6 +97,8 @@ class Probe:
         def read() -> None:
             loaded.engine.read([0], KVCache(loaded.model.config, max_length=1, device=loaded.device, dtype=dtype))
 
+        if loaded.deployed is not None:  # its replicas are checked by the cluster
+            return not loaded.engine.admission.closed
         dtype, key = loaded.model.dtype, id(loaded.engine)
         with self._lock:
             thread = self._threads.get(key)
@@ -113,7 +123,9 @@ def _health(request: Request) -> Response:
     """Status 200 if a model is loaded and every engine runs, else 503."""
     engines = {loaded.name: _probe.is_alive(loaded) for loaded in models_in_memory() if loaded.name in list_models()}
     healthy = bool(engines) and all(engines.values())
-    return JSONResponse({"healthy": healthy, "engines": engines}, 200 if healthy else 503)
+    there = cluster_is_there()
+    cluster = {} if there is None else {"cluster": there}  # without it this process still has its visitors' texts
+    return JSONResponse({"healthy": healthy, "engines": engines, **cluster}, 200 if healthy else 503)
 
 
 ROUTES = [Route("/metrics", _metrics), Route("/healthz", _health)]

@@ -6,8 +6,9 @@ from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.documents.beam_search import BeamSearch
-from gpt.documents.generation import FinishReason, Generation, Step
+from gpt.documents.generation import Generation
 from gpt.documents.prompt import encode_prompt
+from gpt.documents.step import FinishReason, Step
 from gpt.edits import Edits, Patch
 from gpt.generate import generate, generate_batch, generate_greedy
 from gpt.model import GPT

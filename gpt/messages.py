@@ -129,6 +129,10 @@ MESSAGES = {
         "{name} could not be fetched from the Hugging Face hub ({reason}): connect to the internet and choose it "
         "again; the download continues where it stopped. The bundled model needs no network"
     ),
+    "cluster.no_ray": "a cluster needs Ray: pip install -r requirements-cluster.txt",
+    "cluster.away": "the cluster that generates the text is not there: try again later; the text stays as it is",
+    "cluster.lost": "{n} replicas ended one after the other while they continued this text: see the log of the cluster",
+    "cluster.failed": "the cluster cannot run {model}: {reason}",
     "device.unknown": "this computer has no device {device!r} that torch can use: choose cpu",
     "precision.int8_cpu": "precision int8 needs an x86 CPU: choose fp32 or bf16",
     "precision.int8_device": "precision int8 is for CPUs: on {device} choose bf16",

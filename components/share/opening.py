@@ -13,7 +13,7 @@ from components.limits import MAX_LENGTH
 from components.share.address import LinkedPage
 from components.share.document_link import replay, shown_prompt
 from components.share.link import VIEW, decode
-from components.state.admission import admitted
+from components.state.admission import admitted, waiting_for_cluster
 from components.state.example import first_prompt
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST, Shading
@@ -23,6 +23,7 @@ from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
 from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
 from gpt.documents.edit_text import parse_edits
+from gpt.documents.remote import model_seconds, polled
 
 UPDATE_SECONDS = 0.1  # between two frames while the text is generated
 
@@ -100,8 +101,11 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     try:
         with admitted(session, loaded) as waiting:
             yield from waiting
-            for made in session.lock.steps(turn, measured(written, params.seed, shown, session.set_throughput)):
-                session.finish_reason = made.finish_reason or "max_new_tokens"
+            report, seconds = session.set_throughput, model_seconds(written)
+            for made in session.lock.steps(turn, measured(polled(written), params.seed, shown, report, seconds)):
+                session.progress = waiting_for_cluster(loaded) if made is None else None
+                if made is not None:
+                    session.finish_reason = made.finish_reason or "max_new_tokens"
                 if time.perf_counter() - shown > UPDATE_SECONDS:
                     shown = time.perf_counter()
                     yield
@@ -111,6 +115,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
         link.refuse("text")
         link.problem = problem
     finally:
+        session.progress = None
         session.lock.end(turn)
     with session.lock.settling():
         document.read()

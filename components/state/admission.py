@@ -42,3 +42,9 @@ def admitted(session: Session, loaded: LoadedModel) -> Iterator[Admission]:
     """
     with loaded.engine.admission.enter() as place:
         yield Admission(session, place)
+
+
+def waiting_for_cluster(loaded: LoadedModel) -> Message:
+    """The progress of a text whose next token is not there yet."""
+    away = loaded.deployed is not None and not loaded.deployed.is_there
+    return Message("status.cluster_away" if away else "status.cluster_busy")

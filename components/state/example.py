@@ -9,7 +9,7 @@ import numpy as np
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
-from gpt import Generation, LoadedModel, generate
+from gpt import Generation, LoadedModel
 from gpt.documents.token_tree import History
 from gpt.tokenizer import plain_text, prompt_ids, start_ids
 
@@ -24,7 +24,7 @@ def example(loaded: LoadedModel) -> Generation:
     """A finished text, generated once at start-up and never changed."""
     document = Generation(loaded, first_prompt(loaded))
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
-    for _ in document.steps(params, EXAMPLE_LENGTH):
+    for _ in document.local_steps(params, EXAMPLE_LENGTH):  # no cluster may be there yet
         pass
     document.read()
     document.history = History(document.path[-1])  # an empty history: nothing to undo
@@ -79,7 +79,7 @@ def own_words(loaded: LoadedModel) -> str:
     if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
-    return "".join(step.text for step in generate(loaded, "\n", params, OWN_TOKENS)).strip()
+    return "".join(step.text for step in Generation(loaded, "\n").local_steps(params, OWN_TOKENS)).strip()
 
 
 def first_prompt(loaded: LoadedModel, text: str = "", *, most: int | None = None) -> str:

@@ -18,7 +18,7 @@ from components.state.text import Text
 from components.state.throughput import Throughput
 from components.state.token_statistics import TokenStatisticsCache
 from components.state.typed_text import TypedText
-from gpt import Edits, FinishReason, Generation, SamplingParams
+from gpt import Edits, FinishReason, Generation, SamplingParams, Step
 from gpt.documents.token_tree import History
 from gpt.tokenizer import is_chat
 
@@ -127,6 +127,13 @@ class Session:
             changed = replace(self._states.get(cls) or cls(), **changes)  # type: ignore[type-var]
             self._states[cls] = changed
             return changed  # type: ignore[return-value]
+
+    def take_step(self, document: Generation, step: Step) -> None:
+        """Show a step of the stream that writes, and the document that it was appended to."""
+        self.document, self.finish_reason = document, step.finish_reason
+        self.token_statistics.add(document, step)
+        if step.finish_reason is not None:
+            document.read()  # so that the next-token bars are up to date
 
     def snapshot(self) -> Snapshot:
         """An immutable copy of the session; the caller holds `lock.reading()`."""

@@ -27,22 +27,28 @@ class Throughput:
 
 
 def measured(
-    steps: Iterator[T], seed: int, began: float, report: Callable[[Throughput], None] = lambda throughput: None
+    steps: Iterator[T],
+    seed: int,
+    began: float,
+    report: Callable[[Throughput], None] = lambda throughput: None,
+    model_seconds: Callable[[], float] | None = None,
 ) -> Iterator[T]:
     """Pass the steps of a generation on, calling `report` with the current throughput before each one.
 
-    began: start time of the request, by time.perf_counter().
+    steps: None among them is no step, see `gpt.documents.remote.polled`. began: start time of the request, by
+    time.perf_counter(). model_seconds: as of `gpt.documents.remote`; None counts the time that each step is waited for.
     """
-    count, seconds, first = 0, 0.0, 0.0
+    count, seconds, first, end = 0, 0.0, 0.0, object()
     while True:
         start = time.perf_counter()
-        step = next(steps, None)
+        step = next(steps, end)
         now = time.perf_counter()
-        if step is None:
+        if step is end:
             return
-        if not first:
-            first = now - began
-            FIRST_TOKEN.observe(first)
-        count, seconds = count + 1, seconds + now - start
-        report(Throughput(seed, count, seconds, first))
+        if step is not None:
+            first = first or now - began
+            if not count:
+                FIRST_TOKEN.observe(first)
+            count, seconds = count + 1, model_seconds() if model_seconds else seconds + now - start
+            report(Throughput(seed, count, seconds, first))
         yield step

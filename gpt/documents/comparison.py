@@ -11,7 +11,8 @@ import torch
 
 from gpt.analysis.predictions import kl_divergence
 from gpt.documents.branch_cache import common_prefix_length
-from gpt.documents.generation import Generation, Step
+from gpt.documents.generation import Generation
+from gpt.documents.step import Step
 from gpt.edits import Edits
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.models.loading import LoadedModel
@@ -27,7 +28,8 @@ def paired_steps(
     """
     both = left.steps(left_params, max_new_tokens), right.steps(right_params, max_new_tokens)
     engine, plain = left.loaded.engine, all(document.edits in (None, Edits()) for document in (left, right))
-    batched = engine is right.loaded.engine and plain and not on_zero_gpu()
+    here = not on_zero_gpu() and left.loaded.deployed is None
+    batched = engine is right.loaded.engine and plain and here
     return _concurrent_steps(*both) if batched else zip_longest(*both)
 
 

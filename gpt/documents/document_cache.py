@@ -61,12 +61,13 @@ class DocumentCache:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes in use: of the longest text so far, whose memory is not returned, and of the other branches. Memory
-        that is shared is not counted."""
+        """Bytes in use: of the longest text so far, whose memory is not returned, on a GPU of the longest possible one,
+        and of the other branches. Memory that is shared is not counted."""
         if self._is_shared:
             return self.branches.n_bytes
         per_position = sum(rows[..., :1, :].nbytes for rows in self._buffers())
-        return per_position * max(self._longest, self.length) + self.branches.n_bytes
+        used = max(self._longest, self.length) if self.states.is_cpu else len(self.states)
+        return per_position * used + self.branches.n_bytes
 
     def store_branch(self, path: Sequence[int], start: int) -> None:
         """Move the activations from position `start` on into the branch cache. path: of the text they belong to."""
@@ -123,6 +124,12 @@ class DocumentCache:
     def activations(self, start: int) -> tuple[Tensor, ...]:
         """Copies of all activations from position `start` on, for `set_activations`."""
         return tuple(rows[..., start : self.length, :].clone() for rows in self._buffers())
+
+    def crop(self, length: int) -> None:
+        """Forget the positions from `length` on."""
+        self._longest = max(self._longest, self.length)
+        self.kv.crop(length)
+        self.length, self._newest = length, None
 
     def set_activations(self, start: int, rows: Sequence[Tensor]) -> None:
         """Store the `activations(start)` of another cache of the same text."""

@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gpt.analysis.text_statistics import TextStatistics, text_statistics
 from gpt.cache import KVCache
 from gpt.checks import check_head, check_layer
+from gpt.documents.branch_cache import common_prefix_length
 from gpt.documents.document import Document
 from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache
 from gpt.documents.edit_text import format_edits
 from gpt.documents.prompt import Prompt, encode_prompt
+from gpt.documents.remote import (
+    RemoteReply,
+    RemoteRequest,
+    RemoteSteps,
+    edits_of,
+    from_iterator,
+    plain_edits,
+    replies,
+    rows_between,
+)
 from gpt.documents.saved_document import SavedDocument
+from gpt.documents.step import FinishReason, Step, sample_step
 from gpt.documents.token_tree import TYPED, Origin, TokenTree
 from gpt.edits import Edits
 from gpt.errors import GPTError
-from gpt.inference.threads import threads_for
+from gpt.inference.cluster import ConnectionLost, DeployedModel
 from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
 from gpt.models.gpu_copy import gpu_copy
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import get_model
-from gpt.sampling import SamplingParams, sample_token, uniform_draw, with_seed
+from gpt.sampling import SamplingParams, with_seed
 
-FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One generated token.
-
-    text: the characters that it completes; "" for a part of a character and for end-of-text.
-    probability, rank (1 = best), entropy (bits): of the raw softmax before sampling.
-    position: index in the text, prompt and dropped tokens included. draw: the uniform number that selected it.
-    finish_reason: None until the last step.
-    """
-
-    token_id: int
-    text: str
-    probability: float
-    rank: int
-    entropy: float
-    position: int
-    draw: float
-    finish_reason: FinishReason | None = None
+READ_SECONDS = 2.0  # that a replica has to read a text
 
 
 class Generation(Document):
@@ -93,8 +84,8 @@ class Generation(Document):
 
     def to_json(self) -> str:
         """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for patches without ids."""
-        edits, dropped = format_edits(self.edits or Edits()), tuple(self.dropped)
-        name, n_vocab, tokens = self.loaded.name, self.loaded.model.config.vocab_size, tuple(self.tree.tokens)
+        edits, dropped, tokens = format_edits(self.edits or Edits()), tuple(self.dropped), tuple(self.tree.tokens)
+        name, n_vocab = self.loaded.name, self.loaded.model.config.vocab_size
         return SavedDocument(name, n_vocab, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped).to_json()
 
     @classmethod
@@ -136,8 +127,19 @@ class Generation(Document):
         return frozenset(self._cache.branches.evicted)
 
     def read(self) -> None:
-        """Run one forward pass over the ids that were not read, up to block_size."""
+        """Run one forward pass over the ids that were not read, up to block_size. A replica does so for a deployed
+        model, and this process if none answers within READ_SECONDS."""
+        deployed = self.loaded.deployed
+        if deployed is not None and self.n_read < min(len(self.ids), self.block_size):
+            self._read_remotely(deployed)
         self._cache.read(self.ids, self.path, lambda: None)
+
+    def _read_remotely(self, deployed: DeployedModel) -> None:
+        with suppress(ConnectionLost, GPTError):
+            stream = deployed.stream(self.remote_request(SamplingParams(), 0))
+            with closing(stream):
+                if (reply := stream.next(READ_SECONDS)) is not None:
+                    self._add_rows(reply, len(self.ids))
 
     def states(self) -> Tensor:
         """(n_read, n_embd): final-norm states; a view that must not be changed."""
@@ -176,9 +178,7 @@ class Generation(Document):
 
     def statistics(self, start: int = 1) -> TextStatistics:
         """Statistics of each token from position `start` on, while the positions before them were read.
-
-        Raises ValueError for a start below 1: nothing predicts the first token.
-        """
+        Raises ValueError for a start below 1: nothing predicts the first token."""
         if start < 1:
             raise GPTError("generation.first_position", start=start)
         end = max(start, min(self.n_read + 1, len(self.ids)))
@@ -186,25 +186,39 @@ class Generation(Document):
 
     def step(self, params: SamplingParams) -> Step:
         """Read what is unread, then sample and append one token, with a draw that depends on seed and position only.
+        Raises ValueError where the context is full."""
+        params = with_seed(params)
+        if self.loaded.deployed is not None:
+            return next(RemoteSteps(self, self.loaded.deployed.stream, params, None))
+        return self.local_step(params)
 
-        Raises ValueError where the context is full.
-        """
-        return self._step(with_seed(params), joined=False)
+    def local_step(self, params: SamplingParams) -> Step:
+        """`step` in this process. params: with a seed."""
+        return self._step(params, joined=False)
 
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
         """Up to max_new_tokens steps as one action for `undo`; the last carries its finish_reason.
 
-        They end without one when `loaded.engine.stopped` is set, as it is before the server ends.
-        On ZeroGPU all of them run in one call on the GPU.
+        They end without one when `stopped`.
+        On ZeroGPU all of them run in one call on the GPU; a replica begins with those of a deployed model at once.
         """
         params = with_seed(params)
-        return (self._zero_gpu_steps if on_zero_gpu() else self.local_steps)(params, max_new_tokens)
+        if on_zero_gpu():
+            return RemoteSteps(self, from_iterator(partial(zero_gpu_replies, self.loaded)), params, max_new_tokens)
+        if self.loaded.deployed is not None:
+            return RemoteSteps(self, self.loaded.deployed.stream, params, max_new_tokens)
+        return self.local_steps(params, max_new_tokens)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether texts end before their next token, because the server ends."""
+        return self.loaded.engine.stopped
 
     def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
         """`steps` in this process, on the model's own device. params: with a seed."""
         last = None
         for count in range(1, max_new_tokens + 1):
-            if self.loaded.engine.stopped:
+            if self.stopped:
                 return
             step = self._step(params, joined=self.path[-1] == last)
             last = self.path[-1]
@@ -216,19 +230,30 @@ class Generation(Document):
             if step.finish_reason is not None:
                 return
 
-    def _zero_gpu_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
-        last, given = None, (self.ids, self.dropped, self.edits)
-        for step, start, rows in zero_gpu_steps(self.loaded, *given, params, max_new_tokens):
-            self.add_step(step, params, start, rows, joined=self.path[-1] == last)
-            last = self.path[-1]
-            yield step
+    def remote_request(self, params: SamplingParams, max_new_tokens: int | None) -> RemoteRequest:
+        """What another process needs to continue this text. Raises ValueError where the context is full."""
+        if self.full and max_new_tokens != 0:
+            raise GPTError("context.full", limit=self.block_size)
+        ids, edits = self.ids[: self.block_size], plain_edits(self.edits)
+        return RemoteRequest(ids, [*self.dropped], edits, params, max_new_tokens, self.n_read)
 
-    def add_step(
-        self, step: Step, params: SamplingParams, start: int, rows: Sequence[np.ndarray], *, joined: bool = False
-    ) -> None:
-        """Append a step that a copy of this document made elsewhere, with its activations from position `start` on."""
-        self._cache.set_activations(start, [torch.from_numpy(part) for part in rows])
+    def add_step(self, step: Step, params: SamplingParams, reply: RemoteReply, *, joined: bool = False) -> None:
+        """Append a step that another process made, with the activations of the positions read so far."""
+        self._add_rows(reply, len(self.ids))
         self._add([step.token_id], Origin("sampled", params), joined=joined)
+        if step is reply.steps[-1]:
+            self._add_rows(reply, len(self.ids))
+
+    def _add_rows(self, reply: RemoteReply, end: int) -> None:
+        end = min(end, reply.start + reply.rows[0].shape[-2])
+        if end > self.n_read:
+            self.loaded.engine.n_tokens += end - self.n_read
+            self._cache.set_activations(self.n_read, rows_between(reply, self.n_read, end))
+
+    def take_activations(self, other: Generation) -> None:
+        """Take those of the ids that both texts begin with. The other document must not be used afterwards."""
+        self._cache = other._cache
+        self._cache.crop(min(common_prefix_length(self.ids, other.ids), other.n_read))
 
     def incomplete_text(self) -> str:
         """Replacement characters for bytes at the end that are no character yet."""
@@ -244,25 +269,10 @@ class Generation(Document):
         return self._cache.read(self.ids, self.path, lambda: self._sample(params, joined))
 
     def _sample(self, params: SamplingParams, joined: bool) -> Step:
-        position = len(self.dropped) + len(self.ids)
         predicted = self._cache.distribution(len(self.ids) - 1)
-        logits = predicted.logits.cpu()
-        assert params.seed is not None  # set by with_seed
-        draw = uniform_draw(params.seed, position)
-        with threads_for(len(logits)):
-            token_id = sample_token(logits, params, draw, previous_ids=self.ids)
-        scores = logits.numpy()
-        score = scores[token_id]
-        return Step(
-            token_id=token_id,
-            text=self._add([token_id], Origin("sampled", params), joined=joined),
-            probability=math.exp(float(score) - predicted.log_sum),
-            rank=1 + int(np.count_nonzero(scores > score)),
-            entropy=predicted.entropy,
-            position=position,
-            draw=draw,
-            finish_reason=self._finish_reason(token_id),
-        )
+        step = sample_step(predicted, params, len(self.dropped) + len(self.ids), self.ids)
+        text = self._add([step.token_id], Origin("sampled", params), joined=joined)
+        return replace(step, text=text, finish_reason=self._finish_reason(step.token_id))
 
     def _go_to(self, node: int) -> str:
         self._cache.store_branch(self.path, self.tree.shared_length(node, self.path))
@@ -281,19 +291,7 @@ class Generation(Document):
 
 
 @on_gpu
-def zero_gpu_steps(
-    loaded: LoadedModel,
-    ids: list[int],
-    dropped: list[int],
-    edits: Edits | None,
-    params: SamplingParams,
-    max_new_tokens: int,
-) -> Iterator[tuple[Step, int, tuple[Any, ...]]]:
-    """The steps after `ids`, in one ZeroGPU call: (step, start, activations from position start on).
-
-    Those of the first cover the prompt, of each later one the position that its step has read.
-    """
-    remote = Generation(gpu_copy(loaded), ids, edits=edits, dropped=dropped)
-    for step in remote.local_steps(params, max_new_tokens):
-        start = 0 if remote.n_read <= len(ids) else remote.n_read - 1
-        yield step, start, remote.activations(start)
+def zero_gpu_replies(loaded: LoadedModel, request: RemoteRequest) -> Iterator[RemoteReply]:
+    """The replies to a request, in one ZeroGPU call."""
+    edits = edits_of(request.edits)
+    yield from replies(Generation(gpu_copy(loaded), request.ids, edits=edits, dropped=request.dropped), request)

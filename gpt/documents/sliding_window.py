@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-from gpt.documents.generation import FinishReason, Generation, Step
-from gpt.edits import Edits
-from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
+from gpt.documents.generation import Generation
+from gpt.documents.remote import RemoteReply, RemoteRequest, edits_of
+from gpt.documents.step import FinishReason, Step
+from gpt.inference.zero_gpu import on_gpu, on_zero_gpu, to_numpy
 from gpt.models.gpu_copy import gpu_copy
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams, with_seed
@@ -48,28 +48,22 @@ def _steps(document: Generation, params: SamplingParams, count: int) -> Iterator
 
 
 def _zero_gpu_steps(document: Generation, params: SamplingParams, count: int) -> Iterator[tuple[Generation, Step]]:
-    loaded, edits = document.loaded, document.edits
-    for step, start, rows in _remote_steps(loaded, document.ids, document.dropped, edits, params, count):
+    for reply in _zero_gpu_replies(document.loaded, document.remote_request(params, count)):
         if document.full:
             document = document.without_first()
-        document.add_step(step, params, start, rows)
-        yield document, step
+        for step in reply.steps:
+            document.add_step(step, params, reply)
+            yield document, step
 
 
 @on_gpu
-def _remote_steps(
-    loaded: LoadedModel,
-    ids: list[int],
-    dropped: list[int],
-    edits: Edits | None,
-    params: SamplingParams,
-    count: int,
-) -> Iterator[tuple[Step, int, tuple[Any, ...]]]:
-    """`_steps` in one ZeroGPU call: (step, start, activations from position start on)."""
-    remote = Generation(gpu_copy(loaded), ids, edits=edits, dropped=dropped)
-    start = 0
-    for document, step in _steps(remote, params, count):
+def _zero_gpu_replies(loaded: LoadedModel, request: RemoteRequest) -> Iterator[RemoteReply]:
+    """`_steps` in one ZeroGPU call."""
+    edits = edits_of(request.edits)
+    remote = Generation(gpu_copy(loaded), request.ids, edits=edits, dropped=request.dropped)
+    start = request.n_known
+    for document, step in _steps(remote, request.params, request.max_new_tokens or 0):
         if document is not remote:
             remote, start = document, 0
-        yield step, start, document.activations(start)
+        yield RemoteReply((step,), start, to_numpy(document.activations(start)))
         start = document.n_read

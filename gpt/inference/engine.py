@@ -92,12 +92,13 @@ class ReadRequest:
 class Engine:
     """Runs the forward passes of all texts that are generated with one model in this process.
 
-    n_tokens: number of tokens read so far. stopped: whether texts end before their next token.
+    max_texts: admitted at the same time. n_tokens: number of tokens read so far. stopped: whether texts end before
+    their next token.
     """
 
-    def __init__(self, model: GPT) -> None:
+    def __init__(self, model: GPT, max_texts: int = MAX_TEXTS) -> None:
         self.model = model
-        self.admission = AdmissionQueue(MAX_TEXTS)
+        self.admission = AdmissionQueue(max_texts)
         self.n_tokens = 0
         self.stopped = False
         self.multiplications_per_token = multiplications_per_token(model)

@@ -11,7 +11,8 @@ import torch
 
 from gpt.checks import check_choice
 from gpt.errors import GPTError
-from gpt.inference.engine import Engine
+from gpt.inference.cluster import DeployedModel
+from gpt.inference.engine import MAX_TEXTS, Engine
 from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, multiplications_per_token, pack
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
@@ -32,7 +33,8 @@ class LoadedModel:
     """A model in evaluation mode with its tokenizer. Shared between users: never change it.
 
     On a CPU its weights are packed and refuse changes; `load_model(..., trainable=True)` gives ordinary ones.
-    layout: the name of its checkpoint's format.
+    layout: the name of its checkpoint's format. deployed: the deployment that generates with it, if there is one; this
+    model is then for looking inside.
     """
 
     name: str
@@ -41,6 +43,7 @@ class LoadedModel:
     device: torch.device
     precision: Precision
     layout: str = ""
+    deployed: DeployedModel | None = None
 
     @property
     def engine(self) -> Engine:
@@ -50,7 +53,8 @@ class LoadedModel:
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(self.model)
+        n_replicas = 1 if self.deployed is None else self.deployed.cluster.options.max_replicas
+        return Engine(self.model, MAX_TEXTS * n_replicas)
 
 
 def best_device() -> torch.device:
@@ -67,12 +71,14 @@ def check_precision(precision: str) -> None:
     check_choice("precision", precision, get_args(Precision))
 
 
-def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device) -> int:
-    """Bytes of a model in a precision, with the weights that are stored twice.
+def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device, *, deployed: bool = False) -> int:
+    """Bytes of a model in a precision, with the weights that are stored twice. deployed: as for `build`.
 
     On a CPU these are a tied matrix, packed for the head and as rows for the embedding, and in float32 the small
     matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.gpu_copy`.
     """
+    if deployed and precision == "fp32":
+        return checkpoint.n_copied_bytes
     config, dtype = checkpoint.config, DTYPES[precision]
     n_bytes = checkpoint.n_bytes(dtype)
     if device.type != "cpu":
@@ -104,16 +110,22 @@ def build(
     *,
     untrained: bool = False,
     trainable: bool = False,
+    deployed: DeployedModel | None = None,
 ) -> LoadedModel:
     """Build the model of a checkpoint. untrained: with the random initial weights of seed 0 instead of its own.
 
     trainable: with ordinary parameters; otherwise they are packed where possible (`can_pack`) and cannot be changed.
+    deployed: generates with the model, so that float32 weights stay in their files here: `Checkpoint.build_mapped`.
 
     Raises ValueError if there is not enough memory, the weights or the logits are not finite, or the device does not
     support the precision.
     """
     if trainable and precision == "int8":
         raise GPTError("precision.int8_trainable")
+    if deployed is not None and precision == "fp32" and not untrained:
+        model = checkpoint.build_mapped()
+        freeze(model)
+        return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed)
     packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
         raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
@@ -135,7 +147,7 @@ def build(
     with torch.inference_mode(), threads_for(multiplications_per_token(model)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
             raise GPTError("checkpoint.logits_not_finite", model=name)
-    return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout)
+    return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed)
 
 
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:

@@ -22,6 +22,7 @@ import torch
 from gpt.background import Progress
 from gpt.config import Activation
 from gpt.errors import GPTError
+from gpt.inference.cluster import Cluster
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import weight_files
@@ -45,18 +46,11 @@ class Registry:
     Parameters: see `configure`.
     """
 
-    def __init__(
-        self,
-        *,
-        memory: int | None = None,
-        device: torch.device | None = None,
-        precision: Precision = "fp32",
-        downloads: Collection[str] = MODELS,
-    ) -> None:
+    def __init__(self, **options: Any) -> None:
         self._lock = threading.Lock()  # never held while a model loads
         self._reserved: dict[PendingLoad, int] = {}  # bytes of models that are being loaded
         self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of every model in memory
-        self.configure(memory=memory, device=device, precision=precision, downloads=downloads)
+        self.configure(**options)
 
     def configure(
         self,
@@ -65,15 +59,18 @@ class Registry:
         device: torch.device | None = None,
         precision: Precision = "fp32",
         downloads: Collection[str] = MODELS,
+        cluster: Cluster | None = None,
     ) -> None:
         """Set the options of all shared models, and forget those that were added or loaded.
 
         memory: bytes for all models together; None is half of what is free when the first is loaded.
         downloads: names that `get` may download; of the others those that are on this computer are listed.
+        cluster: generates with the listed models; these are then on the CPU, for looking inside.
         """
         check_precision(precision)
         with self._lock:
-            self.memory, self.device, self.precision = memory, device, precision
+            self.memory, self.precision, self.cluster = memory, precision, cluster
+            self.device = torch.device("cpu") if cluster is not None else device
             self._sources: dict[str, Source] = {
                 name: source
                 for name, source in zip(MODELS, map(find_source, MODELS), strict=True)
@@ -211,8 +208,11 @@ class Registry:
         try:
             checkpoint = source.open(load.report)
             device = self.device or best_device()
-            self._reserve(name, memory_of(checkpoint, self.precision, device), device, load)
-            loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained)
+            cluster = None if source.is_private else self.cluster
+            deployed = None if cluster is None else cluster.model(source.spec(name, self.precision))
+            n_bytes = memory_of(checkpoint, self.precision, device, deployed=deployed is not None)
+            self._reserve(name, n_bytes, device, load)
+            loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained, deployed=deployed)
             if on_zero_gpu():
                 gpu_copy(loaded)
         except BaseException as error:

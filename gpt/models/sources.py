@@ -13,6 +13,7 @@ import torch
 from gpt.background import Progress
 from gpt.config import Activation
 from gpt.errors import GPTError
+from gpt.inference.cluster import ModelSpec
 from gpt.models import hub
 from gpt.models.checkpoints import INFER, Checkpoint, NamesInferred, open_checkpoint
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision
@@ -55,6 +56,18 @@ class Source:
     def is_here(self) -> bool:
         """Whether opening it downloads nothing."""
         return isinstance(self.location, Path) or hub.cached_folder(self.location) is not None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it is of one visitor: an upload, or not listed."""
+        return self.folder is not None or not self.listed
+
+    def spec(self, name: str, precision: Precision) -> ModelSpec:
+        """What a replica loads: a path must lead to the same files on its computer."""
+        location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
+        location = name if name in MODELS else location  # a bundled one lies elsewhere there
+        names = None if self.names is None else str(self.names)
+        return ModelSpec(name, location, precision, self.n_head, self.activation, names)
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
         path = self.location if isinstance(self.location, Path) else hub.download(self.location, progress)

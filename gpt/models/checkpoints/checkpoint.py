@@ -66,6 +66,28 @@ class Checkpoint:
             pass
         return model
 
+    def build_mapped(self) -> GPT:
+        """The model in evaluation mode in float32, with the weights where they are stored: read from the files when
+        they are used. The files must not change meanwhile. What is stored in another type or in parts is copied.
+
+        Nothing is checked but the memory for the copies.
+        """
+        self.need_memory(self.n_copied_bytes)
+        model = meta_model(self.config).eval()
+        state = {
+            name: torch.cat(part).float() if len(part) > 1 else part[0].float() for name, part in self.weights.items()
+        }
+        model.load_state_dict(state, strict=False, assign=True)
+        if self.config.tie_weights:
+            model.lm_head.weight = model.wte.weight
+        return model
+
+    @property
+    def n_copied_bytes(self) -> int:
+        """Memory of the weights that `build_mapped` copies."""
+        copied = [part for part in self.weights.values() if len(part) > 1 or part[0].dtype != torch.float32]
+        return sum(tensor.numel() for part in copied for tensor in part) * torch.float32.itemsize
+
     def need_memory(self, n_bytes: int) -> None:
         """Raise ValueError unless that many bytes are free."""
         if n_bytes > (free := free_memory()):

@@ -116,8 +116,8 @@ def test_what_to_do_when_full_is_checked(loaded):
 
 def test_zero_gpu_gives_the_same_documents(loaded, monkeypatch):
     monkeypatch.setattr(gpu_copy, "DEVICE", "cpu")
-    remote = zero_gpu.on_gpu(inspect.unwrap(sliding_window._remote_steps))
-    monkeypatch.setattr(sliding_window, "_remote_steps", remote)
+    remote = zero_gpu.on_gpu(inspect.unwrap(sliding_window._zero_gpu_replies))
+    monkeypatch.setattr(sliding_window, "_zero_gpu_replies", remote)
     expected = list(sliding_steps(Generation(loaded, PROMPT), WARM, 15))
     monkeypatch.setattr(sliding_window, "on_zero_gpu", lambda: True)
     for (document, step), (alone, same) in zip(

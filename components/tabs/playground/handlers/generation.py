@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from components.api.arguments import checked_text
-from components.state.admission import Admission, admitted
+from components.state.admission import Admission, admitted, waiting_for_cluster
 from components.state.adoption import remark
 from components.state.example import encodable_text
 from components.state.loading import load_with_progress
@@ -21,10 +22,12 @@ from components.tabs.playground.components import PlaygroundState, tail_length
 from components.tabs.playground.handlers.typing import read_box, take_text
 from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
+from gpt.documents.remote import model_seconds, polled
 from gpt.documents.sliding_window import sliding_steps
 from gpt.tokenizer import is_chat, prompt_ids
 
 UPDATE_SECONDS = 0.05  # between two frames
+_END = object()
 
 
 def prepare(session: Session, box: str, seed: str) -> Iterator[None]:
@@ -142,35 +145,37 @@ def _generate_steps(session: Session, pending: PendingGeneration, admission: Adm
         session.throughput = Throughput(pending.params.seed)
     yield
 
-    if pending.slides:
-        made = sliding_steps(document, pending.params, pending.length)
-    else:
-        made = ((document, step) for step in document.steps(pending.params, pending.length))
-    steps = measured(made, pending.params.seed, pending.began, session.set_throughput)
+    params, length = pending.params, pending.length
+    made: Iterator[Any] = sliding_steps(document, params, length) if pending.slides else document.steps(params, length)
+    steps = measured(polled(made), params.seed, pending.began, session.set_throughput, model_seconds(made))
     due, shown = time.perf_counter(), -math.inf
-    while True:
-        with (lock.beginning if pending.slides else lock.writing)(pending.turn) as has_turn:
-            latest = next(steps, None) if has_turn else None
+    try:
+        while True:
+            with (lock.beginning if pending.slides else lock.writing)(pending.turn) as has_turn:
+                latest = next(steps, _END) if has_turn else _END
+                if latest is _END:
+                    return
+                session.progress = waiting_for_cluster(document.loaded) if latest is None else None
+                if latest is not None:
+                    document, step = latest if pending.slides else (document, latest)
+                    session.take_step(document, step)
             if latest is None:
-                return
-            document, step = latest
-            session.document = document
-            session.token_statistics.add(document, step)
-            session.finish_reason = step.finish_reason
-            if step.finish_reason is not None:
-                document.read()  # so that the next-token bars are up to date
-        now = time.perf_counter()
-        gap = max(min_update_interval(document.loaded), UPDATE_SECONDS)
-        if now - shown >= gap or step.finish_reason is not None:
-            shown = now
-            yield
-        due += 1 / session.settings.pace if session.settings.pace else 0.0
-        if (seconds := due - time.perf_counter()) > 0:
-            admission.rest()
-            lock.rest(pending.turn, seconds)
-        for _ in admission.after_token():
-            if lock.turn != pending.turn:
-                return
+                yield
+                continue
+            now = time.perf_counter()
+            gap = max(min_update_interval(document.loaded), UPDATE_SECONDS)
+            if now - shown >= gap or step.finish_reason is not None:
+                shown = now
+                yield
+            due += 1 / session.settings.pace if session.settings.pace else 0.0
+            if (seconds := due - time.perf_counter()) > 0:
+                admission.rest()
+                lock.rest(pending.turn, seconds)
+            for _ in admission.after_token():
+                if lock.turn != pending.turn:
+                    return
+    finally:
+        session.progress = None
 
 
 def stop(session: Session) -> None:
@@ -214,7 +219,8 @@ def step(session: Session, box: str, seed: str) -> Iterator[None]:
                 session.push_undo()
                 document = session.document = document.without_first()
             steps = document.steps(params, 1)
-            for made in measured(steps, params.seed, time.perf_counter(), session.set_throughput):
+            report, seconds = session.set_throughput, model_seconds(steps)
+            for made in measured(steps, params.seed, time.perf_counter(), report, seconds):
                 document.read()
                 session.finish_reason = None if made.finish_reason == "max_new_tokens" else made.finish_reason
             session.selection = replace(session.selection, position=NEWEST)

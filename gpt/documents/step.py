@@ -1,0 +1,58 @@
+"""One generated token, and its draw from a distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gpt.inference.engine import NextTokenDistribution
+from gpt.inference.threads import threads_for
+from gpt.sampling import SamplingParams, sample_token, uniform_draw
+
+FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One generated token.
+
+    text: the characters that it completes; "" for a part of a character and for end-of-text.
+    probability, rank (1 = best), entropy (bits): of the raw softmax before sampling.
+    position: index in the text, prompt and dropped tokens included. draw: the uniform number that selected it.
+    finish_reason: None until the last step.
+    """
+
+    token_id: int
+    text: str
+    probability: float
+    rank: int
+    entropy: float
+    position: int
+    draw: float
+    finish_reason: FinishReason | None = None
+
+
+def sample_step(
+    predicted: NextTokenDistribution, params: SamplingParams, position: int, previous_ids: Sequence[int]
+) -> Step:
+    """Draw the token of a position; its text is not known yet. params: with a seed."""
+    logits = predicted.logits.cpu()
+    assert params.seed is not None  # see with_seed
+    draw = uniform_draw(params.seed, position)
+    with threads_for(len(logits)):
+        token_id = sample_token(logits, params, draw, previous_ids=previous_ids)
+    scores = logits.numpy()
+    score = scores[token_id]
+    return Step(
+        token_id=token_id,
+        text="",
+        probability=math.exp(float(score) - predicted.log_sum),
+        rank=1 + int(np.count_nonzero(scores > score)),
+        entropy=predicted.entropy,
+        position=position,
+        draw=draw,
+    )

@@ -1,0 +1,252 @@
+"""The connection of this process to a cluster, whose deployments run the models; see `gpt.serving`.
+
+Ray ends a process that has lost its cluster for a minute. So it runs in a process of its own, the driver, which is
+started again until it finds the cluster; nothing in this process is lost meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from gpt.errors import GPTError
+
+BEAT_SECONDS = 2.0  # between two signs of life of the cluster
+AWAY_SECONDS = 10.0  # without a sign of life, after which the cluster counts as away
+START_SECONDS = 180.0  # before the first sign of life, after which the driver is started again
+RESTART_SECONDS = 60.0  # the same between two
+RAY_TOKEN = Path.home() / ".ray" / "auth_token"
+RETRY_SECONDS = 3.0  # before a driver that has ended is started again
+
+
+class ConnectionLost(Exception):
+    """The replica has ended, or the cluster is away: the request can be sent again."""
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a replica loads: arguments of `gpt.models.sources.load_model`. location: a name, a path or a repository."""
+
+    name: str
+    location: str
+    precision: str
+    n_head: int | None = None
+    activation: str | None = None
+    names: str | None = None
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """address: "local" starts a cluster on this computer, for as long as this process runs; "auto" joins the one of
+    this computer, "host:port" that of a node, "ray://host:port" connects from elsewhere.
+
+    min_replicas, max_replicas: of each model; with 0, the last one ends after an hour without a text.
+    """
+
+    address: str
+    max_replicas: int = 4
+    min_replicas: int = 0
+
+
+class Stream:
+    """The replies to one request."""
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self._cluster, self._number = cluster, number
+        self.messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+
+    def next(self, seconds: float) -> Any:
+        """The next reply; None if there is none within this time.
+
+        Raises StopIteration after the last, ConnectionLost, and what the replica has raised.
+        """
+        try:
+            kind, value = self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait()
+        except Empty:
+            return None
+        if kind == "reply":
+            return value
+        self.messages.put((kind, value))  # the last message stays the last
+        if kind == "lost":
+            raise ConnectionLost
+        if kind == "failed":
+            raise value
+        raise StopIteration
+
+    def close(self) -> None:
+        """Stop the request."""
+        self._cluster.cancel(self._number)
+
+
+class Cluster:
+    """A cluster, connected to by a driver process while `start` has been called and `close` has not."""
+
+    def __init__(self, options: ClusterOptions) -> None:
+        self.options = options
+        self._streams: dict[int, Stream] = {}
+        self._numbers = count(1)
+        self._connection: Connection | None = None
+        self._specs: list[ModelSpec] = []
+        self._last_beat = -math.inf
+        self._closed = threading.Event()
+        self._lock = threading.Lock()  # guards the attributes above
+        self._send_lock = threading.Lock()  # held while a message is written
+
+    def start(self) -> None:
+        """Connect, and connect again whenever the connection is lost, in a thread. Raises ValueError without Ray."""
+        if find_spec("ray") is None:
+            raise GPTError("cluster.no_ray")
+        threading.Thread(target=self._run, name="cluster", daemon=True).start()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the cluster has shown a sign of life within AWAY_SECONDS."""
+        return self._connection is not None and time.monotonic() - self._last_beat < AWAY_SECONDS
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the cluster is there, at most this long; returns whether it is."""
+        deadline = time.monotonic() + seconds
+        while not self.is_there and time.monotonic() < deadline:
+            self._closed.wait(0.1)
+        return self.is_there
+
+    def model(self, spec: ModelSpec) -> DeployedModel:
+        """A model of the cluster; its deployment starts as soon as the cluster is there."""
+        with self._lock:
+            if spec not in self._specs:
+                self._specs.append(spec)
+        with suppress(ConnectionLost):
+            self._send(("deploy", spec))
+        return DeployedModel(self, spec)
+
+    def stream(self, spec: ModelSpec, request: object) -> Stream:
+        """Send a request to a replica of a model. Raises ConnectionLost while the cluster is away."""
+        if not self.is_there:
+            raise ConnectionLost
+        with self._lock:
+            number = next(self._numbers)
+            stream = self._streams[number] = Stream(self, number)
+        try:
+            self._send(("stream", number, spec, request))
+        except ConnectionLost:
+            self._streams.pop(number, None)
+            raise
+        return stream
+
+    def cancel(self, number: int) -> None:
+        """Stop a request, which may have ended."""
+        if self._streams.pop(number, None) is not None:
+            with suppress(ConnectionLost):
+                self._send(("cancel", number))
+
+    def close(self) -> None:
+        """End the driver; a "local" cluster ends with it."""
+        self._closed.set()
+        connection = self._connection
+        if connection is not None:
+            with suppress(ConnectionLost):
+                self._send(("close",))
+
+    def _send(self, message: tuple[Any, ...]) -> None:
+        connection = self._connection
+        if connection is None:
+            raise ConnectionLost
+        try:
+            with self._send_lock:
+                connection.send(message)
+        except (OSError, ValueError):
+            raise ConnectionLost from None
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            with self._driver() as connection:
+                self._connection, self._last_beat = connection, -math.inf
+                for spec in self._specs:
+                    with suppress(ConnectionLost):
+                        self._send(("deploy", spec))
+                self._receive(connection)
+                self._connection = None
+            with self._lock:
+                streams, self._streams = list(self._streams.values()), {}
+            for stream in streams:
+                stream.messages.put(("lost", None))
+            self._closed.wait(RETRY_SECONDS)
+
+    def _receive(self, connection: Connection) -> None:
+        """Pass the messages of the driver on, until it has ended or is silent for too long."""
+        deadline = time.monotonic() + START_SECONDS
+        with suppress(EOFError, OSError):
+            while connection.poll(max(0.0, deadline - time.monotonic())):
+                kind, *values = connection.recv()
+                if kind == "beat":
+                    self._last_beat = time.monotonic()
+                    deadline = self._last_beat + RESTART_SECONDS
+                else:
+                    number, value = values
+                    stream = self._streams.get(number) if kind == "reply" else self._streams.pop(number, None)
+                    if stream is not None:
+                        stream.messages.put((kind, value))
+
+    @contextmanager
+    def _driver(self) -> Iterator[Connection]:
+        """The connection to a new driver, which ends with the block."""
+        ours, theirs = Pipe()
+        options = self.options
+        command = [sys.executable, "-m", "gpt.serving.driver", str(theirs.fileno()), options.address]
+        process = subprocess.Popen(
+            [*command, str(options.min_replicas), str(options.max_replicas)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for this process, which then closes the connection
+            env=driver_environment(),
+        )
+        theirs.close()
+        try:
+            yield ours
+        finally:
+            ours.close()
+            try:
+                process.wait(timeout=10)  # it ends when the connection does
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def driver_environment() -> dict[str, str]:
+    """Environment variables of the driver: without usage statistics, with a token for Ray if there is one."""
+    environment = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    has_token = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() or RAY_TOKEN.is_file()
+    if has_token and "RAY_AUTH_MODE" not in os.environ:  # Ray does the same, but not for "ray://"
+        environment["RAY_AUTH_MODE"] = "token"
+    return os.environ | environment
+
+
+@dataclass(frozen=True)
+class DeployedModel:
+    """A model of a cluster."""
+
+    cluster: Cluster
+    spec: ModelSpec
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the cluster is."""
+        return self.cluster.is_there
+
+    def stream(self, request: object) -> Stream:
+        """Send a request. Raises ConnectionLost while the cluster is away."""
+        return self.cluster.stream(self.spec, request)

@@ -1,0 +1,253 @@
+"""The driver: connects to a cluster, deploys models, and passes requests and replies on.
+
+`python -m gpt.serving.driver DESCRIPTOR ADDRESS MIN_REPLICAS MAX_REPLICAS` is started by `gpt.inference.cluster`;
+DESCRIPTOR is that of the connection to it. It ends with the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import ray
+from ray import serve
+from ray.exceptions import RayError, RayTaskError
+from ray.serve.exceptions import RayServeException
+from ray.serve.handle import DeploymentHandle
+
+import gpt
+from gpt.errors import GPTError
+from gpt.inference.cluster import BEAT_SECONDS, RETRY_SECONDS, ModelSpec
+from gpt.inference.engine import MAX_TEXTS
+from gpt.serving.replica import Replica
+
+TARGET_TEXTS = 16  # of a replica, above which Ray starts another one
+IDLE_SECONDS = 3600.0  # without a text, after which the last replica of a model ends
+HEALTH_CHECK_SECONDS = 10.0  # between two checks of a replica
+HEALTH_TIMEOUT_SECONDS = 30.0
+GPU_SHARE = 0.5  # of a replica, where the cluster has GPUs: two models or two replicas share one
+POLL_SECONDS = 1.0  # longest wait for messages of a `Relay`
+
+Message = tuple[Any, ...]
+Range = tuple[int, int]  # the least and the most replicas of a model
+
+
+class Driver:
+    """Sends requests to replicas, in the event loop that creates it.
+
+    send: takes ("beat",), ("reply", number, reply), ("end", number, None), ("lost", number, None) and
+    ("failed", number, error).
+    """
+
+    def __init__(self, send: Callable[[Message], None], replicas: Range) -> None:
+        self._send, self._replicas = send, replicas
+        self._handles: dict[ModelSpec, asyncio.Future[DeploymentHandle]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._background = {asyncio.ensure_future(self._beat())}
+
+    def receive(self, message: Message) -> None:
+        """Take a message of `gpt.inference.cluster.Cluster`."""
+        kind, *values = message
+        if kind == "deploy":
+            task = asyncio.ensure_future(self._deploy_early(*values))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+        elif kind == "stream":
+            number, spec, request = values
+            self._tasks[number] = task = asyncio.ensure_future(self._stream(number, spec, request))
+            task.add_done_callback(lambda _: self._tasks.pop(number, None))
+        elif kind == "cancel" and values[0] in self._tasks:
+            self._tasks[values[0]].cancel()
+
+    async def _beat(self) -> None:
+        """Send a sign of life as long as Serve answers."""
+        while True:
+            with suppress(RayError, RayServeException):  # no sign of life
+                await asyncio.to_thread(serve.status)
+                self._send(("beat",))
+            await asyncio.sleep(BEAT_SECONDS)
+
+    async def _deploy_early(self, spec: ModelSpec) -> None:
+        try:
+            await self._handle(spec)
+        except Exception as problem:  # a request says it again
+            print(f"{spec.name} could not be deployed: {problem}", file=sys.stderr)
+
+    async def _handle(self, spec: ModelSpec) -> DeploymentHandle:
+        if spec not in self._handles:
+            self._handles[spec] = asyncio.ensure_future(asyncio.to_thread(deploy, spec, self._replicas))
+        try:
+            return await asyncio.shield(self._handles[spec])
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            self._handles.pop(spec, None)  # the next request tries again
+            raise
+
+    async def _stream(self, number: int, spec: ModelSpec, request: object) -> None:
+        response = None
+        try:
+            handle = await self._handle(spec)
+            response = handle.stream.remote(request)
+            async for reply in response:
+                if isinstance(reply, GPTError):
+                    raise reply
+                self._send(("reply", number, reply))
+            self._send(("end", number, None))
+        except asyncio.CancelledError:
+            if response is not None:
+                response.cancel()
+            raise
+        except GPTError as error:
+            self._send(("failed", number, error))
+        except Exception as error:
+            if is_loss(error):
+                self._send(("lost", number, None))
+            else:
+                reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+                self._send(("failed", number, GPTError("cluster.failed", model=spec.name, reason=reason[0])))
+
+
+def is_loss(error: Exception) -> bool:
+    """Whether a replica has ended or cannot be reached, so that another one may succeed."""
+    return isinstance(error, RayError | RayServeException) and not isinstance(error, RayTaskError)
+
+
+def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
+    """The handle of a model's deployment, which is started unless another process has."""
+    digest = hashlib.sha256(repr((spec, gpt_version())).encode()).hexdigest()[:8]
+    name = f"glassbox-{re.sub('[^a-zA-Z0-9]+', '-', spec.name).strip('-')}-{digest}"
+    if name not in serve.status().applications:
+        has_gpu = ray.cluster_resources().get("GPU", 0) > 0
+        deployment = serve.deployment(
+            Replica,
+            ray_actor_options={"num_cpus": 1, "num_gpus": GPU_SHARE if has_gpu else 0},
+            max_ongoing_requests=MAX_TEXTS,
+            autoscaling_config={
+                "min_replicas": replicas[0],
+                "initial_replicas": max(1, replicas[0]),
+                "max_replicas": replicas[1],
+                "target_ongoing_requests": TARGET_TEXTS,
+                "downscale_to_zero_delay_s": IDLE_SECONDS,
+            },
+            health_check_period_s=HEALTH_CHECK_SECONDS,
+            health_check_timeout_s=HEALTH_TIMEOUT_SECONDS,
+        )
+        serve.run(deployment.bind(spec), name=name, route_prefix=None)
+    return serve.get_app_handle(name).options(stream=True)
+
+
+def gpt_version() -> str:
+    """A digest of this package's code: deployments of another version are not used."""
+    digest = hashlib.sha256()
+    folder = Path(gpt.__file__).parent
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def connect(address: str) -> None:
+    """Connect to Ray and start Serve, without a port for HTTP. Raises ConnectionError without a cluster."""
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+    if address == "local":
+        options |= {"num_cpus": max(2, os.cpu_count() or 1), "include_dashboard": False}
+    else:  # the nodes may not have this package
+        options["runtime_env"] = {"py_modules": [str(Path(gpt.__file__).parent)]}
+    ray.init(address=address, namespace="glassbox", **options)
+    serve.start(proxy_location="Disabled")
+
+
+class Relay:
+    """A driver inside of the cluster: Ray's client, by which "ray://" connects, has no streams."""
+
+    def __init__(self, replicas: Range) -> None:
+        self._replicas = replicas
+        self._driver: Driver | None = None
+        self._outbox: list[Message] = []
+        self._filled = asyncio.Event()
+
+    async def receive(self, messages: list[Message]) -> None:
+        """Pass messages to the driver."""
+        if self._driver is None:
+            self._driver = Driver(self._put, self._replicas)
+        for message in messages:
+            self._driver.receive(message)
+
+    def _put(self, message: Message) -> None:
+        self._outbox.append(message)
+        self._filled.set()
+
+    async def poll(self) -> list[Message]:
+        """The messages of the driver since the last call; waits for the first at most POLL_SECONDS."""
+        try:
+            await asyncio.wait_for(self._filled.wait(), POLL_SECONDS)
+        except asyncio.TimeoutError:
+            return []
+        self._filled.clear()
+        messages, self._outbox = self._outbox, []
+        return messages
+
+
+def run_relay(inbox: SimpleQueue[Message], send: Callable[[Message], None], replicas: Range) -> None:
+    """Exchange messages with a `Relay`."""
+    relay = ray.remote(num_cpus=0)(Relay).remote(replicas)
+
+    def forward() -> None:
+        while True:
+            relay.receive.remote([inbox.get()])
+
+    threading.Thread(target=forward, daemon=True).start()
+    with suppress(ConnectionError):  # the connection has ended
+        while True:
+            for message in ray.get(relay.poll.remote()):
+                send(message)
+
+
+async def run_driver(inbox: SimpleQueue[Message], send: Callable[[Message], None], replicas: Range) -> None:
+    """Run a driver in this process."""
+    driver = Driver(send, replicas)
+    while True:
+        driver.receive(await asyncio.to_thread(inbox.get))
+
+
+def read_messages(connection: Connection, inbox: SimpleQueue[Message]) -> None:
+    """Put the messages of a connection into the inbox; end this process with it."""
+    with suppress(EOFError, OSError):
+        while (message := connection.recv())[0] != "close":
+            inbox.put(message)
+    ray.shutdown()  # a local cluster ends, too
+    os._exit(0)
+
+
+def main() -> None:
+    """Connect to the cluster, as soon as it is there, and run."""
+    connection, address, replicas = Connection(int(sys.argv[1])), sys.argv[2], (int(sys.argv[3]), int(sys.argv[4]))
+    inbox: SimpleQueue[Message] = SimpleQueue()
+    threading.Thread(target=read_messages, args=(connection, inbox), daemon=True).start()
+    while True:
+        try:
+            connect(address)
+            break
+        except Exception as problem:  # Ray raises many kinds, plain ones too
+            print(f"No cluster at {address}: {problem}", file=sys.stderr)
+            ray.shutdown()
+            time.sleep(RETRY_SECONDS)
+    if address.startswith("ray://"):
+        run_relay(inbox, connection.send, replicas)
+    else:
+        asyncio.run(run_driver(inbox, connection.send, replicas))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""A replica of a deployment: one model, whose engine batches all texts that are sent to it. Knows no Ray."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+
+from gpt.cache import KVCache
+from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.generation import Generation
+from gpt.documents.remote import RemoteReply, RemoteRequest, edits_of, replies
+from gpt.edits import Edits
+from gpt.errors import GPTError
+from gpt.inference.cluster import ModelSpec
+from gpt.inference.engine import MAX_TEXTS
+from gpt.models.loading import LoadedModel
+from gpt.models.sources import load_model
+
+MAX_KEPT_BYTES = 2**29  # of the activations of texts that have ended
+REPLY_SECONDS = 0.003  # between two replies, for each text that is generated: what sending one costs
+HEALTH_SECONDS = 20.0  # for one forward pass, the ones before it included
+
+
+class KeptTexts:
+    """Activations of the texts that ended last, for requests that continue them."""
+
+    def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self._documents: OrderedDict[int, Generation] = OrderedDict()
+        self._numbers, self._lock = count(), threading.Lock()
+
+    def put(self, document: Generation) -> None:
+        """Keep a text; those that were put first go when there are too many bytes."""
+        with self._lock:
+            self._documents[next(self._numbers)] = document
+            while sum(each.n_bytes for each in self._documents.values()) > self.max_bytes:
+                self._documents.popitem(last=False)
+
+    def take(self, ids: list[int]) -> Generation | None:
+        """Remove and return the longest text that these ids continue, or begin; None if there is none."""
+
+        def shared(number: int) -> int:
+            document = self._documents[number]
+            n = common_prefix_length(document.ids[: document.n_read], ids)
+            return n if n >= min(document.n_read, len(ids)) else 0
+
+        with self._lock:
+            best = max(self._documents, key=shared, default=None)
+            return self._documents.pop(best) if best is not None and shared(best) else None
+
+
+class Replica:
+    """Continues texts, up to MAX_TEXTS at the same time, each in a thread of its own."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.loaded: LoadedModel = load_model(
+            spec.location,
+            precision=spec.precision,  # type: ignore[arg-type]
+            n_head=spec.n_head,
+            activation=spec.activation,  # type: ignore[arg-type]
+            names=spec.names,
+        )
+        self._kept = KeptTexts()
+        self._threads = ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="text")
+        self._health_thread = ThreadPoolExecutor(1, thread_name_prefix="health")
+        self._n_running = 0
+
+    async def stream(self, request: RemoteRequest) -> AsyncIterator[RemoteReply | GPTError]:
+        """The replies to a request, see `gpt.documents.remote.replies`; the last may be an error for the visitor."""
+        loop, stopped = asyncio.get_running_loop(), threading.Event()
+        made: asyncio.Queue[RemoteReply | Exception | None] = asyncio.Queue()
+
+        def put(reply: RemoteReply | Exception | None) -> None:
+            loop.call_soon_threadsafe(made.put_nowait, reply)
+
+        self._n_running += 1
+        writing = loop.run_in_executor(self._threads, self._write, request, put, stopped)
+        try:
+            while (reply := await made.get()) is not None:
+                if isinstance(reply, Exception) and not isinstance(reply, GPTError):
+                    raise reply
+                yield reply
+        finally:
+            stopped.set()
+            writing.cancel()  # if it waits for a thread
+            self._n_running -= 1
+
+    def _write(
+        self, request: RemoteRequest, put: Callable[[RemoteReply | Exception | None], object], stopped: threading.Event
+    ) -> None:
+        try:
+            edits = edits_of(request.edits)
+            document = self._document(request, edits)
+            try:
+                for reply in replies(document, request, self._interval):
+                    put(reply)
+                    if stopped.is_set():
+                        break
+            finally:
+                if edits is None and not document.full:
+                    self._kept.put(document)
+        except Exception as error:
+            put(error)
+        finally:
+            put(None)
+
+    def _document(self, request: RemoteRequest, edits: Edits | None) -> Generation:
+        document = Generation(self.loaded, request.ids, edits=edits, dropped=request.dropped)
+        if edits is None and (kept := self._kept.take(request.ids)) is not None:
+            document.take_activations(kept)
+        return document
+
+    def _interval(self) -> float:
+        return REPLY_SECONDS * (self._n_running - 1)
+
+    async def check_health(self) -> None:
+        """Read one token. Raises TimeoutError if it takes longer than HEALTH_SECONDS: Ray then replaces the replica."""
+        model = self.loaded.model
+        cache = KVCache(model.config, max_length=1, device=model.device, dtype=model.dtype)
+        reading = asyncio.get_running_loop().run_in_executor(self._health_thread, self.loaded.engine.read, [0], cache)
+        await asyncio.wait_for(reading, HEALTH_SECONDS)

@@ -1,0 +1,48 @@
+"""One local Ray cluster for all tests of this folder; `python -m pytest -m cluster -n0` runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from gpt.inference.cluster import Cluster, ClusterOptions
+from gpt.models.loading import LoadedModel
+from gpt.models.registry import Registry
+
+START_SECONDS = 300  # a busy machine takes long to start nine processes
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder; they need Ray."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("cluster")
+            if find_spec("ray") is None:
+                item.add_marker(pytest.mark.skip(reason="needs Ray: pip install -r requirements-cluster.txt"))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A cluster of this computer, which is there."""
+    cluster = Cluster(ClusterOptions("local", max_replicas=1))
+    cluster.start()
+    assert cluster.wait(START_SECONDS)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="session")
+def registry(cluster: Cluster) -> Registry:
+    """The models of a web process."""
+    return Registry(cluster=cluster)
+
+
+@pytest.fixture(scope="session")
+def loaded(registry: Registry) -> LoadedModel:
+    """The bundled model, which the cluster runs; there is a replica."""
+    loaded = registry.get()
+    assert loaded.deployed is not None
+    return loaded

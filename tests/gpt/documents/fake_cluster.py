@@ -1,0 +1,70 @@
+"""A cluster without Ray: replicas in this process, which can die, behind a border that pickles."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from itertools import chain, repeat
+from types import SimpleNamespace
+from typing import Any
+
+from gpt import Generation
+from gpt.documents.remote import RemoteReply, RemoteRequest, edits_of, replies
+from gpt.errors import GPTError
+from gpt.inference.cluster import ConnectionLost
+from gpt.models.loading import LoadedModel
+
+
+def across(value: Any) -> Any:
+    """What arrives at the other process. No tensor may cross."""
+    data = pickle.dumps(value)
+    assert b"torch" not in data, "a tensor would cross the border"
+    return pickle.loads(data)
+
+
+class FakeCluster:
+    """lives: number of replies of each replica, one after the other, before it dies. is_there: whether it answers.
+
+    requests: those that were sent. interval: of `replies`.
+    """
+
+    def __init__(self, model: LoadedModel, lives: list[int] | None = None, interval: float = 0.0) -> None:
+        self.model, self.interval, self.is_there = model, interval, True
+        self.lives = chain(lives or [], repeat(10**6))
+        self.requests: list[RemoteRequest] = []
+        self.n_open = 0
+        self.cluster = SimpleNamespace(options=SimpleNamespace(max_replicas=1))
+
+    def stream(self, request: RemoteRequest) -> FakeStream:
+        if not self.is_there:
+            raise ConnectionLost
+        self.requests.append(across(request))
+        return FakeStream(self, self.requests[-1], next(self.lives))
+
+
+class FakeStream:
+    """A request to one replica."""
+
+    def __init__(self, cluster: FakeCluster, request: RemoteRequest, life: int) -> None:
+        document = Generation(cluster.model, request.ids, edits=edits_of(request.edits), dropped=request.dropped)
+        self.cluster, self.life = cluster, life
+        self.replies = replies(document, request, lambda: cluster.interval)
+        cluster.n_open += 1
+
+    def next(self, seconds: float) -> RemoteReply | None:
+        if not self.cluster.is_there or self.life == 0:
+            raise ConnectionLost
+        self.life -= 1
+        try:
+            return across(next(self.replies))
+        except GPTError as error:
+            raise across(error) from None
+
+    def close(self) -> None:
+        self.cluster.n_open -= 1
+
+
+def deployed(model: LoadedModel, **options: Any) -> tuple[LoadedModel, FakeCluster]:
+    """The model as a web process has it, with a fake cluster that runs it."""
+    cluster = FakeCluster(model, **options)
+    return replace(model, deployed=cluster), cluster

@@ -1,0 +1,165 @@
+"""Generation in another process, with replicas in this one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gpt import Edits, Generation, Patch, SamplingParams, Step, generate
+from gpt.documents import remote
+from gpt.documents.comparison import paired_steps
+from gpt.documents.remote import RemoteSteps, edits_of, plain_edits, polled
+from gpt.documents.sliding_window import sliding_steps
+from tests.gpt.documents.fake_cluster import deployed
+from tests.gpt.documents.fresh_document import WARM, assert_equals_fresh
+from tests.gpt.fake_models import tiny_model
+
+PROMPT = list(b"the cat")
+EDITS = Edits(head_scale={(0, 1): 0.0}, patches=(Patch("mlp_out", 1, 3, torch.arange(16.0), ids=(1, 2)),))
+
+
+def exact(steps: Iterable[Step]) -> list[Step]:
+    """Steps without the numbers that depend on how many tokens are read in one pass."""
+    return [replace(step, probability=0.0, entropy=0.0) for step in steps]
+
+
+@pytest.fixture
+def here():
+    return tiny_model(block_size=64)
+
+
+@pytest.mark.parametrize("interval", [0.0, math.inf], ids=["a reply a token", "all in one reply"])
+@pytest.mark.parametrize("edits", [None, EDITS], ids=["plain", "edited"])
+def test_a_remote_text_equals_a_local_one_in_steps_and_activations(here, edits, interval):
+    loaded, cluster = deployed(here, interval=interval)
+    alone, document = (Generation(each, PROMPT, edits=edits) for each in (here, loaded))
+    for count in (9, 4):
+        assert exact(document.steps(WARM, count)) == exact(alone.steps(WARM, count))
+    alone.read()
+    assert (document.ids, document.n_read) == (alone.ids, alone.n_read)
+    torch.testing.assert_close(document.states(), alone.states(), atol=1e-5, rtol=0)
+    torch.testing.assert_close(document.attn_weights(1), alone.attn_weights(1), atol=1e-5, rtol=0)
+    assert [request.n_known for request in cluster.requests] == [0, len(PROMPT) + 9]  # nothing crosses twice
+    document.undo()
+    assert document.ids == alone.ids[:-4]
+
+
+def test_a_text_goes_on_elsewhere_when_its_replica_dies(here):
+    loaded, cluster = deployed(here, lives=[5, 0, 1, 7])
+    alone, document = Generation(here, PROMPT), Generation(loaded, PROMPT)
+    assert exact(document.steps(WARM, 30)) == exact(alone.steps(WARM, 30))
+    assert [len(request.ids) for request in cluster.requests] == [7, 12, 12, 13, 20]
+    assert_equals_fresh(document)
+
+
+def test_a_text_ends_with_an_error_when_replicas_die_on_it_again_and_again(here):
+    document = Generation(deployed(here, lives=[3, *[0] * 6])[0], PROMPT)
+    steps = document.steps(WARM, 30)
+    assert len([next(steps) for _ in range(3)]) == 3
+    with pytest.raises(ValueError, match="5 replicas ended one after the other"):
+        next(steps)
+
+
+def test_a_text_waits_for_a_cluster_that_is_away(here, monkeypatch):
+    monkeypatch.setattr(remote, "POLL_SECONDS", 0.01)
+    loaded, cluster = deployed(here)
+    alone, document = Generation(here, PROMPT), Generation(loaded, PROMPT)
+    steps = polled(document.steps(WARM, 12))
+    made = [next(steps) for _ in range(4)]
+    cluster.is_there = False
+    assert [next(steps) for _ in range(3)] == [None] * 3
+    cluster.is_there = True
+    assert exact([*made, *(step for step in steps if step is not None)]) == exact(alone.steps(WARM, 12))
+
+
+def test_whoever_cannot_wait_gets_an_error_when_the_cluster_stays_away(here, monkeypatch):
+    monkeypatch.setattr(remote, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(remote, "MAX_AWAY_SECONDS", 0.0)
+    loaded, cluster = deployed(here)
+    cluster.is_there = False
+    with pytest.raises(ValueError, match="the cluster that generates the text is not there"):
+        next(generate(loaded, PROMPT, WARM, 5))
+
+
+def test_this_process_reads_a_text_while_the_cluster_is_away(here):
+    loaded, cluster = deployed(here)
+    document = Generation(loaded, PROMPT)
+    document.read()
+    assert [request.max_new_tokens for request in cluster.requests] == [0]
+    cluster.is_there = False
+    document.append(5)
+    document.read()
+    assert document.n_read == len(PROMPT) + 1
+    assert_equals_fresh(document)
+
+
+def test_a_step_of_a_character_of_several_tokens_has_no_text_and_no_end(here):
+    loaded, _ = deployed(here)
+    alone, document = Generation(here, PROMPT), Generation(loaded, PROMPT)
+    for _ in range(12):
+        assert exact([document.step(WARM)]) == exact([alone.step(WARM)])
+    assert document.text == alone.text
+
+
+def test_past_a_full_context_the_texts_are_the_same(here):
+    model = tiny_model()
+    loaded, _ = deployed(model, lives=[4, 9])
+    expected = sliding_steps(Generation(model, PROMPT), WARM, 30)
+    for (document, step), (alone, same) in zip(
+        sliding_steps(Generation(loaded, PROMPT), WARM, 30), expected, strict=True
+    ):
+        assert exact([step]) == exact([same])
+        assert (document.ids, document.dropped) == (alone.ids[: len(document.ids)], alone.dropped)
+    assert document.dropped
+
+
+def test_two_remote_texts_side_by_side_equal_local_ones(here):
+    loaded, _ = deployed(here)
+    params = SamplingParams(seed=1), SamplingParams(temperature=0.5, seed=2)
+    there, alone = ([Generation(model, PROMPT), Generation(model, PROMPT)] for model in (loaded, here))
+    for steps, same in zip(paired_steps(*there, *params, 12), paired_steps(*alone, *params, 12), strict=True):
+        assert exact(steps) == exact(same)
+
+
+def test_a_remote_text_that_is_dropped_is_stopped(here):
+    loaded, cluster = deployed(here)
+    steps = Generation(loaded, PROMPT).steps(WARM, 30)
+    assert isinstance(steps, RemoteSteps)
+    next(steps)
+    assert cluster.n_open == 1
+    del steps
+    assert cluster.n_open == 0
+
+
+def test_errors_of_a_replica_arrive_as_they_are(here):
+    loaded, _ = deployed(here)
+    document = Generation(loaded, PROMPT * 9)
+    list(document.steps(WARM, 99))
+    with pytest.raises(ValueError, match="the context of 64 tokens is full"):
+        next(document.steps(WARM, 1))
+
+
+def test_texts_end_before_their_next_token_when_the_server_ends(here):
+    loaded, _ = deployed(here)
+    steps = Generation(loaded, PROMPT).steps(WARM, 30)
+    next(steps)
+    loaded.engine.stopped = True
+    assert list(steps) == []
+
+
+@pytest.mark.parametrize("edits", [Edits(), EDITS, Edits(activation="relu", drop_positions=True, mlp_scale={1: 2.0})])
+def test_edits_cross_as_plain_values(edits):
+    again = edits_of(plain_edits(edits)) or Edits()
+    assert plain_edits(again).keys() == plain_edits(edits).keys()
+    assert (again.head_scale, again.mlp_scale, again.activation) == (
+        edits.head_scale,
+        edits.mlp_scale,
+        edits.activation,
+    )
+    for patch, same in zip(again.patches, edits.patches, strict=True):
+        assert patch.value.equal(same.value)
+        assert (patch.name, patch.layer, patch.position, patch.ids) == (same.name, same.layer, same.position, same.ids)
