@@ -12,6 +12,7 @@ from components.panels.shape_settings import shape_of, values_of
 from components.tabs.shapes.settings import TITLES
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
+from tests.gpt.family_configs import FAMILIES
 
 TINY = GPTConfig(vocab_size=97, block_size=20, n_layer=3, n_head=3, n_embd=12)
 
@@ -55,6 +56,22 @@ def test_the_skeleton_outlines_what_it_leaves_out(language: str) -> None:
 )
 def test_the_controls_say_the_configuration_that_they_show(config: GPTConfig) -> None:
     assert shape_of(values_of(config)) == config
+
+
+@pytest.mark.parametrize("config", FAMILIES.values(), ids=FAMILIES)
+def test_options_without_a_control_stay_as_they_were(config: GPTConfig) -> None:
+    assert shape_of(values_of(config), config) == config
+    moved = shape_of(values_of(config) | {"n_layer": 1, "n_kv_head": 0}, config)
+    assert (moved.n_layer, moved.kv_heads, moved.qk_norm, moved.window) == (1, 4, config.qk_norm, config.window)
+
+
+def test_heads_of_keys_that_cannot_be_shared_evenly_are_refused() -> None:
+    given = values_of(GPTConfig())
+    assert shape_of(given | {"n_kv_head": 4, "rms": True, "gated": True}) == GPTConfig(
+        n_kv_head=4, norm="rms", gated=True
+    )
+    with pytest.raises(ValueError, match=r"12 query heads cannot share 5 .* Possible: 4 or 6\."):
+        shape_of(given | {"n_kv_head": 5})
 
 
 def test_a_wrong_combination_says_why_and_what_would_do_in_both_languages() -> None:

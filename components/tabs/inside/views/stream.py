@@ -112,7 +112,7 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
         [str(index) for index in found.index.tolist()],
         {
             t("neurons.before", language, activation=activation): found.pre.cpu().numpy(),
-            t("neurons.after", language): found.post.cpu().numpy(),
+            t("neurons.after" if found.mlp_up is None else "neurons.after.gated", language): found.post.cpu().numpy(),
         },
         name_title=t("neurons.neuron", language),
         digits=".2f",
