@@ -40,6 +40,7 @@ class KVCache:
         self._stored = torch.empty(shape, dtype=dtype, device=device)  # a CPU allocates pages when they are written
         self.length = 0
         self.n_crops = 0  # how often positions were dropped
+        self._keeps_queries = keep_queries
 
     @property
     def kv(self) -> Tensor:
@@ -75,7 +76,7 @@ class KVCache:
         self.check_room(k.shape[2])
         end, kv = self.length + k.shape[2], self.config.kv_heads
         stored = self._stored[layer, :, :, :end]  # (B, heads, S, hs)
-        stored[:, :, self.length :] = torch.cat((q, k, v), dim=1)[:, -stored.shape[1] :]
+        stored[:, :, self.length :] = torch.cat((q, k, v) if self._keeps_queries else (k, v), dim=1)
         return stored[:, -2 * kv : -kv], stored[:, -kv:]
 
     def append(self, new: Tensor) -> None:

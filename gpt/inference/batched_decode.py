@@ -57,8 +57,9 @@ class StepPart:
         self.ids, self.positions = [0] * n_rows, [0] * n_rows
         for i, token_id, cache in zip(self.places, ids, caches, strict=True):
             self.ids[i], self.positions[i] = token_id, cache.length
-        kv = decode_cache.kv
-        self.layers = kv[:, :n_rows].unbind(0)  # (R, 2 kv, length, hs) each
+        kv = decode_cache.kv[:, :n_rows, :, : max(self.positions) + 1]  # (n_layer, R, 2 kv, S, hs)
+        self.layers = kv.unbind(0)
+        self.keys, self.values = (half.unbind(0) for half in kv.chunk(2, dim=2))  # (R, kv, S, hs) each
         self.rows, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
         self.mask = self._mask(None)
         self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
@@ -75,13 +76,12 @@ class StepPart:
 
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)"""
-        kv = self.layers[module.layer]
-        new = torch.cat((q, k, v)).transpose(0, 1)  # (R, nh + 2 kv, hs)
-        kv[:, :, : self.mask.shape[-1]][self.rows, :, self.ends] = new[:, len(q) :]
+        layer, new = module.layer, torch.cat((q, k, v)).transpose(0, 1)  # (R, nh + 2 kv, hs)
+        self.layers[layer][self.rows, :, self.ends] = new[:, len(q) :]
         self.new.append(new)
-        keys, values = kv[:, :, : self.mask.shape[-1]].chunk(2, dim=1)  # (R, kv, S, hs)
         queries = new[:, : len(q)].unflatten(1, (len(k), -1))  # (R, kv, nh / kv, hs): those that share a key head
-        mask = self.mask if module.config.window_of(module.layer) is None else self.window_mask
+        keys, values = self.keys[layer], self.values[layer]  # (R, kv, S, hs)
+        mask = self.mask if module.config.window_of(layer) is None else self.window_mask
         y = F.scaled_dot_product_attention(queries, keys, values, mask, scale=module.config.attn_scale)
         return y.flatten(1, 2).transpose(0, 1)
 
@@ -124,12 +124,15 @@ def batched_hidden_states(
     unused = [0] * (-sum(sizes) % ROWS if pad else 0)
     idx = torch.tensor([*chain(*(part.ids for part in parts)), *unused], device=model.device)  # (N,)
     positions = torch.tensor([*chain(*(part.positions for part in parts)), *unused], device=model.device)
-    sizes.append(len(unused))
+    if unused:
+        sizes.append(len(unused))
 
     def attention(module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if len(sizes) == 1:
+            return parts[0].attend(module, q, k, v)
         split = zip(*(each.split(sizes, dim=1) for each in (q, k, v)), strict=True)
         y = [part.attend(module, *of_part) for part, of_part in zip(parts, split, strict=False)]
-        return torch.cat([*y, q[:, len(idx) - len(unused) :]], dim=1)  # any value for the unused rows
+        return torch.cat([*y, q[:, len(idx) - len(unused) :]], dim=1)  # any value for unused rows
 
     ctx = ForwardContext(is_causal=False, attention=attention).with_positions(model.config, positions)
     states = model.hidden_states_in(ctx, idx, positions)  # (N, C)
