@@ -44,7 +44,8 @@ def scale_frequencies(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
 
 def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair (x[i], x[i + rd/2]) of the first rd numbers by its angle; x is (B, nh, T, hs)."""
-    rotated, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
-    a, b = rotated.chunk(2, dim=-1)
-    rotated = (rotated * cos + torch.cat((-b, a), dim=-1) * sin).to(x.dtype)
-    return torch.cat((rotated, rest), dim=-1) if rest.shape[-1] else rotated
+    rd = cos.shape[-1]
+    if rd < x.shape[-1]:
+        return torch.cat((apply_rotary(x[..., :rd], cos, sin), x[..., rd:]), dim=-1)
+    a, b = x.chunk(2, dim=-1)
+    return (x * cos + torch.cat((-b, a), dim=-1) * sin).to(x.dtype)

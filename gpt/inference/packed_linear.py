@@ -7,6 +7,7 @@ precision, so norms, residuals, attention and the cache are not quantised.
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from typing import Any, Literal
@@ -44,6 +45,10 @@ class PackedLinear(ReadOnlyModule, ABC):
         """(out, in) float32, unpacked at each access unless the layer is tied."""
         (embedding,) = self._embedding
         return ReadOnlyParameter(self.unpack()) if embedding is None else embedding.weight
+
+    @property
+    def weight_shape(self) -> torch.Size:
+        return torch.Size((self.out_features, self.in_features))
 
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() != 2:
@@ -168,6 +173,10 @@ class PackedEmbedding(ReadOnlyModule):
         """(n, C) float32."""
         return ReadOnlyParameter(self.unpack())
 
+    @property
+    def weight_shape(self) -> torch.Size:
+        return self.rows.shape
+
     def forward(self, ids: Tensor) -> Tensor:
         rows = F.embedding(ids, self.rows)
         return rows.float() if self.scale is None else rows * F.embedding(ids, self.scale)
@@ -236,7 +245,7 @@ def row_padding(rows: int) -> int:
 
 def quantize_rows(weight: Tensor) -> Tensor:
     """(n, in) float32 -> int8 with a scale for each row, by which its largest magnitude is 127."""
-    scale = weight.abs().amax(dim=1).clamp(min=1e-12) / 127
+    scale = torch.linalg.vector_norm(weight, math.inf, dim=1).clamp(min=1e-12) / 127  # abs() would copy the weight
     with warnings.catch_warnings():  # deprecation of torch.ao.quantization
         warnings.simplefilter("ignore")
         return torch.quantize_per_channel(weight, scale.double(), torch.zeros(len(weight)).long(), 0, torch.qint8)

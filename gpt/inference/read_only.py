@@ -98,6 +98,11 @@ class ReadOnlyModule(nn.Module):
     def unpack(self) -> Tensor:
         """(out, in) float32: the weight as it is used."""
 
+    @property
+    @abstractmethod
+    def weight_shape(self) -> torch.Size:
+        """(out, in), without unpacking."""
+
     def train(self, mode: bool = True) -> ReadOnlyModule:
         if mode:
             raise GPTError("model.packed_train")
@@ -107,7 +112,7 @@ class ReadOnlyModule(nn.Module):
         """Make the weight one of `parameters()`; that of another layer if it is shared."""
         holder = object.__new__(type(self))  # has what unpack needs, and no reference back to the parameter
         holder.__dict__.update(self.__dict__, _parameters={})
-        self._parameters["weight"] = PackedWeight(holder.unpack, self.weight.shape) if weight is None else weight  # type: ignore[assignment]
+        self._parameters["weight"] = PackedWeight(holder.unpack, self.weight_shape) if weight is None else weight  # type: ignore[assignment]
 
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
         """Add a parameter. Raises ValueError for another one in place of a listed weight, which would not be used."""

@@ -1,0 +1,70 @@
+"""The memory that loading takes at its peak, measured in a new process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from gpt.models.loading import Precision
+
+SHARDS, SLACK = 3, 80 * 2**20  # bytes of libraries, threads and the allocator
+CHILD = """
+import sys
+from pathlib import Path
+import torch
+from torch import nn
+from gpt.inference.packed_linear import pack
+from gpt.models.checkpoints import open_checkpoint
+from gpt.models.loading import build, memory_of
+
+def memory(field):
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[field].split()[0]) * 1024
+
+folder, precision = sys.argv[1:]
+pack(nn.Sequential(nn.Linear(8, 8)), precision)  # loads the libraries
+checkpoint = open_checkpoint(folder)
+Path("/proc/self/clear_refs").write_text("5")  # the peak starts here
+before = memory("VmRSS")
+model = build("model", checkpoint, torch.device("cpu"), precision).model
+peak = memory("VmHWM") - before
+part = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
+print(peak, memory_of(checkpoint, precision, torch.device("cpu")), part * (2 if precision == "bf16" else 4))
+"""
+
+
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of 190 MB in bfloat16, in several files: grouped keys, gates, a tied head on a large vocabulary."""
+    folder = tmp_path_factory.mktemp("sharded")
+    sizes = {"vocab_size": 49152, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 3}
+    heads = {"num_attention_heads": 16, "num_key_value_heads": 4, "tie_word_embeddings": True}
+    config = LlamaConfig(**sizes, **heads, bos_token_id=None, eos_token_id=None)
+    with torch.device("meta"):
+        shapes = {name: weight.shape for name, weight in LlamaForCausalLM(config).named_parameters()}
+    generator, names = torch.Generator().manual_seed(0), list(shapes)
+    (folder / "config.json").write_text(json.dumps({**config.to_dict(), "architectures": ["LlamaForCausalLM"]}))
+    for i in range(SHARDS):
+        part = {name: torch.empty(shapes[name], dtype=torch.bfloat16) for name in names[i::SHARDS]}
+        for weight in part.values():
+            weight.uniform_(-0.05, 0.05, generator=generator)
+        save_file(part, folder / f"model-{i + 1:05}-of-{SHARDS:05}.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the peak on Linux only")
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+def test_a_sharded_checkpoint_takes_its_memory_and_that_of_a_part_at_its_peak(
+    sharded: Path, precision: Precision
+) -> None:
+    command = [sys.executable, "-c", CHILD, str(sharded), precision]
+    peak, needed, part = map(int, subprocess.check_output(command, text=True).split())
+    print(f"peak {peak / 2**20:.0f} MiB, model {needed / 2**20:.0f} MiB, largest part {part / 2**20:.0f} MiB")
+    assert needed / 2 < peak < needed + part + SLACK
