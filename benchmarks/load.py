@@ -1,6 +1,6 @@
 """Load test: 1, 8, 32, 64 concurrent visitors stream from the running app through gradio_client.
 
-    python benchmarks/load.py [--visitors 1 8 32 64] [--rounds 3] [--tokens 100] [--model NAME] [--precision fp32]
+    python -m benchmarks.load [--visitors 1 8 32 64] [--rounds 3] [--tokens 100] [--model NAME] [--precision fp32]
 
 The app runs in one process, the visitors in several others, because one could not read as fast as the app writes.
 All start at the same time, each with another seed. Printed for each number of visitors, as medians over the rounds:
@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import statistics
-import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Barrier
 
 from gradio_client import Client
 
-ROOT = Path(__file__).parent.parent
+from benchmarks.trials.app_process import running_app
+from gpt import SamplingParams, generate, load_model
+
 PROCESSES = 4
 PROMPT = "Once upon a time there was a"
 
@@ -51,9 +50,6 @@ class Visit:
 
 def expect(model: str, precision: str, tokens: int, visitors: int) -> list[Expected]:
     """The text that each visitor must receive."""
-    sys.path.insert(0, str(ROOT))
-    from gpt import SamplingParams, generate, load_model
-
     loaded, made = load_model(model, device="cpu", precision=precision), []
     for seed in range(visitors):
         steps = list(generate(loaded, PROMPT, SamplingParams(temperature=1.0, seed=seed), tokens))
@@ -120,10 +116,6 @@ def part(tokens: int, seeds: list[int], expected: list[Expected]) -> list[Visit 
         return list(pool.map(visit, clients, [tokens] * len(seeds), seeds, expected, [start] * len(seeds)))
 
 
-def resident(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--visitors", type=int, nargs="+", default=[1, 8, 32, 64])
@@ -132,18 +124,9 @@ def main() -> None:
     parser.add_argument("--model", default="stories")
     parser.add_argument("--precision", default="fp32")
     args = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     expected = expect(args.model, args.precision, args.tokens, max(args.visitors))
-    options = ["--port", str(port), "--model", args.model, "--precision", args.precision]
-    app = subprocess.Popen([sys.executable, "app.py", *options], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    try:
-        while "ready" not in (line := app.stdout.readline()):
-            if not line:
-                raise SystemExit("the app did not start")
-        url = f"http://127.0.0.1:{port}/"
-        everybody = Visitors(url, len(expected), args.tokens, expected)
+    with running_app("--model", args.model, "--precision", args.precision) as app:
+        everybody = Visitors(app.url, len(expected), args.tokens, expected)
         everybody.visit(min(2, len(expected)))
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
         head = "visitors  tokens/s together  an update  slowest/median  first token (median, 95 %)"
@@ -153,7 +136,7 @@ def main() -> None:
             rounds, memory = [], []
             for _ in range(args.rounds):
                 rounds.append(everybody.visit(visitors))
-                memory.append(resident(app.pid) / 2**20)
+                memory.append(app.resident / 2**20)
             lost = sum(one is None for visits in rounds for one in visits)
             kept = [[one for one in visits if one is not None] for visits in rounds]
             total = statistics.median(sum(v.tokens for v in visits) / max(v.last for v in visits) for visits in kept)
@@ -169,9 +152,6 @@ def main() -> None:
                 flush=True,
             )
         everybody.close()
-    finally:
-        app.terminate()
-        app.wait()
 
 
 if __name__ == "__main__":

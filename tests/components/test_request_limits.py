@@ -13,6 +13,8 @@ import httpx
 import pytest
 from gradio_client import Client
 from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
 from components.limits import MAX_BODY_BYTES, MAX_UPLOAD_BYTES
 from components.request_limits import RequestLimits, delete_oldest
@@ -202,3 +204,22 @@ def test_the_oldest_uploads_make_room(tmp_path: Path) -> None:
     delete_oldest(known, 9)
     assert [file.exists() for file in files] == [False, True, True]
     assert str(files[0]) not in known
+
+
+@pytest.mark.parametrize(
+    ("address", "claimed", "host"),
+    [("127.0.0.2", "1.2.3.4", "127.0.0.2"), ("127.0.0.1", "6.6.6.6, 1.2.3.4", "1.2.3.4")],
+    ids=["a visitor's claim", "what a proxy on this machine adds"],
+)
+def test_only_a_trusted_proxy_says_where_a_visitor_is(address: str, claimed: str, host: str) -> None:
+    route = Route("/who", lambda request: PlainTextResponse(request.client.host))
+    with gr.Blocks() as page:
+        _, url, _ = page.launch(
+            prevent_thread_lock=True, quiet=True, ssr_mode=False, server_name="0.0.0.0", app_kwargs={"routes": [route]}
+        )
+    try:
+        with httpx.Client(transport=httpx.HTTPTransport(local_address=address)) as client:
+            here = f"http://127.0.0.1:{httpx.URL(url).port}/who"
+            assert client.get(here, headers={"X-Forwarded-For": claimed}).text == host
+    finally:
+        page.close()

@@ -1,0 +1,48 @@
+"""What the app stands: many visitors, cut connections, junk, scripts, bad checkpoints, kill -9.
+
+    python -m benchmarks.trial [--scale 1.0] [TRIAL ...]
+
+Prints a row for each trial, and what failed. The exit code is 1 if anything did. A tenth of it (--scale 0.1) is what
+tests/trial runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from benchmarks.trials.checkpoints import checkpoints
+from benchmarks.trials.fuzzing import fuzz
+from benchmarks.trials.kills import kills
+from benchmarks.trials.scripts import scripts
+from benchmarks.trials.streams import cuts, generations, visitors
+
+TRIALS = {trial.__name__: trial for trial in (visitors, generations, cuts, fuzz, scripts, checkpoints, kills)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "trials", nargs="*", metavar="TRIAL", choices=[*TRIALS, []], help=f"of {', '.join(TRIALS)} (all)"
+    )
+    parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="share of the full figures (1.0)")
+    options = parser.parse_args()
+    print(
+        "| what | how often | result | failed | seconds | load of the machine |\n|---|---|---|---|---|---|", flush=True
+    )
+    failures = 0
+    for name in options.trials or TRIALS:
+        began, result = time.monotonic(), TRIALS[name](options.scale)
+        seconds, load = time.monotonic() - began, os.getloadavg()[0]
+        failed = len(result.failures)
+        print(f"| {result.name} | {result.n:,} | {result.said} | {failed} | {seconds:.0f} | {load:.1f} |", flush=True)
+        for failure in result.failures:
+            print(f"  {failure}", file=sys.stderr, flush=True)
+        failures += failed
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""The running app in a process of its own, and the result of a trial."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+ROOT = Path(__file__).parents[2]
+TRACEBACK = "Traceback (most recent call last)"
+SECONDS = 300.0  # that anything may take on a busy machine
+
+
+@dataclass(frozen=True)
+class Result:
+    """n: how often it was tried; failures: what went wrong; said: what was measured."""
+
+    name: str
+    n: int
+    failures: tuple[str, ...]
+    said: str
+
+
+@dataclass(frozen=True)
+class AppProcess:
+    """url: ends with /; errors: the file of the standard error."""
+
+    process: subprocess.Popen[str]
+    url: str
+    errors: Path
+
+    @property
+    def resident(self) -> int:
+        """Bytes in memory."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="utf-8").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def n_tracebacks(self) -> int:
+        return self.log().count(TRACEBACK)
+
+    def first_traceback(self) -> str:
+        """The last lines of the first traceback in the log."""
+        return self.log().partition(TRACEBACK)[2].partition(TRACEBACK)[0].strip()[-1500:]
+
+    def log(self) -> str:
+        return self.errors.read_text(encoding="utf-8", errors="replace")
+
+    def metric(self, name: str) -> float:
+        """The sum over all labels of a metric."""
+        text = httpx.get(f"{self.url}metrics", timeout=SECONDS).text
+        return sum(map(float, re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, flags=re.MULTILINE)))
+
+    def n_texts(self) -> int:
+        """How many texts are being generated or wait."""
+        return int(self.metric("glassbox_texts_running") + self.metric("glassbox_texts_waiting"))
+
+
+@contextmanager
+def running_app(*options: str, **environment: str) -> Iterator[AppProcess]:
+    """The app with these options of its command line, until the block ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = start_app(Path(folder), *options, **environment)
+        try:
+            yield app
+        finally:
+            app.process.terminate()
+            app.process.communicate()
+
+
+def start_app(folder: Path, *options: str, port: int | None = None, **environment: str) -> AppProcess:
+    """Start the app and wait until it is ready. Raises RuntimeError if it does not get there. folder: for its log."""
+    errors, port = folder / "errors", port or free_port()
+    with errors.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            [sys.executable, "app.py", "--port", str(port), *options],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+        )
+    assert process.stdout is not None
+    while "ready" not in (line := process.stdout.readline()):
+        if not line:
+            raise RuntimeError(f"the app did not start: {errors.read_text(encoding='utf-8')}")
+    return AppProcess(process, f"http://127.0.0.1:{port}/", errors)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def seconds_until(done: object, limit: float = SECONDS) -> float:
+    """Seconds until `done()` is true; infinity after `limit`."""
+    began = time.monotonic()
+    while not done():  # type: ignore[operator]
+        if time.monotonic() - began > limit:
+            return float("inf")
+        time.sleep(0.02)
+    return time.monotonic() - began

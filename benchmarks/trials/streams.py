@@ -1,0 +1,87 @@
+"""Many visitors at once, many texts one after another, connections that are cut."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx
+
+from benchmarks.load import Visitors, expect
+from benchmarks.trials.app_process import SECONDS, AppProcess, Result, running_app, seconds_until
+
+PROMPT = "Once upon a time"
+GROUP = 50  # connections that are cut together
+PARALLEL = 16
+CLIENT = httpx.Client(timeout=SECONDS, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
+
+
+def visitors(scale: float = 1.0) -> Result:
+    """200 visitors at once, 100 tokens each: every text is that which its seed writes alone."""
+    n = round(200 * scale)
+    with running_app("--no-mcp") as app:
+        everybody = Visitors(app.url, n, 100, expect("stories", "fp32", 100, n))
+        visits = everybody.visit(n)
+        everybody.close()
+    first = sorted(visit.first for visit in visits if visit)
+    lost = n - len(first)
+    said = f"first token: median {first[len(first) // 2]:.1f} s, 95 % {first[int(0.95 * (len(first) - 1))]:.1f} s"
+    return Result("visitors at once, 100 tokens each", n, ("lost",) * lost, f"{lost} lost; {said}")
+
+
+def generations(scale: float = 1.0) -> Result:
+    """10,000 texts of 8 tokens: the memory after a tenth of them stays."""
+    n, failures, lock = round(10_000 * scale), [], threading.Lock()
+    memory: list[int] = []  # after each tenth
+
+    def generate(seed: int) -> None:
+        with stream(app, seed, 8) as lines:
+            if "event: complete" not in lines:
+                failures.append(f"text {seed} did not end")
+
+    with running_app("--no-mcp") as app, ThreadPoolExecutor(PARALLEL) as pool:
+        for tenth in range(10):
+            list(pool.map(generate, range(tenth * n // 10, (tenth + 1) * n // 10)))
+            with lock:
+                memory.append(app.resident)
+    growth = max(memory) / memory[0] - 1
+    if scale >= 1 and growth > 0.05:  # the first thousand fill caches
+        failures.append(f"the memory grew by {growth:.1%}")
+    said = (
+        f"{len(failures)} lost; {memory[0] / 2**20:.0f} MiB after a tenth, then at most {max(memory) / 2**20:.0f} MiB"
+    )
+    return Result("texts one after another", n, tuple(failures), f"{said} ({growth:+.1%})")
+
+
+def cuts(scale: float = 1.0) -> Result:
+    """1,000 connections that are cut in the middle of a text of 240 tokens: every seat is free again."""
+    n, failures, slowest = round(1000 * scale), [], 0.0
+
+    def cut(seed: int) -> None:
+        with stream(app, seed, 240) as lines:
+            if not any(line.startswith("data: ") and line != 'data: [""]' for line in lines):
+                failures.append(f"text {seed} ended before it was cut")
+
+    with running_app("--no-mcp") as app, ThreadPoolExecutor(GROUP) as pool:
+        for first in range(0, n, GROUP):
+            list(pool.map(cut, range(first, min(n, first + GROUP))))
+            tokens = app.metric("glassbox_tokens_total")
+            slowest = max(slowest, seconds_until(lambda: app.n_texts() == 0))
+            wasted = app.metric("glassbox_tokens_total") - tokens
+            if wasted > GROUP * 120:
+                failures.append(f"{wasted:.0f} tokens were generated for nobody")
+    return Result("connections cut in the middle", n, tuple(failures), f"every seat free {slowest:.2f} s later at most")
+
+
+@contextmanager
+def stream(app: AppProcess, seed: int, tokens: int) -> Iterator[Iterator[str]]:
+    """The lines of a text's stream; leaving the block cuts the connection."""
+    url, visitor = f"{app.url}gradio_api/call/generate", f"visitor{threading.get_ident()}"
+    values = [PROMPT, tokens, 1.0, 0, 1.0, 0.0, 1.0, seed, "", "stop", None]
+    body = json.dumps({"data": values, "session_hash": visitor})
+    event = CLIENT.post(url, content=body, headers={"Content-Type": "application/json"}).json()["event_id"]
+    with CLIENT.stream("GET", f"{url}/{event}") as answer:
+        yield answer.iter_lines()
