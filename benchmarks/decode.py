@@ -1,13 +1,14 @@
-"""Tokens per second of GPT-2 124M with random weights, greedy, against other inference engines.
+"""Tokens per second of a model with random weights, greedy, against other inference engines.
 
-    python benchmarks/decode.py [--rounds 5] [--engines ours-fp32 ours-int8 transformers-fp32 ...]
+    python benchmarks/decode.py [--shape gpt2] [--rounds 5] [--engines ours-fp32 ours-int8 transformers-fp32 ...]
 
 Each measurement runs in a new process, the engines alternate; medians and the load of the machine are printed. Engines
 whose package is missing are skipped and named: `pip install -r benchmarks/requirements.txt` installs them.
 
 rate: 128 tokens one by one after a prompt of 32. far: the 64 tokens before position 900, against the first 64 of those.
 together: 16 such texts at once, all their tokens. first: seconds from the prompt to its first token. memory: resident
-bytes beyond the imports after loading and generating, against the bytes of the weights and the cache of one text.
+bytes beyond the imports after loading and generating, against the bytes of the weights and the cache of 1,024 tokens.
+shape: GPT-2 124M, or that of SmolLM2 or Qwen3, which only this app and transformers read here.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-PROMPT_TOKENS, NEW_TOKENS, FAR_POSITION, FAR_TOKENS, BATCH_SIZE, VOCAB_SIZE = 32, 128, 900, 64, 16, 50_257
-PARAMETERS = 124_439_808
-CACHE_BYTES = 2 * 12 * 1024 * 768 * 4  # bytes of keys and values of one text, in float32
+PROMPT_TOKENS, NEW_TOKENS, FAR_POSITION, FAR_TOKENS, BATCH_SIZE = 32, 128, 900, 64, 16
+CACHED_TOKENS = 1024
+SHAPES = {"gpt2": "gpt2", "smollm2-135m": "SmolLM2-135M", "qwen3-0.6b": "Qwen3-0.6B"}  # and the name of the preset
 WEIGHT_BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
 
 
@@ -44,7 +45,7 @@ class Engine:
 
 def prompt(length: int = PROMPT_TOKENS, seed: int = 0) -> list[int]:
     """Ids without a pattern, the same in every process."""
-    return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 50_000 for i in range(length)]
+    return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 49_000 for i in range(length)]
 
 
 def ours(folder: Path, precision: str, device: str) -> Engine:
@@ -65,10 +66,10 @@ def ours(folder: Path, precision: str, device: str) -> Engine:
 
 def transformers(folder: Path, precision: str, device: str) -> Engine:
     import torch
-    from transformers import GPT2LMHeadModel
+    from transformers import AutoModelForCausalLM
 
     dtype = torch.float32 if precision == "fp32" else torch.bfloat16
-    model = GPT2LMHeadModel.from_pretrained(folder / "hf", dtype=dtype).eval().to(device)
+    model = AutoModelForCausalLM.from_pretrained(folder / "hf", dtype=dtype).eval().to(device)
     options: dict[str, Any] = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
 
     class Clock:
@@ -147,14 +148,15 @@ ENGINES = (
 )
 
 
-def measure(name: str, folder: Path, device: str) -> dict[str, float]:
+def measure(name: str, folder: Path, device: str, shape: str) -> dict[str, float]:
     """All figures of one engine, in this process."""
     library, precision = name.split("-")
     if library != "ours":
         __import__(library)
     import torch  # noqa: F401  imported in every process, excluded from its memory
 
-    import gpt  # noqa: F401
+    from gpt import PRESETS
+    from gpt.experiments.shapes import cache_numbers, count_parameters
 
     before = resident()
     engine = LIBRARIES[library](folder, precision, device)
@@ -166,12 +168,14 @@ def measure(name: str, folder: Path, device: str) -> dict[str, float]:
     start = time.perf_counter()
     engine.generate_batch([prompt(seed=seed) for seed in range(BATCH_SIZE)], NEW_TOKENS)
     total = time.perf_counter() - start
+    config = PRESETS[SHAPES[shape]]
+    needed = count_parameters(config) * WEIGHT_BYTES[precision] + 4 * cache_numbers(config) * CACHED_TOKENS
     return {
         "rate": rate(near),
         "far": rate(far) / rate(near[:FAR_TOKENS]),
         "together": BATCH_SIZE * NEW_TOKENS / total,
         "first": near[0] - began,
-        "memory": memory / (PARAMETERS * WEIGHT_BYTES[precision] + CACHE_BYTES),
+        "memory": memory / needed,
     }
 
 
@@ -184,17 +188,47 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def prepare(folder: Path, engines: list[str]) -> None:
-    """A GPT-2 124M with random weights, in the form of every engine."""
+def prepare_family(folder: Path, shape: str) -> None:
+    """A model of another family with random weights, as transformers saves it."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+    from gpt import PRESETS
+
+    preset = PRESETS[SHAPES[shape]]
+    options = {
+        "vocab_size": preset.vocab_size,
+        "hidden_size": preset.n_embd,
+        "intermediate_size": preset.ff_size,
+        "num_hidden_layers": preset.n_layer,
+        "num_attention_heads": preset.n_head,
+        "num_key_value_heads": preset.kv_heads,
+        "head_dim": preset.head_size,
+        "rms_norm_eps": preset.norm_eps,
+        "max_position_embeddings": preset.block_size,
+        "rope_parameters": {"rope_type": "default", "rope_theta": preset.rotary_base},
+        "tie_word_embeddings": True,
+    }
+    torch.manual_seed(0)
+    if preset.qk_norm:
+        Qwen3ForCausalLM(Qwen3Config(**options)).save_pretrained(folder / "hf")
+    else:
+        LlamaForCausalLM(LlamaConfig(**options)).save_pretrained(folder / "hf")
+
+
+def prepare(folder: Path, engines: list[str], shape: str) -> None:
+    """A model with random weights, in the form of every engine."""
     import torch
 
     from gpt import GPT, PRESETS
     from gpt.models.checkpoints import save_hugging_face
     from gpt.models.checkpoints.vocabularies import gpt2_or_ids
 
+    if shape != "gpt2":
+        return prepare_family(folder, shape)
     torch.manual_seed(0)
     model = GPT(PRESETS["gpt2"]).eval()
-    save_hugging_face(folder / "hf", model, gpt2_or_ids(VOCAB_SIZE))
+    save_hugging_face(folder / "hf", model, gpt2_or_ids(model.config.vocab_size))
     for name in engines:
         library, precision = name.split("-")
         if library == "ctranslate2":
@@ -210,6 +244,7 @@ def prepare(folder: Path, engines: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", choices=SHAPES, default="gpt2", help="of the model (gpt2)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, metavar="ENGINE")
     parser.add_argument("--device", default="cpu", help="cuda: ours and transformers, without the memory")
@@ -217,7 +252,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        print(json.dumps(measure(args.measure, args.folder, args.device)))
+        print(json.dumps(measure(args.measure, args.folder, args.device, args.shape)))
         return
     missing = {
         library
@@ -225,6 +260,8 @@ def main() -> None:
         if not all(importlib.util.find_spec(package) for package in NEEDS.get(library, (library,)) if package != "ours")
     }
     engines = [name for name in args.engines if name.split("-")[0] not in missing]
+    if args.shape != "gpt2":
+        engines = [name for name in engines if name.split("-")[0] in ("ours", "transformers")]
     if args.device != "cpu":
         engines = [name for name in engines if name in ON_GPU]
     if missing:
@@ -232,10 +269,11 @@ def main() -> None:
     load = os.getloadavg()[0]  # before any engine runs
     results: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
     with tempfile.TemporaryDirectory() as folder:
-        prepare(Path(folder), engines)
+        prepare(Path(folder), engines, args.shape)
         for _ in range(args.rounds):
             for name in engines:
-                command = [sys.executable, __file__, "--measure", name, "--folder", folder, "--device", args.device]
+                options = ["--folder", folder, "--device", args.device, "--shape", args.shape]
+                command = [sys.executable, __file__, "--measure", name, *options]
                 output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 results[name].append(json.loads(output.splitlines()[-1]))
     print(f"load of the machine before: {load:.1f}, medians of {args.rounds}")
