@@ -146,6 +146,7 @@ def reference_model(family: str, name: str) -> nn.Module:
 
 
 @cache
+@torch.inference_mode(False)  # the first test that asks may run in inference mode, another may want gradients
 def family_twins(family: str, name: str) -> Twins:
     """Both models of one of CASES, made once."""
     reference = reference_model(family, name)
