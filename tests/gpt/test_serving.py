@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from itertools import count
 
 import pytest
 
@@ -58,8 +59,8 @@ def test_texts_at_the_same_time_are_those_that_each_would_be_alone(replica: Repl
 
 
 def test_a_text_that_nobody_wants_any_more_is_stopped(here: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    replica, closed = Replica(ModelSpec("stories", "stories", "fp32")), threading.Event()
-    monkeypatch.setattr(replica, "_interval", lambda: float(not closed.wait(60)))  # no second reply before
+    replica, closed, asked = Replica(ModelSpec("stories", "stories", "fp32")), threading.Event(), count()
+    monkeypatch.setattr(replica, "_interval", lambda: float(next(asked) > 0 and not closed.wait(60)))  # of the second
 
     async def first() -> RemoteReply | GPTError:
         stream = replica.stream(request_for(here, PROMPT, 1, 200))

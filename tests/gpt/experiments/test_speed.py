@@ -84,11 +84,12 @@ def test_passes_of_a_generation_are_those_of_transformers(
     found: list[tuple[int, int, int]] = []
     forward = reference.transformer.forward
 
-    def counted(input_ids: torch.Tensor, past_key_values: Any = None, **others: Any) -> Any:
-        n_cached = 0 if past_key_values is None else past_key_values.get_seq_length()
-        filled = past_key_values.layers if n_cached else []
+    def counted(input_ids: torch.Tensor, **others: Any) -> Any:
+        cache = others.get("cache", others.get("past_key_values"))  # its name since transformers 5.24, and before
+        n_cached = 0 if cache is None else cache.get_seq_length()
+        filled = cache.layers if n_cached else []
         found.append((input_ids.shape[1], n_cached, sum(layer.keys.nbytes + layer.values.nbytes for layer in filled)))
-        return forward(input_ids, past_key_values=past_key_values, **others)
+        return forward(input_ids, **others)
 
     monkeypatch.setattr(reference.transformer, "forward", counted)
     reference.generation_config.eos_token_id = None
