@@ -49,10 +49,10 @@ def test_generate_yields_the_new_text_so_far_first_empty_then_once_per_token(cli
 
 
 def test_generate_goes_on_past_a_full_context_where_it_is_asked_to(client):
-    arguments = {"prompt": "a " * 250, "max_new_tokens": 30, "temperature": 0, "model": "untrained"}
+    arguments = {"prompt": "a " * 10, "max_new_tokens": 257, "temperature": 0, "model": "untrained"}
     with pytest.raises(AppError, match="max_new_tokens"):
         stream(client, **arguments)
-    steps = generate("untrained", arguments["prompt"], SamplingParams(temperature=0), 30, on_full="crop")
+    steps = generate("untrained", arguments["prompt"], SamplingParams(temperature=0), 257, on_full="crop")
     assert stream(client, **arguments, on_full="crop")[-1] == "".join(step.text for step in steps)
 
 
