@@ -60,8 +60,7 @@ class KVCache:
     @property
     def q(self) -> Tensor | None:
         """Queries, if they are kept."""
-        n_queries = self._stored.shape[2] - 2 * self.config.kv_heads
-        return self._stored[:, :, :n_queries] if n_queries else None
+        return self._stored[:, :, : self.config.n_head] if self._keeps_queries else None
 
     def select(self, rows: Tensor) -> None:
         """Replace the batch by these of its rows, (B',)."""

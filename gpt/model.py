@@ -26,7 +26,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.layers import ACTIVATIONS, Dropout, Embedding, Linear, RMSNorm, make_norm
 from gpt.rotary import apply_rotary, rotary_angles
-from gpt.trace import Trace
+from gpt.trace import Trace, for_query_heads
 
 QUERY_CHUNK = 128  # queries per chunk of eager attention
 
@@ -64,18 +64,26 @@ class ForwardContext:
 
     def with_positions(self, config: GPTConfig, positions: Tensor) -> ForwardContext:
         """The context with the rotary angles of positions, (T,) or (B, T), and that of layers with a window."""
-        has_rotary = config.position == "rotary" and not (self.edits is not None and self.edits.drop_positions)
-        size, base = config.rotary_size, config.rotary_base
-        ctx = replace(self, rotary=rotary_angles(positions, size, base, config.rotary_scaling) if has_rotary else None)
-        if config.window is None:
+        ctx = self.with_window(config, positions.shape[-1], positions.device)
+        if config.position != "rotary" or (self.edits is not None and self.edits.drop_positions):
             return ctx
-        windowed, T, S = ctx, positions.shape[-1], self.start + positions.shape[-1]
-        if has_rotary and config.window_rotary_base is not None:
-            windowed = replace(ctx, rotary=rotary_angles(positions, size, config.window_rotary_base))
+        size = config.rotary_size
+        ctx = replace(ctx, rotary=rotary_angles(positions, size, config.rotary_base, config.rotary_scaling))
+        if ctx.windowed is None:
+            return ctx
+        base = config.window_rotary_base
+        rotary = ctx.rotary if base is None else rotary_angles(positions, size, base)
+        return replace(ctx, windowed=replace(ctx.windowed, rotary=rotary))
+
+    def with_window(self, config: GPTConfig, T: int, device: torch.device) -> ForwardContext:
+        """The context with that of layers with a window, for T new positions."""
+        if config.window is None:
+            return self
+        windowed, S = self, self.start + T
         if S > config.window:
-            mask = causal_mask(T, S, positions.device) if self.attn_mask is None else self.attn_mask
-            windowed = replace(windowed, attn_mask=mask.triu(S - T - config.window + 1), is_causal=False)
-        return replace(ctx, windowed=windowed)
+            mask = causal_mask(T, S, device) if self.attn_mask is None else self.attn_mask
+            windowed = replace(self, attn_mask=mask.triu(S - T - config.window + 1), is_causal=False)
+        return replace(self, windowed=windowed)
 
     def of_layer(self, config: GPTConfig, layer: int) -> ForwardContext:
         """The context of a layer, with or without a window."""
@@ -138,7 +146,7 @@ class CausalSelfAttention(nn.Module):
         """
         (B, nh, T, _), S = q.shape, k.shape[2]
         mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
-        shared_k, shared_v = (each.repeat_interleave(nh // self.kv_heads, dim=1) for each in (k, v))  # (B, nh, S, hs)
+        shared_k, shared_v = for_query_heads(k, nh), for_query_heads(v, nh)  # (B, nh, S, hs)
         attn_weights, y = q.new_zeros(B, nh, T, S), []
         for first in range(0, T, QUERY_CHUNK):
             queries, keys = slice(first, first + QUERY_CHUNK), slice(S - T + first + QUERY_CHUNK)

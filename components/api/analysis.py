@@ -36,7 +36,7 @@ class AnalysisEndpoints(Endpoints):
         """The attention weights of one head. Prompt, layer and head are required.
 
         Parameters:
-            prompt: text to read; an empty one is end-of-text
+            prompt: text to read; an empty one is the token that stands before every text
             layer: counts from 0
             head: counts from 0
             model: a name of the page's list; "" is the model that the app was started with
@@ -57,7 +57,7 @@ class AnalysisEndpoints(Endpoints):
         """What each layer would predict if the model ended there: the logit lens. Only the prompt is required.
 
         Parameters:
-            prompt: text to read; an empty one is end-of-text
+            prompt: text to read; an empty one is the token that stands before every text
             position: of the last token that the prediction sees, from 0; -1 is the last one of the prompt
             token_id: the token to follow, an id of next_token or tokenize; null is the one that the model predicts
             model: a name of the page's list; "" is the model that the app was started with
@@ -101,7 +101,7 @@ class AnalysisEndpoints(Endpoints):
         """What each head and feed-forward part adds to a logit: direct logit attribution. Only the prompt is required.
 
         Parameters:
-            prompt: text to read; an empty one is end-of-text
+            prompt: text to read; an empty one is the token that stands before every text
             position: of the last token that the prediction sees, from 0; -1 is the last one of the prompt
             token_id: the token whose logit is taken apart, an id of next_token or tokenize; null is the predicted one
             against: the id of a token whose logit is subtracted, for the difference of the two; null is none
@@ -138,7 +138,7 @@ class AnalysisEndpoints(Endpoints):
         """The next tokens before and after heads or layers are switched off. The prompt and one part are required.
 
         Parameters:
-            prompt: text before the token; an empty one is end-of-text
+            prompt: text before the token; an empty one is the token that stands before every text
             heads: the heads to switch off, each as [layer, head], both from 0: [[6, 0], [4, 1]]
             attn_layers: the layers, from 0, whose attention is switched off
             mlp_layers: the layers, from 0, whose feed-forward part is switched off; list one in both for all of it

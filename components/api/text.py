@@ -37,7 +37,7 @@ class TextEndpoints(Endpoints):
         """Continue a prompt, or answer in a chat, token by token. Only one of the two is required.
 
         Parameters:
-            prompt: text to continue; an empty one starts from end-of-text
+            prompt: text to continue; an empty one starts from the token that stands before every text
             max_new_tokens: 1 up to the context of the model, twice that with on_full="crop"; the text may end before
             temperature: 0 to 2; 0 always takes the most probable token
             top_k: keep the k most probable tokens; 0 keeps all
@@ -96,7 +96,7 @@ class TextEndpoints(Endpoints):
         """The most probable next tokens. Only the prompt is required.
 
         Parameters:
-            prompt: text before the token; an empty one is end-of-text
+            prompt: text before the token; an empty one is the token that stands before every text
             k: how many tokens
             temperature: 0 to 2; 0 gives the most probable token probability 1
             top_k: keep the k most probable tokens; 0 keeps all

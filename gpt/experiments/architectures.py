@@ -44,7 +44,7 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
     check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
     centred = before - before.mean() if model.config.norm == "layer" else before
-    after = centred / torch.sqrt(centred.square().mean() + model.config.norm_eps)
+    after = centred / model.blocks[layer].ln_1.scale(before)
     values = (float(f(x)) for f in (torch.mean, root_mean_square) for x in (before, after))
     return NormEffect(before, after, *values)
 

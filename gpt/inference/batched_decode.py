@@ -31,10 +31,10 @@ class PromptPart:
 
     def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
         self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
-        T, positions = len(ids), torch.tensor(self.positions, device=model.device)
+        T = len(ids)
         mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
-        self.context = ctx.with_positions(model.config, positions)
+        self.context = ctx.with_window(model.config, T, model.device)  # queries and keys are rotated already
 
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """q (nh, T, hs), k and v (kv, T, hs) -> (nh, T, hs)"""

@@ -53,7 +53,7 @@ def write_card(
     folder.draw_curve(folder.best / "curve.png")
     prompt = corpus.prompts[0]
     parts = [
-        front_matter(text),
+        front_matter(text, recipe),
         _introduction(folder, loaded, corpus.vocabulary_text, prompt, begun_with),
         f"## Data\n\n{text.data}\n\n{corpus.split_text} {CHOICE}\n",
         _figures(folder, recipe, score, corpus.score_text, text),
@@ -66,14 +66,14 @@ def write_card(
     return score
 
 
-def front_matter(text: CardText) -> str:
+def front_matter(text: CardText, recipe: Recipe) -> str:
     """The card's metadata, as the hub reads them."""
     lines = [
         f"license: {json.dumps(text.license)}",
         *([f"language: {text.language}"] if text.language else []),
         "library_name: pytorch",
         "pipeline_tag: text-generation",
-        'tags: ["gpt", "gpt2", "from-scratch"]',
+        f'tags: ["gpt", "{recipe.architecture}", "from-scratch"]',
     ]
     if text.dataset:
         lines.append(f"datasets: [{json.dumps(text.dataset)}]")

@@ -63,7 +63,7 @@ def _card(
         f"| {max(map(max, each.induction)):.2f} | {max(map(max, each.previous_token)):.2f} |"
         for each in figures
     )
-    return f"""{front_matter(text)}
+    return f"""{front_matter(text, recipe)}
 # Snapshots of the training of {folder.path.resolve().name}
 
 The weights of one model of {n_parameters:,} parameters ({recipe.n_layer} blocks, {recipe.n_head} heads, width \
