@@ -125,7 +125,7 @@ class CausalSelfAttention(nn.Module):
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         if ctx.rotary is not None:
-            q, k = apply_rotary(q, *ctx.rotary), apply_rotary(k, *ctx.rotary)
+            q, k = apply_rotary(torch.cat((q, k), -3), *ctx.rotary).split((self.n_head, self.kv_heads), -3)
         y = self.attend(q, k, v, ctx) if ctx.attention is None else ctx.attention(self, q, k, v)  # (B, nh, T, hs)
         y = y.transpose(-3, -2).flatten(-2)  # concatenate the heads
         return self.resid_dropout(self.c_proj(y))

@@ -18,8 +18,6 @@ from gpt.cache import KVCache
 from gpt.inference.decode_cache import DecodeCache
 from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock, causal_mask
 
-ROWS = 4  # matrix products are faster with a multiple of this number of rows
-
 
 def can_batch(model: GPT) -> bool:
     """Whether `batched_hidden_states` supports a model: only the modules of `gpt.model`, in evaluation mode."""
@@ -48,12 +46,12 @@ class PromptPart:
 
 
 class StepPart:
-    """One token of each of several texts: attention in the rows of the `DecodeCache`, some of which may be unused."""
+    """One token of each of several texts: attention in the rows of the `DecodeCache`."""
 
     def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], decode_cache: DecodeCache) -> None:
-        n_rows = len(ids) + -len(ids) % ROWS
+        n_rows = len(ids)
         self.caches, self.decode_cache = caches, decode_cache
-        self.places = decode_cache.place(caches, n_rows)
+        self.places = decode_cache.place(caches)
         self.ids, self.positions = [0] * n_rows, [0] * n_rows
         for i, token_id, cache in zip(self.places, ids, caches, strict=True):
             self.ids[i], self.positions[i] = token_id, cache.length
@@ -100,13 +98,10 @@ def batched_hidden_states(
     texts: Sequence[Sequence[int]],
     caches: Sequence[KVCache],
     decode_cache: DecodeCache,
-    *,
-    pad: bool = False,
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
     texts: T ids each, T may differ. caches: of batch size 1. decode_cache: of this model.
-    pad: add rows up to a multiple of ROWS, which is faster for a large model.
     Returns (T, C) for each text, after the final norm.
     Raises ValueError if a text does not fit its cache; no cache is changed then.
     """
@@ -121,21 +116,17 @@ def batched_hidden_states(
     if steps:
         parts.append(StepPart(model, [texts[i][0] for i in steps], [caches[i] for i in steps], decode_cache))
     sizes = [len(part.ids) for part in parts]
-    unused = [0] * (-sum(sizes) % ROWS if pad else 0)
-    idx = torch.tensor([*chain(*(part.ids for part in parts)), *unused], device=model.device)  # (N,)
-    positions = torch.tensor([*chain(*(part.positions for part in parts)), *unused], device=model.device)
-    if unused:
-        sizes.append(len(unused))
+    idx = torch.tensor([*chain(*(part.ids for part in parts))], device=model.device)  # (N,)
+    positions = torch.tensor([*chain(*(part.positions for part in parts))], device=model.device)
 
     def attention(module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if len(sizes) == 1:
             return parts[0].attend(module, q, k, v)
         split = zip(*(each.split(sizes, dim=1) for each in (q, k, v)), strict=True)
-        y = [part.attend(module, *of_part) for part, of_part in zip(parts, split, strict=False)]
-        return torch.cat([*y, q[:, len(idx) - len(unused) :]], dim=1)  # any value for unused rows
+        return torch.cat([part.attend(module, *of_part) for part, of_part in zip(parts, split, strict=True)], dim=1)
 
     ctx = ForwardContext(is_causal=False, attention=attention).with_positions(model.config, positions)
     states = model.hidden_states_in(ctx, idx, positions)  # (N, C)
-    finished = [part.finish(of_part) for part, of_part in zip(parts, states.split(sizes), strict=False)]
+    finished = [part.finish(of_part) for part, of_part in zip(parts, states.split(sizes), strict=True)]
     states_of = dict(zip(order, chain(*finished), strict=True))
     return [states_of[i] for i in range(len(texts))]

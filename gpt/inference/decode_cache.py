@@ -32,17 +32,16 @@ class DecodeCache:
         self.kv = torch.empty(1, 0, 2, POSITIONS // 2, 1)
         self._rows: list[Row | None] = []
 
-    def place(self, caches: Sequence[KVCache], n_rows: int) -> list[int]:
-        """The row of each cache, one of the first n_rows, with its content and room for one more position.
+    def place(self, caches: Sequence[KVCache]) -> list[int]:
+        """The row of each of n caches, one of the first n, with its content and room for one more position.
 
-        Only what a row does not hold yet is copied. The others of the first n_rows may be overwritten.
+        Only what a row does not hold yet is copied.
         """
+        n_rows = len(caches)
         self._reserve(caches[0], n_rows, max(cache.length for cache in caches) + 1)
         known = {row.cache(): i for i, row in enumerate(self._rows[:n_rows]) if row is not None}
         free = set(range(n_rows)) - {known.get(cache) for cache in caches}
         places = [known[cache] if cache in known else free.pop() for cache in caches]
-        for i in free:
-            self._rows[i] = None
         for i, cache in zip(places, caches, strict=True):
             row = self._rows[i]
             if row is None or row.cache() is not cache or row.n_crops != cache.n_crops:
@@ -63,7 +62,7 @@ class DecodeCache:
     def _reserve(self, cache: KVCache, n_rows: int, length: int) -> None:
         n_layer, _, heads, _, head_size = cache.kv.shape
         if n_rows > len(self._rows) or length > self.kv.shape[-2]:
-            n_rows = max(n_rows, len(self._rows))
+            n_rows = len(self._rows) if n_rows <= len(self._rows) else max(n_rows, 2 * len(self._rows))
             length = max(length, 2 * self.kv.shape[-2])
             self.kv = cache.kv.new_zeros(n_layer, n_rows, heads, length, head_size)  # finite where it is masked
             self._rows = [None] * n_rows

@@ -255,7 +255,7 @@ class Engine:
         edits = batch[0].edits
         if self._can_batch and edits is None:
             caches = [request.cache for request in batch]
-            return batched_hidden_states(self.model, parts, caches, self._decode_cache, pad=self._is_large)
+            return batched_hidden_states(self.model, parts, caches, self._decode_cache)
         idx = torch.tensor([parts[0]], device=self.model.device)
         return list(self.model.hidden_states(idx, cache=batch[0].cache, edits=edits))
 

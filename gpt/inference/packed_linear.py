@@ -22,7 +22,7 @@ from gpt.inference.read_only import ReadOnlyModule, ReadOnlyParameter
 Packing = Literal["fp32", "bf16", "int8"]
 EXPECTED_ROWS = 512  # batch rows for which oneDNN chooses the format; as fast for fewer rows
 MAX_BFLOAT16_ROWS = 32  # batch rows above which torch's bfloat16 product is slower than one in float32
-SMALL_WEIGHT = 2**19  # elements of a matrix up to which F.linear is faster than oneDNN for a single row
+SMALL_WEIGHT = 2**18  # elements of a matrix up to which F.linear is faster than oneDNN for a single row
 
 
 class PackedLinear(ReadOnlyModule, ABC):
@@ -91,10 +91,8 @@ class OneDNNLinear(PackedLinear):
         n = x.shape[0]  # len(x) takes longer
         if n == 1 and self.plain is not None:
             return F.linear(x, self.plain, self.packed_bias)
-        if padding := row_padding(n):
-            x = F.pad(x, (0, 0, 0, padding))
         y = torch.ops.mkldnn._linear_pointwise.default(x.to(self.dtype), self.packed, self.packed_bias, "none", [], "")
-        return y[:n].float()
+        return y.float()
 
     def unpack(self) -> Tensor:
         return self.packed.to_dense().float() if self.plain is None else self.plain
@@ -236,11 +234,6 @@ def multiplications_per_token(model: nn.Module) -> int:
     """Number of weights in all linear layers of a model, packed or not: the multiplications but those of attention."""
     layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear | PackedLinear))
     return sum(layer.in_features * layer.out_features for layer in layers)
-
-
-def row_padding(rows: int) -> int:
-    """Number of padding rows; oneDNN is faster on multiples of 4, and compiles a kernel for each number of rows."""
-    return -rows % 4
 
 
 def quantize_rows(weight: Tensor) -> Tensor:

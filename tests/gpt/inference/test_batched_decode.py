@@ -93,7 +93,7 @@ def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model):
                 caches[i].crop(keep)
                 del texts[i][keep:]
             texts[i] += ids
-        states = batched_hidden_states(model, new, [caches[i] for i in chosen], shared, pad=random.random() < 0.5)
+        states = batched_hidden_states(model, new, [caches[i] for i in chosen], shared)
         for i, ids, state in zip(chosen, new, states, strict=True):
             whole = KVCache(model.config, keep_queries=True)
             expected = model.hidden_states(torch.tensor([texts[i]]), cache=whole)[0, -len(ids) :]
@@ -140,8 +140,8 @@ def test_steps_of_a_text_among_others_equal_those_alone(packing):
         batched_hidden_states(model, [text], [cache], shared)
     close = {"atol": 1e-5 if packing == "fp32" else 2e-2, "rtol": 0}
     for token in range(3):
-        together = batched_hidden_states(model, [[token]] * len(texts), caches[0], shared, pad=token % 2 == 0)
-        alone = [batched_hidden_states(model, [[token]], [cache], shared, pad=token == 1)[0] for cache in caches[1]]
+        together = batched_hidden_states(model, [[token]] * len(texts), caches[0], shared)
+        alone = [batched_hidden_states(model, [[token]], [cache], shared)[0] for cache in caches[1]]
         for state, same in zip(together, alone, strict=True):
             assert torch.allclose(model.lm_head(state), model.lm_head(same), **close)
 

@@ -15,7 +15,6 @@ from gpt.inference.packed_linear import (
     multiplications_per_token,
     pack,
     pack_linear,
-    row_padding,
 )
 from gpt.model import ForwardContext
 
@@ -92,11 +91,6 @@ def test_a_row_of_zeros_gives_the_bias(linear, packing):
     y = pack_linear(linear, packing)(x)
     assert torch.allclose(y[1], linear.bias, rtol=STEP[packing], atol=0)
     assert y.isfinite().all()
-
-
-@pytest.mark.parametrize(("rows", "padding"), [(1, 3), (2, 2), (3, 1), (4, 0), (33, 3)])
-def test_rows_are_padded_to_multiples_of_four(rows, padding):
-    assert row_padding(rows) == padding
 
 
 @pytest.mark.parametrize("packing", ["none", "fp32"])
