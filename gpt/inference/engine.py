@@ -31,7 +31,7 @@ from gpt.model import GPT
 
 MAX_TEXTS = 32  # generated at the same time
 CHUNK_TOKENS = 32  # of a prompt in one round with several requests
-PASS_MULTIPLICATIONS = 2**34  # of a prompt that is read alone, in one pass: half a second on two cores
+ROUND_MULTIPLICATIONS = 2**34  # of prompts in one round: half a second on two cores
 BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
 GATHER_SHARE = 0.5  # longest wait for the other texts of a round, as a share of its time
 GATHER_SECONDS = 0.02  # longest wait in seconds
@@ -102,7 +102,7 @@ class Engine:
         self.n_tokens = 0
         self.stopped = False
         self.multiplications_per_token = multiplications_per_token(model)
-        self._chunk_alone = max(CHUNK_TOKENS, PASS_MULTIPLICATIONS // max(1, self.multiplications_per_token))
+        self._round_tokens = max(CHUNK_TOKENS, ROUND_MULTIPLICATIONS // max(1, self.multiplications_per_token))
         self._can_batch = can_batch(model)
         self._decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
@@ -187,12 +187,12 @@ class Engine:
         self._continue()
 
     def _run_round(self) -> None:
-        """Read one token of each waiting text and a chunk of each prompt."""
+        """Read one token of each waiting text, and a chunk of each prompt that there is time for."""
         began = time.perf_counter()
         with self._round_lock:
             requests = self._unfinished()
-            chunk = CHUNK_TOKENS if len(requests) > 1 else self._chunk_alone
-            for batch in self._batches(requests, chunk):
+            chunk = CHUNK_TOKENS if len(requests) > 1 else self._round_tokens
+            for batch in self._batches(self._of_round(requests, chunk), chunk):
                 self._run_batch(batch, chunk)
         with self._changed:
             self._n_expected = len({id(request.cache) for request in (*requests, *self._unfinished())})
@@ -207,6 +207,19 @@ class Engine:
         with self._changed:
             timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
             self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)
+
+    def _of_round(self, requests: Sequence[ReadRequest], chunk: int) -> list[ReadRequest]:
+        """The requests for one token, and prompts as long as fewer than `_round_tokens` of them are read.
+
+        First the prompts of which least has been read, so that all take turns.
+        """
+        chosen, n_tokens = [], 0
+        for request in sorted(requests, key=lambda request: request.n_read):
+            size = min(chunk, len(request.ids) - request.n_read)
+            if size == 1 or n_tokens < self._round_tokens:
+                chosen.append(request)
+                n_tokens += size if size > 1 else 0
+        return chosen
 
     def _batches(self, requests: Sequence[ReadRequest], chunk: int) -> Iterator[list[ReadRequest]]:
         """The requests of each forward pass; one with edits has a separate pass."""

@@ -120,10 +120,24 @@ def test_a_single_prompt_is_read_in_one_pass_and_several_in_chunks(loaded, passe
 
 def test_a_long_prompt_that_is_read_alone_lets_others_in_after_a_limited_pass(loaded, passes, monkeypatch):
     per_token = Engine(loaded.model).multiplications_per_token
-    monkeypatch.setattr(engine_module, "PASS_MULTIPLICATIONS", 40 * per_token)
+    monkeypatch.setattr(engine_module, "ROUND_MULTIPLICATIONS", 40 * per_token)
     states, _ = Engine(loaded.model).read([1] * 90, KVCache(loaded.model.config))
     assert passes == [[40], [40], [10]]
     assert len(states) == 90
+
+
+def test_many_prompts_take_turns_and_every_text_has_a_token_in_each_round(loaded, passes, monkeypatch):
+    per_token = Engine(loaded.model).multiplications_per_token
+    monkeypatch.setattr(engine_module, "ROUND_MULTIPLICATIONS", 2 * CHUNK_TOKENS * per_token)
+    engine = Engine(loaded.model)
+    prompts = [request([1] * 60, KVCache(loaded.model.config)) for _ in range(5)]
+    for rounds in ([1, 32, 32], [1, 32, 32], [1, 28, 28, 32], [1, 28, 28, 28]):
+        engine._requests = [one for one in prompts if not one.done.is_set()]
+        engine._requests += [request([1], KVCache(loaded.model.config))]
+        engine._run_round()
+        assert sorted(passes.pop()) == rounds
+        assert engine._requests[-1].done.is_set()
+    assert all(one.done.is_set() for one in prompts)
 
 
 def test_a_pass_reads_steps_and_prompts_together_up_to_its_limit(loaded):
