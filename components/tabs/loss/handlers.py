@@ -45,7 +45,8 @@ def analysis(loaded: LoadedModel, example: str) -> Analysis:
             return
         scored = at_startup() if used is loaded else scored_example(used, example)
         if session.state(LossState).run == 0:
-            _fill(session, scored.text)
+            if scored.text != (state.filled or example):  # else the box keeps what may have been typed meanwhile
+                _fill(session, scored.text)
             session.change(LossState, scored=scored, selected=most_surprising(scored.result))
         yield
 
