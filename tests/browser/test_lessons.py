@@ -44,6 +44,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(lessons.locator(".gb-film h3")).to_be_visible()
     expect(lessons).to_have_url(re.compile("film=7"))
     lessons.get_by_role("tab", name="Lessons", exact=True).click()
+    expect(lessons).not_to_have_url(re.compile("film="))
     lessons.locator("#lesson-body .gb-lesson-go").click()
     expect(lessons.get_by_role("tab", name="Inside", exact=True)).to_have_attribute("aria-selected", "true")
     lessons.get_by_role("tab", name="Playground", exact=True).click()
