@@ -18,8 +18,8 @@ def wire_tabs(events: Events, tabs: gr.Tabs, tools: gr.Tabs, placeholder: gr.Tex
     """Wire the row of tabs and that of the tools. placeholder: any input, in whose place the time of the click is
     sent."""
     controls = [
-        Control(tabs, _outer_tab, lambda s: {"selected": _outer_tab(s)}),
-        Control(tools, _tool, lambda s: {} if _tool(s) is None else {"selected": _tool(s)}),
+        Control(tabs, _outer_tab, lambda s: {"selected": _outer_tab(s), "at": s.navigated}),
+        Control(tools, _tool, lambda s: {} if _tool(s) is None else {"selected": _tool(s), "at": s.navigated}),
     ]
     events.renderer.add("", controls=controls)
     for row in (tabs, tools):
@@ -28,7 +28,8 @@ def wire_tabs(events: Events, tabs: gr.Tabs, tools: gr.Tabs, placeholder: gr.Tex
             events.on(tab.select, select, [placeholder], edited=[row], trigger_mode="always_last", js=_CLICKED)
 
 
-_CLICKED = "() => [String(glassbox.clicked ?? 0)]"  # 0 for the first tab, which gradio selects without a click
+# 0 for the first tab, which gradio selects without a click.
+_CLICKED = "() => [String(glassbox.navigated = glassbox.clicked ?? 0)]"
 
 
 def tabs_of(row: gr.Tabs) -> list[gr.Tab]:

@@ -37,7 +37,8 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """A gradio component that the server changes. draw: its new properties, with values in the browser's form."""
+    """A gradio component that the server changes. draw: its new properties, with values in the browser's form; with
+    "at", they are for a page on which no tab has been clicked since that time."""
 
     component: Block
     inputs: Callable[[Snapshot], Hashable]

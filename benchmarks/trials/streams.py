@@ -48,13 +48,11 @@ def generations(scale: float = 1.0) -> Result:
             list(pool.map(generate, range(tenth * n // 10, (tenth + 1) * n // 10)))
             with lock:
                 memory.append(app.resident)
-    growth = max(memory) / memory[0] - 1
+    lost, growth = len(failures), max(memory) / memory[0] - 1
     if scale >= 1 and growth > 0.05:  # the first thousand fill caches
         failures.append(f"the memory grew by {growth:.1%}")
-    said = (
-        f"{len(failures)} lost; {memory[0] / 2**20:.0f} MiB after a tenth, then at most {max(memory) / 2**20:.0f} MiB"
-    )
-    return Result("texts one after another", n, tuple(failures), f"{said} ({growth:+.1%})")
+    tenths = ", ".join(f"{each / 2**20:.0f}" for each in memory)
+    return Result("texts one after another", n, tuple(failures), f"{lost} lost; MiB after each tenth: {tenths}")
 
 
 def cuts(scale: float = 1.0) -> Result:

@@ -138,7 +138,8 @@ export function receive(trigger, watch, props) {
   store.on("controls", (changes, frame) => {
     for (const [tab, updates] of Object.entries(changes)) {
       const waiting = updatesOf(tab);
-      for (const [place, properties] of Object.entries(updates)) {
+      for (const [place, { at, ...properties }] of Object.entries(updates)) {
+        if (at < (window.glassbox.navigated ?? 0)) continue; // another tab has been clicked since
         const fresh = notSetBefore(`${tab} ${place}`, properties, frame.set_in?.[tab]?.[place], frame.n);
         waiting.set(Number(place), { ...waiting.get(Number(place)), ...fresh });
       }

@@ -13,6 +13,8 @@ declare global {
       /** By widget, the options of all of its kind. */
       options: Record<string, Record<string, any>>;
       waiting: (() => void)[];
+      /** Time of the last click that opened a tab, in ms of the browser's clock; undefined before the first. */
+      navigated?: number;
     };
     /** plotly.js as plotly.py ships it; undefined until it has loaded. */
     Plotly: any;

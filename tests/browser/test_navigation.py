@@ -62,6 +62,22 @@ def test_shapes_and_loss_share_a_tab_and_a_link_opens_either(page, site):
     expect(tab(page, "Shapes")).to_have_attribute("aria-selected", "true")
 
 
+def test_the_answer_to_a_click_on_a_tab_does_not_undo_a_later_one(page, site):
+    open_playground(page, site)
+    page.evaluate(
+        """async () => {
+          const tabs = () => [...document.querySelectorAll("[role=tab]")];
+          const click = (name) => tabs().find((tab) => tab.textContent.trim() === name).click();
+          click("Tools");
+          await new Promise((later) => setTimeout(later, 40));  // before the answer to the first click
+          click("Loss");
+        }"""
+    )
+    expect(page.locator("#loss-strip [role=option]").first).to_be_visible()
+    expect(page).to_have_url(re.compile("tab=loss"))
+    expect(tab(page, "Loss")).to_have_attribute("aria-selected", "true")
+
+
 def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens_the_same(page, site):
     open_playground(page, site)
     opened = page.url

@@ -250,6 +250,22 @@ test("what frames change in gradio's components is set once, in the order of the
   assert.equal(controls("why", 3), undefined);
 });
 
+test("a tab that the server opens is left out if another one has been clicked since", () => {
+  const props = { value: "" };
+  let changed;
+  receive(() => {}, (_, callback) => (changed = callback), props);
+  const opened = (at) => {
+    const updates = { "": { 0: { selected: "shapes", at } } };
+    props.value = JSON.stringify({ n: store.number + 1, base: store.number, views: {}, controls: updates });
+    changed();
+    return controls("", 1);
+  };
+  assert.deepEqual(opened(0), [{ __type__: "update", selected: "shapes" }]);
+  globalThis.glassbox.navigated = 20.5;
+  assert.deepEqual(opened(10), [{ __type__: "update" }]);
+  assert.deepEqual(opened(20.5), [{ __type__: "update", selected: "shapes" }]);
+});
+
 test("a gap that is answered twice sets no component twice, which a person may have edited in between", () => {
   const props = { value: "" };
   let changed;
