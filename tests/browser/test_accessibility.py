@@ -1,6 +1,5 @@
 """Every tab in a browser: read by axe-core, which knows WCAG 2.2, on both themes; on a phone in both languages."""
 
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
