@@ -10,7 +10,9 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any, NoReturn
 
@@ -21,6 +23,7 @@ FINISH_SECONDS = 8.0  # for texts to end after SIGTERM; longer ones end before t
 CLUSTER_SECONDS = 90.0  # that the start waits for a cluster
 SEND_SECONDS = 0.5  # for the last updates of a text to be sent
 CLOSE_SECONDS = 1  # for connections to end
+TRIM_SECONDS = 30.0  # between two times that memory which texts and analyses have freed is returned to the system
 _log = logging.getLogger("app")
 
 
@@ -35,6 +38,7 @@ def main() -> int:
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
     from gpt.models.hub import HubUnreachable
+    from gpt.models.memory import return_free_memory
     from gpt.models.registry import configure, get_model
     from gpt.models.sources import DEFAULT_MODEL, MODELS
 
@@ -89,6 +93,7 @@ def main() -> int:
         print(f"For others: {app.share_url}", flush=True)
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
+        every(TRIM_SECONDS, return_free_memory)
         app.block_thread()
     except SystemExit:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one changes nothing
@@ -147,6 +152,17 @@ def leave() -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def every(seconds: float, call: Callable[[], object]) -> None:
+    """Call a function again and again, in a thread that ends with the process."""
+
+    def run() -> NoReturn:
+        while True:
+            time.sleep(seconds)
+            call()
+
+    threading.Thread(target=run, name=call.__name__, daemon=True).start()
 
 
 def parse_arguments() -> argparse.Namespace:

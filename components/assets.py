@@ -50,7 +50,15 @@ _CALLS = f"""window.glassbox = {{
   session() {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.session()))); }},
   arrive(values) {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.arrive(values)))); }},
 }};
-addEventListener("click", ({{ timeStamp }}) => (window.glassbox.clicked = performance.timeOrigin + timeStamp), true);"""
+{{
+  const clicks = {{ newest: 0, tabs: {{}} }}; // times: gradio says that a tab is open somewhat after the click
+  addEventListener("click", ({{ target, timeStamp }}) => {{
+    clicks.newest = performance.timeOrigin + timeStamp;
+    const tab = target.closest?.("[data-tab-id]");
+    if (tab) clicks.tabs[tab.dataset.tabId] = clicks.newest;
+    window.glassbox.clicks = clicks;
+  }}, true);
+}}"""
 _SCRIPTS = (
     f"<script>{_CALLS}</script>"
     + "".join(f'<link rel="modulepreload" fetchpriority="low" href="{MODULES_URL}{name}">' for name in _MODULES)

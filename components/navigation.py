@@ -25,11 +25,8 @@ def wire_tabs(events: Events, tabs: gr.Tabs, tools: gr.Tabs, placeholder: gr.Tex
     for row in (tabs, tools):
         for tab in tabs_of(row):
             select = partial(open_tab, tab.id)
-            events.on(tab.select, select, [placeholder], edited=[row], trigger_mode="always_last", js=_CLICKED)
-
-
-# 0 for the first tab, which gradio selects without a click.
-_CLICKED = "() => [String(glassbox.navigated = glassbox.clicked ?? 0)]"
+            clicked = f"() => [glassbox.clickOn?.({tab.id!r}) ?? '0']"  # gradio selects the first tab by itself
+            events.on(tab.select, select, [placeholder], edited=[row], trigger_mode="always_last", js=clicked)
 
 
 def tabs_of(row: gr.Tabs) -> list[gr.Tab]:

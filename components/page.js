@@ -4,7 +4,7 @@ import { followHistory } from "./address.js";
 import { arrive, linkQuery, rememberLink, session } from "./arrival.js";
 import "./gradio_workarounds.js";
 import { films } from "./widgets/progress.js";
-import { controls, navigate, start, store } from "./widgets/runtime.js";
+import { clickOn, controls, navigate, start, store } from "./widgets/runtime.js";
 
 /** Runs after gradio has drawn the page, since gradio sets a theme first. */
 function opened() {
@@ -42,4 +42,4 @@ function save(file) {
 
 store.on("download", save);
 followHistory(store, navigate, rememberLink);
-start(opened, { arrive, controls, session, query: linkQuery });
+start(opened, { arrive, clickOn, controls, session, query: linkQuery });

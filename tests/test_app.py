@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -205,3 +206,10 @@ def test_no_mcp_starts_without_tools_for_agents(monkeypatch, capsys):
 def test_a_port_that_is_none_is_refused(port):
     assert "port" in refused("--port", port)
     assert "port" in refused(GRADIO_SERVER_PORT=port)
+
+
+def test_a_function_is_called_again_and_again_in_the_background() -> None:
+    called = threading.Semaphore(0)
+    app.every(0.01, called.release)
+    for _ in range(2):
+        assert called.acquire(timeout=10)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from components.limits import IDLE_SECONDS, MAX_SESSION_BYTES, MAX_SESSIONS
 from components.state.session import Session
-from gpt.models.memory import return_free_memory
 
 SWEEP_SECONDS = 30.0  # between two sweeps, which `get` starts
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -60,7 +59,6 @@ class SessionStore:
                 self._used[session_id] = self._clock()
         if self._clock() - self._swept > SWEEP_SECONDS:
             self.sweep()
-            return_free_memory()
         return session
 
     def put(self, session_id: str, session: Session) -> None:

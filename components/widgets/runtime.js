@@ -57,6 +57,7 @@ let sizes;
 const controlUpdates = new Map(); // properties of gradio's components that are to be set, by tab and place
 /** @type {Map<string, number>} */
 const lastSet = new Map(); // the frame that set a property of a component last, by tab, place and name
+let navigated = 0; // time of the newest click that opened a tab
 let scheduled = false;
 /** Raises an event of the gr.HTML that takes the frames. @type {Trigger} */
 let raise = () => {};
@@ -139,7 +140,7 @@ export function receive(trigger, watch, props) {
     for (const [tab, updates] of Object.entries(changes)) {
       const waiting = updatesOf(tab);
       for (const [place, { at, ...properties }] of Object.entries(updates)) {
-        if (at < (window.glassbox.navigated ?? 0)) continue; // another tab has been clicked since
+        if (at < navigated) continue; // another tab has been clicked since
         const fresh = notSetBefore(`${tab} ${place}`, properties, frame.set_in?.[tab]?.[place], frame.n);
         waiting.set(Number(place), { ...waiting.get(Number(place)), ...fresh });
       }
@@ -179,6 +180,14 @@ function updatesOf(tab) {
   const found = controlUpdates.get(tab) ?? new Map();
   controlUpdates.set(tab, found);
   return found;
+}
+
+/** The time of the click that opened a tab, as text. @param {string} tab */
+export function clickOn(tab) {
+  const { newest, tabs } = window.glassbox.clicks ?? { newest: 0, tabs: {} };
+  const at = tabs[tab] ?? newest;
+  navigated = Math.max(navigated, at);
+  return String(at);
 }
 
 /** What the event `controls` sets in those of a tab, of which there are n. @param {string} tab @param {number} n */

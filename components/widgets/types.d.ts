@@ -13,8 +13,8 @@ declare global {
       /** By widget, the options of all of its kind. */
       options: Record<string, Record<string, any>>;
       waiting: (() => void)[];
-      /** Time of the last click that opened a tab, in ms of the browser's clock; undefined before the first. */
-      navigated?: number;
+      /** Times in ms of the browser's clock: of the newest click, and of the newest on each tab. */
+      clicks?: { newest: number; tabs: Record<string, number> };
     };
     /** plotly.js as plotly.py ships it; undefined until it has loaded. */
     Plotly: any;

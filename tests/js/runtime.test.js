@@ -47,7 +47,7 @@ Object.assign(globalThis, {
   glassbox: { waiting: [], options: { probe: { kind: "shared" } } },
 });
 
-const { controls, defineWidget, mount, receive, start, store } = await import("../../components/widgets/runtime.js");
+const { clickOn, controls, defineWidget, mount, receive, start, store } = await import("../../components/widgets/runtime.js");
 start(() => {});
 
 const drawn = [];
@@ -261,7 +261,8 @@ test("a tab that the server opens is left out if another one has been clicked si
     return controls("", 1);
   };
   assert.deepEqual(opened(0), [{ __type__: "update", selected: "shapes" }]);
-  globalThis.glassbox.navigated = 20.5;
+  globalThis.glassbox.clicks = { newest: 30, tabs: { loss: 20.5 } };
+  assert.equal(clickOn("loss"), "20.5");
   assert.deepEqual(opened(10), [{ __type__: "update" }]);
   assert.deepEqual(opened(20.5), [{ __type__: "update", selected: "shapes" }]);
 });

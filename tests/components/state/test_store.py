@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import threading
-from pathlib import Path
 
 import pytest
 
 from components.state.example import example, opening
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
-from components.state.store import SWEEP_SECONDS, SessionStore, is_session_id
+from components.state.store import SessionStore, is_session_id
 from gpt import Generation, SamplingParams, get_model
 
 IDS = [f"{n:032x}" for n in range(5)]
@@ -74,20 +71,6 @@ def test_beyond_the_bytes_the_oldest_idle_ones_go(clock: Clock) -> None:
         store.put(session_id, Session(document))
     assert store.get(IDS[0]) is None
     assert store.get(IDS[1]) is not None  # whoever has just come stays
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, whose allocator keeps freed memory")
-def test_memory_that_analyses_have_freed_is_returned(clock: Clock) -> None:
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 10**6  # MB
-
-    store, blocks = SessionStore(clock=clock), [bytes(100_000) for _ in range(2_000)]
-    full, last = resident(), blocks[-1]  # above it, nothing is free
-    del blocks
-    clock.now = SWEEP_SECONDS + 1
-    store.get(IDS[0])
-    assert resident() < full - 100
-    assert last[0] == 0
 
 
 def test_a_session_that_is_put_in_place_of_another_closes_it() -> None:

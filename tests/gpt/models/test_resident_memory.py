@@ -1,25 +1,27 @@
-"""What stays in memory while weights are read from memory-mapped files, as Linux states it in /proc."""
+"""What stays in memory, as Linux states it in /proc."""
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.untrusted import open_safetensors
-from gpt.models.memory import release_file_pages
+from gpt.models.memory import release_file_pages, return_free_memory
 from gpt.models.meta import meta_model
 
 SHAPE = {"vocab_size": 64, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 8}
 
 
-def file_bytes() -> int:
-    """Bytes of mapped files in the memory of this process."""
+def file_bytes(kind: str = "RssFile") -> int:
+    """Bytes of mapped files in the memory of this process; kind: of memory, as /proc calls it."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("RssFile:"))
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:"))
 
 
 def test_of_a_model_in_several_files_one_block_at_a_time_is_held_twice(tmp_path: Path) -> None:
@@ -45,3 +47,13 @@ def test_released_pages_are_those_of_files_and_are_read_again(tmp_path: Path) ->
     assert file_bytes() - before < 2_000_000
     assert torch.equal(mapped, stored)
     assert other.sum() == len(other)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, whose allocator keeps freed memory")
+def test_memory_that_was_freed_is_returned() -> None:
+    blocks = [bytes(100_000) for _ in range(2_000)]
+    full, last = file_bytes("VmRSS"), blocks[-1]  # above it, nothing is free
+    del blocks
+    return_free_memory()
+    assert file_bytes("VmRSS") < full - 100_000_000
+    assert last[0] == 0
