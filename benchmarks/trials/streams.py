@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from benchmarks.trials.app_process import SECONDS, AppProcess, Result, running_a
 PROMPT = "Once upon a time"
 GROUP = 50  # connections that are cut together
 PARALLEL = 16
+RETURNED_SECONDS = 31.0  # after which the app has given freed memory back
 CLIENT = httpx.Client(timeout=SECONDS, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
 
 
@@ -46,6 +48,8 @@ def generations(scale: float = 1.0) -> Result:
     with running_app("--no-mcp") as app, ThreadPoolExecutor(PARALLEL) as pool:
         for tenth in range(10):
             list(pool.map(generate, range(tenth * n // 10, (tenth + 1) * n // 10)))
+            if scale >= 1:
+                time.sleep(RETURNED_SECONDS)
             with lock:
                 memory.append(app.resident)
     lost, growth = len(failures), max(memory) / memory[0] - 1

@@ -48,7 +48,7 @@ def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monk
             if name == "choices":
                 value = [each if isinstance(each, tuple | list) else (str(each), each) for each in value]
                 assert [*map(tuple, config[name])] == [*map(tuple, value)], control.component.elem_id
-            elif name != "selected":  # tabs begin with the first
+            elif name not in ("selected", "at"):  # tabs begin with the first
                 found = "" if config[name] is None and value == "" else config[name]
                 assert found == value, (control.component.elem_id, name)
 
