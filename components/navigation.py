@@ -25,7 +25,7 @@ def wire_tabs(events: Events, tabs: gr.Tabs, tools: gr.Tabs, placeholder: gr.Tex
     for row in (tabs, tools):
         for tab in tabs_of(row):
             select = partial(open_tab, tab.id)
-            clicked = f"() => [glassbox.clickOn?.({tab.id!r}) ?? '0']"  # gradio selects the first tab by itself
+            clicked = f"() => [glassbox.clickOn?.({tab.id!r}) ?? '0']"  # 0 before the scripts are there
             events.on(tab.select, select, [placeholder], edited=[row], trigger_mode="always_last", js=clicked)
 
 

@@ -37,7 +37,7 @@ def visitors(scale: float = 1.0) -> Result:
 
 def generations(scale: float = 1.0) -> Result:
     """10,000 texts of 8 tokens: the memory after a tenth of them stays."""
-    n, failures, lock = round(10_000 * scale), [], threading.Lock()
+    n, failures = round(10_000 * scale), list[str]()
     memory: list[int] = []  # after each tenth
 
     def generate(seed: int) -> None:
@@ -50,8 +50,7 @@ def generations(scale: float = 1.0) -> Result:
             list(pool.map(generate, range(tenth * n // 10, (tenth + 1) * n // 10)))
             if scale >= 1:
                 time.sleep(RETURNED_SECONDS)
-            with lock:
-                memory.append(app.resident)
+            memory.append(app.resident)
     lost, growth = len(failures), max(memory) / memory[0] - 1
     if scale >= 1 and growth > 0.05:  # the first thousand fill caches
         failures.append(f"the memory grew by {growth:.1%}")

@@ -209,16 +209,18 @@ class Engine:
             self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)
 
     def _of_round(self, requests: Sequence[ReadRequest], chunk: int) -> list[ReadRequest]:
-        """The requests for one token, and prompts as long as fewer than `_round_tokens` of them are read.
+        """The requests that need one token more, and chunks of prompts until they have `_round_tokens` tokens.
 
         First the prompts of which least has been read, so that all take turns.
         """
-        chosen, n_tokens = [], 0
+        chosen, n_prompt_tokens = [], 0
         for request in sorted(requests, key=lambda request: request.n_read):
             size = min(chunk, len(request.ids) - request.n_read)
-            if size == 1 or n_tokens < self._round_tokens:
+            if size == 1:
                 chosen.append(request)
-                n_tokens += size if size > 1 else 0
+            elif n_prompt_tokens < self._round_tokens:
+                chosen.append(request)
+                n_prompt_tokens += size
         return chosen
 
     def _batches(self, requests: Sequence[ReadRequest], chunk: int) -> Iterator[list[ReadRequest]]:

@@ -22,7 +22,7 @@ from gpt.inference.read_only import ReadOnlyModule, ReadOnlyParameter
 Packing = Literal["fp32", "bf16", "int8"]
 EXPECTED_ROWS = 512  # batch rows for which oneDNN chooses the format; as fast for fewer rows
 MAX_BFLOAT16_ROWS = 32  # batch rows above which torch's bfloat16 product is slower than one in float32
-SMALL_WEIGHT = 2**18  # elements of a matrix up to which F.linear is faster than oneDNN for a single row
+SMALL_WEIGHT = 2**18  # elements of a matrix (1 MB) up to which F.linear is faster than oneDNN for a single row
 
 
 class PackedLinear(ReadOnlyModule, ABC):

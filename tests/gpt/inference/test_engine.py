@@ -127,16 +127,14 @@ def test_a_long_prompt_that_is_read_alone_lets_others_in_after_a_limited_pass(lo
 
 
 def test_many_prompts_take_turns_and_every_text_has_a_token_in_each_round(loaded, passes, monkeypatch):
-    per_token = Engine(loaded.model).multiplications_per_token
-    monkeypatch.setattr(engine_module, "ROUND_MULTIPLICATIONS", 2 * CHUNK_TOKENS * per_token)
     engine = Engine(loaded.model)
+    monkeypatch.setattr(engine, "_round_tokens", 2 * CHUNK_TOKENS)
     prompts = [request([1] * 60, KVCache(loaded.model.config)) for _ in range(5)]
     for rounds in ([1, 32, 32], [1, 32, 32], [1, 28, 28, 32], [1, 28, 28, 28]):
-        engine._requests = [one for one in prompts if not one.done.is_set()]
-        engine._requests += [request([1], KVCache(loaded.model.config))]
+        step = request([1], KVCache(loaded.model.config))
+        engine._requests = [*(one for one in prompts if not one.done.is_set()), step]
         engine._run_round()
-        assert sorted(passes.pop()) == rounds
-        assert engine._requests[-1].done.is_set()
+        assert (sorted(passes.pop()), step.done.is_set()) == (rounds, True)
     assert all(one.done.is_set() for one in prompts)
 
 
