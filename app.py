@@ -18,6 +18,11 @@ from typing import Any, NoReturn
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+# Else gradio makes a table of the last 10,000 events after each event, for a dashboard that is off.
+os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
+os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
+# oneDNN keeps a compiled product for each number of rows that it met, 0.1 MB each, and of 1,024 by default.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 FINISH_SECONDS = 8.0  # for texts to end after SIGTERM; longer ones end before their next token
 CLUSTER_SECONDS = 90.0  # that the start waits for a cluster
@@ -38,10 +43,11 @@ def main() -> int:
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
     from gpt.models.hub import HubUnreachable
-    from gpt.models.memory import return_free_memory
+    from gpt.models.memory import return_free_memory, share_arenas
     from gpt.models.registry import configure, get_model
     from gpt.models.sources import DEFAULT_MODEL, MODELS
 
+    share_arenas()
     if arguments.log or is_public(arguments):
         start_logging()
     try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import gradio
 import httpx
 import huggingface_hub
 import pytest
@@ -213,3 +214,9 @@ def test_a_function_is_called_again_and_again_in_the_background() -> None:
     app.every(0.01, called.release)
     for _ in range(2):
         assert called.acquire(timeout=10)
+
+
+def test_gradio_makes_no_table_of_past_events() -> None:
+    queue = gradio.Blocks()._queue  # reads what app.py puts into the environment
+    assert queue.ANALYTICS_MAX_EVENTS == 1
+    assert queue.ANAYLTICS_CACHE_FREQUENCY >= 10**9

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 MEMINFO, MAPS = Path("/proc/meminfo"), Path("/proc/self/maps")
+M_ARENA_MAX = -8  # of mallopt(3)
 CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 2
 
 
@@ -56,6 +57,16 @@ def format_bytes(n_bytes: int) -> str:
         if n_bytes >= size:
             return f"{n_bytes / size:.2f} {unit}"
     return f"{n_bytes} B"
+
+
+def share_arenas() -> None:
+    """Let all threads take memory from two arenas of glibc's allocator; does nothing with another one.
+
+    It opens up to eight a core. In each, what one text leaves in use keeps the memory of those before it from being
+    returned: 10,000 texts took 100 MB more.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
 def return_free_memory() -> None:

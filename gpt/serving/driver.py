@@ -235,12 +235,14 @@ def main() -> None:
     connection, address, replicas = Connection(int(sys.argv[1])), sys.argv[2], (int(sys.argv[3]), int(sys.argv[4]))
     inbox: SimpleQueue[Message] = SimpleQueue()
     threading.Thread(target=read_messages, args=(connection, inbox), daemon=True).start()
+    said = ""
     while True:
         try:
             connect(address)
             break
         except Exception as problem:  # Ray raises many kinds, plain ones too
-            print(f"No cluster at {address}: {problem}", file=sys.stderr)
+            if said != (said := f"No cluster at {address}: {problem}"):
+                print(said, file=sys.stderr)
             ray.shutdown()
             time.sleep(RETRY_SECONDS)
     if address.startswith("ray://"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,27 @@ from gpt.models.memory import release_file_pages, return_free_memory
 from gpt.models.meta import meta_model
 
 SHAPE = {"vocab_size": 64, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 8}
+
+COUNT_ARENAS = """
+import ctypes, threading
+from gpt.models.memory import share_arenas
+
+def hold_memory():
+    held = bytes(5000)
+    started.wait()
+    ended.wait()
+
+share_arenas()
+started, ended, libc = threading.Barrier(9), threading.Barrier(9), ctypes.CDLL(None)
+for _ in range(8):
+    threading.Thread(target=hold_memory).start()
+started.wait()
+libc.fdopen.restype = ctypes.c_void_p
+stdout = ctypes.c_void_p(libc.fdopen(1, b"w"))
+libc.malloc_info(0, stdout)
+libc.fflush(stdout)
+ended.wait()
+"""
 
 
 def file_bytes(kind: str = "RssFile") -> int:
@@ -57,3 +80,9 @@ def test_memory_that_was_freed_is_returned() -> None:
     return_free_memory()
     assert file_bytes("VmRSS") < full - 100_000_000
     assert last[0] == 0
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, which opens an arena for each thread")
+def test_threads_share_two_arenas() -> None:
+    told = subprocess.run([sys.executable, "-c", COUNT_ARENAS], capture_output=True, text=True, check=True).stdout
+    assert told.count("<heap ") == 2
