@@ -1,4 +1,5 @@
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -46,16 +47,23 @@ def test_a_thread_that_is_new_to_torch_is_limited_as_well():
 @pytest.mark.skipif(not TASKS.exists(), reason="this system does not list threads")
 def test_openmp_threads_end_after_large_work():
     seen: list[int] = []
+    known: set[str] = set()
+
+    def n_new(*, ended: bool) -> int:
+        until = time.monotonic() + 10  # the system lists a thread for a moment after its end
+        while (n := len({task.name for task in TASKS.iterdir()} - known)) and ended and time.monotonic() < until:
+            time.sleep(0.01)
+        return n
 
     def work():
-        known = {task.name for task in TASKS.iterdir()}
+        known.update(task.name for task in TASKS.iterdir())
         assert torch.get_num_threads() >= 1  # torch sets the number of a new thread first
         with _openmp().limit(limits=3):
             for _ in range(2):  # they are created again when needed
                 with threads_for(SMALL_WORK):
                     torch.zeros(10**6).exp()
-                    seen.append(len({task.name for task in TASKS.iterdir()} - known))
-                seen.append(len({task.name for task in TASKS.iterdir()} - known))
+                    seen.append(n_new(ended=False))
+                seen.append(n_new(ended=True))
 
     thread = threading.Thread(target=work)
     thread.start()
