@@ -18,10 +18,10 @@ from typing import Any, NoReturn
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-# Else gradio makes a table of the last 10,000 events after each event, for a dashboard that is off.
+# Else gradio makes a table of the last 10,000 events after every event, for a dashboard that is off.
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
-# oneDNN keeps a compiled product for each number of rows that it met, 0.1 MB each, and of 1,024 by default.
+# oneDNN keeps a compiled matrix product for each shape that it met, 0.1 MB each: by default the last 1,024.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
 FINISH_SECONDS = 8.0  # for texts to end after SIGTERM; longer ones end before their next token

@@ -241,8 +241,9 @@ def main() -> None:
             connect(address)
             break
         except Exception as problem:  # Ray raises many kinds, plain ones too
-            if said != (said := f"No cluster at {address}: {problem}"):
-                print(said, file=sys.stderr)
+            if str(problem) != said:
+                said = str(problem)
+                print(f"No cluster at {address}: {said}", file=sys.stderr)
             ray.shutdown()
             time.sleep(RETRY_SECONDS)
     if address.startswith("ray://"):
