@@ -43,11 +43,11 @@ def main() -> int:
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
     from gpt.models.hub import HubUnreachable
-    from gpt.models.memory import return_free_memory, share_arenas
+    from gpt.models.memory import limit_arenas, return_free_memory
     from gpt.models.registry import configure, get_model
     from gpt.models.sources import DEFAULT_MODEL, MODELS
 
-    share_arenas()
+    limit_arenas()
     if arguments.log or is_public(arguments):
         start_logging()
     try:

@@ -59,10 +59,10 @@ def format_bytes(n_bytes: int) -> str:
     return f"{n_bytes} B"
 
 
-def share_arenas() -> None:
+def limit_arenas() -> None:
     """Let all threads take memory from two arenas of glibc's allocator; does nothing with another one.
 
-    It opens up to eight a core. In each, what one text leaves in use keeps the memory of those before it from being
+    glibc opens up to eight a core. In each, what one text leaves in use keeps the memory of those before it from being
     returned: with 16, a process took 50 MB more after a few thousand texts.
     """
     with suppress(AttributeError, OSError, TypeError):

@@ -235,15 +235,15 @@ def main() -> None:
     connection, address, replicas = Connection(int(sys.argv[1])), sys.argv[2], (int(sys.argv[3]), int(sys.argv[4]))
     inbox: SimpleQueue[Message] = SimpleQueue()
     threading.Thread(target=read_messages, args=(connection, inbox), daemon=True).start()
-    said = ""
+    reported = ""
     while True:
         try:
             connect(address)
             break
         except Exception as problem:  # Ray raises many kinds, plain ones too
-            if str(problem) != said:
-                said = str(problem)
-                print(f"No cluster at {address}: {said}", file=sys.stderr)
+            if str(problem) != reported:
+                reported = str(problem)
+                print(f"No cluster at {address}: {reported}", file=sys.stderr)
             ray.shutdown()
             time.sleep(RETRY_SECONDS)
     if address.startswith("ray://"):

@@ -21,14 +21,14 @@ SHAPE = {"vocab_size": 64, "hidden_size": 256, "intermediate_size": 1024, "num_h
 
 COUNT_ARENAS = """
 import ctypes, threading
-from gpt.models.memory import share_arenas
+from gpt.models.memory import limit_arenas
 
 def hold_memory():
     held = bytes(5000)
     started.wait()
     ended.wait()
 
-share_arenas()
+limit_arenas()
 started, ended, libc = threading.Barrier(9), threading.Barrier(9), ctypes.CDLL(None)
 for _ in range(8):
     threading.Thread(target=hold_memory).start()
@@ -41,8 +41,8 @@ ended.wait()
 """
 
 
-def file_bytes(kind: str = "RssFile") -> int:
-    """Bytes of mapped files in the memory of this process; kind: of memory, as /proc calls it."""
+def resident_bytes(kind: str) -> int:
+    """Bytes of this process in memory; kind: "RssFile" for those of mapped files, "VmRSS" for all."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:"))
 
@@ -53,8 +53,8 @@ def test_of_a_model_in_several_files_one_block_at_a_time_is_held_twice(tmp_path:
     opened = open_checkpoint(tmp_path)
     model = meta_model(opened.config)
     block = 4 * sum(weight.numel() for weight in model.h[0].parameters())
-    before = file_bytes()
-    grown = [file_bytes() - before for _ in opened.fill(model)]
+    before = resident_bytes("RssFile")
+    grown = [resident_bytes("RssFile") - before for _ in opened.fill(model)]
     assert len(grown) == SHAPE["num_hidden_layers"]
     assert max(grown) < 2 * block < opened.n_bytes() / 3
 
@@ -63,11 +63,11 @@ def test_released_pages_are_those_of_files_and_are_read_again(tmp_path: Path) ->
     stored, other = torch.randn(3_000_000), torch.ones(3_000_000)
     save_file({"weight": stored}, tmp_path / "model.safetensors")
     mapped = open_safetensors(tmp_path / "model.safetensors")["weight"]
-    before = file_bytes()
+    before = resident_bytes("RssFile")
     assert torch.equal(mapped, stored)
-    assert file_bytes() - before > 10_000_000
+    assert resident_bytes("RssFile") - before > 10_000_000
     release_file_pages([mapped, other])
-    assert file_bytes() - before < 2_000_000
+    assert resident_bytes("RssFile") - before < 2_000_000
     assert torch.equal(mapped, stored)
     assert other.sum() == len(other)
 
@@ -75,10 +75,10 @@ def test_released_pages_are_those_of_files_and_are_read_again(tmp_path: Path) ->
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, whose allocator keeps freed memory")
 def test_memory_that_was_freed_is_returned() -> None:
     blocks = [bytes(100_000) for _ in range(2_000)]
-    full, last = file_bytes("VmRSS"), blocks[-1]  # above it, nothing is free
+    full, last = resident_bytes("VmRSS"), blocks[-1]  # above it, nothing is free
     del blocks
     return_free_memory()
-    assert file_bytes("VmRSS") < full - 100_000_000
+    assert resident_bytes("VmRSS") < full - 100_000_000
     assert last[0] == 0
 
 
