@@ -62,8 +62,8 @@ def main() -> int:
         if arguments.visitor_memory is not None:
             options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
         try:
-            given = {name: getattr(arguments, name) for name in ("n_head", "activation", "names")}
-            app = build_app(model, **given, **options)
+            hints = {name: getattr(arguments, name) for name in ("n_head", "activation", "attn_scale", "names")}
+            app = build_app(model, **hints, **options)
         except HubUnreachable as problem:
             print(problem, file=sys.stderr)
             model = DEFAULT_MODEL
@@ -183,6 +183,12 @@ def parse_arguments() -> argparse.Namespace:
         "--activation",
         choices=("gelu_tanh", "gelu", "relu", "silu"),
         help="for a checkpoint that does not say it; default: that of its layout",
+    )
+    parser.add_argument(
+        "--attn-scale",
+        type=lambda text: text if text in ("head_size", "n_embd") else float(text),
+        metavar="{head_size,n_embd,FACTOR}",
+        help="how attention scores are scaled, for a checkpoint that does not state it",
     )
     parser.add_argument("--names", help="a file with the names of the weights; infer: take the names that are shown")
     parser.add_argument(

@@ -55,7 +55,6 @@ from components.tabs.train.tab import build_train
 from components.tabs.why.tab import build_why
 from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model
-from gpt.config import Activation
 
 STYLES = (
     "page.css",
@@ -73,24 +72,17 @@ CHECK_SECONDS = 600  # between two deletions of old uploads
 
 
 def build_app(
-    model: str = DEFAULT_MODEL,
-    *,
-    n_head: int | None = None,
-    activation: Activation | None = None,
-    names: Path | str | None = None,
-    uploads: bool = False,
-    visitor_memory: int = MAX_VISITOR_BYTES,
+    model: str = DEFAULT_MODEL, *, uploads: bool = False, visitor_memory: int = MAX_VISITOR_BYTES, **hints: Any
 ) -> gr.Blocks:
     """Build the page; the model generates the example of the first screen.
 
-    model: a listed name, a path, or a repository of the hub; n_head, activation, names: as for
-        `gpt.models.checkpoints.open_checkpoint`.
+    model: a listed name, a path, or a repository of the hub; hints: about its checkpoint, as for `gpt.add_model`.
     uploads: whether visitors may upload checkpoints; only for an app with a single user.
     visitor_memory: memory limit in bytes of one visitor's recorded forward pass.
 
     Raises ValueError if the model does not exist or cannot be loaded.
     """
-    name = add_model(model, n_head, activation=activation, names=names, name=None if uploads else public_name(model))
+    name = add_model(model, name=None if uploads else public_name(model), **hints)
     localizer, renderer, store = Localizer(), Renderer(), SessionStore()
     SESSIONS.set_function(lambda: len(store))
     SESSION_BYTES.set_function(lambda: store.n_bytes)

@@ -4,6 +4,7 @@ MESSAGES = {
     "admission.closed": "the server is about to restart: try again in a minute",
     "argument.choice": "{name} must be one of {choices}, not {value!r}",
     "argument.minimum": "{name} must be at least {low}, not {value!r}",
+    "argument.attn_scale": "attn_scale must be a number above 0, 'head_size' or 'n_embd', not {value!r}",
     "argument.range": "{name} must be between {low} and {high}, not {value!r}",
     "argument.below_one": "{name} must be at least 0 and below 1, not {value!r}",
     "argument.above": "{name} must be a number above {low}, not {value!r}",
@@ -158,6 +159,14 @@ MESSAGES = {
     "checkpoint.no_state_dict": "{file} contains no state dict: save model.state_dict()",
     "checkpoint.compressed": "{file} is compressed or encrypted, which torch.save never does: unpack it first",
     "checkpoint.old_format": "{file} has torch's format from before 2020: save it again with a newer torch",
+    "checkpoint.pickle": (
+        "{file} is a pickled Python object, which would run code when it is opened: save model.state_dict() with "
+        "torch.save"
+    ),
+    "checkpoint.adapter": (
+        "{file} is an adapter (LoRA) without the model that it changes: merge it into the model first"
+    ),
+    "checkpoint.missing_file": "{index} lists {file}, which is missing",
     "checkpoint.unknown_format": "{file} is neither a safetensors file nor one that torch.save wrote, or it is damaged",
     "checkpoint.other_zip": "{file} is not a checkpoint but a zip file of another kind: save model.state_dict()",
     "checkpoint.code": "{file} would run code ({code}) and was not opened",
@@ -167,6 +176,16 @@ MESSAGES = {
         "this checkpoint does not state its number of heads: give n_head, a divisor of {n_embd}, and activation if it "
         "is not {activation}"
     ),
+    "layout.scale_unknown": (
+        "this checkpoint has a module for each head and does not state how its attention scores are scaled: give "
+        "attn_scale='head_size' (divided by the square root of {head_size}, the width of a head) or "
+        "attn_scale='n_embd' (by that of {n_embd}, the width of the model, as in the first edition of a lecture)"
+    ),
+    "layout.no_head": (
+        "the output head is not tied to the token embedding (tie_word_embeddings: false), but there are no weights for "
+        "it: the checkpoint is incomplete"
+    ),
+    "layout.stated_twice": "{name} is {beside!r} in config.json, but {inside!r} in the checkpoint: correct config.json",
     "layout.model_type": "this is a {model_type} model, which is not implemented: choose one of the types {known}",
     "layout.remote_code": (
         "this {model_type} model brings its own code (auto_map), and no code of a model is run: choose a model that "
@@ -187,6 +206,11 @@ MESSAGES = {
         "names='infer' (--names infer in a command); else save it, correct it, and give that file as names"
     ),
     "layout.no_role": "nothing looks like {role}",
+    "layout.no_positions": (
+        "there are no position embeddings, so positions are rotary: write in rotary_pairs whether each number of a "
+        "head is rotated with the one half a head further on (half, as in transformers) or with its neighbour "
+        "(interleaved, as in Meta's Llama and llama2.c)"
+    ),
     "layout.unclear": "{role} could be any of {names}",
     "layout.norms": "a block needs 2 norms of the model's width, not {n}: {names}",
     "layout.feed_forward": "a block needs 2 matrices beside attention, not {n}: {names}",
@@ -228,12 +252,14 @@ MESSAGES = {
     "vocabulary.order": "{merges} is not in the order of the ids of {words}: tiktoken would encode differently",
     "vocabulary.size": "the vocabulary has {n:,} tokens, but the model has {n_vocab:,}: they do not belong together",
     "vocabulary.characters": "a vocabulary of characters lists single characters, each once",
-    "vocabulary.nanogpt": "{file} is not a nanoGPT vocabulary of characters: {reason}",
+    "vocabulary.nanogpt": "{file} is not a nanoGPT vocabulary: it must contain the character of each id as itos",
     "vocabulary.missing_byte_ids": "{file} has no token for byte {byte}: leave it out to write token ids instead",
     "vocabulary.missing_byte": "{file} cannot spell every text: it has no token for byte {byte}",
     "vocabulary.tiktoken_ids": "{file} is not a tiktoken vocabulary: its ids are not 0 to {last}, each once",
     "vocabulary.tiktoken": "{file} is not a tiktoken vocabulary: {reason}",
-    "vocabulary.unknown_character": "this model does not know “{character}”: it was trained on {n} characters: {known}",
+    "vocabulary.table": "a vocabulary lists texts, each once",
+    "vocabulary.unknown_character": "this model does not know “{part}”: it was trained on {n} characters: {known}",
+    "vocabulary.unknown_word": "this model does not know the word “{part}”: it was trained on {n:,} words: {known}",
     "vocabulary.none": "this model has no vocabulary: write token ids, 0 to {last}, separated by spaces, not {word!r}",
     "training.rates_too_high": "the loss or the weights became infinite at step {step}: try lower rates than {rates}",
     "training.empty_text": "the text is empty: there is nothing to learn from",

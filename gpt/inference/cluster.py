@@ -39,14 +39,15 @@ class ConnectionLost(Exception):
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What a replica loads: arguments of `gpt.models.sources.load_model`. location: a name, a path or a repository."""
+    """What a replica loads: arguments of `gpt.models.sources.load_model`. location: a name, a path or a repository.
+
+    hints: (name, value) of the arguments about a checkpoint that does not state them.
+    """
 
     name: str
     location: str
     precision: str
-    n_head: int | None = None
-    activation: str | None = None
-    names: str | None = None
+    hints: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

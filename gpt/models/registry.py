@@ -25,7 +25,7 @@ from gpt.errors import GPTError
 from gpt.inference.cluster import Cluster
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
-from gpt.models.checkpoints import weight_files
+from gpt.models.checkpoints import AttnScale, Hints, weight_files
 from gpt.models.gpu_copy import gpu_copy
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision, memory_of
 from gpt.models.memory import format_bytes, free_memory
@@ -95,9 +95,9 @@ class Registry:
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
     def given_options(self, name: str) -> dict[str, object]:
-        """n_head, activation and names, as far as they were given with a model."""
-        given = {each: getattr(self._sources.get(name), each, None) for each in ("n_head", "activation", "names")}
-        return {each: str(value) if isinstance(value, Path) else value for each, value in given.items() if value}
+        """The facts that were given with a model, as arguments of `load_model`."""
+        source = self._sources.get(name)
+        return {} if source is None else source.hints.given()
 
     def add(
         self,
@@ -105,14 +105,15 @@ class Registry:
         n_head: int | None = None,
         *,
         activation: Activation | None = None,
+        attn_scale: AttnScale | None = None,
         names: Path | str | None = None,
         name: str | None = None,
     ) -> str:
         """Register a path or a repository of the hub, without loading it; returns its name.
 
-        n_head, activation, names: as for `gpt.models.checkpoints.open_checkpoint`.
+        n_head, activation, attn_scale, names: as for `gpt.models.checkpoints.Hints`.
         """
-        source = find_source(name_or_path, n_head, activation, names)
+        source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names))
         name = name or str(name_or_path)
         with self._lock:
             listed = name in MODELS and name in self._sources
@@ -127,6 +128,7 @@ class Registry:
         n_head: int | None = None,
         *,
         activation: Activation | None = None,
+        attn_scale: AttnScale | None = None,
         names: Path | str | None = None,
         name: str | None = None,
         listed: bool = True,
@@ -135,10 +137,11 @@ class Registry:
 
         files: the weights, config.json and vocabulary; linked or copied to a folder that `remove` deletes. Raises
             ValueError as loading does, and registers nothing then.
-        n_head, activation, names: as for `gpt.models.checkpoints.open_checkpoint`.
+        n_head, activation, attn_scale, names: as for `gpt.models.checkpoints.Hints`.
         name: gets a number after it if it is taken; None is the name of the weights' file.
         listed: whether `names` shows it.
         """
+        hints = Hints(n_head, activation, attn_scale, names)
         folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
         for file in map(Path, files):
             try:
@@ -154,7 +157,7 @@ class Registry:
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))
             name = next(name for name in chain([wanted], numbered) if name not in self._sources)
-            self._sources[name] = Source(Path(folder.name), n_head, activation, names, listed=listed, folder=folder)
+            self._sources[name] = Source(Path(folder.name), hints, listed=listed, folder=folder)
         try:
             self.get(name)
         except BaseException:

@@ -15,7 +15,8 @@ from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
 from gpt.models import hub
-from gpt.models.checkpoints import INFER, Checkpoint, NamesInferred, open_checkpoint
+from gpt.models.checkpoints import INFER, AttnScale, Checkpoint, Hints, NamesInferred, open_checkpoint
+from gpt.models.checkpoints.stated import NO_HINTS
 from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision
 
 DEFAULT_MODEL = "stories"
@@ -40,14 +41,11 @@ MODELS = (DEFAULT_MODEL, LLAMA_MODEL, UNTRAINED, *GPT2_MODELS, *FAMILY_MODELS)
 class Source:
     """The source of a model. location: a path, or a repository of the hub.
 
-    n_head, activation, names: as for `open_checkpoint`. listed: whether `list_models` shows it. folder: holds the
-    files of an upload.
+    listed: whether `list_models` shows it. folder: holds the files of an upload.
     """
 
     location: Path | str
-    n_head: int | None = None
-    activation: Activation | None = None
-    names: Path | str | None = None
+    hints: Hints = NO_HINTS
     untrained: bool = False
     listed: bool = True
     folder: TemporaryDirectory[str] | None = None
@@ -66,34 +64,27 @@ class Source:
         """What a replica loads: a path must lead to the same files on its computer."""
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
         location = name if name in MODELS else location  # a bundled one lies elsewhere there
-        names = None if self.names is None else str(self.names)
-        return ModelSpec(name, location, precision, self.n_head, self.activation, names)
+        return ModelSpec(name, location, precision, tuple(self.hints.given().items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
         path = self.location if isinstance(self.location, Path) else hub.download(self.location, progress)
-        return open_checkpoint(path, n_head=self.n_head, activation=self.activation, names=self.names)
+        return open_checkpoint(path, self.hints)
 
 
-def find_source(
-    name_or_path: str | Path,
-    n_head: int | None = None,
-    activation: Activation | None = None,
-    names: Path | str | None = None,
-) -> Source:
+def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
     """The source of a name of MODELS, else of a path, else of a repository of the hub. Raises ValueError otherwise."""
-    given = (n_head, activation, names)
     name = str(name_or_path)
     if name in (DEFAULT_MODEL, UNTRAINED):
-        return Source(BUNDLED, *given, untrained=name == UNTRAINED)
+        return Source(BUNDLED, hints, untrained=name == UNTRAINED)
     if name == LLAMA_MODEL:
-        return Source(ASSETS / LLAMA_MODEL, *given)
+        return Source(ASSETS / LLAMA_MODEL, hints)
     if name in MODELS:
-        return Source(name, *given)
+        return Source(name, hints)
     if path := _existing(name):
-        return Source(path, *given)
+        return Source(path, hints)
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
         raise GPTError("model.unknown_source", name=name, models=", ".join(MODELS))
-    return Source(name, *given)
+    return Source(name, hints)
 
 
 def _existing(name: str) -> Path | None:
@@ -122,6 +113,7 @@ def load_model(
     precision: Precision = "fp32",
     n_head: int | None = None,
     activation: Activation | None = None,
+    attn_scale: AttnScale | None = None,
     names: Path | str | None = None,
     trainable: bool = False,
     progress: Progress | None = None,
@@ -129,7 +121,7 @@ def load_model(
     """Load a model that is not shared: a name of `list_models`, a path, or a repository of the hub.
 
     device: None is CUDA if there is one, else MPS, else the CPU.
-    n_head, activation, names: for checkpoints that do not state them, see `gpt.models.checkpoints.open_checkpoint`.
+    n_head, activation, attn_scale, names: for checkpoints that do not state them, see `gpt.models.checkpoints.Hints`.
         Where the roles of the weights can only be inferred, a warning shows the table by which they were read, which
         names="infer" confirms.
     trainable: the model has ordinary parameters: `loaded.model.train()`, an optimizer and changes in place work, and
@@ -138,11 +130,11 @@ def load_model(
     Raises ValueError if it cannot be loaded.
     """
     check_precision(precision)
-    source = find_source(name_or_path, n_head, activation, names)
+    source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names))
     chosen = best_device() if device is None else available_device(device)
     try:
         checkpoint = source.open(progress)
     except NamesInferred as unconfirmed:
         warnings.warn(str(unconfirmed), stacklevel=2)
-        checkpoint = replace(source, names=INFER).open(progress)
+        checkpoint = replace(source, hints=replace(source.hints, names=INFER)).open(progress)
     return build(str(name_or_path), checkpoint, chosen, precision, untrained=source.untrained, trainable=trainable)

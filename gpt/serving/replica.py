@@ -60,9 +60,7 @@ class Replica:
         self.loaded: LoadedModel = load_model(
             spec.location,
             precision=spec.precision,  # type: ignore[arg-type]
-            n_head=spec.n_head,
-            activation=spec.activation,  # type: ignore[arg-type]
-            names=spec.names,
+            **dict(spec.hints),
         )
         self._kept = KeptTexts()
         self._threads = ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="text")

@@ -14,7 +14,7 @@ from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import bpe_tokenizer
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
 from gpt.training.dataset import Sample

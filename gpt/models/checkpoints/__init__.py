@@ -1,16 +1,20 @@
 """Models on disk: reads every layout of `gpt.models.checkpoints.layouts`, writes our own and Hugging Face's."""
 
-from gpt.models.checkpoints.checkpoint import INFER, Checkpoint, open_checkpoint, weight_files
-from gpt.models.checkpoints.layouts import LAYOUT_FILE, HeadsUnknown, NamesInferred, NamesUnknown
+from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint, weight_files
+from gpt.models.checkpoints.layouts import LAYOUT_FILE, HeadsUnknown, NamesInferred, NamesUnknown, ScaleUnknown
+from gpt.models.checkpoints.stated import INFER, AttnScale, Hints
 from gpt.models.checkpoints.writing import convert, save_hugging_face, save_model
 
 __all__ = [
     "INFER",
     "LAYOUT_FILE",
+    "AttnScale",
     "Checkpoint",
     "HeadsUnknown",
+    "Hints",
     "NamesInferred",
     "NamesUnknown",
+    "ScaleUnknown",
     "convert",
     "open_checkpoint",
     "save_hugging_face",

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import get_args
 
 from gpt.config import Activation
-from gpt.models.checkpoints import convert
+from gpt.models.checkpoints import Hints, convert
+from gpt.models.checkpoints.stated import read_attn_scale
 
 
 def main() -> None:
@@ -18,22 +19,22 @@ def main() -> None:
     )
     command.add_argument("source", type=Path, metavar="IN", help="a checkpoint: a file or a folder")
     command.add_argument("target", type=Path, metavar="OUT", help="the folder to write")
-    command.add_argument("--n-head", type=int, help="heads, where the checkpoint does not say")
-    command.add_argument("--activation", choices=get_args(Activation), help="where the checkpoint does not say")
-    command.add_argument("--names", help="a file with the names of the weights; infer: take the names that are shown")
+    command.add_argument("--n-head", type=int, help="number of heads, if the checkpoint does not state it")
+    command.add_argument("--activation", choices=get_args(Activation), help="if the checkpoint does not state it")
+    command.add_argument(
+        "--attn-scale",
+        type=read_attn_scale,
+        metavar="{head_size,n_embd,FACTOR}",
+        help="how attention scores are scaled, if the checkpoint does not state it",
+    )
+    command.add_argument("--names", help="a file with the names of the weights; infer: accept the names that are shown")
     command.add_argument("--to", choices=("ours", "hf"), default="ours", help="our own format, or Hugging Face's")
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
         sys.exit(f"{chosen.target} is there already: name a folder that is new or empty")
     try:
-        layout = convert(
-            chosen.source,
-            chosen.target,
-            n_head=chosen.n_head,
-            activation=chosen.activation,
-            names=chosen.names,
-            to=chosen.to,
-        )
+        hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names)
+        layout = convert(chosen.source, chosen.target, to=chosen.to, hints=hints)
     except ValueError as error:
         sys.exit(str(error))
     except OSError as error:

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gpt.config import Activation, GPTConfig
+from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.detection import detect_layout
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
+from gpt.models.checkpoints.stated import INFER, Hints
+from gpt.models.checkpoints.token_table import table_inside, token_table
 from gpt.models.checkpoints.translate import Weights
-from gpt.models.checkpoints.untrusted import open_safetensors, open_weights, read_json
+from gpt.models.checkpoints.untrusted import open_weights, read_json
 from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-INFER = "infer"  # in place of the names of a layout file
 CHECKED_ROWS = 4096  # at once, because a sum in float32 makes a copy
 CHECKSUM = "sha256"  # an entry of our config.json
 TORCH_FILES = ("ckpt.pt", "pytorch_model.bin", "model.pt", "model.pth")
+INDEX_SUFFIX = ".index.json"  # of a file that lists the files of the weights, if there are several
+INDEXES = (WEIGHTS + INDEX_SUFFIX, "pytorch_model.bin" + INDEX_SUFFIX)
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
+# What trainers write beside the weights: adapters, states of optimizers, schedules and random generators, settings.
+NO_WEIGHTS = re.compile(r"adapter|optim|sched|scaler|rng_state|random_states|training_args|trainer|loss", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,79 +141,85 @@ class Checkpoint:
         return weight
 
 
-def open_checkpoint(
-    path: Path | str,
-    *,
-    n_head: int | None = None,
-    activation: Activation | None = None,
-    names: Path | str | None = None,
-) -> Checkpoint:
-    """Open a folder or a file; configuration and vocabulary are read from the same folder.
+def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:
+    """Open a folder, a file of weights, or the index of several; the configuration and vocabulary are beside them.
 
-    n_head, activation: for checkpoints that do not state them; an activation that nothing states is that of the layout.
-    names: a layout file (`gpt.models.checkpoints.layouts.read_layout`) for weights of a layout that is not known, or
-        "infer" to take the roles that names and shapes suggest; None is names.json beside the weights, if it exists.
-    Raises NamesInferred if the roles of the weights can only be inferred, HeadsUnknown if n_head is needed, ValueError
-    for a checkpoint that cannot be read or is of another architecture.
+    hints, or their fields as arguments: Facts that the checkpoint does not state, see `Hints`.
+    Raises NamesInferred if the roles of the weights can only be inferred, HeadsUnknown if n_head and ScaleUnknown if
+    attn_scale is needed, ValueError for a checkpoint that cannot be read or is of another architecture.
     """
     path = Path(path)
     if not (path.is_file() or path.is_dir()):
         raise GPTError("file.unknown", path=path)
     try:
-        return open_files(weight_files(path) if path.is_dir() else [path], n_head, activation, names)
+        return open_files(weight_files(path), hints or Hints(**given))
     except OSError as error:
         raise GPTError("file.unreadable", file=path.name, reason=error.strerror or error) from None
 
 
-def open_files(
-    files: list[Path], n_head: int | None, activation: Activation | None, names: Path | str | None
-) -> Checkpoint:
+def open_files(files: list[Path], hints: Hints) -> Checkpoint:
     """Open the weights in these files, with the configuration and the vocabulary beside the first."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
     if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != folder_digest(config, folder):
         raise GPTError("checkpoint.checksum", folder=folder.resolve().name, file=CONFIG)
-    tensors, extras = open_weights(files[0])
+    tensors, entries = open_weights(files[0])
     for file in files[1:]:
-        tensors |= open_safetensors(file)
-    model_args = extras.get("model_args")
-    model_args = model_args if isinstance(model_args, dict) else None
-    given = given_layout(folder, names)
-    found = detect_layout(
-        tensors,
-        config=config,
-        model_args=model_args,
-        given=given,
-        infer=names == INFER,
-        n_head=n_head,
-        activation=activation,
+        tensors |= open_weights(file)[0]
+    given = given_layout(folder, hints.names)
+    found = detect_layout(tensors, config=config, entries=entries, given=given, hints=hints)
+    table = table_inside(entries, found.config.vocab_size)
+    vocabulary = (
+        token_table(table) if table else find_vocabulary(vocabulary_folder(folder, entries), found.config.vocab_size)
     )
-    vocabulary = find_vocabulary(vocabulary_folder(folder, extras), found.config.vocab_size)
     return Checkpoint(found.layout.title, found.config, found.weights, vocabulary, found.layout.norm_offset)
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
-    """The layout in a file, None without one; see `open_checkpoint`."""
+    """The layout in a file, None without one; see `Hints`."""
     if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
         return None
     return read_layout(folder / LAYOUT_FILE if names is None else Path(names))
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """The files of a folder that contain the weights."""
-    if (folder / WEIGHTS).is_file():
-        return [folder / WEIGHTS]
-    if shards := sorted(folder.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):
-        if len(shards) != int(shards[0].stem.rpartition("-")[2]):
-            raise GPTError("checkpoint.missing_shards", folder=folder.name, n=len(shards), file=shards[0].name)
-        return shards
-    usual = [folder / name for name in TORCH_FILES if (folder / name).is_file()]
-    others = [file for file in sorted(folder.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
+def weight_files(path: Path) -> list[Path]:
+    """Return the files with the weights of a folder, of an index, or the file itself."""
+    if path.is_file():
+        return shards(path) if path.name.endswith(INDEX_SUFFIX) else [path]
+    for name in (WEIGHTS, *INDEXES):
+        if (path / name).is_file():
+            return weight_files(path / name)
+    if parts := sorted(path.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):
+        if len(parts) != int(parts[0].stem.rpartition("-")[2]):
+            raise GPTError("checkpoint.missing_shards", folder=path.name, n=len(parts), file=parts[0].name)
+        return parts
+    usual = [path / name for name in TORCH_FILES if (path / name).is_file()]
+    found = [file for file in sorted(path.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
+    others = [file for file in found if not NO_WEIGHTS.match(file.name)]
     if not others:
-        raise GPTError("checkpoint.no_weights")
+        adapters = [file.name for file in found if file.name.startswith("adapter")]
+        raise GPTError("checkpoint.adapter", file=adapters[0]) if adapters else GPTError("checkpoint.no_weights")
     if not usual and len(others) > 1:
         raise GPTError("checkpoint.several_weights", n=len(others))
     return usual[:1] or others
+
+
+def shards(index: Path) -> list[Path]:
+    """Return the files that an index lists. Raises ValueError if one of them is missing or elsewhere."""
+    names = listed_files(index)
+    for name in names:
+        if not (index.parent / name).is_file():
+            raise GPTError("checkpoint.missing_file", index=index.name, file=name)
+    return [index.parent / name for name in names]
+
+
+def listed_files(index: Path) -> list[str]:
+    """Return the names of the files that an index lists. Raises ValueError for files outside its folder."""
+    listed = read_json(index, dict).get("weight_map")
+    names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
+    if not names or not all(re.fullmatch(r"\w[\w.-]*\.(safetensors|bin)", name) for name in names):
+        raise GPTError("file.damaged", file=index.name, reason=f"weight_map: {names[:3]}")
+    return names
 
 
 def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from gpt.config import Activation, GPTConfig
+from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import Family
-from gpt.models.checkpoints.family_options import check_config, read_family_options
+from gpt.models.checkpoints.family_options import GPT2, check_config, read_family_options, without_defaults
 from gpt.models.checkpoints.hugging_face import read_options
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
@@ -33,8 +32,27 @@ from gpt.models.checkpoints.layouts import (
     HeadsUnknown,
     Layout,
     NamesInferred,
+    ScaleUnknown,
 )
-from gpt.models.checkpoints.translate import Weights, is_named, role_of, strip_wrappers, their_name, translate
+from gpt.models.checkpoints.stated import (
+    INFER,
+    MODEL_ARGS,
+    NO_HINTS,
+    Hints,
+    Options,
+    options_beside,
+    options_inside,
+    score_factor,
+)
+from gpt.models.checkpoints.translate import (
+    Weights,
+    is_named,
+    role_of,
+    strip_wrappers,
+    their_name,
+    translate,
+    with_half_pairs,
+)
 from gpt.models.meta import meta_model
 
 GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
@@ -42,10 +60,11 @@ GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
 MAX_LISTED_WEIGHTS = 8  # of each kind, in an error message
-MASKS = re.compile(r"\.attn\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|version|IGNORE)$")  # no weights: buffers
-FAMILY_BUFFERS = re.compile(r"(^|\.)(attention\.(masked_)?bias|rotary_emb\.inv_freq)$")
-
-Options = dict[str, Any]  # by the names of GPTConfig
+# Names of buffers, which are no weights: masks of attention, angles of rotary positions.
+BUFFERS = re.compile(
+    r"(\.attn|(^|\.)attention)\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|version|IGNORE|inv_freq|freqs(_\w+)?"
+    r"|(cos|sin)(_cached)?|position_ids)$"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,61 +80,68 @@ def detect_layout(
     tensors: Mapping[str, Tensor],
     *,
     config: Mapping[str, object] | None = None,
-    model_args: Mapping[str, object] | None = None,
+    entries: Mapping[str, object] | None = None,
     given: Layout | None = None,
-    infer: bool = False,
-    n_head: int | None = None,
-    activation: Activation | None = None,
+    hints: Hints = NO_HINTS,
 ) -> DetectedLayout:
     """Find the layout of these weights and translate it.
 
-    config: the config.json beside them; model_args: nanoGPT's, from inside the checkpoint. given: the layout, instead
-    of a known one. infer: whether a layout that was inferred from names and shapes is taken.
-    Raises NamesInferred if it is not, HeadsUnknown if the number of heads is not stated; ValueError for weights
-    without a layout, for an option that is not implemented, and for weights that do not fit, which are listed.
+    config: The config.json beside them.
+    entries: The other entries of the checkpoint.
+    given: The layout, instead of a known one.
+    Raises NamesInferred if the layout was inferred from names and shapes and the hints do not accept that, HeadsUnknown
+    or ScaleUnknown if the number of heads or the scale of the scores is not stated; ValueError for weights without a
+    layout, for an option that is not implemented, and for weights that do not fit, which are listed.
     """
     if config is not None and (family := check_config(config)) is not None:
-        return detect_family(tensors, family, config, {"n_head": n_head, "activation": activation})
+        return detect_family(tensors, family, config, hints)
+    entries = entries or {}
     named = clean_names(tensors)
-    known = given or known_layout(tensors, named, config, model_args)
+    known = given or known_layout(tensors, named, config, entries)
     layout = known or infer_layout(named)
     if layout.title == CUSTOM:
         named = {name: tensor for name, tensor in named.items() if tensor.is_floating_point()}
-    weights, layout = translate(named, layout, n_head)
+    weights, layout = translate(named, layout, hints.n_head)
+    if layout.title == CUSTOM:
+        fill_projections(weights)
     sizes = read_sizes(weights, layout)
-    if known is None and not infer:
+    if known is None and hints.names != INFER:
         raise NamesInferred("layout.inferred", layout=layout.to_json(), n_embd=sizes["n_embd"])
-    stated = stated_options(layout, config, model_args)
+    stated = stated_options(layout, config, entries, sizes)
     if layout.title == OURS:  # states every option, and older ones qkv_bias=True beside bias=False
         sizes = {name: value for name, value in sizes.items() if name not in ("bias", "qkv_bias")}
         if stated.get("qkv_bias") and not stated.get("bias") and "h.0.attn.c_attn.bias" not in weights:
             stated["qkv_bias"] = None
+    if stated.get("tie_weights") is False and "lm_head.weight" not in weights:
+        raise GPTError("layout.no_head")
+    found = match_config(sizes, stated, hints, layout)
     if layout.title == CUSTOM:
-        fill_biases(weights, sizes)
-    found = match_config(sizes, stated, {"n_head": n_head, "activation": activation}, layout)
+        fill_biases(weights, found)
     if found.tie_weights:
         weights.pop("lm_head.weight", None)
     check_weights(found, weights, layout)
+    if layout.rotary_pairs == "interleaved":
+        weights = with_half_pairs(weights, found)
     return DetectedLayout(layout, found, weights)
 
 
 def detect_family(
-    tensors: Mapping[str, Tensor], family: Family, config: Mapping[str, object], given: Options
+    tensors: Mapping[str, Tensor], family: Family, config: Mapping[str, object], hints: Hints
 ) -> DetectedLayout:
     """Translate the weights of a family; its configuration states every option.
 
-    Raises ValueError for a configuration that the weights or the given options contradict.
+    Raises ValueError for a configuration that the weights or the hints contradict.
     """
     stated = read_family_options(config)
     layout = replace(family.layout, n_head=stated["n_head"])
-    named = {
-        name.removeprefix(family.prefix): tensor for name, tensor in tensors.items() if not FAMILY_BUFFERS.search(name)
-    }
+    prefix = strip_wrappers(family.prefix)
+    named = {name.removeprefix(prefix): tensor for name, tensor in clean_names(tensors).items()}
     weights, layout = translate(named, layout, None)
     sizes = read_sizes(weights, layout)
     tied = stated["tie_weights"] and sizes["tie_weights"]  # transformers ties no weights that differ
     sizes = {name: sizes[name] for name in ("vocab_size", "n_layer", "n_embd", "n_ff")}
-    found = match_config({**sizes, "tie_weights": tied}, stated, given, layout)
+    stated.setdefault("attn_scale", None)  # so that no hint contradicts it
+    found = match_config({**sizes, "tie_weights": tied}, stated, hints, layout)
     if tied:
         weights.pop("lm_head.weight", None)
     check_weights(found, weights, layout)
@@ -123,11 +149,11 @@ def detect_family(
 
 
 def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Strip the prefixes of torch.compile, DDP and the outer module, and leave out the buffers of causal masks."""
+    """Return the weights without buffers, by their names without wrappers."""
     named: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         name = strip_wrappers(name)
-        if MASKS.search(name):
+        if BUFFERS.search(name):
             continue
         if name in named:
             raise GPTError("layout.duplicate", name=name)
@@ -139,7 +165,7 @@ def known_layout(
     tensors: Mapping[str, Tensor],
     named: Mapping[str, Tensor],
     config: Mapping[str, object] | None,
-    model_args: Mapping[str, object] | None,
+    entries: Mapping[str, object],
 ) -> Layout | None:
     """The layout that has these names; None for one that is not known.
 
@@ -159,7 +185,7 @@ def known_layout(
     qkv = named.get("h.0.attn.c_attn.weight", torch.empty(0))
     if qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]:
         return GPT2_LAYOUTS[HUGGING_FACE]
-    if model_args is not None:
+    if isinstance(entries.get(MODEL_ARGS), dict):
         return GPT2_LAYOUTS[NANOGPT]
     if not any("transformer." in name for name in tensors):
         return GPT2_LAYOUTS[BARE]
@@ -168,16 +194,25 @@ def known_layout(
 
 
 def stated_options(
-    layout: Layout, config: Mapping[str, object] | None, model_args: Mapping[str, object] | None
+    layout: Layout, config: Mapping[str, object] | None, entries: Mapping[str, object], sizes: Options
 ) -> Options:
-    """What a checkpoint states about itself, by the names of GPTConfig."""
-    if layout.title == HUGGING_FACE and config:
-        return read_options(config)
+    """Return the options that a checkpoint states, in config.json or in its other entries.
+
+    Raises ValueError, naming both values, if they contradict each other.
+    """
     if layout.title == OURS:
         return known_options(config or {}, OUR_OPTIONS, "config.json")
-    if layout.title == NANOGPT:
-        return known_options(model_args or {}, NANOGPT_OPTIONS, "model_args")
-    return {}
+    model_args = entries.get(MODEL_ARGS)
+    if layout.title == NANOGPT and isinstance(model_args, dict):
+        known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
+    config = config or {}
+    is_gpt2 = config.get("model_type") == GPT2 or (layout.title == HUGGING_FACE and bool(config))
+    beside = read_options(config) if is_gpt2 else options_beside(config)
+    inside = options_inside(entries, sizes)
+    for name in beside.keys() & inside.keys():
+        if beside[name] != inside[name]:
+            raise GPTError("layout.stated_twice", name=name, beside=beside[name], inside=inside[name])
+    return {**inside, **beside}
 
 
 def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:
@@ -194,23 +229,39 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
     return head.shape == wte.shape and (head.data_ptr() == wte.data_ptr() or torch.equal(head, wte))
 
 
-def match_config(sizes: Options, stated: Options, given: Options, layout: Layout) -> GPTConfig:
-    """The configuration on which weights, stated and given options agree. Raises ValueError if they do not."""
-    found = dict(sizes)
+def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
+    """Return the configuration on which weights, stated options and hints agree.
+
+    Raises ValueError, naming both values, if they do not; HeadsUnknown and ScaleUnknown for what none of them tells.
+    """
+    found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
     for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
         if stated[name] not in (found[name], None):
             raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
-    stated = {name: value for name, value in stated.items() if value is not None}
-    if layout.n_head is not None:
-        stated.setdefault("n_head", layout.n_head)
-    for name, value in given.items():
-        if value is not None and stated.setdefault(name, value) != value:
-            raise GPTError("layout.stated", name=name, stated=stated[name], given=value)
-    if "n_head" not in stated:
-        raise HeadsUnknown("layout.heads_unknown", n_embd=found["n_embd"], activation=layout.activation)
-    if found["n_ff"] == 4 * found["n_embd"]:
-        found["n_ff"] = None
-    return GPTConfig(**{"activation": layout.activation, **stated, **found})
+    known = {name: value for name, value in stated.items() if value is not None} | found
+    for name in ("n_head", "activation"):
+        value = getattr(hints, name)
+        if value is not None and known.setdefault(name, value) != value:
+            raise GPTError("layout.stated", name=name, stated=known[name], given=value)
+    if "n_head" not in known:
+        raise HeadsUnknown("layout.heads_unknown", n_embd=known["n_embd"], activation=layout.activation)
+    known["attn_scale"] = match_scale(known, stated, hints, layout)
+    return GPTConfig(**without_defaults({"activation": layout.activation, **layout.options, **known}))
+
+
+def match_scale(known: Options, stated: Options, hints: Hints, layout: Layout) -> float | None:
+    """Return the factor on the attention scores, None for the usual one. Raises as `match_config`."""
+    n_head, n_embd = known["n_head"], known["n_embd"]
+    head_size = known.get("head_dim") or n_embd // n_head
+    if hints.attn_scale is not None and "attn_scale" in stated:
+        theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
+        if theirs != given:
+            raise GPTError("layout.stated", name="attn_scale", stated=stated["attn_scale"], given=hints.attn_scale)
+    scales = (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale)
+    scale = next((each for each in scales if each is not None), None)
+    if scale is None and layout.asks_scale and n_head > 1:
+        raise ScaleUnknown("layout.scale_unknown", n_embd=n_embd, head_size=head_size)
+    return score_factor(scale, n_embd, head_size)
 
 
 def read_sizes(weights: Weights, layout: Layout) -> Options:
@@ -229,6 +280,8 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
         "tie_weights": is_tied(weights.get("lm_head.weight", (None,))[0], wte),
     }
     found["qkv_bias"] = "h.0.attn.c_attn.bias" in weights
+    if "h.0.mlp.c_gate.weight" in weights:
+        found["gated"] = True
     if "lm_head.bias" in weights:
         found["head_bias"] = True
     if "wpe.weight" in weights:
@@ -236,12 +289,19 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
     return found
 
 
-def fill_biases(weights: Weights, sizes: Options) -> None:
-    """Add zeros for the biases that no block has, where other parts of the model have some."""
-    if not sizes["bias"]:
+def fill_projections(weights: Weights) -> None:
+    """Add identities for the projections of attention's output, if no block has one."""
+    if any(name.endswith("attn.c_proj.weight") for name in weights):
         return
+    for name, part in list(weights.items()):
+        if name.endswith("attn.c_attn.weight"):
+            weights[name.replace("c_attn", "c_proj")] = (torch.eye(part[0].shape[-1]),)
+
+
+def fill_biases(weights: Weights, config: GPTConfig) -> None:
+    """Add zeros for the biases that no block has, where other parts of the model have some."""
     present = {role_of(name) for name in weights}
-    for name, shape in expected_shapes(GPTConfig(n_head=1, **sizes)).items():
+    for name, shape in expected_shapes(config).items():
         if name.endswith(".bias") and role_of(name) not in present:
             weights[name] = (torch.zeros(shape),)
 

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.models.checkpoints.layouts import (
     CUSTOM,
+    GATE,
     HUGGING_FACE,
     LAYOUTS,
     MINGPT,
@@ -35,6 +37,7 @@ HEAD = re.compile(r"head|lm|unembed\w*|out|output|logits?|decoder|generator|clas
 PARTS = {"q": r"w?(to)?q(uer\w*|s)?", "k": r"w?(to)?k(ey)?s?", "v": r"w?(to)?v(al\w*|s)?"}
 FUSED = re.compile(r"(c|in)?_?(attn|proj)|w?(qkv|qvk|kqv|kvq|vqk|vkq)|w?pack|query")
 FIRST_NORM, SECOND_NORM = re.compile(r"att\w*|sa|mha|in|input|pre"), re.compile(r"mlp|ff\w*|feed|post|final|out")
+GATES = re.compile(r"gate\w*|w1|fc1|linear1|1|g")  # Llama's order: gate, contraction, expansion
 FEED_FORWARD = re.compile(r"mlp|ff\w*|feed")
 EXPANDS = re.compile(r"(linear|dense|lin|w|fc)1?|up|in|inner|hidden|expand|intermediate|1|a")
 CONTRACTS = re.compile(r"(linear|dense|lin|w|fc)2|down|out|output|outer|contract|2|b")
@@ -99,7 +102,9 @@ class Inference:
             raise GPTError("layout.left_over", names=", ".join(left))
         fused = self.roles.get("h.{n}.attn.c_attn", Module(""))
         order = next((word[-3:] for word in words(fused.name) if sorted(word[-3:]) == ["k", "q", "v"]), "qkv")
-        return Layout(CUSTOM, self.names(), transposed=tuple(self.transposed), qkv_order=order)
+        # Programs with a module for each head follow a lecture, whose activation function is ReLU.
+        activation: Activation = "relu" if any("{h}" in name for name in self.names().values()) else "gelu"
+        return Layout(CUSTOM, self.names(), activation, tuple(self.transposed), order)
 
     def draft(self) -> str:
         """The content of a layout file after `layout` failed: the roles that can be found, and "?" for the others."""
@@ -107,9 +112,20 @@ class Inference:
             with suppress(GPTError):
                 find()
         found = self.names()
-        unused = "h.{n}.attn.c_attn" if any(role in self.roles for role in SEPARATE) else SEPARATE
+        unused = ["h.{n}.attn.c_attn"] if any(role in self.roles for role in SEPARATE) else list(SEPARATE)
+        unused += ["wpe"] if self.is_rotary() else []
+        unused += [] if self.is_rotary() else [GATE]
         missing = {role: "?" for role in ROLES if role not in self.roles and role not in unused}
-        return Layout(CUSTOM, found | missing).to_json()
+        if not self.is_rotary():
+            return Layout(CUSTOM, found | missing).to_json()
+        options = {"norm": "rms", "position": "rotary"}
+        return Layout(CUSTOM, found | missing, "silu", rotary_pairs="?", options=options).to_json()  # type: ignore[arg-type]
+
+    def is_rotary(self) -> bool:
+        """Whether the weights are those of a model like Llama: a gate and norms without biases, no positions."""
+        norms = (self.roles.get(role) for role in ("h.{n}.ln_1", "ln_f"))
+        biased = any("bias" in norm.shapes for norm in norms if norm is not None)
+        return GATE in self.roles and "wpe" not in self.roles and not biased
 
     def names(self) -> dict[str, str]:
         """The names by role, one for a module whose weights are called weight and bias."""
@@ -175,7 +191,8 @@ class Inference:
         square = self.square()
         if len(square) > 1:  # a feed-forward part as wide as the model
             square = [m for m in square if m.has(r"att\w*|sa|mha|w?o")]
-        self.take("h.{n}.attn.c_proj", square, self.block)
+        if square:  # some programs leave the output's projection out
+            self.take("h.{n}.attn.c_proj", square, self.block)
 
     def square(self) -> list[Module]:
         """Matrices of C x C, or of a head each, or (nh, C, hs) and the like."""
@@ -191,6 +208,10 @@ class Inference:
         """The matrix that expands is known by its bias, else by its words, else by its orientation in nn.Linear."""
         C = self.width
         pair = [module for module in self.block if len(module.shape) == 2]
+        gates = [module for module in pair if module.has(GATES)]
+        if len(pair) == 3 and len(gates) == 1 and sum(module.shape == gates[0].shape for module in pair) == 2:
+            self.take(GATE, gates, self.block)
+            pair.remove(gates[0])
         if len(pair) != 2:
             raise GPTError("layout.feed_forward", n=len(pair), names=", ".join(module.name for module in pair))
         wide = max(size for module in pair for size in module.shape)
@@ -220,6 +241,8 @@ class Inference:
         if not positions and len(group) == 3:  # two of three have the rows of the vocabulary
             sizes = Counter(size for module in group for size in module.shape if size != C)
             positions = [module for module in group if not any(sizes[size] > 1 for size in module.shape)]
+        if not positions and self.is_rotary():
+            raise GPTError("layout.no_positions")
         self.take("wpe", positions, self.outside)
         group = [module for module in self.outside if module in group]
         heads = [module for module in group if module.has(HEAD)]

@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from gpt.checks import check_choice, check_integer
-from gpt.config import Activation
+from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
+from gpt.models.checkpoints.stated import AttnScale, check_attn_scale
 from gpt.models.checkpoints.untrusted import read_json
 
 HUGGING_FACE, NANOGPT, MINGPT, OURS, CUSTOM = "Hugging Face GPT-2", "nanoGPT", "minGPT", "Glassbox GPT", "custom GPT"
 BARE = "GPT with GPT-2's names"
 LAYOUT_FILE = "names.json"  # beside the weights it is read without being named
 SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # in place of c_attn
+GATE = "h.{n}.mlp.c_gate"
 ROLES = (
     "wte",
     "wpe",
@@ -31,13 +33,17 @@ ROLES = (
     *SEPARATE,
     "h.{n}.attn.c_proj",
     "h.{n}.ln_2",
+    GATE,
     "h.{n}.mlp.c_fc",
     "h.{n}.mlp.c_proj",
     "ln_f",
     "lm_head",
 )
-MATRICES = ("h.{n}.attn.c_attn", "h.{n}.attn.c_proj", "h.{n}.mlp.c_fc", "h.{n}.mlp.c_proj")
+MATRICES = ("h.{n}.attn.c_attn", "h.{n}.attn.c_proj", GATE, "h.{n}.mlp.c_fc", "h.{n}.mlp.c_proj")
 QKV_ORDERS = (*map("".join, permutations("qkv")), "heads")
+# Options that a layout file may give, where neither weights nor configuration state them.
+LAYOUT_OPTIONS = ("norm", "norm_eps", "position", "rotary_base", "rotary_share", "n_kv_head", "block_size", "parallel")
+RotaryPairs = Literal["half", "interleaved"]
 
 # The book's names by ours. Its query, key and value are three matrices.
 BOOK_NAMES = {
@@ -83,7 +89,21 @@ LECTURE_NAMES = {
     "ln_f": "ln_f",
     "lm_head": "lm_head",
 }
-GPT2_NAMES = {role: role for role in ROLES if role not in SEPARATE}
+META_NAMES = {
+    "wte": "tok_embeddings",
+    "h.{n}.ln_1": "layers.{n}.attention_norm",
+    "h.{n}.attn.q": "layers.{n}.attention.wq",
+    "h.{n}.attn.k": "layers.{n}.attention.wk",
+    "h.{n}.attn.v": "layers.{n}.attention.wv",
+    "h.{n}.attn.c_proj": "layers.{n}.attention.wo",
+    "h.{n}.ln_2": "layers.{n}.ffn_norm",
+    GATE: "layers.{n}.feed_forward.w1",
+    "h.{n}.mlp.c_fc": "layers.{n}.feed_forward.w3",
+    "h.{n}.mlp.c_proj": "layers.{n}.feed_forward.w2",
+    "ln_f": "norm",
+    "lm_head": "output",
+}
+GPT2_NAMES = {role: role for role in ROLES if role not in (*SEPARATE, GATE)}
 
 
 @dataclass(frozen=True)
@@ -94,6 +114,9 @@ class Layout:
     activation: of its code, unless the checkpoint states another. transposed: roles of the matrices stored as
     (in, out). qkv_order: of query, key and value in a fused matrix; "heads": those of each head follow each other.
     n_head: None if the checkpoint states it, or nothing does. norm_offset: is missing in the stored weights of norms.
+    attn_scale: as for `Hints`. rotary_pairs: which numbers of a head are rotated together: each with the one half a
+    head further on, as here, or with its neighbour, as in Meta's Llama and llama2.c. options: other options of its
+    code, by the names of GPTConfig.
     """
 
     title: str
@@ -103,6 +126,18 @@ class Layout:
     qkv_order: str = "qkv"
     n_head: int | None = None
     norm_offset: float = 0.0
+    attn_scale: AttnScale | None = None
+    rotary_pairs: RotaryPairs = "half"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def asks_scale(self) -> bool:
+        """Whether the scale of its attention scores cannot be told.
+
+        Code with a module for each head follows a lecture whose first edition divides by the square root of the model's
+        width, whose second by that of a head's.
+        """
+        return self.attn_scale is None and any("{h}" in name for name in self.names.values())
 
     def to_json(self) -> str:
         """The content of a layout file, a line for each name."""
@@ -112,6 +147,9 @@ class Layout:
         lines += [f'  "transposed": {json.dumps(self.transposed)}'] if self.transposed else []
         lines += [f'  "qkv_order": {json.dumps(self.qkv_order)}'] if self.qkv_order != "qkv" else []
         lines += [f'  "n_head": {self.n_head}'] if self.n_head is not None else []
+        lines += [f'  "attn_scale": {json.dumps(self.attn_scale)}'] if self.attn_scale is not None else []
+        lines += [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in self.options.items()]
+        lines += [f'  "rotary_pairs": {json.dumps(self.rotary_pairs)}'] if "position" in self.options else []
         return "{\n" + ",\n".join([*lines, f'  "activation": {json.dumps(self.activation)}']) + "\n}"
 
 
@@ -128,6 +166,15 @@ class HeadsUnknown(GPTError):
     @property
     def choices(self) -> list[int]:
         return divisors(self.values["n_embd"])
+
+
+class ScaleUnknown(GPTError):
+    """The checkpoint does not state the factor on its attention scores, see `Layout.asks_scale`.
+
+    `scales` are the possible ones.
+    """
+
+    scales = ("head_size", "n_embd")
 
 
 class NamesInferred(GPTError):
@@ -166,6 +213,13 @@ def divisors(n_embd: object) -> list[int]:
 BOOK = Layout("GPTModel", BOOK_NAMES, "gelu_tanh")
 LAYOUTS = (
     BOOK,
+    Layout(
+        "Llama with Meta's names",
+        META_NAMES,
+        "silu",
+        rotary_pairs="interleaved",
+        options={"norm": "rms", "position": "rotary"},
+    ),
     Layout("GPT with qkv_proj", QKV_PROJ_NAMES),
     Layout("GPT with blocks", {ours: name.replace("h.{n}", "blocks.{n}") for ours, name in GPT2_NAMES.items()}),
     Layout("GPTLanguageModel", LECTURE_NAMES, "relu"),
@@ -200,11 +254,17 @@ def read_layout(path: Path) -> Layout:
         if theirs.count("{n}") != ours.count("{n}") or theirs.count("{h}") > 1:
             raise GPTError("layout.file", file=path.name, reason=f"{theirs} must have {{n}} once in a block, else not")
     qkv_order, n_head = content.pop("qkv_order", "qkv"), content.pop("n_head", None)
-    activation = content.pop("activation", "gelu")
+    activation, rotary_pairs = content.pop("activation", "gelu"), content.pop("rotary_pairs", "half")
+    attn_scale = content.pop("attn_scale", None)
     check_choice("qkv_order", qkv_order, QKV_ORDERS)
     check_choice("activation", activation, get_args(Activation))
+    check_choice("rotary_pairs", rotary_pairs, get_args(RotaryPairs))
+    check_attn_scale(attn_scale)
     if n_head is not None:
         check_integer("n_head", n_head, 1)
-    if content:
-        raise GPTError("layout.option", where=path.name, names=", ".join(sorted(content)))
-    return Layout(CUSTOM, names, activation, transposed, qkv_order, n_head)
+    if unknown := sorted(content.keys() - set(LAYOUT_OPTIONS)):
+        raise GPTError("layout.option", where=path.name, names=", ".join(unknown))
+    GPTConfig(n_embd=1, n_head=1, head_dim=8, **content)  # raises for values that no model can have
+    return Layout(
+        CUSTOM, names, activation, transposed, qkv_order, n_head, 0.0, attn_scale, rotary_pairs, options=content
+    )

@@ -11,6 +11,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.models.checkpoints.layouts import CUSTOM, HeadsUnknown, Layout
 
@@ -18,9 +19,13 @@ Weights = dict[str, tuple[Tensor, ...]]  # by our names, the stored tensors that
 Place = tuple[int, int]  # of a tensor among those of one weight: 0, 1, 2 for query, key, value; number of the head
 
 
+# Modules around others: of torch.compile, DDP, FSDP, activation checkpointing, and of programs that train a model.
+WRAPPERS = re.compile(r"(?<![^.])(_orig_mod|module|model|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+
+
 def strip_wrappers(name: str) -> str:
-    """The name without the prefixes of torch.compile, DDP and the outer module."""
-    return re.sub(r"^(module\.|_orig_mod\.)*(transformer\.)?", "", name)
+    """Return the name without wrappers, wherever they stand, and without GPT-2's outer module."""
+    return WRAPPERS.sub("", name).removeprefix("transformer.")
 
 
 @lru_cache(maxsize=256)
@@ -133,3 +138,23 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
         raise HeadsUnknown("layout.heads_unknown", n_embd=len(tensor) // 3, activation=layout.activation)
     heads = tensor.unflatten(0, (n_head, 3, -1))
     return [heads[head, part] for part in range(3) for head in range(n_head)]
+
+
+def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
+    """Reorder the rows of queries and keys that are stored for rotary positions which rotate neighbours together.
+
+    `gpt.rotary` rotates each number with the one half a head further on: the even rows of a head first, then the odd
+    ones. Every part is a view of what is stored.
+    """
+    turned = dict(weights)
+    heads = (config.n_head, config.kv_heads, config.kv_heads)
+    for name, stored_parts in ((name, part) for name, part in weights.items() if ".attn.c_attn." in name):
+        rows = [n * config.head_size for n in heads]
+        q, k, v = stored_parts if len(stored_parts) == 3 else torch.cat(stored_parts).split(rows)
+        parts: list[Tensor] = []
+        for matrix, n_head in ((q, config.n_head), (k, config.kv_heads)):
+            for head in matrix.unflatten(0, (n_head, config.head_size)):
+                rotated, rest = head[: config.rotary_size], head[config.rotary_size :]
+                parts += [rotated[0::2], rotated[1::2], rest]
+        turned[name] = (*parts, v)
+    return turned

@@ -12,6 +12,8 @@ import pickletools
 import re
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +29,7 @@ MAX_PICKLE_BYTES = 16_000_000  # of the pickle in a torch file
 MAX_TUPLES = 20_000  # in a torch file; 100,000 nested ones overflow the C stack when they are hashed
 MAX_HEADER_BYTES = 2_000_000  # of a safetensors file: about 20,000 tensors; 400,000 take 20 seconds
 MAX_TEXT_BYTES = 64_000_000  # of a configuration or a vocabulary
+OLD_MAGIC = 0x1950A86A20F9469CFC6C
 STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights; else the only state dict
 
 # The functions that a state dict needs. torch.load(weights_only=True) allows more, bytearray(10**12) among them.
@@ -61,8 +64,15 @@ def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     if start[8:] == b"{":
         return open_safetensors(path), {}
     if start.startswith(b"\x80"):
-        raise GPTError("checkpoint.old_format", file=path.name)
+        raise GPTError("checkpoint.old_format" if is_old_torch(path) else "checkpoint.pickle", file=path.name)
     raise GPTError("checkpoint.unknown_format", file=path.name)
+
+
+def is_old_torch(path: Path) -> bool:
+    """Tell whether a pickle begins with the number that torch.save wrote before 2020."""
+    with path.open("rb") as file, suppress(ValueError):
+        return any(argument == OLD_MAGIC for _, argument, _ in islice(pickletools.genops(file), 3))
+    return False
 
 
 def open_safetensors(path: Path) -> dict[str, Tensor]:
@@ -89,7 +99,10 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         usual = [key for key in STATE_KEYS if isinstance(saved.get(key), dict)][:1]
         keys = usual or [key for key, value in saved.items() if is_state_dict(value)]
         if len(keys) == 1:
-            saved, extras = saved[keys[0]], {name: value for name, value in saved.items() if name != keys[0]}
+            saved, extras = saved[keys[0]], {str(name): value for name, value in saved.items() if name != keys[0]}
+        elif not keys:  # weights and other entries side by side
+            extras = {str(name): value for name, value in saved.items() if not isinstance(value, Tensor)}
+        saved = {name: value for name, value in saved.items() if isinstance(value, Tensor)}
     if not is_state_dict(saved):
         raise GPTError("checkpoint.no_state_dict", file=path.name)
     for name, tensor in saved.items():

@@ -18,42 +18,13 @@ from gpt.models.checkpoints.bpe_files import (
     write_gpt2_files,
 )
 from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, read_hugging_face_tokenizer
+from gpt.models.checkpoints.token_table import Characters, TokenTable, Words, token_table, tokens_of
 from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, parse_vocabulary, save_vocabulary
 
-BPE, CHARACTERS, NANOGPT = "vocab.tiktoken", "characters.json", "meta.pkl"
-FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, NANOGPT)
-MAX_LISTED_CHARACTERS = 80  # of a vocabulary, in an error message
-VISIBLE = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
+BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
+FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, WORDS, NANOGPT)
 GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
-
-
-class Characters(Vocabulary):
-    """One token for each character, as in nanoGPT's character models. Raises ValueError for any other character."""
-
-    def __init__(self, characters: list[str]) -> None:
-        single = all(isinstance(character, str) and len(character) == 1 for character in characters)
-        if not characters or not single or len(set(characters)) != len(characters):
-            raise GPTError("vocabulary.characters")
-        self.characters = characters
-        self.n_vocab = len(characters)
-        self._ids = {character: i for i, character in enumerate(characters)}
-
-    def encode(self, text: str) -> list[int]:
-        if unknown := [character for character in text if character not in self._ids]:
-            more = "…" if self.n_vocab > MAX_LISTED_CHARACTERS else ""
-            known = "".join(self.characters[:MAX_LISTED_CHARACTERS]).translate(VISIBLE) + more
-            raise GPTError(
-                "vocabulary.unknown_character", character=unknown[0].translate(VISIBLE), n=self.n_vocab, known=known
-            )
-        return [self._ids[character] for character in text]
-
-    def decode(self, ids: list[int]) -> str:
-        return b"".join(map(self.token_bytes, ids)).decode("utf-8")
-
-    def token_bytes(self, token_id: int) -> bytes:
-        check_token_id(token_id, self.n_vocab)
-        return self.characters[token_id].encode("utf-8", "replace")
 
 
 class PlainIds(Vocabulary):
@@ -94,6 +65,8 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
         found = read_gpt2_files(folder / VOCAB_JSON, folder / MERGES_TXT)
     elif (folder / CHARACTERS).is_file():
         found = Characters(read_json(folder / CHARACTERS, list))
+    elif (folder / WORDS).is_file():
+        found = Words(read_json(folder / WORDS, list))
     elif (folder / NANOGPT).is_file():
         found = read_nanogpt_meta(folder / NANOGPT)
     else:
@@ -120,22 +93,21 @@ def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
     return bpe_tokenizer(found.encoding._mergeable_ranks, special_tokens(found), n_vocab)
 
 
-def read_nanogpt_meta(path: Path) -> Characters:
+def read_nanogpt_meta(path: Path) -> TokenTable:
     """Read nanoGPT's meta.pkl: a pickled {"itos": {id: character}, ...}."""
     meta = read_pickle(path)
-    try:
-        itos = meta["itos"]  # type: ignore[index]
-        return Characters([itos[i] for i in range(len(itos))])
-    except (LookupError, TypeError, ValueError) as error:
-        raise GPTError("vocabulary.nanogpt", file=path.name, reason=error) from None
+    tokens = tokens_of(meta.get("itos")) if isinstance(meta, dict) else None
+    if tokens is None:
+        raise GPTError("vocabulary.nanogpt", file=path.name)
+    return token_table(tokens)
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
     """Write the file that `find_vocabulary` reads: that of the kind; for tiktoken with other special tokens than
     end-of-text GPT-2's two files, nothing for plain ids."""
-    if isinstance(vocabulary, Characters):
-        text = json.dumps(vocabulary.characters, ensure_ascii=False)
-        (folder / CHARACTERS).write_text(text + "\n", encoding="utf-8")
+    if isinstance(vocabulary, TokenTable):
+        text = json.dumps(vocabulary.tokens, ensure_ascii=False)
+        (folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS)).write_text(text + "\n", encoding="utf-8")
     elif isinstance(vocabulary, Tokenizer):
         ranks = vocabulary.encoding._mergeable_ranks
         if special_tokens(vocabulary) == {END_OF_TEXT: len(ranks)}:

@@ -13,17 +13,17 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from safetensors.torch import save_file
 
-from gpt.config import Activation
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.checkpoints.checkpoint import CHECKSUM, CONFIG, WEIGHTS, folder_digest, open_checkpoint
 from gpt.models.checkpoints.hugging_face import to_hugging_face
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
+from gpt.models.checkpoints.stated import Hints
 from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
@@ -58,19 +58,13 @@ def save_hugging_face(
 
 
 def convert(
-    source: Path,
-    target: Path,
-    *,
-    n_head: int | None = None,
-    activation: Activation | None = None,
-    names: Path | str | None = None,
-    to: Literal["ours", "hf"] = "ours",
+    source: Path, target: Path, *, to: Literal["ours", "hf"] = "ours", hints: Hints | None = None, **given: Any
 ) -> str:
     """Read a checkpoint, write ours or Hugging Face's in the stored data type; returns the layout that was read.
 
-    n_head, activation, names: as for `open_checkpoint`.
+    hints, or their fields as arguments: as for `open_checkpoint`.
     """
-    checkpoint = open_checkpoint(source, n_head=n_head, activation=activation, names=names)
+    checkpoint = open_checkpoint(source, hints, **given)
     write = save_model if to == "ours" else save_hugging_face
     write(target, checkpoint.build(), checkpoint.tokenizer, dtype=checkpoint.dtype)
     return checkpoint.layout

@@ -14,7 +14,7 @@ from components.render import Renderer
 from components.state.example import example
 from components.state.session import Session
 from gpt import GPT, GPTConfig, LoadedModel
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 from tests.components.panels.panel_session import PANELS, answer, colours, notice, shown
 
 

@@ -16,7 +16,7 @@ from components.tabs.activations.components import ActivationsState
 from components.tabs.activations.views import VIEWS, exact_chart, swap_chart
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.experiments.activations import pre_activations
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 
 
 def session_of(loaded, text):

@@ -17,7 +17,7 @@ from components.tabs.loss.views import VIEWS, explanation
 from components.widgets.tokens import shade_value
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.experiments.text_loss import score_text
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 
 EXAMPLE = next(iter(EXAMPLES.values()))
 

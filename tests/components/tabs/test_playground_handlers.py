@@ -19,7 +19,7 @@ from components.tabs.playground.handlers import editing, generation, selection
 from components.update_rate import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import add_model, remove_model
 from tests.components.tabs.playground_session import box, drawn, ids, new_session, run, write
 

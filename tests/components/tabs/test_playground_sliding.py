@@ -16,7 +16,7 @@ from components.tabs.playground.views.text import dropped
 from gpt import GPT, Generation, GPTConfig, SamplingParams, generate_greedy, get_model
 from gpt.documents.snippets import python_snippet
 from gpt.models.checkpoints import save_model
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import add_model, remove_model
 
 PROMPT = "a rat on a road"

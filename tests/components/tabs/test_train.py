@@ -14,7 +14,7 @@ from components.tabs.inside.example import ExamplePass
 from components.tabs.train import choices, handlers
 from components.tabs.train.components import TrainState
 from components.tabs.train.views import VIEWS
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 from gpt.models.registry import get_model, list_models
 from gpt.tokenizer import Tokenizer
 from gpt.training.live_run import LiveRun

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
 from gpt.training.dataset import Sample
 from gpt.training.recipe import LIVE_RECIPES, Recipe

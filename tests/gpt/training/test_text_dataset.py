@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpt.models.checkpoints.vocabularies import Characters
+from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import Tokenizer
 from gpt.training.text_dataset import TextDataset, first_words, read_upload, shakespeare_text
 

@@ -1,0 +1,161 @@
+"""Facts about a model that weights do not tell: stated in the checkpoint, under many names, or given by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from gpt.checks import is_integer, is_number
+from gpt.config import Activation
+from gpt.errors import GPTError
+from gpt.models.checkpoints.hugging_face import ACTIVATIONS
+
+AttnScale = float | Literal["head_size", "n_embd"]
+Options = dict[str, Any]  # by the names of GPTConfig
+INFER = "infer"  # in place of the names of a layout file
+
+# Names under which programs that train GPTs store our options.
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "n_head": ("n_head", "n_heads", "num_heads", "num_attention_heads", "nhead", "heads"),
+    "n_layer": ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "n_blocks", "num_blocks"),
+    "n_embd": ("n_embd", "n_embed", "d_model", "dim_embedding", "emb_dim", "embed_dim", "embedding_dim", "hidden_size"),
+    "n_ff": ("n_ff", "n_inner", "d_ff", "ffn_dim", "dim_feedforward", "intermediate_size"),
+    "block_size": (
+        *("block_size", "context_length", "context_size", "ctx", "n_ctx", "n_positions", "seq_length", "seq_len"),
+        *("max_seq_len", "max_len", "max_position_embeddings"),
+    ),
+    "vocab_size": ("vocab_size", "n_vocab"),
+    "n_kv_head": ("n_kv_head", "n_kv_heads", "num_key_value_heads"),
+    "norm_eps": ("norm_eps", "layer_norm_epsilon", "layer_norm_eps", "layernorm_eps", "ln_eps", "rms_norm_eps"),
+    "activation": ("activation", "activation_function", "hidden_act"),
+    "attn_scale": ("attn_scale",),
+    "rotary_base": ("rotary_base", "rope_theta", "rope_base"),
+    "tie_weights": ("tie_weights", "tie_word_embeddings", "weight_tying"),
+}
+EXPECTED = {"norm_eps": "a number", "rotary_base": "a number", "activation": "text", "tie_weights": "true / false"}
+# Entries of a checkpoint that hold such options, the ones that describe the model itself first.
+MODEL_ARGS = "model_args"
+PLACES = (
+    MODEL_ARGS,
+    "model_config",
+    "config",
+    "hparams",
+    "hyper_parameters",
+    "hyperparameters",
+    "params",
+    "args",
+    "cfg",
+)
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Facts that a person gives about a checkpoint that does not state them.
+
+    n_head: Number of heads.
+    activation: Activation function. Defaults to that of the layout.
+    attn_scale: Factor on the product of query and key, or the width by whose square root it is divided: "head_size",
+        the width of a head, or "n_embd", the width of the model. Defaults to "head_size" unless that is in doubt.
+    names: A layout file (`gpt.models.checkpoints.layouts.read_layout`), or "infer" to accept the roles that names and
+        shapes of the weights suggest. Defaults to names.json beside the weights, if it exists.
+    """
+
+    n_head: int | None = None
+    activation: Activation | None = None
+    attn_scale: AttnScale | None = None
+    names: Path | str | None = None
+
+    def __post_init__(self) -> None:
+        check_attn_scale(self.attn_scale)
+
+    def given(self) -> dict[str, Any]:
+        """Return the facts that are given, as arguments of `gpt.load_model`; paths as text."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+
+def check_attn_scale(value: object) -> None:
+    """Raise ValueError unless value is None, a positive number, "head_size" or "n_embd"."""
+    if value is not None and value not in ("head_size", "n_embd") and not (is_number(value) and value > 0):
+        raise GPTError("argument.attn_scale", value=value)
+
+
+def read_attn_scale(text: str) -> AttnScale:
+    """Return the scale that an option of a command line gives. Raises ValueError for anything else."""
+    return text if text in ("head_size", "n_embd") else float(text)  # type: ignore[return-value]
+
+
+def score_factor(value: AttnScale | None, n_embd: int, head_size: int) -> float | None:
+    """Return `GPTConfig.attn_scale` for a scale as `Hints` takes it."""
+    width = {"n_embd": n_embd, "head_size": head_size}.get(str(value))
+    factor = width**-0.5 if width else value
+    return None if factor == head_size**-0.5 else factor  # type: ignore[return-value]
+
+
+def options_beside(config: Mapping[str, object]) -> Options:
+    """Return the options in a config.json of no known kind.
+
+    Raises ValueError for a value of the wrong type and for an activation function that is not implemented.
+    """
+    found: Options = {}
+    for ours, theirs, value in synonyms_in(config):
+        if not is_of_type(ours, value):
+            raise GPTError(
+                "layout.option_type", option=theirs, value=value, expected=EXPECTED.get(ours, "an integer > 0")
+            )
+        found.setdefault(ours, value)
+    return found
+
+
+def options_inside(extras: Mapping[str, object], determined: Collection[str]) -> Options:
+    """Return the options in the other entries of a checkpoint; the first place that states one counts.
+
+    determined: Options that the weights determine. They are taken from "model_args" alone: elsewhere they may describe
+        another model, such as nanoGPT's defaults.
+    Raises ValueError for an activation function that is not implemented.
+    """
+    found: Options = {}
+    for name in (*PLACES, None):
+        place = extras if name is None else extras.get(name)
+        if isinstance(place, Mapping):
+            for ours, _, value in synonyms_in(place):
+                if is_of_type(ours, value) and (name == MODEL_ARGS or ours not in determined):
+                    found.setdefault(ours, value)
+    return found
+
+
+def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, str, Any]]:
+    """Yield (our name, their name, value) of the options that these values state."""
+    for ours, names in SYNONYMS.items():
+        for theirs in names:
+            if (value := values.get(theirs)) is not None:
+                yield ours, theirs, read_activation(theirs, value) if ours == "activation" else value
+
+
+def read_activation(option: str, value: object) -> object:
+    """Return our name of an activation function. Raises ValueError for one that is not implemented."""
+    if not isinstance(value, str) or value in get_args(Activation):
+        return value
+    if value.lower() not in ACTIVATIONS:
+        raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
+    return ACTIVATIONS[value.lower()]
+
+
+def is_of_type(ours: str, value: object) -> bool:
+    """Tell whether a value has the type of one of our options."""
+    if ours == "activation":
+        return isinstance(value, str)
+    if ours == "attn_scale":
+        return value in ("head_size", "n_embd") or is_number(value)
+    if ours == "tie_weights":
+        return isinstance(value, bool)
+    return is_number(value) if ours in EXPECTED else is_integer(value) and value > 0
+
+
+NO_HINTS = Hints()

@@ -1,0 +1,149 @@
+"""Vocabularies that are a table: a token for each character or each word, as small GPTs are trained with."""
+
+from __future__ import annotations
+
+import re
+import string
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpt.checks import check_token_id, is_integer
+from gpt.errors import GPTError
+from gpt.tokenizer import Vocabulary
+
+MAX_LISTED_TOKENS = 80  # of a vocabulary, in an error message
+VISIBLE = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
+CONTROL = re.compile(r"<[^<>\s]+>|\[[A-Za-z_]+\]")  # control tokens among characters or words: <eos>, [PAD]
+ENDS = ("<|endoftext|>", "<eos>", "<eot>", "<end>", "</s>", "[eos]", "[end]")
+UNKNOWN = ("<unk>", "<|unk|>", "[unk]", "<unknown>")
+# Entries of a checkpoint, and of dictionaries in it, that hold a table. Either direction is understood.
+TABLES = (
+    *("itos", "stoi", "idx_to_char", "char_to_idx", "idx2char", "char2idx", "int_to_char", "char_to_int"),
+    *("id_to_token", "token_to_id", "idx2word", "word2idx", "idx_to_word", "word_to_idx", "int_to_str", "str_to_int"),
+    *("vocab", "vocabulary", "chars", "characters", "alphabet"),
+)
+
+
+class TokenTable(Vocabulary):
+    """A vocabulary that lists the text of each token. Names such as <eos> are control tokens.
+
+    Raises ValueError unless the tokens are texts, each once.
+    """
+
+    separator: str  # between tokens in a message
+    unknown_message: str
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        are_texts = all(isinstance(token, str) and token for token in tokens)
+        if not tokens or not are_texts or len(set(tokens)) != len(tokens):
+            raise GPTError("vocabulary.table")
+        self.tokens = list(tokens)
+        self.n_vocab = len(tokens)
+        self._ids = {token: token_id for token_id, token in enumerate(tokens)}
+        self.special_ids = frozenset(i for token, i in self._ids.items() if len(token) > 1 and CONTROL.fullmatch(token))
+        named = {token.lower(): i for token, i in self._ids.items() if i in self.special_ids}
+        self.eot_id = next((named[name] for name in ENDS if name in named), None)
+        self.eot_ids = frozenset() if self.eot_id is None else frozenset({self.eot_id})
+        self._unknown = next((named[name] for name in UNKNOWN if name in named), None)
+
+    @abstractmethod
+    def split(self, text: str) -> Iterator[str]:
+        """Yield the parts of a text that are tokens, unless they are unknown."""
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text. A part that the table lacks is its <unk>; without one, it raises ValueError."""
+        ids = []
+        for part in self.split(text):
+            token_id = self._ids.get(part, self._unknown)
+            if token_id is None:
+                more = "…" if self.n_vocab > MAX_LISTED_TOKENS else ""
+                known = self.separator.join(self.tokens[:MAX_LISTED_TOKENS]).translate(VISIBLE) + more
+                part = part.translate(VISIBLE)
+                raise GPTError(self.unknown_message, part=part, n=self.n_vocab, known=known)
+            ids.append(token_id)
+        return ids
+
+    def decode(self, ids: list[int]) -> str:
+        text = b"".join(map(self.token_bytes, ids)).decode("utf-8")
+        return text.removeprefix(" ") if self.strips_space else text
+
+
+class Characters(TokenTable):
+    """One token for each character, as in nanoGPT's character models."""
+
+    unknown_message, separator = "vocabulary.unknown_character", ""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        super().__init__(tokens)
+        if any(len(token) > 1 and token_id not in self.special_ids for token, token_id in self._ids.items()):
+            raise GPTError("vocabulary.characters")
+
+    def split(self, text: str) -> Iterator[str]:
+        return iter(text)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        check_token_id(token_id, self.n_vocab)
+        return self.tokens[token_id].encode("utf-8", "replace")
+
+
+class Words(TokenTable):
+    """One token for each word and punctuation mark.
+
+    A word is what stands between spaces if the table has it, else the letters and digits between punctuation marks, in
+    lower case if only that is known. Spaces are not tokens, unless the table has one: each word then has a space before
+    it, punctuation has none.
+    """
+
+    unknown_message, separator = "vocabulary.unknown_word", " "
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        super().__init__(tokens)
+        self.strips_space = " " not in self._ids
+
+    def split(self, text: str) -> Iterator[str]:
+        for chunk in re.findall(r"\s|\S+", text):
+            parts = [chunk] if self._known(chunk) in self._ids else re.findall(r"\s|\w+|--|[^\w\s]", chunk)
+            yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
+
+    def _known(self, word: str) -> str:
+        return word if word in self._ids else word.lower() if word.lower() in self._ids else word
+
+    def token_bytes(self, token_id: int) -> bytes:
+        check_token_id(token_id, self.n_vocab)
+        token = self.tokens[token_id]
+        is_word = self.strips_space and not token.isspace() and token not in string.punctuation
+        return (f" {token}" if is_word else token).encode("utf-8", "replace")
+
+
+def token_table(tokens: Sequence[str]) -> TokenTable:
+    """Return the vocabulary of these tokens: of characters, if none but control tokens is longer, else of words."""
+    is_long = (isinstance(token, str) and len(token) > 1 and not CONTROL.fullmatch(token) for token in tokens)
+    return Words(tokens) if any(is_long) else Characters(tokens)
+
+
+def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | None:
+    """Return the table of a model with n_vocab tokens among the entries of a checkpoint and of dictionaries in it."""
+    for place in (entries, *(value for value in entries.values() if isinstance(value, Mapping))):
+        for name in TABLES:
+            if (tokens := tokens_of(place.get(name))) is not None and len(tokens) == n_vocab:
+                return tokens
+    return None
+
+
+def tokens_of(table: object) -> list[str] | None:
+    """Return the tokens in the order of their ids; None unless the table gives each id from 0 on one text.
+
+    table: A list or text of tokens, or a dictionary from tokens to ids or from ids (in JSON, as text) to tokens.
+    """
+    if isinstance(table, str) and len(set(table)) == len(table):
+        return list(table) or None
+    if isinstance(table, list | tuple):
+        return list(table) if table and all(isinstance(token, str) for token in table) else None
+    if not isinstance(table, Mapping) or not table:
+        return None
+    if all(is_integer(value) for value in table.values()):
+        by_id = {value: key for key, value in table.items()}
+    else:
+        by_id = {int(key) if isinstance(key, str) and key.isdecimal() else key: value for key, value in table.items()}
+    tokens = [by_id.get(token_id) for token_id in range(len(table))]
+    return tokens if all(isinstance(token, str) for token in tokens) else None  # type: ignore[return-value]
