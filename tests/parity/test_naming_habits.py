@@ -32,7 +32,7 @@ from tests.parity.separate_qkv_models import LectureGPT, LensGPT, OldMinGPT, Seq
 
 IDX = torch.arange(32).view(2, 16) * 7 % 61
 KNOWN = {
-    LectureGPT: ("GPTLanguageModel", {}),
+    LectureGPT: ("GPTLanguageModel", {"attn_scale": "head_size"}),
     TiedGPT: ("GPT with blocks", {"n_head": 3}),
 }
 INFERRED = {
@@ -216,7 +216,7 @@ def test_an_activation_that_contradicts_the_checkpoint_is_refused() -> None:
 
 
 def test_a_head_with_a_bias_is_part_of_every_prediction(tmp_path: Path) -> None:
-    loaded = load_model(saved(LectureGPT(), tmp_path / "mine.pt"), device="cpu")
+    loaded = load_model(saved(LectureGPT(), tmp_path / "mine.pt"), device="cpu", attn_scale="head_size")
     ids = IDX[0].tolist()
     trace = trace_text(loaded.model, ids)
     logits = loaded.model(IDX[:1])[0, -1].detach()

@@ -196,9 +196,10 @@ def weight_files(path: Path) -> list[Path]:
     usual = [path / name for name in TORCH_FILES if (path / name).is_file()]
     found = [file for file in sorted(path.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
     others = [file for file in found if not NO_WEIGHTS.match(file.name)]
+    if not others and (adapters := [file.name for file in found if file.name.startswith("adapter")]):
+        raise GPTError("checkpoint.adapter", file=adapters[0])
     if not others:
-        adapters = [file.name for file in found if file.name.startswith("adapter")]
-        raise GPTError("checkpoint.adapter", file=adapters[0]) if adapters else GPTError("checkpoint.no_weights")
+        raise GPTError("checkpoint.no_weights")
     if not usual and len(others) > 1:
         raise GPTError("checkpoint.several_weights", n=len(others))
     return usual[:1] or others

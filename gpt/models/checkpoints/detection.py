@@ -16,7 +16,7 @@ from torch import Tensor
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import Family
-from gpt.models.checkpoints.family_options import GPT2, check_config, read_family_options, without_defaults
+from gpt.models.checkpoints.family_options import GPT2, check_config, read_family_options
 from gpt.models.checkpoints.hugging_face import read_options
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
@@ -47,6 +47,7 @@ from gpt.models.checkpoints.stated import (
 from gpt.models.checkpoints.translate import (
     Weights,
     is_named,
+    our_name,
     role_of,
     strip_wrappers,
     their_name,
@@ -137,6 +138,7 @@ def detect_family(
     prefix = strip_wrappers(family.prefix)
     named = {name.removeprefix(prefix): tensor for name, tensor in clean_names(tensors).items()}
     weights, layout = translate(named, layout, None)
+    layout = replace(layout, n_head=None)  # the configuration states it
     sizes = read_sizes(weights, layout)
     tied = stated["tie_weights"] and sizes["tie_weights"]  # transformers ties no weights that differ
     sizes = {name: sizes[name] for name in ("vocab_size", "n_layer", "n_embd", "n_ff")}
@@ -173,7 +175,8 @@ def known_layout(
     biases, and states its model_args; minGPT has none of these; ours and bare state dicts have no outer module.
     """
     for layout in LAYOUTS:
-        if all(is_named(role, layout, named) for role in layout.names if role != "lm_head"):
+        has_roles = all(is_named(role, layout, named) for role in layout.names if role != "lm_head")
+        if has_roles and ("wpe" in layout.names or all(our_name(name, layout)[0] != name for name in named)):
             return layout
     if "wte.weight" not in named or not any(name.startswith("h.") for name in named):
         return None
@@ -245,21 +248,23 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
             raise GPTError("layout.stated", name=name, stated=known[name], given=value)
     if "n_head" not in known:
         raise HeadsUnknown("layout.heads_unknown", n_embd=known["n_embd"], activation=layout.activation)
-    known["attn_scale"] = match_scale(known, stated, hints, layout)
-    return GPTConfig(**without_defaults({"activation": layout.activation, **layout.options, **known}))
+    for name, usual in (("n_ff", 4 * known["n_embd"]), ("n_kv_head", known["n_head"])):
+        if known.get(name) == usual:
+            known[name] = None  # so that equal models have equal configurations
+    config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
+    return replace(config, attn_scale=match_scale(config, stated, hints, layout))
 
 
-def match_scale(known: Options, stated: Options, hints: Hints, layout: Layout) -> float | None:
+def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
     """Return the factor on the attention scores, None for the usual one. Raises as `match_config`."""
-    n_head, n_embd = known["n_head"], known["n_embd"]
-    head_size = known.get("head_dim") or n_embd // n_head
+    n_embd, head_size = config.n_embd, config.head_size
     if hints.attn_scale is not None and "attn_scale" in stated:
         theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
         if theirs != given:
             raise GPTError("layout.stated", name="attn_scale", stated=stated["attn_scale"], given=hints.attn_scale)
     scales = (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale)
     scale = next((each for each in scales if each is not None), None)
-    if scale is None and layout.asks_scale and n_head > 1:
+    if scale is None and layout.asks_scale and config.n_head > 1:
         raise ScaleUnknown("layout.scale_unknown", n_embd=n_embd, head_size=head_size)
     return score_factor(scale, n_embd, head_size)
 

@@ -30,14 +30,11 @@ class TokenTable(Vocabulary):
     Raises ValueError unless the tokens are texts, each once.
     """
 
-    separator: str  # between tokens in a message
-    unknown_message: str
-
     def __init__(self, tokens: Sequence[str]) -> None:
-        are_texts = all(isinstance(token, str) and token for token in tokens)
-        if not tokens or not are_texts or len(set(tokens)) != len(tokens):
+        found = different_texts(tokens)
+        if found is None:
             raise GPTError("vocabulary.table")
-        self.tokens = list(tokens)
+        self.tokens = found
         self.n_vocab = len(tokens)
         self._ids = {token: token_id for token_id, token in enumerate(tokens)}
         self.special_ids = frozenset(i for token, i in self._ids.items() if len(token) > 1 and CONTROL.fullmatch(token))
@@ -52,16 +49,19 @@ class TokenTable(Vocabulary):
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text. A part that the table lacks is its <unk>; without one, it raises ValueError."""
-        ids = []
-        for part in self.split(text):
-            token_id = self._ids.get(part, self._unknown)
-            if token_id is None:
-                more = "…" if self.n_vocab > MAX_LISTED_TOKENS else ""
-                known = self.separator.join(self.tokens[:MAX_LISTED_TOKENS]).translate(VISIBLE) + more
-                part = part.translate(VISIBLE)
-                raise GPTError(self.unknown_message, part=part, n=self.n_vocab, known=known)
-            ids.append(token_id)
-        return ids
+        ids = [self._ids.get(part, self._unknown) for part in self.split(text)]
+        if None in ids:
+            raise self.unknown(next(part for part in self.split(text) if part not in self._ids))
+        return [token_id for token_id in ids if token_id is not None]
+
+    @abstractmethod
+    def unknown(self, part: str) -> GPTError:
+        """Return the error for a part that the table lacks."""
+
+    def listed(self, separator: str) -> str:
+        """Return the first tokens, for an error message."""
+        more = "…" if self.n_vocab > MAX_LISTED_TOKENS else ""
+        return separator.join(self.tokens[:MAX_LISTED_TOKENS]).translate(VISIBLE) + more
 
     def decode(self, ids: list[int]) -> str:
         text = b"".join(map(self.token_bytes, ids)).decode("utf-8")
@@ -71,15 +71,17 @@ class TokenTable(Vocabulary):
 class Characters(TokenTable):
     """One token for each character, as in nanoGPT's character models."""
 
-    unknown_message, separator = "vocabulary.unknown_character", ""
-
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__(tokens)
         if any(len(token) > 1 and token_id not in self.special_ids for token, token_id in self._ids.items()):
-            raise GPTError("vocabulary.characters")
+            raise GPTError("vocabulary.table")
 
     def split(self, text: str) -> Iterator[str]:
         return iter(text)
+
+    def unknown(self, part: str) -> GPTError:
+        part, known = part.translate(VISIBLE), self.listed("")
+        return GPTError("vocabulary.unknown_character", character=part, n=self.n_vocab, known=known)
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -94,8 +96,6 @@ class Words(TokenTable):
     it, punctuation has none.
     """
 
-    unknown_message, separator = "vocabulary.unknown_word", " "
-
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__(tokens)
         self.strips_space = " " not in self._ids
@@ -104,6 +104,9 @@ class Words(TokenTable):
         for chunk in re.findall(r"\s|\S+", text):
             parts = [chunk] if self._known(chunk) in self._ids else re.findall(r"\s|\w+|--|[^\w\s]", chunk)
             yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
+
+    def unknown(self, part: str) -> GPTError:
+        return GPTError("vocabulary.unknown_word", word=part, n=self.n_vocab, known=self.listed(" "))
 
     def _known(self, word: str) -> str:
         return word if word in self._ids else word.lower() if word.lower() in self._ids else word
@@ -138,12 +141,17 @@ def tokens_of(table: object) -> list[str] | None:
     if isinstance(table, str) and len(set(table)) == len(table):
         return list(table) or None
     if isinstance(table, list | tuple):
-        return list(table) if table and all(isinstance(token, str) for token in table) else None
+        return different_texts(table)
     if not isinstance(table, Mapping) or not table:
         return None
     if all(is_integer(value) for value in table.values()):
         by_id = {value: key for key, value in table.items()}
     else:
         by_id = {int(key) if isinstance(key, str) and key.isdecimal() else key: value for key, value in table.items()}
-    tokens = [by_id.get(token_id) for token_id in range(len(table))]
-    return tokens if all(isinstance(token, str) for token in tokens) else None  # type: ignore[return-value]
+    return different_texts([by_id.get(token_id) for token_id in range(len(table))])
+
+
+def different_texts(values: Sequence[object]) -> list[str] | None:
+    """Return the values if they are texts, each once."""
+    texts = [value for value in values if isinstance(value, str)]
+    return texts if texts and len(set(texts)) == len(values) else None

@@ -64,7 +64,9 @@ def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
     if start[8:] == b"{":
         return open_safetensors(path), {}
     if start.startswith(b"\x80"):
-        raise GPTError("checkpoint.old_format" if is_old_torch(path) else "checkpoint.pickle", file=path.name)
+        if is_old_torch(path):
+            raise GPTError("checkpoint.old_format", file=path.name)
+        raise GPTError("checkpoint.pickle", file=path.name)
     raise GPTError("checkpoint.unknown_format", file=path.name)
 
 

@@ -136,7 +136,7 @@ def test_weights_of_wrong_shapes_are_refused(tmp_path: Path, folder: Path) -> No
     for name in weights:
         for shape in ((), (0,), (0, 8), (8, 0), (3, 3, 3)):
             save_file({**weights, name: torch.zeros(shape)}, folder / "model.safetensors")
-            with pytest.raises(ValueError, match=r"the weights do not fit|must be a whole number|own layout"):
+            with pytest.raises(ValueError, match=r"do not fit|must be a whole number|own layout|but 3 in the weights"):
                 load_model(folder)
 
 

@@ -20,12 +20,12 @@ class Gate:
         self.closed, self.opened = closed, []
         self.began, self.may_load = threading.Event(), threading.Event()
 
-    def __call__(self, path: Path, **options: object) -> Checkpoint:
+    def __call__(self, path: Path, *hints: object, **options: object) -> Checkpoint:
         self.opened.append(path)
         if path == self.closed:
             self.began.set()
             assert self.may_load.wait(10)
-        return open_checkpoint(path, **options)
+        return open_checkpoint(path, *hints, **options)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_failure_is_raised_in_all_waiting_callers_and_the_next_request_loads_aga
     kept = registry.get(names[1])
     may_fail = threading.Event()
 
-    def broken(path: Path, **options: object) -> object:
+    def broken(path: Path, *_: object, **options: object) -> object:
         assert may_fail.wait(10)
         raise ValueError("the disk is broken")
 

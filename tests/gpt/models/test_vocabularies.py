@@ -52,7 +52,7 @@ def test_each_character_is_a_token() -> None:
 @pytest.mark.parametrize("words", [["a", 5], [["a"], "b"], [None, "b"], ["a", "a"], ["a", "bc"]])
 def test_a_list_of_anything_but_different_characters_is_refused(tmp_path: Path, words: list[object]) -> None:
     (tmp_path / "characters.json").write_text(json.dumps(words))
-    with pytest.raises(ValueError, match="lists single characters, each once"):
+    with pytest.raises(ValueError, match="must list each of them once"):
         find_vocabulary(tmp_path, 2)
 
 
@@ -65,7 +65,6 @@ def test_a_list_of_anything_but_different_characters_is_refused(tmp_path: Path, 
         b"\x80\x05\x96" + (2**40).to_bytes(8, "little"),
         pickle.dumps({"stoi": {}}),
         pickle.dumps({"itos": {1: "a"}}),
-        pickle.dumps({"itos": {0: "ab"}}),
         pickle.dumps({"itos": {0: "a", 1: "a"}}),
         pickle.dumps([1, 2]),
     ],
