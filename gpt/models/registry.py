@@ -141,18 +141,7 @@ class Registry:
         name: gets a number after it if it is taken; None is the name of the weights' file.
         listed: whether `names` shows it.
         """
-        hints = Hints(n_head, activation, attn_scale, names)
-        folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
-        for file in map(Path, files):
-            try:
-                os.link(file.resolve(), Path(folder.name) / file.name)
-            except FileExistsError:
-                raise GPTError("file.duplicate", file=file.name) from None
-            except OSError:  # another file system, or one without links
-                try:
-                    shutil.copyfile(file, Path(folder.name) / file.name)
-                except OSError as error:
-                    raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
+        hints, folder = Hints(n_head, activation, attn_scale, names), folder_of(files)
         wanted = name or weight_files(Path(folder.name))[0].name
         with self._lock:
             numbered = (f"{wanted} ({number})" for number in count(2))
@@ -275,6 +264,22 @@ class Registry:
         used = self._in_memory.get(name)
         if used is not None:
             self._loaded[name] = used
+
+
+def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
+    """Return a temporary folder with these files, linked or copied. Raises ValueError if one cannot be read."""
+    folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
+    for file in map(Path, files):
+        try:
+            os.link(file.resolve(), Path(folder.name) / file.name)
+        except FileExistsError:
+            raise GPTError("file.duplicate", file=file.name) from None
+        except OSError:  # another file system, or one without links
+            try:
+                shutil.copyfile(file, Path(folder.name) / file.name)
+            except OSError as error:
+                raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
+    return folder
 
 
 _shared = Registry()

@@ -25,11 +25,23 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
-from gpt.models.checkpoints import LAYOUT_FILE, HeadsUnknown, NamesInferred, NamesUnknown
-from gpt.models.checkpoints.vocabularies import Characters, PlainIds
+from gpt.experiments.attention_scale import losses_by_scale
+from gpt.models.checkpoints import (
+    LAYOUT_FILE,
+    SCALES,
+    AttnScale,
+    HeadsUnknown,
+    NamesInferred,
+    NamesUnknown,
+    ScaleUnknown,
+)
+from gpt.models.checkpoints.token_table import Characters, Words
+from gpt.models.checkpoints.vocabularies import PlainIds
 
 MAX_NAMES_CHARS = 20_000
-VOCABULARIES = {Characters: "upload.characters", PlainIds: "upload.ids"}
+MAX_TRIAL_CHARS = 5_000
+NOTHING_ASKED: dict[str, Any] = {"heads": (), "activation": None, "widths": (), "losses": (), "layout": ""}
+VOCABULARIES = {Characters: "upload.characters", Words: "upload.words", PlainIds: "upload.ids"}
 
 
 @dataclass(frozen=True)
@@ -37,13 +49,16 @@ class UploadState:
     """What was asked about the files of the last attempt.
 
     heads: possible numbers of heads if the files do not specify it. activation: the default where they do not specify
-    one. layout: the names that were inferred, as the content of a layout file, to be confirmed, corrected or completed
-    where some are "?". opened: the loaded model.
+    one. widths: of the model's and a head's width, whichever may scale the attention scores. losses: of the text that
+    was typed to find that out, under each scale. layout: the names that were inferred, as the content of a layout file,
+    to be confirmed, corrected or completed where some are "?". opened: the loaded model.
     """
 
     files: tuple[str, ...] = ()
     heads: tuple[int, ...] = ()
     activation: Activation | None = None
+    widths: tuple[tuple[str, int], ...] = ()
+    losses: tuple[tuple[str, float], ...] = ()
     layout: str = ""
     message: Exception | None = None
     opened: LoadedModel | None = None
@@ -56,6 +71,8 @@ class Upload:
     files: gr.File
     n_head: gr.Dropdown
     activation: gr.Dropdown
+    scale: gr.Radio
+    trial: gr.Textbox
     names: gr.Textbox
     open: gr.Button
 
@@ -85,6 +102,22 @@ def build_upload(localizer: Localizer) -> Upload:
                 visible=False,
                 elem_id="upload-activation",
             )
+        trial = localizer.build(
+            gr.Textbox,
+            {"label": "upload.trial", "info": "upload.trial.info"},
+            lines=2,
+            max_length=MAX_TRIAL_CHARS,
+            visible=False,
+            elem_id="upload-trial",
+        )
+        scale = localizer.build(
+            gr.Radio,
+            {"label": "upload.scale", "info": "upload.scale.info"},
+            choices=list(SCALES),
+            value=None,
+            visible=False,
+            elem_id="upload-scale",
+        )
         button = localizer.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
         sentence(kind="notice", elem_id="upload-message", view="upload-message")
         table(elem_id="upload-names", view="upload-names", words_from=1)
@@ -97,7 +130,7 @@ def build_upload(localizer: Localizer) -> Upload:
             visible=False,
             elem_id="upload-layout",
         )
-    return Upload(files, n_head, activation, names, button)
+    return Upload(files, n_head, activation, scale, trial, names, button)
 
 
 def wire_upload(ui: Upload, events: Events) -> Any:
@@ -105,14 +138,22 @@ def wire_upload(ui: Upload, events: Events) -> Any:
     heads = Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker)
     activation = Control(ui.activation, lambda s: s.state(UploadState).activation, _activation_picker)
     names = Control(ui.names, lambda s: s.state(UploadState).layout, _names_box)
-    events.renderer.add("playground", VIEWS, controls=[heads, activation, names])
-    asked = [ui.n_head, ui.activation, ui.names]
+    scale = Control(ui.scale, lambda s: (s.state(UploadState), s.language), _scale_picker)
+    trial = Control(ui.trial, lambda s: bool(s.state(UploadState).widths), _trial_box)
+    events.renderer.add("playground", VIEWS, controls=[heads, activation, names, scale, trial])
+    asked = [ui.n_head, ui.activation, ui.names, ui.scale]
     opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
+    events.on(ui.trial.change, try_scales, [ui.trial], sets=[ui.scale], queue="model", trigger_mode="always_last")
     return events.on(opened.success, prepare_prompt, queue="model")
 
 
 def open_upload(
-    session: Session, files: list[str] | None, n_head: int | None, activation: Activation | None, names: str = ""
+    session: Session,
+    files: list[str] | None,
+    n_head: int | None,
+    activation: Activation | None,
+    names: str = "",
+    scale: AttnScale | None = None,
 ) -> Iterator[None]:
     """Add the model in the files to the list and choose it; ask for what the files do not specify.
 
@@ -121,13 +162,21 @@ def open_upload(
     if not files:
         raise PageError("upload.none")
     if session.state(UploadState).files != tuple(files):  # what was asked and chosen is about other files
-        session.change(UploadState, heads=(), activation=None, layout="")
-        n_head, activation, names = None, None, ""
+        session.change(UploadState, **NOTHING_ASKED)
+        n_head, activation, names, scale = None, None, "", None
     session.change(UploadState, files=tuple(files))
+    hints = {"n_head": n_head, "activation": activation or None}
     try:
         with TemporaryDirectory(prefix="glassbox-") as folder:
             given = _with_names(files, names, Path(folder)) if session.state(UploadState).layout else files
-            name = add_upload(given, n_head, activation=activation or None)
+            name = add_upload(given, **hints, attn_scale=scale or None)
+    except ScaleUnknown as unclear:
+        question = Question("upload.ask_scale", **unclear.widths)
+        state = session.state(UploadState)
+        confirmed = names if state.layout else ""
+        session.change(UploadState, widths=tuple(unclear.widths.items()), message=question, layout=confirmed)
+        yield
+        raise question from None
     except (HeadsUnknown, NamesInferred) as unclear:
         inferred = isinstance(unclear, NamesInferred)
         question = Question("upload.confirm" if inferred else "upload.ask")
@@ -150,7 +199,25 @@ def open_upload(
         yield
         raise
     session.model, session.loaded = name, get_model(name)
-    session.change(UploadState, files=(), heads=(), activation=None, layout="", message=None, opened=session.loaded)
+    session.change(UploadState, **NOTHING_ASKED, files=(), message=None, opened=session.loaded)
+
+
+def try_scales(session: Session, text: str) -> Iterator[None]:
+    """Measure the loss of a typed text under each scale of the attention scores."""
+    state, losses = session.state(UploadState), {}
+    if not state.widths or not state.files:
+        return
+    try:
+        with TemporaryDirectory(prefix="glassbox-") as folder:
+            given = _with_names(list(state.files), state.layout, Path(folder))
+            losses = losses_by_scale(given, text[:MAX_TRIAL_CHARS])
+    except ValueError as problem:
+        session.change(UploadState, losses=(), message=problem)
+    else:
+        best = min(losses, key=losses.__getitem__)
+        found = Question("upload.tried", **{**dict(state.widths), "width": dict(state.widths)[best]})
+        session.change(UploadState, losses=tuple(losses.items()), message=found)
+    yield
 
 
 def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
@@ -178,6 +245,21 @@ def _head_picker(s: Snapshot) -> dict[str, Any]:
 def _activation_picker(s: Snapshot) -> dict[str, Any]:
     activation = s.state(UploadState).activation
     return {"visible": activation is not None, "value": activation}
+
+
+def _scale_picker(s: Snapshot) -> dict[str, Any]:
+    state = s.state(UploadState)
+    losses = dict(state.losses)
+    choices = []
+    for scale, width in state.widths:
+        label = t(f"upload.scale.{scale}", s.language, width=width)
+        loss = f"{losses[scale]:.3f}" if scale in losses else ""
+        choices.append((t("upload.scale.loss", s.language, scale=label, loss=loss) if loss else label, scale))
+    return {"visible": bool(choices), "choices": choices, "value": min(losses, key=losses.__getitem__, default=None)}
+
+
+def _trial_box(s: Snapshot) -> dict[str, Any]:
+    return {"visible": bool(s.state(UploadState).widths), "value": ""}
 
 
 def _names_box(s: Snapshot) -> dict[str, Any]:

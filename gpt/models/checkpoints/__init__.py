@@ -1,13 +1,14 @@
 """Models on disk: reads every layout of `gpt.models.checkpoints.layouts`, writes our own and Hugging Face's."""
 
 from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint, weight_files
-from gpt.models.checkpoints.layouts import LAYOUT_FILE, HeadsUnknown, NamesInferred, NamesUnknown, ScaleUnknown
+from gpt.models.checkpoints.layouts import LAYOUT_FILE, SCALES, HeadsUnknown, NamesInferred, NamesUnknown, ScaleUnknown
 from gpt.models.checkpoints.stated import INFER, AttnScale, Hints
 from gpt.models.checkpoints.writing import convert, save_hugging_face, save_model
 
 __all__ = [
     "INFER",
     "LAYOUT_FILE",
+    "SCALES",
     "AttnScale",
     "Checkpoint",
     "HeadsUnknown",

@@ -106,9 +106,10 @@ def detect_layout(
     if layout.title == CUSTOM:
         fill_projections(weights)
     sizes = read_sizes(weights, layout)
-    if known is None and hints.names != INFER:
-        raise NamesInferred("layout.inferred", layout=layout.to_json(), n_embd=sizes["n_embd"])
     stated = stated_options(layout, config, entries, sizes)
+    if known is None and hints.names != INFER:
+        told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
+        raise NamesInferred("layout.inferred", layout=replace(layout, **told).to_json(), n_embd=sizes["n_embd"])
     if layout.title == OURS:  # states every option, and older ones qkv_bias=True beside bias=False
         sizes = {name: value for name, value in sizes.items() if name not in ("bias", "qkv_bias")}
         if stated.get("qkv_bias") and not stated.get("bias") and "h.0.attn.c_attn.bias" not in weights:

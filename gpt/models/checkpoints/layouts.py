@@ -168,13 +168,18 @@ class HeadsUnknown(GPTError):
         return divisors(self.values["n_embd"])
 
 
+SCALES = ("head_size", "n_embd")  # widths by whose square root attention scores may be divided
+
+
 class ScaleUnknown(GPTError):
     """The checkpoint does not state the factor on its attention scores, see `Layout.asks_scale`.
 
-    `scales` are the possible ones.
+    `widths` has the width that each of SCALES stands for.
     """
 
-    scales = ("head_size", "n_embd")
+    @property
+    def widths(self) -> dict[str, int]:
+        return {scale: cast(int, self.values[scale]) for scale in SCALES}
 
 
 class NamesInferred(GPTError):

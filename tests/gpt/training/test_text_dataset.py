@@ -72,9 +72,7 @@ def test_every_position_of_the_training_part_can_be_drawn() -> None:
 def test_shakespeares_text_is_split_as_nanogpt_splits_it() -> None:
     dataset = TextDataset(shakespeare_text())
     # Printed by nanoGPT's data/shakespeare_char/prepare.py.
-    assert "".join(dataset.vocabulary.tokens) == (
-        "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-    )
+    assert "".join(dataset.vocabulary.tokens) == ("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
     assert (len(dataset.training_ids), len(dataset.validation_ids)) == (1_003_854, 111_540)
     assert dataset.start == "First Citizen:"
 
