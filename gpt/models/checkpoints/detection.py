@@ -212,7 +212,7 @@ def stated_options(
     config = config or {}
     is_gpt2 = config.get("model_type") == GPT2 or (layout.title == HUGGING_FACE and bool(config))
     beside = read_options(config) if is_gpt2 else options_beside(config)
-    inside = options_inside(entries, sizes)
+    inside = options_inside(entries, sizes.keys() - {"tie_weights"})
     for name in beside.keys() & inside.keys():
         if beside[name] != inside[name]:
             raise GPTError("layout.stated_twice", name=name, beside=beside[name], inside=inside[name])

@@ -187,7 +187,8 @@ class Inference:
                     self.take(role, [module], self.block)
                 return
             for letter, pattern in PARTS.items():
-                self.take(f"h.{{n}}.attn.{letter}", [m for m in self.square() if m.has(pattern)], self.block)
+                found = [m for m in self.square() if m.has(pattern)] or [m for m in self.shared() if m.has(pattern)]
+                self.take(f"h.{{n}}.attn.{letter}", found, self.block)
         square = self.square()
         if len(square) > 1:  # a feed-forward part as wide as the model
             square = [m for m in square if m.has(r"att\w*|sa|mha|w?o")]
@@ -203,6 +204,11 @@ class Inference:
             return (len(m.shape) == 3 and C in m.shape) or (rows == (C // m.copies,) and m.shape[1] == C)
 
         return [module for module in self.block if is_square(module)]
+
+    def shared(self) -> list[Module]:
+        """Matrices with rows for a share of the heads: keys and values that several query heads use."""
+        narrow = [m for m in self.block if len(m.shape) == 2 and m.shape[1] == self.width and m.shape[0] > 0]
+        return [m for m in narrow if m.shape[0] < self.width and self.width % m.shape[0] == 0]
 
     def find_feed_forward(self) -> None:
         """The matrix that expands is known by its bias, else by its words, else by its orientation in nn.Linear."""
@@ -241,9 +247,8 @@ class Inference:
         if not positions and len(group) == 3:  # two of three have the rows of the vocabulary
             sizes = Counter(size for module in group for size in module.shape if size != C)
             positions = [module for module in group if not any(sizes[size] > 1 for size in module.shape)]
-        if not positions and self.is_rotary():
-            raise GPTError("layout.no_positions")
-        self.take("wpe", positions, self.outside)
+        if positions or not self.is_rotary():
+            self.take("wpe", positions, self.outside)
         group = [module for module in self.outside if module in group]
         heads = [module for module in group if module.has(HEAD)]
         tokens = [module for module in group if module.has(TOKEN)]
@@ -253,6 +258,8 @@ class Inference:
             self.transposed += ["lm_head"] if module.shape[0] == C != module.shape[1] else []
             group.remove(module)
         self.take("wte", group, self.outside)
+        if not positions:
+            raise GPTError("layout.no_positions")
 
 
 def numbers(module: Module) -> list[int]:

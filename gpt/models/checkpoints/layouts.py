@@ -269,7 +269,8 @@ def read_layout(path: Path) -> Layout:
         check_integer("n_head", n_head, 1)
     if unknown := sorted(content.keys() - set(LAYOUT_OPTIONS)):
         raise GPTError("layout.option", where=path.name, names=", ".join(unknown))
-    GPTConfig(n_embd=1, n_head=1, head_dim=8, **content)  # raises for values that no model can have
+    heads = content.get("n_kv_head", 1)
+    GPTConfig(n_head=heads, n_embd=8, head_dim=8, **content)  # raises for values that no model can have
     return Layout(
         CUSTOM, names, activation, transposed, qkv_order, n_head, 0.0, attn_scale, rotary_pairs, options=content
     )

@@ -61,7 +61,7 @@ class TokenTable(Vocabulary):
     def listed(self, separator: str) -> str:
         """Return the first tokens, for an error message."""
         more = "…" if self.n_vocab > MAX_LISTED_TOKENS else ""
-        return separator.join(self.tokens[:MAX_LISTED_TOKENS]).translate(VISIBLE) + more
+        return separator.join(token.translate(VISIBLE) for token in self.tokens[:MAX_LISTED_TOKENS]) + more
 
     def decode(self, ids: list[int]) -> str:
         text = b"".join(map(self.token_bytes, ids)).decode("utf-8")

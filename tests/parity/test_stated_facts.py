@@ -1,0 +1,311 @@
+"""Facts that stand beside the weights: heads, activation and vocabulary, configurations, scales, wrapped names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from gpt import load_model
+from gpt.models.checkpoints import NamesInferred, NamesUnknown, ScaleUnknown, open_checkpoint
+from gpt.models.checkpoints.token_table import Characters, Words, token_table
+from gpt.models.checkpoints.translate import strip_wrappers
+from tests.conftest import randomized
+from tests.parity.family_models import family_twins
+from tests.parity.fused_qkv_models import TiedGPT
+from tests.parity.reference_models import BookGPT, NanoGPT
+from tests.parity.separate_qkv_models import HEADS, SIZE, WIDTH, LectureGPT, OldMinGPT, SeqGPT
+
+IDX = torch.arange(32).view(2, 16) * 7 % 61
+LETTERS = [chr(33 + number) for number in range(61)]
+WRAPPERS = ("_orig_mod.", "module.", "model.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
+
+
+def assert_same_logits(path: Path, model: nn.Module, **options: object) -> None:
+    with torch.no_grad():
+        expected = model(IDX)
+        torch.testing.assert_close(
+            load_model(path, device="cpu", **options).model(IDX),
+            getattr(expected, "logits", expected),
+            atol=1e-5,
+            rtol=0,
+        )
+
+
+@pytest.mark.parametrize("kind", [NanoGPT, BookGPT, LectureGPT, SeqGPT])
+@given(st.lists(st.sampled_from(WRAPPERS), max_size=4), st.sampled_from(WRAPPERS))
+def test_wrappers_at_the_start_and_inside_of_names_change_nothing(
+    kind: type[nn.Module], start: list[str], inside: str
+) -> None:
+    for name in kind().state_dict():
+        first, *rest = name.split(".")
+        wrapped = "".join(start) + f"{first}." + inside + ".".join(rest)
+        assert strip_wrappers(wrapped) == strip_wrappers(name)
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.module.", "model.", "module._orig_mod.model.", "_fsdp_wrapped_module."])
+def test_a_wrapped_family_model_and_a_wrapped_module_inside_open(tmp_path: Path, prefix: str) -> None:
+    twins = family_twins("llama", "grouped, tied")
+    state = {
+        prefix + name.replace(".mlp.", "._checkpoint_wrapped_module.mlp."): value.clone()
+        for name, value in twins.reference.state_dict().items()
+    }
+    torch.save({**state, "optimizer": {"state": {}}, "step": 3}, tmp_path / "pytorch_model.bin")
+    (tmp_path / "config.json").write_text((twins.folder / "config.json").read_text())
+    assert_same_logits(tmp_path, twins.reference)
+
+
+PLACES = [
+    lambda facts: {"model_args": facts},
+    lambda facts: {"config": facts},
+    lambda facts: {"hparams": facts},
+    lambda facts: {"hyper_parameters": facts},
+    lambda facts: facts,
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ["n_head", "n_heads", "num_heads", "num_attention_heads"])
+def test_heads_and_activation_that_a_checkpoint_states_are_used(tmp_path: Path, place, name: str) -> None:
+    model = randomized(SeqGPT())
+    facts = place({name: HEADS, "activation": "relu", "lr": 3e-4, "d_model": 24})
+    torch.save({"model_state_dict": model.state_dict(), "epoch": 3, **facts}, tmp_path / "mine.pt")
+    with pytest.raises(NamesInferred) as unconfirmed:  # asks for the names alone
+        open_checkpoint(tmp_path / "mine.pt")
+    assert (unconfirmed.value.choices, unconfirmed.value.activation) == ([], "relu")
+    assert_same_logits(tmp_path / "mine.pt", model, names="infer")
+
+
+def test_a_config_json_beside_inferred_names_counts_and_a_contradiction_names_both_values(tmp_path: Path) -> None:
+    model = randomized(SeqGPT())
+    for norm in (module for module in model.modules() if isinstance(module, nn.LayerNorm)):
+        norm.eps = 0.1
+    torch.save(model.state_dict(), tmp_path / "mine.pt")
+    stated = {"n_head": 3, "activation_function": "relu", "layer_norm_epsilon": 0.1, "d_model": 24}
+    (tmp_path / "config.json").write_text(json.dumps(stated))
+    assert_same_logits(tmp_path / "mine.pt", model, names="infer")
+    gpt2 = {"model_type": "gpt2", "n_embd": 24, "n_layer": 2, "vocab_size": 61, "n_positions": 16, **stated}
+    (tmp_path / "config.json").write_text(json.dumps(gpt2))
+    assert_same_logits(tmp_path / "mine.pt", model, names="infer")
+    with pytest.raises(ValueError, match="n_head is 3 in the checkpoint, not 4"):
+        open_checkpoint(tmp_path / "mine.pt", names="infer", n_head=4)
+    (tmp_path / "config.json").write_text(json.dumps({**stated, "n_layer": 5}))
+    with pytest.raises(ValueError, match="n_layer is 5 in the configuration, but 2 in the weights"):
+        open_checkpoint(tmp_path / "mine.pt", names="infer")
+    torch.save({"model": model.state_dict(), "n_head": 6}, tmp_path / "mine.pt")
+    (tmp_path / "config.json").write_text(json.dumps(stated))
+    with pytest.raises(ValueError, match=r"n_head is 3 in config\.json, but 6 in the checkpoint"):
+        open_checkpoint(tmp_path / "mine.pt", names="infer")
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_head", "3"), ("layer_norm_eps", "small"), ("activation", 5)])
+def test_a_value_of_another_type_in_config_json_is_named(tmp_path: Path, name: str, value: object) -> None:
+    torch.save(SeqGPT().state_dict(), tmp_path / "mine.pt")
+    (tmp_path / "config.json").write_text(json.dumps({name: value}))
+    with pytest.raises(ValueError, match=f"{name}={value!r} in config.json should be"):
+        open_checkpoint(tmp_path / "mine.pt", names="infer", n_head=3)
+
+
+def test_sizes_of_nanogpts_defaults_beside_its_model_args_are_ignored(tmp_path: Path) -> None:
+    model = randomized(NanoGPT())
+    config = {"n_layer": 12, "n_head": 12, "n_embd": 768, "block_size": 1024, "dataset": "x"}
+    torch.save({"model": model.state_dict(), "model_args": model.model_args, "config": config}, tmp_path / "ckpt.pt")
+    assert_same_logits(tmp_path, model)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"stoi": {letter: number for number, letter in enumerate(LETTERS)}},
+        {"itos": dict(enumerate(LETTERS))},
+        {"chars": "".join(LETTERS)},
+        {"vocab": {"stoi": {letter: number for number, letter in enumerate(LETTERS)}}},
+        {"config": {"vocab": LETTERS}},
+        {"tokenizer": {"idx_to_char": {str(number): letter for number, letter in enumerate(LETTERS)}}},
+    ],
+)
+def test_a_table_of_characters_in_a_checkpoint_is_its_vocabulary(tmp_path: Path, entries: dict[str, object]) -> None:
+    torch.save({"model": TiedGPT().state_dict(), "n_head": 3, **entries}, tmp_path / "mine.pt")
+    tokenizer = load_model(tmp_path / "mine.pt", device="cpu").tokenizer
+    assert isinstance(tokenizer, Characters)
+    assert tokenizer.encode("%!A") == [4, 0, 32]
+
+
+def test_a_table_of_words_splits_texts_at_spaces_and_punctuation_and_writes_them_again() -> None:
+    words = token_table(["<unk>", "<eos>", "the", "cat", ".", ",", "sat", "don't", "--", "On"])
+    assert isinstance(words, Words)
+    ids = words.encode("The cat, the   dog -- don't sat. On")
+    assert ids == [2, 3, 5, 2, 0, 8, 7, 6, 4, 9]
+    assert words.decode(ids) == "the cat, the <unk> -- don't sat. On"
+    assert (words.eot_id, words.special_ids, words.strips_space) == (1, {0, 1}, True)
+    spaced = token_table(["a", "word", " ", "\n", "."])
+    assert spaced.encode("a word.\na") == [0, 2, 1, 4, 3, 0]
+    assert spaced.decode([0, 2, 1, 4, 3, 0]) == "a word.\na"
+    with pytest.raises(ValueError, match="does not know the word “dog”: it was trained on 5 words: a word"):
+        spaced.encode("a dog")
+
+
+def test_characters_may_include_control_tokens() -> None:
+    letters = token_table(["<pad>", "a", "b", "[EOS]", "<unk>"])
+    assert isinstance(letters, Characters)
+    assert (letters.encode("abc"), letters.eot_id) == ([1, 2, 4], 3)
+    assert letters.decode([0, 1]) == "<pad>a"
+
+
+@pytest.mark.parametrize(("words", "file"), [(["a", "b"], "characters.json"), (["the", "cat"], "words.json")])
+def test_a_table_is_saved_and_read_again(tmp_path: Path, words: list[str], file: str) -> None:
+    from gpt import GPT, GPTConfig, save_model  # noqa: PLC0415
+
+    save_model(tmp_path, GPT(GPTConfig(2, 4, n_layer=1, n_head=1, n_embd=4)), token_table(words))
+    assert (tmp_path / file).is_file()
+    assert load_model(tmp_path, device="cpu").tokenizer.tokens == words
+
+
+def scaled_by_width(model: LectureGPT) -> LectureGPT:
+    """The model with scores divided by sqrt(width), as queries that are smaller by sqrt(head size / width)."""
+    smaller = LectureGPT().eval()
+    smaller.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        for block in smaller.blocks:
+            for head in block.sa.heads:
+                head.query.weight *= (SIZE / WIDTH) ** 0.5
+    return smaller
+
+
+@pytest.mark.parametrize("scale", ["n_embd", WIDTH**-0.5])
+def test_a_module_for_each_head_asks_for_the_scale_and_takes_it_from_any_place(
+    tmp_path: Path, scale: str | float
+) -> None:
+    model = randomized(LectureGPT())
+    torch.save(model.state_dict(), tmp_path / "mine.pt")
+    with pytest.raises(ScaleUnknown, match="attn_scale='n_embd'") as unclear:
+        load_model(tmp_path / "mine.pt")
+    assert unclear.value.widths == {"head_size": SIZE, "n_embd": WIDTH}
+    assert_same_logits(tmp_path / "mine.pt", model, attn_scale="head_size")
+    assert_same_logits(tmp_path / "mine.pt", scaled_by_width(model), attn_scale=scale)
+    (tmp_path / "config.json").write_text(json.dumps({"attn_scale": scale}))
+    assert_same_logits(tmp_path / "mine.pt", scaled_by_width(model))
+    with pytest.raises(ValueError, match=r"attn_scale is .* in the checkpoint, not head_size"):
+        load_model(tmp_path / "mine.pt", attn_scale="head_size")
+
+
+def test_inferred_modules_for_each_head_have_relu_and_a_scale_in_their_file_of_names(tmp_path: Path) -> None:
+    model = randomized(LectureGPT())
+    renamed = {name.replace("sa.heads", "mha.heads"): value for name, value in model.state_dict().items()}
+    torch.save(renamed, tmp_path / "mine.pt")
+    with pytest.raises(NamesInferred) as unconfirmed:
+        open_checkpoint(tmp_path / "mine.pt")
+    assert unconfirmed.value.activation == "relu"
+    (tmp_path / "names.json").write_text(json.dumps({**unconfirmed.value.layout, "attn_scale": "head_size"}))
+    assert_same_logits(tmp_path / "mine.pt", model)
+
+
+def test_a_missing_output_projection_is_the_identity(tmp_path: Path) -> None:
+    model = randomized(OldMinGPT())
+    for block in model.blocks:
+        block.attn.proj = nn.Identity()
+    torch.save(model.state_dict(), tmp_path / "mine.pt")
+    assert_same_logits(tmp_path / "mine.pt", model, names="infer", n_head=3)
+
+
+def test_an_untied_head_that_is_missing_is_refused(tmp_path: Path) -> None:
+    torch.save(NanoGPT().state_dict(), tmp_path / "mine.pt")
+    state = {name: value for name, value in NanoGPT().state_dict().items() if name != "lm_head.weight"}
+    torch.save({"model": state, "config": {"tie_word_embeddings": False}}, tmp_path / "mine.pt")
+    with pytest.raises(ValueError, match="no weights for it: the checkpoint is incomplete"):
+        open_checkpoint(tmp_path / "mine.pt", n_head=3)
+
+
+def meta_llama() -> tuple[LlamaForCausalLM, dict[str, Tensor]]:
+    """A random Llama, and its weights as Meta's code and llama2.c store them.
+
+    The permutation is the inverse of that of transformers' convert_llama_weights_to_hf.py.
+    """
+    sizes = {"vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2}
+    config = LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-5)
+    model = randomized(LlamaForCausalLM(config))
+    words = {
+        "embed_tokens": "tok_embeddings",
+        "self_attn.q_proj": "attention.wq",
+        "self_attn.k_proj": "attention.wk",
+        "self_attn.v_proj": "attention.wv",
+        "self_attn.o_proj": "attention.wo",
+        "mlp.gate_proj": "feed_forward.w1",
+        "mlp.down_proj": "feed_forward.w2",
+        "mlp.up_proj": "feed_forward.w3",
+        "input_layernorm": "attention_norm",
+        "post_attention_layernorm": "ffn_norm",
+        "lm_head": "output",
+        "model.": "",
+    }
+    state: dict[str, Tensor] = {}
+    for name, value in model.state_dict().items():
+        if "q_proj" in name or "k_proj" in name:
+            n_head = 4 if "q_proj" in name else 2
+            value = value.view(n_head, 2, 3, 24).transpose(1, 2).reshape(-1, 24).contiguous()
+        for theirs, metas in words.items():
+            name = name.replace(theirs, metas)
+        state[name] = value.clone()
+    return model, state
+
+
+def test_llama_with_metas_names_gives_transformers_logits(tmp_path: Path) -> None:
+    model, state = meta_llama()
+    args = {"dim": 24, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "max_seq_len": 32, "dropout": 0.0}
+    wrapped = {f"_orig_mod.{name}": value for name, value in state.items()}
+    torch.save({"model": {**wrapped, "freqs_cos": torch.ones(32, 3)}, "model_args": args}, tmp_path / "ckpt.pt")
+    assert_same_logits(tmp_path, model)
+    assert open_checkpoint(tmp_path).config.block_size == 32
+
+
+def test_a_model_like_llama_gets_a_file_of_names_that_expresses_it(tmp_path: Path) -> None:
+    model, state = meta_llama()
+    renamed = {name.replace("layers", "stack").replace("tok_embeddings", "wte"): value for name, value in state.items()}
+    torch.save(renamed, tmp_path / "mine.pt")
+    with pytest.raises(NamesUnknown, match="no position embeddings, so positions are rotary") as unclear:
+        open_checkpoint(tmp_path / "mine.pt")
+    draft = json.loads(unclear.value.values["draft"])
+    assert (draft["norm"], draft["rotary_pairs"]) == ("rms", "?")
+    assert draft["names"]["h.{n}.mlp.c_gate"] == "stack.{n}.feed_forward.w1"
+    (tmp_path / "names.json").write_text(json.dumps(draft))
+    with pytest.raises(ValueError, match="rotary_pairs must be one of half, interleaved"):
+        open_checkpoint(tmp_path / "mine.pt", n_head=4)
+    filled = {**draft, "rotary_pairs": "interleaved", "n_kv_head": 2}
+    (tmp_path / "names.json").write_text(json.dumps(filled))
+    assert_same_logits(tmp_path / "mine.pt", model, n_head=4)
+
+
+def test_parts_of_a_torch_file_are_read_by_their_index_which_may_be_named_directly(tmp_path: Path) -> None:
+    model = randomized(NanoGPT())
+    names = list(model.state_dict())
+    files = {name: f"pytorch_model-0000{1 + (at > 5)}-of-00002.bin" for at, name in enumerate(names)}
+    for file in set(files.values()):
+        torch.save({name: value for name, value in model.state_dict().items() if files[name] == file}, tmp_path / file)
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": files}))
+    for path in (tmp_path, index):
+        assert_same_logits(path, model, n_head=3)
+    (tmp_path / "pytorch_model-00002-of-00002.bin").unlink()
+    with pytest.raises(ValueError, match=r"index\.json lists pytorch_model-00002-of-00002\.bin, which is missing"):
+        open_checkpoint(tmp_path)
+    index.write_text(json.dumps({"weight_map": {"wte.weight": "../outside.bin"}}))
+    with pytest.raises(ValueError, match="is damaged"):
+        open_checkpoint(index)
+
+
+def test_what_a_trainer_leaves_beside_the_weights_is_no_model(tmp_path: Path) -> None:
+    model = randomized(NanoGPT())
+    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin", "scaler.pt"):
+        torch.save({"state": {}}, tmp_path / name)
+    save_file({"lora_A.weight": torch.zeros(2, 2)}, tmp_path / "adapter_model.safetensors")
+    with pytest.raises(ValueError, match=r"adapter_model\.safetensors is an adapter"):
+        open_checkpoint(tmp_path)
+    torch.save(model.state_dict(), tmp_path / "weights.pt")
+    assert_same_logits(tmp_path, model, n_head=3)
