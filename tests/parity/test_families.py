@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch.testing import assert_close
+from transformers import GPT2LMHeadModel
 
 from gpt import SamplingParams, generate, generate_batch, load_model
 from gpt.cache import KVCache
@@ -17,6 +18,7 @@ from tests.parity.family_models import CASES, VOCAB_SIZE, Twins, family_twins
 
 T = 20
 IDX = torch.arange(2 * T).view(2, T) * 11 % VOCAB_SIZE
+LIKE_GPT2 = ("gpt2", "gpt_bigcode", "opt")  # whose models can be written as GPT-2
 PROMPTS = [[7], [3, 1, 4, 1, 5, 9, 2, 6], [60, 0, 60, 0]]
 
 
@@ -76,5 +78,12 @@ def test_converted_to_our_own_format_it_is_the_same_model(twins: Twins, tmp_path
     assert ours.layout == "Glassbox GPT"
     assert ours.config == twins.ours.config
     assert_close(ours.build().state_dict(), twins.ours.state_dict(), atol=0, rtol=0)
-    with pytest.raises(ValueError, match="GPT-2 cannot express position='rotary'"):
+    theirs = twins.reference.config
+    n_kv_head = getattr(theirs, "num_key_value_heads", theirs.num_attention_heads)
+    if theirs.model_type in LIKE_GPT2 and n_kv_head == theirs.num_attention_heads:
         convert(twins.folder, tmp_path / "hf", to="hf")
+        gpt2 = GPT2LMHeadModel.from_pretrained(tmp_path / "hf").eval()
+        assert_close(gpt2(IDX).logits, twins.reference(IDX).logits, atol=1e-5, rtol=0)
+    else:
+        with pytest.raises(ValueError, match="GPT-2 cannot express"):
+            convert(twins.folder, tmp_path / "hf", to="hf")

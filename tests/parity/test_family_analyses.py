@@ -35,6 +35,17 @@ CASES = [
     ("qwen3", "grouped, biases"),
     ("gemma3_text", "five windows, one without"),
     ("gemma3_text", "biases, another eps"),
+    ("gpt2", "untied, narrow"),
+    ("gpt_neo", "local layers"),
+    ("phi", "grouped, a part of each head"),
+    ("phi3", "grouped, window"),
+    ("opt", "norms without weights"),
+    ("stablelm", "parallel"),
+    ("gemma", "one key head, untied"),
+    ("olmo", "grouped, biases"),
+    ("starcoder2", "grouped, window"),
+    ("gpt_bigcode", "one key head"),
+    ("gptj", "six of ten numbers of a head"),
 ]
 
 
@@ -43,14 +54,28 @@ def twins(request: pytest.FixtureRequest) -> Twins:
     return family_twins(*request.param)
 
 
+NAMES = {
+    "layers": ("layers", "h"),
+    "final norm": ("norm", "final_layer_norm", "final_layernorm", "ln_f"),
+    "output projection": ("attention.dense", "self_attn.o_proj", "self_attn.dense", "self_attn.out_proj")
+    + ("attn.attention.out_proj", "attn.out_proj", "attn.c_proj"),
+}
+
+
+def part(module: nn.Module, kind: str) -> nn.Module:
+    """The part of a module of transformers, by the name that its family gives it."""
+    modules = dict(module.named_modules())
+    return next(modules[name] for name in NAMES[kind] if name in modules)
+
+
 def parts_of(reference: nn.Module) -> tuple[nn.ModuleList, nn.Module, nn.Module]:
     """Layers, final norm and head of a model of transformers."""
-    base = reference.base_model
-    return base.layers, base.norm if hasattr(base, "norm") else base.final_layer_norm, reference.get_output_embeddings()
+    base = getattr(reference.base_model, "decoder", reference.base_model)  # OPT's
+    return part(base, "layers"), part(base, "final norm"), reference.get_output_embeddings()
 
 
 def output_projection(layer: nn.Module) -> nn.Module:
-    return layer.attention.dense if hasattr(layer, "attention") else layer.self_attn.o_proj
+    return part(layer, "output projection")
 
 
 @contextmanager

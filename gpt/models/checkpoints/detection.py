@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -16,9 +16,8 @@ from torch import Tensor
 
 from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
-from gpt.models.checkpoints.families import Family
-from gpt.models.checkpoints.family_options import check_config, read_family_options
-from gpt.models.checkpoints.hugging_face import read_options
+from gpt.models.checkpoints.family_options import check_config, find_family, read_family_options
+from gpt.models.checkpoints.family_weights import is_written_by_transformers, translate_family
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     BARE,
@@ -74,9 +73,10 @@ def detect_layout(
     Raises NamesInferred if it is not, HeadsUnknown if the number of heads is not stated; ValueError for weights
     without a layout, for an option that is not implemented, and for weights that do not fit, which are listed.
     """
-    if config is not None and (family := check_config(config)) is not None:
-        return detect_family(tensors, family, config, {"n_head": n_head, "activation": activation})
+    family = None if config is None else check_config(config)
     named = clean_names(tensors)
+    if config and family and is_written_by_transformers(named, family):
+        return detect_family(named, config, {"n_head": n_head, "activation": activation})
     known = given or known_layout(tensors, named, config, model_args)
     layout = known or infer_layout(named)
     if layout.title == CUSTOM:
@@ -99,22 +99,23 @@ def detect_layout(
     return DetectedLayout(layout, found, weights)
 
 
-def detect_family(
-    tensors: Mapping[str, Tensor], family: Family, config: Mapping[str, object], given: Options
-) -> DetectedLayout:
+def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], given: Options) -> DetectedLayout:
     """Translate the weights of a family; its configuration states every option.
 
-    Raises ValueError for a configuration that the weights or the given options contradict.
+    Raises:
+        ValueError: The weights or the given options contradict the configuration.
     """
     stated = read_family_options(config)
-    layout = replace(family.layout, n_head=stated["n_head"])
-    named = {
-        name.removeprefix(family.prefix): tensor for name, tensor in tensors.items() if not FAMILY_BUFFERS.search(name)
-    }
-    weights, layout = translate(named, layout, None)
+    named = {name: tensor for name, tensor in named.items() if not FAMILY_BUFFERS.search(name)}
+    weights, layout = translate_family(named, find_family(config), stated)
+    tied = stated["tie_weights"]
+    if not tied and "lm_head.weight" not in weights:
+        raise GPTError("layout.no_head", name=their_name("lm_head.weight", layout))
+    if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # transformers ties in both directions
+        weights["wte.weight"] = weights["lm_head.weight"]
     sizes = read_sizes(weights, layout)
-    tied = stated["tie_weights"] and sizes["tie_weights"]  # transformers ties no weights that differ
-    sizes = {name: sizes[name] for name in ("vocab_size", "n_layer", "n_embd", "n_ff")}
+    tied = tied and sizes["tie_weights"]  # transformers ties no weights that differ
+    sizes = {name: sizes[name] for name in ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff") if name in sizes}
     found = match_config({**sizes, "tie_weights": tied}, stated, given, layout)
     if tied:
         weights.pop("lm_head.weight", None)
@@ -171,8 +172,6 @@ def stated_options(
     layout: Layout, config: Mapping[str, object] | None, model_args: Mapping[str, object] | None
 ) -> Options:
     """What a checkpoint states about itself, by the names of GPTConfig."""
-    if layout.title == HUGGING_FACE and config:
-        return read_options(config)
     if layout.title == OURS:
         return known_options(config or {}, OUR_OPTIONS, "config.json")
     if layout.title == NANOGPT:
