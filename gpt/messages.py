@@ -3,6 +3,7 @@
 MESSAGES = {
     "admission.closed": "the server is about to restart: try again in a minute",
     "argument.choice": "{name} must be one of {choices}, not {value!r}",
+    "argument.switch": "{name} must be true or false, not {value!r}",
     "argument.minimum": "{name} must be at least {low}, not {value!r}",
     "argument.range": "{name} must be between {low} and {high}, not {value!r}",
     "argument.below_one": "{name} must be at least 0 and below 1, not {value!r}",

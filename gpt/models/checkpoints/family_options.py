@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gpt.checks import check_integer, check_number, is_integer
+from gpt.checks import check_integer, check_number, check_switch, is_integer
 from gpt.config import RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import ACTIVATIONS, EXPERTS, FAMILIES, GPT2, REASONS, SIZES, Family, Values
@@ -17,12 +17,6 @@ MAX_CONTEXT = 4096  # block_size of a rotary model: memory for it is allocated w
 MAX_SIZE = 2**24  # of what is stated: torch cannot multiply much larger ones
 FULL, WINDOWED = "full_attention", "sliding_attention"
 GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
-
-
-def check_switch(option: str, value: object) -> None:
-    """Raise ValueError unless value is true or false."""
-    if not isinstance(value, bool):
-        raise GPTError("layout.option_type", option=option, value=value, expected="true / false")
 
 
 def check_activation(option: str, value: object) -> None:
@@ -204,7 +198,7 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
     if kind == "linear":
         return RotaryScaling("linear", rope["factor"])
     check_integer("original_max_position_embeddings", context, 1)
-    return RotaryScaling("llama3", *(rope[name] for name in names), context)
+    return RotaryScaling("llama3", rope["factor"], rope["low_freq_factor"], rope["high_freq_factor"], context)
 
 
 def rope_type(rope: Values) -> object:
