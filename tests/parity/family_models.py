@@ -244,14 +244,19 @@ def reference_config(family: str, name: str) -> PreTrainedConfig:
     return AutoConfig.for_model(family, **{**SIZES, **OPTIONS[family][name]})
 
 
+def subtract_norm_offsets(model: nn.Module) -> None:
+    """Let the weights of Gemma's norms, which multiply by 1 + weight, be spread around 0."""
+    for module in model.modules():
+        if re.fullmatch(r"Gemma\d*RMSNorm", type(module).__name__):
+            module.weight.data -= 1.0
+
+
 def reference_model(family: str, name: str) -> nn.Module:
     """A random model of transformers in evaluation mode, with eager attention."""
     config = reference_config(family, name)
     torch.manual_seed(len(name))
     model = randomized(AutoModelForCausalLM.from_config(config, attn_implementation="eager"))
-    for module in model.modules():
-        if re.fullmatch(r"Gemma\d*RMSNorm", type(module).__name__):  # multiplies by 1 + weight
-            module.weight.data -= 1.0
+    subtract_norm_offsets(model)
     return model
 
 

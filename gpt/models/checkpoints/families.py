@@ -210,6 +210,7 @@ LLAMA_OPTIONS = {
     "rotary_base": "rope_theta",
 }
 LLAMA_DEFAULTS = {
+    "max_position_embeddings": 2048,
     "num_key_value_heads": None,
     "head_dim": None,
     "rms_norm_eps": 1e-6,
@@ -220,6 +221,7 @@ LLAMA_DEFAULTS = {
 ATTENTION_BIAS = {"qkv_bias": "attention_bias", "proj_bias": "attention_bias"}
 QWEN_DEFAULTS = {
     **LLAMA_DEFAULTS,
+    "max_position_embeddings": 32768,
     "num_key_value_heads": 32,
     "sliding_window": 4096,
     "use_sliding_window": False,
@@ -250,6 +252,7 @@ FAMILIES = {
             "rotary_share": "rotary_pct",
         },
         defaults={
+            "max_position_embeddings": 2048,
             "attention_bias": True,
             "layer_norm_eps": 1e-5,
             "hidden_act": "gelu",
@@ -272,7 +275,12 @@ FAMILIES = {
         prefix="model.",
         fixed=LLAMA_FIXED,
         options=LLAMA_OPTIONS,
-        defaults={**LLAMA_DEFAULTS, "num_key_value_heads": 8, "sliding_window": 4096},
+        defaults={
+            **LLAMA_DEFAULTS,
+            "max_position_embeddings": 131072,
+            "num_key_value_heads": 8,
+            "sliding_window": 4096,
+        },
         required={"layer_types": None},
     ),
     "qwen2": Family(
@@ -302,6 +310,7 @@ FAMILIES = {
         powers={"attn_scale": ("query_pre_attn_scalar", -0.5), "embedding_scale": ("hidden_size", 0.5)},
         defaults={
             **LLAMA_DEFAULTS,
+            "max_position_embeddings": 131072,
             "num_key_value_heads": 4,
             "head_dim": 256,
             "hidden_activation": "gelu_pytorch_tanh",
@@ -327,6 +336,7 @@ FAMILIES = {
             "dropout": "resid_dropout",
         },
         defaults={
+            "max_position_embeddings": 2048,
             "intermediate_size": None,
             "layer_norm_epsilon": 1e-5,
             "activation_function": "gelu_new",
@@ -351,6 +361,7 @@ FAMILIES = {
             "rotary_share": "partial_rotary_factor",
         },
         defaults={
+            "max_position_embeddings": 2048,
             "num_key_value_heads": None,
             "head_dim": None,
             "layer_norm_eps": 1e-5,
@@ -369,6 +380,7 @@ FAMILIES = {
         options={**LLAMA_OPTIONS, "dropout": "resid_pdrop", "rotary_share": "partial_rotary_factor"},
         defaults={
             **LLAMA_DEFAULTS,
+            "max_position_embeddings": 4096,
             "rms_norm_eps": 1e-5,
             "resid_pdrop": 0.0,
             "partial_rotary_factor": 1.0,
@@ -388,6 +400,7 @@ FAMILIES = {
             "dropout": "dropout",
         },
         defaults={
+            "max_position_embeddings": 2048,
             "enable_bias": True,
             "activation_function": "relu",
             "dropout": 0.1,
@@ -413,6 +426,7 @@ FAMILIES = {
             "rotary_share": "partial_rotary_factor",
         },
         defaults={
+            "max_position_embeddings": 4096,
             "num_key_value_heads": 32,
             "use_qkv_bias": False,
             "layer_norm_eps": 1e-5,
@@ -440,6 +454,7 @@ FAMILIES = {
         powers={"embedding_scale": ("hidden_size", 0.5)},
         defaults={
             **LLAMA_DEFAULTS,
+            "max_position_embeddings": 8192,
             "num_key_value_heads": 16,
             "head_dim": 256,
             "hidden_act": "gelu_pytorch_tanh",
@@ -470,6 +485,7 @@ FAMILIES = {
         },
         defaults={
             **LLAMA_DEFAULTS,
+            "max_position_embeddings": 4096,
             "num_key_value_heads": 2,
             "norm_epsilon": 1e-5,
             "hidden_act": "gelu_pytorch_tanh",
@@ -503,6 +519,7 @@ FAMILIES = {
         },
         options={**GPT2_OPTIONS, "rotary_size": "rotary_dim"},
         defaults={
+            "n_positions": 2048,
             "n_inner": None,
             "layer_norm_epsilon": 1e-5,
             "activation_function": "gelu_new",

@@ -49,21 +49,24 @@ def check_config(config: Values) -> Family | None:
     Raises:
         ValueError: The model is of no known family, or one of its options is not implemented.
     """
+    model_type = config.get("model_type")
+    if "model_type" not in config and not config.get("auto_map"):
+        family = None if "tie_weights" in config else FAMILIES[GPT2]
+    elif isinstance(model_type, str) and model_type in FAMILIES:
+        family = FAMILIES[model_type]
+    else:
+        known = ", ".join(FAMILIES)
+        if (reason := refusal_reason(config)) is not None:
+            raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
+        if config.get("auto_map"):
+            raise GPTError("layout.remote_code", model_type=model_type)
+        raise GPTError("layout.model_type", model_type=model_type, known=known)
     if quantized := config.get("quantization_config"):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else None
         raise GPTError("layout.quantized", option="quantization_config", method=method or "unknown")
-    if "model_type" not in config and not config.get("auto_map"):
-        return None if "tie_weights" in config else FAMILIES[GPT2]
-    model_type = config.get("model_type")
-    if isinstance(model_type, str) and model_type in FAMILIES:
+    if model_type is not None:
         read_family_options(config)
-        return FAMILIES[model_type]
-    known = ", ".join(FAMILIES)
-    if (reason := refusal_reason(config)) is not None:
-        raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
-    if config.get("auto_map"):
-        raise GPTError("layout.remote_code", model_type=model_type)
-    raise GPTError("layout.model_type", model_type=model_type, known=known)
+    return family
 
 
 def refusal_reason(config: Values) -> GPTError | None:

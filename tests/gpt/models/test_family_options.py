@@ -112,7 +112,7 @@ GEMMA = {**CONFIGS["gemma-3-270m"][0]}
         ({**GEMMA, "layer_types": ["full_attention"]}, "layer_types="),
         ({**GEMMA, "layer_types": ["chunked_attention"] * 18}, "layer_types="),
         ({**CONFIGS["Qwen3-0.6B"][0], "use_sliding_window": True, "sliding_window": "all"}, "sliding_window must be"),
-        ({"model_type": "llama", "hidden_size": 8}, "config.json does not state vocab_size, max_position_embeddings"),
+        ({"model_type": "llama", "hidden_size": 8}, "config.json does not state vocab_size, num_hidden_layers"),
         ({**LLAMA, "quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised .*gptq.*original model"),
         ({**LLAMA, "quantization_config": {"quant_method": "fp8"}}, "quantised .*fp8"),
         (
