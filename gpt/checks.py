@@ -43,6 +43,12 @@ def check_number(name: str, value: object, low: float, high: float = math.inf) -
         raise GPTError("argument.number_range", name=name, low=low, high=high, value=value)
 
 
+def check_switch(name: str, value: object) -> None:
+    """value must be true or false."""
+    if not isinstance(value, bool):
+        raise GPTError("argument.switch", name=name, value=value)
+
+
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """value must be one of `choices`."""
     if value not in choices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from gpt.checks import check_choice, check_integer, check_number
+from gpt.checks import check_choice, check_integer, check_number, check_switch
 from gpt.errors import GPTError
 
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
@@ -32,6 +32,7 @@ class RotaryScaling:
         check_choice("kind", self.kind, ("linear", "llama3"))
         check_number("factor", self.factor, 1.0)
         check_number("low_freq_factor", self.low_freq_factor, 0.0)
+        check_number("high_freq_factor", self.high_freq_factor, 0.0)
         if not self.high_freq_factor > self.low_freq_factor:
             low, value = self.low_freq_factor, self.high_freq_factor
             raise GPTError("argument.above", name="high_freq_factor", low=low, value=value)
@@ -119,6 +120,11 @@ class GPTConfig:
         for name in ("n_ff", "n_kv_head", "head_dim", "window"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1)
+        for field in fields(self):
+            if field.type in ("bool", "bool | None") and (
+                getattr(self, field.name) is not None or field.type == "bool"
+            ):
+                check_switch(field.name, getattr(self, field.name))
         if self.head_dim is None and self.n_embd % self.n_head:
             raise GPTError("config.head_width", n_embd=self.n_embd, n_head=self.n_head)
         check_integer("n_head x head_dim", self.n_head * self.head_size, 1, MAX_WIDTH)

@@ -3,6 +3,7 @@
 MESSAGES = {
     "admission.closed": "the server is about to restart: try again in a minute",
     "argument.choice": "{name} must be one of {choices}, not {value!r}",
+    "argument.switch": "{name} must be true or false, not {value!r}",
     "argument.minimum": "{name} must be at least {low}, not {value!r}",
     "argument.attn_scale": "attn_scale must be a number above 0, 'head_size' or 'n_embd', not {value!r}",
     "argument.range": "{name} must be between {low} and {high}, not {value!r}",
@@ -181,12 +182,19 @@ MESSAGES = {
         "attn_scale='head_size' (divided by the square root of {head_size}, the width of a head) or "
         "attn_scale='n_embd' (by that of {n_embd}, the width of the model, as in the first edition of a lecture)"
     ),
-    "layout.no_head": (
-        "the output head is not tied to the token embedding (tie_word_embeddings: false), but there are no weights for "
-        "it: the checkpoint is incomplete"
-    ),
     "layout.stated_twice": "{name} is {beside!r} in config.json, but {inside!r} in the checkpoint: correct config.json",
     "layout.model_type": "this is a {model_type} model, which is not implemented: choose one of the types {known}",
+    "layout.model_type_reason": (
+        "this is a {model_type} model, which is not implemented ({reason}): choose one of the types {known}"
+    ),
+    "layout.reason.alibi": "it adds positions to the attention scores, ALiBi",
+    "layout.reason.experts": "it is a mixture of experts",
+    "layout.reason.linear_attention": "some of its layers have linear attention",
+    "layout.reason.recurrent": "a recurrent state takes the place of attention",
+    "layout.reason.sinks": "it has attention sinks and is a mixture of experts",
+    "layout.reason.encoder_decoder": "it has an encoder beside the decoder",
+    "layout.reason.encoder": "it is an encoder and generates no text",
+    "layout.reason.images": "it also reads images",
     "layout.remote_code": (
         "this {model_type} model brings its own code (auto_map), and no code of a model is run: choose a model that "
         "transformers runs without trust_remote_code"
@@ -227,6 +235,10 @@ MESSAGES = {
     "layout.option_missing": "config.json does not state {names}",
     "layout.option_type": "{option}={value!r} in config.json should be {expected}",
     "layout.activation": "{option}={value!r} is not implemented: known are {choices}",
+    "layout.no_head": (
+        "config.json states tie_word_embeddings=False, but the weights have no {name}: save the whole model with its "
+        "head, or state tie_word_embeddings=True if the head is the token embedding"
+    ),
     "layout.stated": "{name} is {stated} in the checkpoint, not {given}",
     "layout.not_gpt2": "transformers' GPT-2 cannot express {options}: save this model in our own format",
     "chat.none": "this model has no chat template: it continues texts, but was not trained on messages",

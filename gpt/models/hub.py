@@ -35,6 +35,7 @@ from gpt.background import Progress
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import MERGES_TXT, TOKENIZER_JSON, VOCAB_JSON
 from gpt.models.checkpoints.checkpoint import CONFIG, WEIGHTS
+from gpt.models.checkpoints.families import FAMILIES, GPT2
 from gpt.models.checkpoints.family_options import check_config
 from gpt.models.checkpoints.untrusted import read_json
 
@@ -68,9 +69,9 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     try:
         weights = weight_names(repo_id)
         wanted = CONFIG
-        is_gpt2 = check_config(read_json(Path(hf_hub_download(repo_id, wanted)), dict)) is None
+        family = check_config(read_json(Path(hf_hub_download(repo_id, wanted)), dict))
         fetch_weights(repo_id, weights, progress)
-        folder = fetch_files(repo_id, *weights, *(GPT2_FILES if is_gpt2 else FAMILY_FILES))
+        folder = fetch_files(repo_id, *weights, *(GPT2_FILES if family in (None, FAMILIES[GPT2]) else FAMILY_FILES))
         if not ((folder / VOCAB_JSON).is_file() or (folder / TOKENIZER_JSON).is_file()):
             wanted = TOKENIZER_JSON  # since version 5, transformers writes it alone for GPT-2, too
             hf_hub_download(repo_id, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
-from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 from transformers.utils import logging
 
 from gpt.model import GPT
@@ -116,6 +116,116 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "biases, another eps": {**WIDE_HEADS, "attention_bias": True, "rms_norm_eps": 1e-2, "sliding_window": 2},
         "window of the whole text": {**GROUPED, "head_dim": 6, "sliding_window": CONTEXT, "query_pre_attn_scalar": 6},
     },
+    "gpt2": {
+        "three heads": {"num_attention_heads": 3},
+        "untied, narrow": {**UNTIED, "n_inner": 11},
+        "one odd head": {"num_attention_heads": 1, "hidden_size": 7, "num_hidden_layers": 1},
+        "exact gelu, another eps": {"activation_function": "gelu", "layer_norm_epsilon": 1e-2},
+        "silu, upcast": {"activation_function": "silu", "reorder_and_upcast_attn": True},
+    },
+    "gpt_neo": {
+        "local layers": {"attention_types": [[["global", "local"], 1], [["global"], 1]], "window_size": 5},
+        "all global, untied": {"attention_types": [[["global"], 3]], **UNTIED, "intermediate_size": None},
+        "all local, exact gelu": {
+            "attention_types": [[["local"], 3]],
+            "window_size": 2,
+            "activation_function": "gelu",
+        },
+        "one layer, five heads": {**SMALL, "attention_types": [[["local"], 1]], "window_size": 3},
+        "window of the whole text": {
+            "attention_types": [[["local", "global", "local"], 1]],
+            "window_size": CONTEXT,
+            "layer_norm_epsilon": 1e-2,
+        },
+    },
+    "phi": {
+        "half of each head": {"hidden_size": 32},
+        "grouped, a part of each head": {
+            **GROUPED,
+            "hidden_size": 40,
+            "rope_parameters": {"partial_rotary_factor": 0.4, **LONG},
+        },
+        "all of a head, tied": {**TIED, "rope_parameters": {"partial_rotary_factor": 1.0, **LINEAR}},
+        "five heads, another eps": {**SMALL, "hidden_size": 40, "layer_norm_eps": 1e-2},
+        "one key head, relu": {**ONE_KEY_HEAD, "hidden_size": 32, "hidden_act": "relu"},
+    },
+    "phi3": {
+        "no window": {},
+        "grouped, window": {**GROUPED, "sliding_window": 5},
+        "one key head, tied, a part of each head": {
+            **ONE_KEY_HEAD,
+            **TIED,
+            "hidden_size": 32,
+            "rope_parameters": {"partial_rotary_factor": 0.75, **LONG},
+        },
+        "five heads, one layer": {**SMALL, "rms_norm_eps": 1e-2},
+        "window of the whole text, gelu": {"sliding_window": CONTEXT, "hidden_act": "gelu"},
+    },
+    "opt": {
+        "relu": {"ffn_dim": 37},
+        "untied, gelu": {**UNTIED, "ffn_dim": 96, "activation_function": "gelu"},
+        "no biases": {"enable_bias": False, "ffn_dim": 20},
+        "norms without weights": {"layer_norm_elementwise_affine": False, "ffn_dim": 30},
+        "five heads, one layer, no biases, norms without weights": {
+            **SMALL,
+            "ffn_dim": 7,
+            "enable_bias": False,
+            "layer_norm_elementwise_affine": False,
+        },
+    },
+    "stablelm": {
+        "a quarter of each head": {"hidden_size": 32, "num_key_value_heads": 4},
+        "grouped, biases": {**GROUPED, "hidden_size": 32, "use_qkv_bias": True},
+        "parallel": {**ONE_KEY_HEAD, "hidden_size": 32, "use_parallel_residual": True},
+        "all of a head, tied": {
+            **TIED,
+            **GROUPED,
+            "rope_parameters": {"partial_rotary_factor": 1.0, **LINEAR},
+            "layer_norm_eps": 1e-2,
+        },
+        "five heads, gelu": {**SMALL, "hidden_size": 40, "num_key_value_heads": 5, "hidden_act": "gelu"},
+    },
+    "gemma": {
+        "wide heads": WIDE_HEADS,
+        "grouped, biases": {**GROUPED, "head_dim": 8, "attention_bias": True},
+        "one key head, untied": {**ONE_KEY_HEAD, **UNTIED, "head_dim": 10, "rope_parameters": LONG},
+        "the gelu of the first releases": {**GROUPED, "head_dim": 6, "hidden_act": "gelu"},
+        "five heads, scaled, another eps": {
+            **SMALL,
+            "num_key_value_heads": 5,
+            "head_dim": 6,
+            "rope_parameters": LINEAR,
+            "rms_norm_eps": 1e-2,
+        },
+    },
+    "olmo": {
+        "all heads": {},
+        "grouped, biases": {**GROUPED, "attention_bias": True},
+        "one key head, tied": {**ONE_KEY_HEAD, **TIED, "rope_parameters": LONG},
+        "scaled, gelu": {"rope_parameters": LINEAR, "hidden_act": "gelu"},
+        "five heads, one layer": SMALL,
+    },
+    "starcoder2": {
+        "grouped, window": {**GROUPED, "sliding_window": 5},
+        "no biases": {**GROUPED, "use_bias": False},
+        "one key head, untied": {**ONE_KEY_HEAD, **UNTIED, "norm_epsilon": 1e-2},
+        "wide heads, relu": {**WIDE_HEADS, "hidden_act": "relu", "rope_parameters": LONG},
+        "five heads, scaled": {**SMALL, "num_key_value_heads": 5, "rope_parameters": LINEAR, "sliding_window": 2},
+    },
+    "gpt_bigcode": {
+        "one key head": {},
+        "all heads": {"multi_query": False},
+        "untied, narrow": {**UNTIED, "n_inner": 11},
+        "all heads, five, one layer": {**SMALL, "multi_query": False, "layer_norm_epsilon": 1e-2},
+        "one odd head, relu": {"num_attention_heads": 1, "hidden_size": 7, "activation_function": "relu"},
+    },
+    "gptj": {
+        "a part of each head": {"hidden_size": 32, "rotary_dim": 4},
+        "all of a head": {"rotary_dim": 6, "n_inner": 11},
+        "six of ten numbers of a head": {"hidden_size": 40, "rotary_dim": 6, "layer_norm_epsilon": 1e-2},
+        "tied, relu": {**TIED, "rotary_dim": 2, "activation_function": "relu"},
+        "five heads, one layer": {**SMALL, "rotary_dim": 2},
+    },
 }
 CASES = [(family, name) for family, cases in OPTIONS.items() for name in cases]
 
@@ -134,14 +244,19 @@ def reference_config(family: str, name: str) -> PreTrainedConfig:
     return AutoConfig.for_model(family, **{**SIZES, **OPTIONS[family][name]})
 
 
+def subtract_norm_offsets(model: nn.Module) -> None:
+    """Let the weights of Gemma's norms, which multiply by 1 + weight, be spread around 0."""
+    for module in model.modules():
+        if re.fullmatch(r"Gemma\d*RMSNorm", type(module).__name__):
+            module.weight.data -= 1.0
+
+
 def reference_model(family: str, name: str) -> nn.Module:
     """A random model of transformers in evaluation mode, with eager attention."""
     config = reference_config(family, name)
     torch.manual_seed(len(name))
     model = randomized(AutoModelForCausalLM.from_config(config, attn_implementation="eager"))
-    if family == "gemma3_text":  # its norms multiply by 1 + weight
-        for norm in (each for each in model.modules() if isinstance(each, Gemma3RMSNorm)):
-            norm.weight.data -= 1.0
+    subtract_norm_offsets(model)
     return model
 
 

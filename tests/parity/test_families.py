@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
+from transformers import AutoModelForCausalLM, GPT2LMHeadModel
 
 from gpt import SamplingParams, generate, generate_batch, load_model
 from gpt.cache import KVCache
 from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.trace import Trace
+from tests.conftest import randomized
 from tests.parity.family_models import CASES, VOCAB_SIZE, Twins, family_twins
+from tests.parity.reference_models import BookGPT, NanoGPT
 
 T = 20
 IDX = torch.arange(2 * T).view(2, T) * 11 % VOCAB_SIZE
+LIKE_GPT2 = ("gpt2", "gpt_bigcode", "opt")  # whose models can be written as GPT-2
 PROMPTS = [[7], [3, 1, 4, 1, 5, 9, 2, 6], [60, 0, 60, 0]]
 
 
@@ -76,5 +83,68 @@ def test_converted_to_our_own_format_it_is_the_same_model(twins: Twins, tmp_path
     assert ours.layout == "Glassbox GPT"
     assert ours.config == twins.ours.config
     assert_close(ours.build().state_dict(), twins.ours.state_dict(), atol=0, rtol=0)
-    with pytest.raises(ValueError, match="GPT-2 cannot express position='rotary'"):
+    if twins.reference.config.model_type in LIKE_GPT2 and ours.config.kv_heads == ours.config.n_head:
         convert(twins.folder, tmp_path / "hf", to="hf")
+        gpt2 = GPT2LMHeadModel.from_pretrained(tmp_path / "hf").eval()
+        assert_close(gpt2(IDX).logits, twins.reference(IDX).logits, atol=1e-5, rtol=0)
+    else:
+        with pytest.raises(ValueError, match="GPT-2 cannot express"):
+            convert(twins.folder, tmp_path / "hf", to="hf")
+
+
+def changed_weights(twins: Twins, folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:
+    """A copy of a model's folder with other weights."""
+    shutil.copytree(twins.folder, folder)
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize(("family", "name"), [("gpt2", "untied, narrow"), ("llama", "llama 3")], ids=["gpt2", "llama"])
+def test_an_untied_model_without_its_head_is_refused(tmp_path: Path, family: str, name: str) -> None:
+    folder = changed_weights(
+        family_twins(family, name), tmp_path / "headless", lambda weights: weights.pop("lm_head.weight")
+    )
+    with pytest.raises(ValueError, match=r"tie_word_embeddings=False, but the weights have no lm_head\.weight"):
+        open_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), [("gpt2", "three heads"), ("llama", "grouped, tied")], ids=["gpt2", "llama"]
+)
+@pytest.mark.parametrize("stored", ["another head", "the same head", "no embedding"])
+@torch.inference_mode()
+def test_a_tied_head_is_read_as_transformers_reads_it(tmp_path: Path, family: str, name: str, stored: str) -> None:
+    def change(weights: dict[str, torch.Tensor]) -> None:
+        embedding = next(key for key in weights if key.endswith(("wte.weight", "embed_tokens.weight")))
+        weights["lm_head.weight"] = weights[embedding] * (2.0 if stored == "another head" else 1.0)
+        if stored == "no embedding":
+            del weights[embedding]
+
+    folder = changed_weights(family_twins(family, name), tmp_path / "changed", change)
+    expected = AutoModelForCausalLM.from_pretrained(folder).eval()
+    ours = open_checkpoint(folder).build()
+    assert ours.config.tie_weights == (stored != "another head")
+    assert_close(ours(IDX), expected(IDX).logits, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("stated", [{"model_type": "gpt2"}, {"n_head": 3}], ids=["type", "no type"])
+def test_other_layouts_beside_a_config_of_gpt2_are_still_read_as_theirs(
+    tmp_path: Path, stated: dict[str, object]
+) -> None:
+    for original, layout in ((NanoGPT(), "nanoGPT"), (BookGPT(), "GPTModel")):
+        torch.save(randomized(original).state_dict(), tmp_path / "model.pt")
+        (tmp_path / "config.json").write_text(json.dumps(stated))
+        checkpoint = open_checkpoint(tmp_path, n_head=3)
+        assert checkpoint.layout == layout
+        assert_close(checkpoint.build()(IDX[:, :16]), original(IDX[:, :16]), atol=1e-5, rtol=0)
+
+
+def test_a_config_of_gpt2_without_its_type_states_the_options(tmp_path: Path) -> None:
+    twins = family_twins("gpt2", "exact gelu, another eps")
+    shutil.copytree(twins.folder, tmp_path / "old")
+    file = tmp_path / "old" / "config.json"
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps({name: value for name, value in config.items() if name != "model_type"}))
+    assert open_checkpoint(tmp_path / "old").config == twins.ours.config

@@ -35,6 +35,17 @@ CASES = [
     ("qwen3", "grouped, biases"),
     ("gemma3_text", "five windows, one without"),
     ("gemma3_text", "biases, another eps"),
+    ("gpt2", "untied, narrow"),
+    ("gpt_neo", "local layers"),
+    ("phi", "grouped, a part of each head"),
+    ("phi3", "grouped, window"),
+    ("opt", "norms without weights"),
+    ("stablelm", "parallel"),
+    ("gemma", "one key head, untied"),
+    ("olmo", "grouped, biases"),
+    ("starcoder2", "grouped, window"),
+    ("gpt_bigcode", "one key head"),
+    ("gptj", "six of ten numbers of a head"),
 ]
 
 
@@ -43,14 +54,31 @@ def twins(request: pytest.FixtureRequest) -> Twins:
     return family_twins(*request.param)
 
 
+FEWER_NORMS = ("phi", "gptj", "stablelm", "olmo", "opt")  # of these cases: one for both branches, or without weights
+NAMES = {
+    "layers": ("layers", "h"),
+    "final norm": ("norm", "final_layer_norm", "final_layernorm", "ln_f"),
+    "output projection": (
+        *("attention.dense", "self_attn.o_proj", "self_attn.dense", "self_attn.out_proj"),
+        *("attn.attention.out_proj", "attn.out_proj", "attn.c_proj"),
+    ),
+}
+
+
+def part(module: nn.Module, kind: str) -> nn.Module:
+    """The part of a module of transformers, by the name that its family gives it."""
+    modules = dict(module.named_modules())
+    return next(modules[name] for name in NAMES[kind] if name in modules)
+
+
 def parts_of(reference: nn.Module) -> tuple[nn.ModuleList, nn.Module, nn.Module]:
     """Layers, final norm and head of a model of transformers."""
-    base = reference.base_model
-    return base.layers, base.norm if hasattr(base, "norm") else base.final_layer_norm, reference.get_output_embeddings()
+    base = getattr(reference.base_model, "decoder", reference.base_model)  # OPT's
+    return part(base, "layers"), part(base, "final norm"), reference.get_output_embeddings()
 
 
 def output_projection(layer: nn.Module) -> nn.Module:
-    return layer.attention.dense if hasattr(layer, "attention") else layer.self_attn.o_proj
+    return part(layer, "output projection")
 
 
 @contextmanager
@@ -151,9 +179,19 @@ def test_a_patch_from_another_text_is_that_of_a_hook(twins: Twins) -> None:
     assert_close(twins.ours(IDX, edits=edits), expected, atol=1e-5, rtol=1e-4)
 
 
+def norm_parameters(model: nn.Module) -> int:
+    """Number of parameters in the norms of a model."""
+    norms = [module for module in model.modules() if "Norm" in type(module).__name__]
+    return sum(parameter.numel() for norm in norms for parameter in norm.parameters())
+
+
 @torch.inference_mode()
 def test_parameters_and_cache_are_as_many_as_those_of_transformers(twins: Twins) -> None:
-    config = twins.ours.config
-    assert count_parameters(config) == sum(parameter.numel() for parameter in twins.reference.parameters())
+    config, family = twins.ours.config, twins.reference.config.model_type
+    added = norm_parameters(twins.ours) - norm_parameters(twins.reference)
+    total = sum(parameter.numel() for parameter in twins.reference.parameters())
+    total -= 2 * config.n_embd if family == "opt" else 0  # rows of its table of positions that no text uses
+    assert count_parameters(config) == total + added
+    assert bool(added) == (family in FEWER_NORMS)
     cache = twins.reference(IDX[:, :1], use_cache=True).past_key_values
     assert sum(layer.keys.numel() + layer.values.numel() for layer in cache.layers) == cache_numbers(config)

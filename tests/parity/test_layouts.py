@@ -170,7 +170,7 @@ def test_a_bare_state_dict_with_gpt2s_names_needs_n_head_alone(tmp_path: Path) -
         ("scale_attn_weights", False),
         ("add_cross_attention", True),
         ("activation_function", "quick_gelu"),
-        ("model_type", "gptj"),
+        ("model_type", "mpt"),
         ("quantization_config", {"bits": 4}),
     ],
 )
@@ -178,7 +178,7 @@ def test_option_that_changes_the_mathematics_is_refused_by_name(tmp_path: Path, 
     hugging_face().save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, option: value}))
-    with pytest.raises(ValueError, match=option if option != "model_type" else "gptj"):
+    with pytest.raises(ValueError, match=option if option != "model_type" else "mpt"):
         load_model(tmp_path)
 
 

@@ -219,7 +219,7 @@ def test_an_untied_head_that_is_missing_is_refused(tmp_path: Path) -> None:
     torch.save(NanoGPT().state_dict(), tmp_path / "mine.pt")
     state = {name: value for name, value in NanoGPT().state_dict().items() if name != "lm_head.weight"}
     torch.save({"model": state, "config": {"tie_word_embeddings": False}}, tmp_path / "mine.pt")
-    with pytest.raises(ValueError, match="no weights for it: the checkpoint is incomplete"):
+    with pytest.raises(ValueError, match="tie_word_embeddings"):
         open_checkpoint(tmp_path / "mine.pt", n_head=3)
 
 

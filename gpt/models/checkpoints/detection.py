@@ -15,9 +15,9 @@ from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.models.checkpoints.families import Family
-from gpt.models.checkpoints.family_options import GPT2, check_config, read_family_options
-from gpt.models.checkpoints.hugging_face import read_options
+from gpt.models.checkpoints.families import GPT2
+from gpt.models.checkpoints.family_options import check_config, find_family, read_family_options
+from gpt.models.checkpoints.family_weights import is_written_by_transformers, translate_family
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     BARE,
@@ -94,10 +94,11 @@ def detect_layout(
     or ScaleUnknown if the number of heads or the scale of the scores is not stated; ValueError for weights without a
     layout, for an option that is not implemented, and for weights that do not fit, which are listed.
     """
-    if config is not None and (family := check_config(config)) is not None:
-        return detect_family(tensors, family, config, hints)
+    family = None if config is None else check_config(config)
     entries = entries or {}
     named = clean_names(tensors)
+    if config and family and is_written_by_transformers(named, family):
+        return detect_family(named, config, hints)
     known = given or known_layout(tensors, named, config, entries)
     layout = known or infer_layout(named)
     if layout.title == CUSTOM:
@@ -115,40 +116,43 @@ def detect_layout(
         if stated.get("qkv_bias") and not stated.get("bias") and "h.0.attn.c_attn.bias" not in weights:
             stated["qkv_bias"] = None
     if stated.get("tie_weights") is False and "lm_head.weight" not in weights:
-        raise GPTError("layout.no_head")
+        raise GPTError("layout.no_head", name=their_name("lm_head.weight", layout))
     found = match_config(sizes, stated, hints, layout)
     if layout.title == CUSTOM:
         fill_biases(weights, found)
-    if found.tie_weights:
-        weights.pop("lm_head.weight", None)
-    check_weights(found, weights, layout)
-    if layout.rotary_pairs == "interleaved":
-        weights = with_half_pairs(weights, found)
-    return DetectedLayout(layout, found, weights)
+    return fitted(layout, found, weights)
 
 
-def detect_family(
-    tensors: Mapping[str, Tensor], family: Family, config: Mapping[str, object], hints: Hints
-) -> DetectedLayout:
+def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints) -> DetectedLayout:
     """Translate the weights of a family; its configuration states every option.
 
-    Raises ValueError for a configuration that the weights or the hints contradict.
+    Raises:
+        ValueError: The weights or the hints contradict the configuration.
     """
     stated = read_family_options(config)
-    layout = replace(family.layout, n_head=stated["n_head"])
-    prefix = strip_wrappers(family.prefix)
-    named = {name.removeprefix(prefix): tensor for name, tensor in clean_names(tensors).items()}
-    weights, layout = translate(named, layout, None)
+    weights, layout = translate_family(named, find_family(config), stated)
     layout = replace(layout, n_head=None)  # the configuration states it
+    tied = stated["tie_weights"]
+    if not tied and "lm_head.weight" not in weights:
+        raise GPTError("layout.no_head", name=their_name("lm_head.weight", layout))
+    if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # transformers ties in both directions
+        weights["wte.weight"] = weights["lm_head.weight"]
     sizes = read_sizes(weights, layout)
-    tied = stated["tie_weights"] and sizes["tie_weights"]  # transformers ties no weights that differ
-    sizes = {name: sizes[name] for name in ("vocab_size", "n_layer", "n_embd", "n_ff")}
+    tied = tied and sizes["tie_weights"]  # transformers ties no weights that differ
+    sizes = {name: sizes[name] for name in ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff") if name in sizes}
     stated.setdefault("attn_scale", None)  # so that no hint contradicts it
     found = match_config({**sizes, "tie_weights": tied}, stated, hints, layout)
-    if tied:
+    return fitted(layout, found, weights)
+
+
+def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> DetectedLayout:
+    """Return the weights as the model reads them. Raises ValueError unless they fit."""
+    if config.tie_weights:
         weights.pop("lm_head.weight", None)
-    check_weights(found, weights, layout)
-    return DetectedLayout(layout, found, weights)
+    check_weights(config, weights, layout)
+    if layout.rotary_pairs == "interleaved":
+        weights = with_half_pairs(weights, config)
+    return DetectedLayout(layout, config, weights)
 
 
 def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -210,8 +214,7 @@ def stated_options(
     if layout.title == NANOGPT and isinstance(model_args, dict):
         known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
     config = config or {}
-    is_gpt2 = config.get("model_type") == GPT2 or (layout.title == HUGGING_FACE and bool(config))
-    beside = read_options(config) if is_gpt2 else options_beside(config)
+    beside = read_family_options(config) if config.get("model_type") == GPT2 else options_beside(config)
     inside = options_inside(entries, sizes.keys() - {"tie_weights"})
     for name in beside.keys() & inside.keys():
         if beside[name] != inside[name]:

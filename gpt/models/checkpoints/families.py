@@ -9,20 +9,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpt.models.checkpoints.layouts import Layout
+from gpt.models.checkpoints.layouts import GPT2_LAYOUTS, GPT2_NAMES, HUGGING_FACE, SEPARATE, Layout
 
 Values = Mapping[str, Any]  # of a config.json
+GPT2 = "gpt2"
 
 
 @dataclass(frozen=True)
 class Family:
-    """What a `model_type` means.
+    """How the models of one `model_type` are read.
 
-    layout: the names of the weights, without `prefix`, which those of a model without a head lack.
-    fixed: our options that are the same in every model of the family.
-    options: names of theirs by ours, beside those of SIZES. powers: of ours, the name of one of theirs and an exponent.
-    defaults: what transformers takes where config.json does not say.
-    required: options that change the mathematics, with the only value that is implemented.
+    Attributes:
+        layout: Names of the weights without `prefix`. Two roles with the same name get the same weights.
+        prefix: Prefix of these names, which a model saved without its head lacks.
+        fixed: Our options that are the same in every model of the family.
+        options: Their names by ours; they replace or extend SIZES.
+        defaults: Values that transformers uses where config.json states none. None allows null.
+        powers: Our options that are powers of one of theirs: its name and the exponent.
+        required: Options that change the mathematics, with the only value that is implemented.
+        equal: Options that must have the value of another option, if config.json states them.
+        activations: Names of activations that have another meaning in this family.
+        window: Name of the option with the size of the attention window; it counts if `defaults` has it.
+        split: Stored matrices that contain several of the layout's, one below the other: parts of their names.
+        skip_rows: Number of rows to skip at the start of a matrix, by role.
+        plain_norms: The norms have no weights and no biases.
+        variants: Changes to these fields where an option has a value: (option, value, fields).
     """
 
     layout: Layout
@@ -32,6 +43,13 @@ class Family:
     defaults: Values
     powers: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     required: Values = field(default_factory=dict)
+    equal: Mapping[str, str] = field(default_factory=dict)
+    activations: Mapping[str, str] = field(default_factory=dict)
+    window: str = "sliding_window"
+    split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    skip_rows: Mapping[str, int] = field(default_factory=dict)
+    plain_norms: bool = False
+    variants: tuple[tuple[str, object, Values], ...] = ()
 
 
 SIZES = {
@@ -43,6 +61,12 @@ SIZES = {
     "n_ff": "intermediate_size",
     "tie_weights": "tie_word_embeddings",
 }
+
+
+def without(items: Mapping[str, str], *keys: str) -> dict[str, str]:
+    """Return the items with other keys."""
+    return {key: value for key, value in items.items() if key not in keys}
+
 
 LLAMA_NAMES = {
     "wte": "embed_tokens",
@@ -81,6 +105,92 @@ GPT_NEOX_NAMES = {
     "lm_head": "embed_out",
 }
 
+GPT_NEO_NAMES = {
+    **without(GPT2_NAMES, "h.{n}.attn.c_attn"),
+    "h.{n}.attn.q": "h.{n}.attn.attention.q_proj",
+    "h.{n}.attn.k": "h.{n}.attn.attention.k_proj",
+    "h.{n}.attn.v": "h.{n}.attn.attention.v_proj",
+    "h.{n}.attn.c_proj": "h.{n}.attn.attention.out_proj",
+}
+GPTJ_NAMES = {
+    "wte": "wte",
+    "h.{n}.ln_1": "h.{n}.ln_1",
+    "h.{n}.attn.q": "h.{n}.attn.q_proj",
+    "h.{n}.attn.k": "h.{n}.attn.k_proj",
+    "h.{n}.attn.v": "h.{n}.attn.v_proj",
+    "h.{n}.attn.c_proj": "h.{n}.attn.out_proj",
+    "h.{n}.ln_2": "h.{n}.ln_1",
+    "h.{n}.mlp.c_fc": "h.{n}.mlp.fc_in",
+    "h.{n}.mlp.c_proj": "h.{n}.mlp.fc_out",
+    "ln_f": "ln_f",
+    "lm_head": "lm_head",
+}
+PHI_NAMES = {
+    "wte": "embed_tokens",
+    "h.{n}.ln_1": "layers.{n}.input_layernorm",
+    "h.{n}.attn.q": "layers.{n}.self_attn.q_proj",
+    "h.{n}.attn.k": "layers.{n}.self_attn.k_proj",
+    "h.{n}.attn.v": "layers.{n}.self_attn.v_proj",
+    "h.{n}.attn.c_proj": "layers.{n}.self_attn.dense",
+    "h.{n}.ln_2": "layers.{n}.input_layernorm",
+    "h.{n}.mlp.c_fc": "layers.{n}.mlp.fc1",
+    "h.{n}.mlp.c_proj": "layers.{n}.mlp.fc2",
+    "ln_f": "final_layernorm",
+    "lm_head": "lm_head",
+}
+PHI3_NAMES = {
+    **without(LLAMA_NAMES, *SEPARATE),
+    "h.{n}.attn.c_attn": "layers.{n}.self_attn.qkv_proj",
+}
+OPT_NAMES = {
+    "wte": "decoder.embed_tokens",
+    "wpe": "decoder.embed_positions",
+    "h.{n}.ln_1": "decoder.layers.{n}.self_attn_layer_norm",
+    "h.{n}.attn.q": "decoder.layers.{n}.self_attn.q_proj",
+    "h.{n}.attn.k": "decoder.layers.{n}.self_attn.k_proj",
+    "h.{n}.attn.v": "decoder.layers.{n}.self_attn.v_proj",
+    "h.{n}.attn.c_proj": "decoder.layers.{n}.self_attn.out_proj",
+    "h.{n}.ln_2": "decoder.layers.{n}.final_layer_norm",
+    "h.{n}.mlp.c_fc": "decoder.layers.{n}.fc1",
+    "h.{n}.mlp.c_proj": "decoder.layers.{n}.fc2",
+    "ln_f": "decoder.final_layer_norm",
+    "lm_head": "lm_head",
+}
+STARCODER2_NAMES = {
+    **without(LLAMA_NAMES, "h.{n}.mlp.c_gate"),
+    "h.{n}.mlp.c_fc": "layers.{n}.mlp.c_fc",
+    "h.{n}.mlp.c_proj": "layers.{n}.mlp.c_proj",
+}
+
+GPT2_OPTIONS = {
+    "block_size": "n_positions",
+    "n_layer": "n_layer",
+    "n_head": "n_head",
+    "n_embd": "n_embd",
+    "n_ff": "n_inner",
+    "norm_eps": "layer_norm_epsilon",
+    "activation": "activation_function",
+    "dropout": "resid_pdrop",
+}
+GPT2_DEFAULTS = {
+    "vocab_size": 50257,
+    "n_positions": 1024,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "n_inner": None,
+    "layer_norm_epsilon": 1e-5,
+    "activation_function": "gelu_new",
+    "resid_pdrop": 0.1,
+    "tie_word_embeddings": True,
+}
+GPT2_REQUIRED = {
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "add_cross_attention": False,
+    "is_encoder_decoder": False,
+    "pruned_heads": {},
+}
 LLAMA_FIXED = {"position": "rotary", "norm": "rms", "gated": True, "bias": False}
 LLAMA_OPTIONS = {
     "n_kv_head": "num_key_value_heads",
@@ -90,6 +200,7 @@ LLAMA_OPTIONS = {
     "rotary_base": "rope_theta",
 }
 LLAMA_DEFAULTS = {
+    "max_position_embeddings": 2048,
     "num_key_value_heads": None,
     "head_dim": None,
     "rms_norm_eps": 1e-6,
@@ -100,6 +211,7 @@ LLAMA_DEFAULTS = {
 ATTENTION_BIAS = {"qkv_bias": "attention_bias", "proj_bias": "attention_bias"}
 QWEN_DEFAULTS = {
     **LLAMA_DEFAULTS,
+    "max_position_embeddings": 32768,
     "num_key_value_heads": 32,
     "sliding_window": 4096,
     "use_sliding_window": False,
@@ -108,6 +220,14 @@ QWEN_DEFAULTS = {
 SOFTCAPPING = ("final_logit_softcapping", "attn_logit_softcapping")
 
 FAMILIES = {
+    GPT2: Family(
+        GPT2_LAYOUTS[HUGGING_FACE],
+        prefix="transformer.",
+        fixed={},
+        options=GPT2_OPTIONS,
+        defaults=GPT2_DEFAULTS,
+        required=GPT2_REQUIRED,
+    ),
     "gpt_neox": Family(
         Layout("GPT-NeoX", GPT_NEOX_NAMES, qkv_order="heads"),
         prefix="gpt_neox.",
@@ -122,6 +242,7 @@ FAMILIES = {
             "rotary_share": "rotary_pct",
         },
         defaults={
+            "max_position_embeddings": 2048,
             "attention_bias": True,
             "layer_norm_eps": 1e-5,
             "hidden_act": "gelu",
@@ -144,7 +265,12 @@ FAMILIES = {
         prefix="model.",
         fixed=LLAMA_FIXED,
         options=LLAMA_OPTIONS,
-        defaults={**LLAMA_DEFAULTS, "num_key_value_heads": 8, "sliding_window": 4096},
+        defaults={
+            **LLAMA_DEFAULTS,
+            "max_position_embeddings": 131072,
+            "num_key_value_heads": 8,
+            "sliding_window": 4096,
+        },
         required={"layer_types": None},
     ),
     "qwen2": Family(
@@ -174,6 +300,7 @@ FAMILIES = {
         powers={"attn_scale": ("query_pre_attn_scalar", -0.5), "embedding_scale": ("hidden_size", 0.5)},
         defaults={
             **LLAMA_DEFAULTS,
+            "max_position_embeddings": 131072,
             "num_key_value_heads": 4,
             "head_dim": 256,
             "hidden_activation": "gelu_pytorch_tanh",
@@ -187,4 +314,234 @@ FAMILIES = {
         },
         required={**dict.fromkeys(SOFTCAPPING), "use_bidirectional_attention": False},
     ),
+    "gpt_neo": Family(
+        Layout("GPT-Neo", GPT_NEO_NAMES),
+        prefix="transformer.",
+        fixed={"attn_scale": 1.0, "qkv_bias": False},
+        options={
+            "n_layer": "num_layers",
+            "n_head": "num_heads",
+            "norm_eps": "layer_norm_epsilon",
+            "activation": "activation_function",
+            "dropout": "resid_dropout",
+        },
+        defaults={
+            "max_position_embeddings": 2048,
+            "intermediate_size": None,
+            "layer_norm_epsilon": 1e-5,
+            "activation_function": "gelu_new",
+            "resid_dropout": 0.0,
+            "tie_word_embeddings": True,
+            "attention_types": [[["global", "local"], 12]],
+            "window_size": 256,
+        },
+        window="window_size",
+    ),
+    "phi": Family(
+        Layout("Phi", PHI_NAMES),
+        prefix="model.",
+        fixed={"position": "rotary", "parallel": True, "head_bias": True},
+        options={
+            "n_kv_head": "num_key_value_heads",
+            "head_dim": "head_dim",
+            "norm_eps": "layer_norm_eps",
+            "activation": "hidden_act",
+            "dropout": "resid_pdrop",
+            "rotary_base": "rope_theta",
+            "rotary_share": "partial_rotary_factor",
+        },
+        defaults={
+            "max_position_embeddings": 2048,
+            "num_key_value_heads": None,
+            "head_dim": None,
+            "layer_norm_eps": 1e-5,
+            "hidden_act": "gelu_new",
+            "resid_pdrop": 0.0,
+            "rope_theta": 10000.0,
+            "partial_rotary_factor": 0.5,
+            "tie_word_embeddings": False,
+        },
+        required={"qk_layernorm": False},
+    ),
+    "phi3": Family(
+        Layout("Phi-3", PHI3_NAMES),
+        prefix="model.",
+        fixed=LLAMA_FIXED,
+        options={**LLAMA_OPTIONS, "dropout": "resid_pdrop", "rotary_share": "partial_rotary_factor"},
+        defaults={
+            **LLAMA_DEFAULTS,
+            "max_position_embeddings": 4096,
+            "rms_norm_eps": 1e-5,
+            "resid_pdrop": 0.0,
+            "partial_rotary_factor": 1.0,
+            "sliding_window": None,
+        },
+        required={"layer_types": None},
+        split={"mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj")},
+    ),
+    "opt": Family(
+        Layout("OPT", OPT_NAMES),
+        prefix="model.",
+        fixed={},
+        options={
+            **dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), "enable_bias"),
+            "n_ff": "ffn_dim",
+            "activation": "activation_function",
+            "dropout": "dropout",
+        },
+        defaults={
+            "max_position_embeddings": 2048,
+            "enable_bias": True,
+            "activation_function": "relu",
+            "dropout": 0.1,
+            "tie_word_embeddings": True,
+        },
+        required={"do_layer_norm_before": True, "_remove_final_layer_norm": False},
+        equal={"word_embed_proj_dim": "hidden_size"},
+        skip_rows={"wpe": 2},
+        variants=(("layer_norm_elementwise_affine", False, {"plain_norms": True}),),
+    ),
+    "stablelm": Family(
+        Layout("StableLM", LLAMA_NAMES),
+        prefix="model.",
+        fixed={"position": "rotary", "gated": True, "proj_bias": False, "mlp_bias": False},
+        options={
+            "n_kv_head": "num_key_value_heads",
+            "qkv_bias": "use_qkv_bias",
+            "norm_eps": "layer_norm_eps",
+            "activation": "hidden_act",
+            "dropout": "hidden_dropout",
+            "parallel": "use_parallel_residual",
+            "rotary_base": "rope_theta",
+            "rotary_share": "partial_rotary_factor",
+        },
+        defaults={
+            "max_position_embeddings": 4096,
+            "num_key_value_heads": 32,
+            "use_qkv_bias": False,
+            "layer_norm_eps": 1e-5,
+            "hidden_act": "silu",
+            "hidden_dropout": 0.0,
+            "use_parallel_residual": False,
+            "rope_theta": 10000.0,
+            "partial_rotary_factor": 0.25,
+            "tie_word_embeddings": False,
+        },
+        required={"qk_layernorm": False},
+        variants=(
+            (
+                "use_parallel_residual",
+                True,
+                {"layout": Layout("StableLM", {**LLAMA_NAMES, "h.{n}.ln_2": LLAMA_NAMES["h.{n}.ln_1"]})},
+            ),
+        ),
+    ),
+    "gemma": Family(
+        Layout("Gemma", LLAMA_NAMES, norm_offset=1.0),
+        prefix="model.",
+        fixed=LLAMA_FIXED,
+        options={**LLAMA_OPTIONS, **ATTENTION_BIAS},
+        powers={"embedding_scale": ("hidden_size", 0.5)},
+        defaults={
+            **LLAMA_DEFAULTS,
+            "max_position_embeddings": 8192,
+            "num_key_value_heads": 16,
+            "head_dim": 256,
+            "hidden_act": "gelu_pytorch_tanh",
+            "attention_bias": False,
+            "tie_word_embeddings": True,
+        },
+        required={"use_bidirectional_attention": False},
+        activations={"gelu": "gelu_tanh"},  # the first releases stated it
+    ),
+    "olmo": Family(
+        Layout("OLMo", LLAMA_NAMES),
+        prefix="model.",
+        fixed={"position": "rotary", "gated": True, "bias": False},
+        options={**without(LLAMA_OPTIONS, "norm_eps"), **ATTENTION_BIAS},
+        defaults={**LLAMA_DEFAULTS, "attention_bias": False},
+        required={"clip_qkv": None},
+        plain_norms=True,
+    ),
+    "starcoder2": Family(
+        Layout("StarCoder2", STARCODER2_NAMES),
+        prefix="model.",
+        fixed={"position": "rotary"},
+        options={
+            **LLAMA_OPTIONS,
+            **dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), "use_bias"),
+            "norm_eps": "norm_epsilon",
+            "dropout": "residual_dropout",
+        },
+        defaults={
+            **LLAMA_DEFAULTS,
+            "max_position_embeddings": 4096,
+            "num_key_value_heads": 2,
+            "norm_epsilon": 1e-5,
+            "hidden_act": "gelu_pytorch_tanh",
+            "residual_dropout": 0.0,
+            "use_bias": True,
+            "sliding_window": None,
+            "tie_word_embeddings": True,
+        },
+        required={"layer_types": None},
+    ),
+    "gpt_bigcode": Family(
+        Layout("GPT BigCode", GPT2_NAMES),
+        prefix="transformer.",
+        fixed={"n_kv_head": 1},
+        options=GPT2_OPTIONS,
+        defaults={**GPT2_DEFAULTS, "activation_function": "gelu_pytorch_tanh", "multi_query": True},
+        required={name: GPT2_REQUIRED[name] for name in ("scale_attn_weights", "add_cross_attention")},
+        variants=(
+            ("multi_query", False, {"layout": Layout("GPT BigCode", GPT2_NAMES, qkv_order="heads"), "fixed": {}}),
+        ),
+    ),
+    "gptj": Family(
+        Layout("GPT-J", GPTJ_NAMES, rotary_pairs="interleaved"),
+        prefix="transformer.",
+        fixed={
+            "position": "rotary",
+            "parallel": True,
+            "qkv_bias": False,
+            "proj_bias": False,
+            "head_bias": True,
+        },
+        options={**GPT2_OPTIONS, "rotary_size": "rotary_dim"},
+        defaults={
+            "n_positions": 2048,
+            "n_inner": None,
+            "layer_norm_epsilon": 1e-5,
+            "activation_function": "gelu_new",
+            "resid_pdrop": 0.0,
+            "rotary_dim": 64,
+            "tie_word_embeddings": False,
+        },
+    ),
 }
+
+# Why the models of other types are not implemented: the last part of a message's key, and what shows it in config.json.
+REASONS: dict[str, tuple[str, ...]] = {
+    "alibi": ("bloom", "mpt"),
+    "experts": (
+        "dbrx",
+        "deepseek",
+        "deepseek_v2",
+        "deepseek_v3",
+        "glm4_moe",
+        "granitemoe",
+        "llama4",
+        "llama4_text",
+        "mixtral",
+        "olmoe",
+        "phimoe",
+        "qwen2_moe",
+        "qwen3_moe",
+    ),
+    "linear_attention": ("kimi_linear", "minimax", "qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe"),
+    "recurrent": ("falcon_mamba", "jamba", "mamba", "mamba2", "recurrent_gemma", "rwkv", "rwkv5", "rwkv6", "xlstm"),
+    "sinks": ("gpt_oss",),
+    "encoder_decoder": ("bart", "marian", "mbart", "mt5", "pegasus", "t5", "umt5", "whisper"),
+    "encoder": ("albert", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert", "roberta"),
+}
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # options with their number

@@ -2,70 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from gpt.checks import check_integer, check_number
+from gpt.checks import check_integer, check_number, check_switch, is_integer
 from gpt.config import RotaryScaling
 from gpt.errors import GPTError
-from gpt.models.checkpoints.families import FAMILIES, SIZES, Family, Values
-from gpt.models.checkpoints.hugging_face import ACTIVATIONS
+from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS, SIZES, Family, Values
+from gpt.models.checkpoints.stated import ACTIVATIONS
 
-GPT2 = "gpt2"
 MAX_CONTEXT = 4096  # block_size of a rotary model: memory for it is allocated with every text
 MAX_SIZE = 2**24  # of what is stated: torch cannot multiply much larger ones
-LIMITS = {"n_layer": 10_000, "n_head": MAX_SIZE, "n_embd": MAX_SIZE, "head_dim": MAX_SIZE, "block_size": None}
 FULL, WINDOWED = "full_attention", "sliding_attention"
-SWITCHES = ("tie_weights", "qkv_bias", "proj_bias", "mlp_bias", "parallel")
+GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
+
+
+def check_activation(option: str, value: object) -> None:
+    """Raise ValueError unless value is the name of a known activation function."""
+    if not isinstance(value, str) or value not in ACTIVATIONS:
+        raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
+
+
+# For each of our options the check of its value in config.json, called with their name of the option and the value.
+CHECKS: dict[str, Callable[[str, object], None]] = {
+    **dict.fromkeys(
+        ("vocab_size", "n_head", "n_embd", "n_ff", "n_kv_head"), partial(check_integer, low=1, high=MAX_SIZE)
+    ),
+    **dict.fromkeys(("head_dim", "rotary_size"), partial(check_integer, low=1, high=MAX_SIZE)),
+    "n_layer": partial(check_integer, low=1, high=10_000),
+    "block_size": partial(check_integer, low=1),
+    "dropout": partial(check_number, low=0.0, high=1.0),
+    "rotary_share": partial(check_number, low=0.0, high=1.0),
+    **dict.fromkeys(("norm_eps", "rotary_base", "window_rotary_base"), partial(check_number, low=0.0)),
+    **dict.fromkeys(("tie_weights", "qkv_bias", "proj_bias", "mlp_bias", "parallel"), check_switch),
+    "activation": check_activation,
+}
 
 
 def check_config(config: Values) -> Family | None:
-    """The family of a model, None for GPT-2. Raises ValueError for a model that is of none or cannot be read.
+    """Return the family of a model, or None if config.json is our own. A model without a type may be GPT-2.
 
     Nothing but config.json is needed, so a model is refused before its weights are downloaded.
+
+    Raises:
+        ValueError: The model is of no known family, or one of its options is not implemented.
     """
-    model_type = config.get("model_type", GPT2)
-    if config.get("auto_map"):
-        raise GPTError("layout.remote_code", model_type=model_type)
+    model_type = config.get("model_type")
+    if "model_type" not in config and not config.get("auto_map"):
+        family = None if "tie_weights" in config else FAMILIES[GPT2]
+    elif isinstance(model_type, str) and model_type in FAMILIES:
+        family = FAMILIES[model_type]
+    else:
+        known = ", ".join(FAMILIES)
+        if (reason := refusal_reason(config)) is not None:
+            raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
+        if config.get("auto_map"):
+            raise GPTError("layout.remote_code", model_type=model_type)
+        raise GPTError("layout.model_type", model_type=model_type, known=known)
     if quantized := config.get("quantization_config"):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else None
         raise GPTError("layout.quantized", option="quantization_config", method=method or "unknown")
-    if model_type == GPT2:
-        return None
-    if not isinstance(model_type, str) or model_type not in FAMILIES:
-        raise GPTError("layout.model_type", model_type=model_type, known=", ".join((GPT2, *FAMILIES)))
-    read_family_options(config)
-    return FAMILIES[model_type]
+    if model_type is not None:
+        read_family_options(config)
+    return family
+
+
+def refusal_reason(config: Values) -> GPTError | None:
+    """Return why a model outside FAMILIES is not implemented, from its type or its options; None if unknown."""
+    parts = [config, mapping(config, "text_config")]
+    types = [part.get("model_type") for part in parts]
+    named = [reason for reason, names in REASONS.items() if any(each in names for each in types)]
+    for part in parts:
+        layers = part.get("layer_types")
+        has_experts = (
+            any(is_integer(n := part.get(name)) and n > 1 for name in EXPERTS) and part.get("use_moe") is not False
+        )
+        named += ["alibi"] if part.get("alibi") is True else []
+        named += ["experts"] if has_experts else []
+        named += ["linear_attention"] if isinstance(layers, list) and "linear_attention" in layers else []
+        named += ["encoder_decoder"] if part.get("is_encoder_decoder") is True else []
+        named += ["images"] if isinstance(part.get("vision_config"), dict) else []
+    return GPTError(f"layout.reason.{named[0]}") if named else None
+
+
+def find_family(config: Values) -> Family:
+    """Return the family of a configuration with the changes of its variants."""
+    family = FAMILIES[config.get("model_type", GPT2)]
+    values = {**family.defaults, **config}
+    for option, value, changes in family.variants:
+        if option in values:
+            check_switch(option, values[option])
+            if values[option] == value:
+                family = replace(family, **changes)
+    return family
 
 
 def read_family_options(config: Values) -> dict[str, Any]:
-    """The options of a model of FAMILIES, by the names of GPTConfig.
+    """Return the options of a model of FAMILIES, by the names of GPTConfig.
 
-    Raises ValueError for one that is missing, of another type, or not implemented.
+    Raises:
+        ValueError: An option is missing, of another type, or not implemented.
     """
-    family = FAMILIES[str(config["model_type"])]
+    family = find_family(config)
     values: Values = {**family.defaults, **config}
     for option, value in family.required.items():
         if values.get(option) not in (value, None):
             raise GPTError("layout.option_value", option=option, value=values[option], implemented=value)
+    for option, other in family.equal.items():
+        if values.get(option) not in (values.get(other), None):
+            raise GPTError("layout.option_value", option=option, value=values[option], implemented=values.get(other))
     names = {**SIZES, **family.options}
     if missing := [theirs for theirs in names.values() if theirs not in values]:
         raise GPTError("layout.option_missing", names=", ".join(missing))
+    for ours, theirs in names.items():
+        may_be_null = ours in ("n_kv_head", "head_dim") or family.defaults.get(theirs, 0) is None
+        if values[theirs] is not None or not may_be_null:
+            CHECKS[ours](theirs, values[theirs])
     options: dict[str, Any] = {ours: values[theirs] for ours, theirs in names.items()}
-    for ours, limit in LIMITS.items():
-        if ours != "head_dim" or options.get(ours) is not None:
-            check_integer(names[ours], options[ours], 1, limit)
-    for ours in (switch for switch in SWITCHES if switch in options):
-        if not isinstance(options[ours], bool):
-            raise GPTError("layout.option_type", option=names[ours], value=options[ours], expected="true / false")
-    options["activation"] = read_activation(names["activation"], options["activation"])
-    options["block_size"] = min(options["block_size"], MAX_CONTEXT)
+    options["activation"] = family.activations.get(options["activation"], ACTIVATIONS[options["activation"]])
     for ours, (theirs, exponent) in family.powers.items():
         check_number(theirs, values[theirs], 1)
         options[ours] = values[theirs] ** exponent
-    options |= read_rotary(family, values)
+    if family.fixed.get("position") == "rotary":
+        options["block_size"] = min(options["block_size"], MAX_CONTEXT)
+        options |= read_rotary(family, values)
+    if (size := options.pop("rotary_size", None)) is not None:
+        options["rotary_share"] = rotary_share(size, options["n_embd"] // options["n_head"])
     options |= read_windows(family, values, options["n_layer"], options["block_size"])
     return without_defaults({**family.fixed, **options})
+
+
+def rotary_share(size: int, head_size: int) -> float:
+    """Return the share of a head that `GPTConfig.rotary_size` turns into `size` again."""
+    share = size / max(head_size, 1)
+    return share if int(head_size * share) == size else math.nextafter(share, math.inf)
 
 
 def without_defaults(options: dict[str, Any]) -> dict[str, Any]:
@@ -78,38 +151,38 @@ def without_defaults(options: dict[str, Any]) -> dict[str, Any]:
     return {name: None if name in shared and value == shared[name] else value for name, value in options.items()}
 
 
-def read_activation(option: str, value: object) -> str:
-    """Our name of an activation function."""
-    if not isinstance(value, str) or value not in ACTIVATIONS:
-        raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
-    return ACTIVATIONS[value]
-
-
 def read_rotary(family: Family, values: Values) -> dict[str, object]:
     """Base, share and scaling of rotary positions.
 
     Version 5 of transformers writes them all in `rope_parameters`, for Gemma 3 by type of layer; version 4 the scaling
     in `rope_scaling` and the others beside it, where `Family.options` names them.
     """
+    if "rotary_base" not in family.options:
+        return {}
     given = mapping(values, "rope_parameters")
     by_layer = "window_rotary_base" in family.options
     rope = {**(mapping(given, FULL) if by_layer else given)}
     if scaling := mapping(values, "rope_scaling"):
         rope |= {**scaling, "rope_type": rope_type(scaling)}
     found: dict[str, object] = {"rotary_scaling": read_scaling(rope, values)}
-    if "rope_theta" in rope:
-        found["rotary_base"] = rope["rope_theta"]
+    stated = {"rotary_base": rope.get("rope_theta")}
     if by_layer:
         local = mapping(given, WINDOWED)
         if read_scaling(local, values) is not None:
             raise GPTError("layout.rope_type", value=rope_type(local), known="default")
-        if "rope_theta" in local:
-            found["window_rotary_base"] = local["rope_theta"]
-    share = rope.get("partial_rotary_factor", values.get("partial_rotary_factor"))
-    if share is not None and "rotary_share" in family.options:
+        stated["window_rotary_base"] = local.get("rope_theta")
+    for ours, base in stated.items():
+        if base is not None:
+            CHECKS[ours]("rope_theta", base)
+            found[ours] = base
+    share = rope.get("partial_rotary_factor")
+    if "rotary_share" not in family.options:
+        share = values.get("partial_rotary_factor") if share is None else share
+        if share not in (None, 1):
+            raise GPTError("layout.option_value", option="partial_rotary_factor", value=share, implemented=1.0)
+    elif share is not None:
+        CHECKS["rotary_share"]("partial_rotary_factor", share)
         found["rotary_share"] = share
-    elif share not in (None, 1):
-        raise GPTError("layout.option_value", option="partial_rotary_factor", value=share, implemented=1.0)
     return found
 
 
@@ -118,20 +191,18 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
     kind = rope_type(rope)
     if kind == "default":
         return None
-    try:
-        if kind == "linear":
-            return RotaryScaling("linear", rope["factor"])
-        if kind == "llama3":
-            return RotaryScaling(
-                "llama3",
-                rope["factor"],
-                rope["low_freq_factor"],
-                rope["high_freq_factor"],
-                rope.get("original_max_position_embeddings", values["max_position_embeddings"]),
-            )
-    except KeyError as error:
-        raise GPTError("layout.option_missing", names=error.args[0]) from None
-    raise GPTError("layout.rope_type", value=kind, known="default, linear, llama3")
+    if kind not in ("linear", "llama3"):
+        raise GPTError("layout.rope_type", value=kind, known="default, linear, llama3")
+    context = rope.get("original_max_position_embeddings", values["max_position_embeddings"])
+    names = ("factor",) if kind == "linear" else ("factor", "low_freq_factor", "high_freq_factor")
+    if missing := [name for name in names if name not in rope]:
+        raise GPTError("layout.option_missing", names=", ".join(missing))
+    for name in names:
+        check_number(name, rope[name], 0.0)
+    if kind == "linear":
+        return RotaryScaling("linear", rope["factor"])
+    check_integer("original_max_position_embeddings", context, 1)
+    return RotaryScaling("llama3", rope["factor"], rope["low_freq_factor"], rope["high_freq_factor"], context)
 
 
 def rope_type(rope: Values) -> object:
@@ -144,13 +215,18 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
 
     Gemma's layers without a window have another rotation, too.
     """
-    window = values.get("sliding_window") if values.get("use_sliding_window", True) else None
+    if family.window not in family.defaults:
+        return {}
+    check_switch("use_sliding_window", values.get("use_sliding_window", True))
+    window = values[family.window] if values.get("use_sliding_window", True) else None
     if window is None:
         return {}
-    check_integer("sliding_window", window, 1)
+    check_integer(family.window, window, 1)
     kinds = values.get("layer_types")
-    if kinds is None:
-        kinds = default_layer_types(values, n_layer)
+    if "attention_types" in values:
+        kinds = expand_attention_types(values["attention_types"], n_layer)
+    elif kinds is None:
+        kinds = default_layer_types(family, values, n_layer)
     if not isinstance(kinds, list) or len(kinds) != n_layer or not all(kind in (FULL, WINDOWED) for kind in kinds):
         expected = f"[{n_layer} x {FULL} / {WINDOWED}]"
         raise GPTError("layout.option_type", option="layer_types", value=kinds, expected=expected)
@@ -160,9 +236,23 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
     return {"window": window, "full_layers": full}
 
 
-def default_layer_types(values: Values, n_layer: int) -> list[str]:
-    """transformers' rule for a configuration without `layer_types`."""
-    every, first = values.get("sliding_window_pattern", n_layer + 1), values.get("max_window_layers", 0)
+def expand_attention_types(types: object, n_layer: int) -> list[str]:
+    """Return the kinds of layers that GPT-Neo states as [[[kind, ...], repetitions], ...]."""
+    kinds: list[object] = []
+    for pair in types if isinstance(types, list) else []:
+        of, n = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
+        if isinstance(of, list) and is_integer(n) and len(kinds) + n * len(of) <= n_layer:
+            kinds += of * n
+    if len(kinds) != n_layer or not all(isinstance(kind, str) and kind in GPT_NEO_LAYERS for kind in kinds):
+        expected = f"[[[{' / '.join(GPT_NEO_LAYERS)}, ...], n], ...]: {n_layer}"
+        raise GPTError("layout.option_type", option="attention_types", value=types, expected=expected)
+    return [GPT_NEO_LAYERS[str(kind)] for kind in kinds]
+
+
+def default_layer_types(family: Family, values: Values, n_layer: int) -> list[str]:
+    """Return the kinds of layers that transformers uses for a configuration without `layer_types`."""
+    rules = {"sliding_window_pattern": n_layer + 1, "max_window_layers": 0}
+    every, first = (values[name] if name in family.defaults else rule for name, rule in rules.items())
     check_integer("sliding_window_pattern", every, 1)
     check_integer("max_window_layers", first, 0)
     return [FULL if layer < first or (layer + 1) % every == 0 else WINDOWED for layer in range(n_layer)]

@@ -10,11 +10,18 @@ from typing import Any, Literal, get_args
 from gpt.checks import is_integer, is_number
 from gpt.config import Activation
 from gpt.errors import GPTError
-from gpt.models.checkpoints.hugging_face import ACTIVATIONS
 
 AttnScale = float | Literal["head_size", "n_embd"]
 Options = dict[str, Any]  # by the names of GPTConfig
 INFER = "infer"  # in place of the names of a layout file
+
+# Our activations by transformers' names.
+ACTIVATIONS = {
+    **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate"), "gelu_tanh"),
+    **dict.fromkeys(("gelu", "gelu_python"), "gelu"),
+    **dict.fromkeys(("silu", "swish"), "silu"),
+    "relu": "relu",
+}
 
 # Names under which programs that train GPTs store our options.
 SYNONYMS: dict[str, tuple[str, ...]] = {

@@ -61,7 +61,16 @@ def test_a_config_from_before_the_biases_of_each_part_is_read(tmp_path: Path, by
 
 
 @pytest.mark.parametrize(
-    "options", [{"rotary_scaling": {"kind": "linear"}}, {"rotary_scaling": {"x": 1}}, {"full_layers": 5}], ids=str
+    "options",
+    [
+        {"rotary_scaling": {"kind": "linear"}},
+        {"rotary_scaling": {"x": 1}},
+        {"rotary_scaling": {"kind": "llama3", "factor": 2.0, "high_freq_factor": "4"}},
+        {"full_layers": 5},
+        {"gated": "no"},
+        {"mlp_bias": 0},
+    ],
+    ids=str,
 )
 def test_an_option_of_another_type_is_refused_by_its_name(
     tmp_path: Path, byte_tokenizer: Tokenizer, options: dict[str, object]
@@ -70,7 +79,7 @@ def test_an_option_of_another_type_is_refused_by_its_name(
     file = tmp_path / "config.json"
     config = {name: value for name, value in json.loads(file.read_text()).items() if name != "sha256"}
     file.write_text(json.dumps({**config, **options}))
-    with pytest.raises(ValueError, match=r"rotary_scaling|full_layers"):
+    with pytest.raises(ValueError, match=r"high_freq_factor|" + "|".join(options)):
         load_model(tmp_path)
 
 

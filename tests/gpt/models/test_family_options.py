@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from gpt.config import GPTConfig
+from gpt.errors import GPTError
 from gpt.models.checkpoints.families import FAMILIES
+from gpt.models.checkpoints.families import SIZES as SIZES_BY_OURS
 from gpt.models.checkpoints.family_options import check_config, read_family_options
 from gpt.models.meta import meta_model
 from gpt.presets import PRESETS
 from tests.gpt.models.published import CONFIGS
-from tests.parity.family_models import CASES, LINEAR, OPTIONS, SIZES, reference_config
+from tests.parity.family_models import CASES, LINEAR, LLAMA3, OPTIONS, SIZES, reference_config
 
 
 def as_version_4(config: dict[str, Any]) -> dict[str, Any]:
@@ -29,12 +32,19 @@ def as_version_4(config: dict[str, Any]) -> dict[str, Any]:
     old["rotary_emb_base" if is_neox else "rope_theta"] = rope.pop("rope_theta")
     if is_neox:
         old["rotary_pct"] = rope.pop("partial_rotary_factor")
+    if "partial_rotary_factor" in rope:
+        old["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
     kind = rope.pop("rope_type")
     old["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
     return old
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != ("qwen2", "windows by layer")], ids=" - ".join)
+def is_rotary(case: tuple[str, str]) -> bool:
+    """Whether the configuration of one of CASES has rope_parameters."""
+    return hasattr(reference_config(*case), "rope_parameters") and case != ("qwen2", "windows by layer")
+
+
+@pytest.mark.parametrize("case", filter(is_rotary, CASES), ids=" - ".join)
 def test_version_4_and_version_5_state_the_same_model(case: tuple[str, str]) -> None:
     new = reference_config(*case).to_dict()
     old = as_version_4(new)
@@ -66,6 +76,18 @@ def count(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+# Sizes by the names of every family.
+TINY = {
+    **SIZES,
+    "num_layers": 3,
+    "num_heads": 4,
+    "ffn_dim": 37,
+    "n_positions": 48,
+    "n_layer": 3,
+    "n_head": 4,
+    "n_embd": 24,
+}
+GPT2 = {**TINY, "model_type": "gpt2"}
 LLAMA = {**CONFIGS["SmolLM2-135M"][0]}
 GEMMA = {**CONFIGS["gemma-3-270m"][0]}
 
@@ -87,23 +109,83 @@ GEMMA = {**CONFIGS["gemma-3-270m"][0]}
         ({**LLAMA, "rope_scaling": "linear"}, "rope_scaling='linear'"),
         ({**LLAMA, "partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5"),
         ({**LLAMA, "hidden_act": "relu2"}, "hidden_act='relu2' is not implemented"),
-        ({**LLAMA, "hidden_size": "576"}, "hidden_size must be a whole number"),
         ({**LLAMA, "num_hidden_layers": 10**9}, "num_hidden_layers must be a whole number"),
-        ({**LLAMA, "tie_word_embeddings": "yes"}, "tie_word_embeddings='yes'"),
         ({**GEMMA, "layer_types": ["full_attention"]}, "layer_types="),
         ({**GEMMA, "layer_types": ["chunked_attention"] * 18}, "layer_types="),
         ({**CONFIGS["Qwen3-0.6B"][0], "use_sliding_window": True, "sliding_window": "all"}, "sliding_window must be"),
-        ({"model_type": "llama", "hidden_size": 8}, "config.json does not state vocab_size, max_position_embeddings"),
+        ({"model_type": "llama", "hidden_size": 8}, "config.json does not state vocab_size, num_hidden_layers"),
         ({**LLAMA, "quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised .*gptq.*original model"),
         ({**LLAMA, "quantization_config": {"quant_method": "fp8"}}, "quantised .*fp8"),
-        ({**LLAMA, "auto_map": {"AutoModelForCausalLM": "modeling_x.X"}}, "its own code .* no code of a model is run"),
-        ({"model_type": "phi3"}, "a phi3 model.*choose one of the types gpt2, gpt_neox, llama"),
+        (
+            {**LLAMA, "model_type": "own", "auto_map": {"AutoConfig": "x.X"}},
+            "its own code .* no code of a model is run",
+        ),
+        ({"auto_map": {"AutoConfig": "x.X"}}, "its own code"),
+        ({"model_type": "exaone"}, "an? exaone model.*not implemented: choose one of the types gpt2, gpt_neox, llama"),
         ({"model_type": ["llama"]}, "not implemented"),
+        ({"model_type": "bloom"}, "a bloom model.*ALiBi"),
+        ({"model_type": "falcon", "alibi": True}, "a falcon model.*ALiBi"),
+        ({"model_type": "qwen2_moe"}, "mixture of experts"),
+        ({"model_type": "own", "num_experts": 8, "auto_map": {"AutoConfig": "x.X"}}, "own model.*mixture of experts"),
+        ({"model_type": "own", "layer_types": ["linear_attention"]}, "linear attention"),
+        ({"model_type": "own", "text_config": {"model_type": "qwen3_next"}}, "linear attention"),
+        ({"model_type": "gpt_oss"}, "attention sinks"),
+        ({"model_type": "own", "vision_config": {}}, "reads images"),
+        ({"model_type": "own", "is_encoder_decoder": True}, "an encoder beside the decoder"),
+        # Values of other types
+        ({**LLAMA, "rms_norm_eps": None}, "rms_norm_eps must be a number"),
+        ({**LLAMA, "rope_parameters": {"rope_theta": "10000"}}, "rope_theta must be a number"),
+        ({**LLAMA, "rope_scaling": {**LLAMA3, "high_freq_factor": "4"}}, "high_freq_factor must be a number"),
+        ({**LLAMA, "rope_scaling": {**LLAMA3, "original_max_position_embeddings": "8k"}}, "original_max_position_emb"),
+        ({**LLAMA, "intermediate_size": True}, "intermediate_size must be a whole number"),
+        ({**CONFIGS["Qwen3-0.6B"][0], "use_sliding_window": "yes"}, "use_sliding_window must be true or false"),
+        # Options of single families
+        ({**GPT2, "scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True changes"),
+        ({**TINY, "model_type": "gpt_neo", "attention_types": "all"}, "attention_types='all'"),
+        ({**TINY, "model_type": "gpt_neo", "attention_types": [[["local"], 10**12]]}, "attention_types="),
+        ({**TINY, "model_type": "gpt_neo", "attention_types": [[["local"], 1]]}, "attention_types="),
+        ({**TINY, "model_type": "gpt_neo", "attention_types": [[["blockwise"], 3]]}, "attention_types="),
+        ({**TINY, "model_type": "phi", "qk_layernorm": True}, "qk_layernorm=True"),
+        ({**TINY, "model_type": "phi3", "rope_scaling": {"type": "longrope", "long_factor": [1.0]}}, "'longrope'"),
+        ({**TINY, "model_type": "opt", "do_layer_norm_before": False}, "do_layer_norm_before=False"),
+        ({**TINY, "model_type": "opt", "_remove_final_layer_norm": True}, "_remove_final_layer_norm=True"),
+        ({**TINY, "model_type": "opt", "word_embed_proj_dim": 12}, "word_embed_proj_dim=12 .* only 24 is implemented"),
+        ({**TINY, "model_type": "stablelm", "qk_layernorm": True}, "qk_layernorm=True"),
+        ({**TINY, "model_type": "gemma", "use_bidirectional_attention": True}, "use_bidirectional_attention=True"),
+        ({**TINY, "model_type": "olmo", "clip_qkv": 8.0}, "clip_qkv=8.0"),
+        ({**TINY, "model_type": "gptj", "rotary_dim": None}, "rotary_dim must be a whole number"),
     ],
 )
 def test_what_is_not_implemented_is_refused_by_its_name(config: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         check_config(config)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_value_of_another_type_is_refused_by_the_name_of_its_option(family: str) -> None:
+    row = FAMILIES[family]
+    config = {**TINY, "model_type": family, "attention_types": [[["global"], 3]]}
+    check_config(config)
+    options = {**SIZES_BY_OURS, **row.options}.values()
+    for option in {*options, *row.required, *row.equal, *(option for option, _, _ in row.variants)}:
+        for value in ("no", [1], {"a": 1}, math.nan):
+            with pytest.raises(GPTError, match=option):
+                check_config({**config, option: value})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_that_config_json_does_not_state_are_those_of_transformers(family: str) -> None:
+    config = AutoConfig.for_model(family)
+    rope = getattr(config, "rope_parameters", None) or {}
+    rope = rope.get("full_attention", rope)
+    for option, value in FAMILIES[family].defaults.items():
+        theirs = getattr(config, option, rope.get(option, value))
+        unused = option == "sliding_window" and not getattr(config, "use_sliding_window", True)
+        assert value is None or value == theirs or unused, option
+
+
+def test_code_that_a_repository_brings_is_not_needed_for_an_implemented_type() -> None:
+    assert check_config({**LLAMA, "auto_map": {"AutoModelForCausalLM": "modeling_x.X"}}) == FAMILIES["llama"]
 
 
 def test_every_family_is_among_the_models_compared_with_transformers() -> None:

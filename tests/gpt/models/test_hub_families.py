@@ -63,7 +63,7 @@ def test_a_model_in_the_cache_without_one_of_its_files_is_not_used(served: Hub, 
     ("option", "value", "said"),
     [
         ("model_type", "mamba", "a mamba model"),
-        ("auto_map", {"AutoModelForCausalLM": "modeling_llama.Llama"}, "brings its own code"),
+        ("model_type", "mixtral", "a mixture of experts"),
         ("quantization_config", {"quant_method": "awq"}, "quantised"),
         ("rope_scaling", {"type": "yarn", "factor": 2.0}, "'yarn'"),
     ],
