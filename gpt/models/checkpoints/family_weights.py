@@ -67,7 +67,7 @@ def in_halves(tensor: Tensor, n_head: int, size: int) -> tuple[Tensor, ...]:
     A rotation of numbers i and i + size / 2 then does what one of neighbours does to the stored rows; the products of
     query and key stay the same.
     """
-    if tensor.dim() == 0 or len(tensor) % n_head:
+    if tensor.numel() == 0 or tensor.dim() == 0 or len(tensor) % n_head:
         return (tensor,)  # not a weight of this model, which is found later
     heads = tensor.unflatten(0, (n_head, -1))
     return tuple(rows for head in heads for rows in (head[0:size:2], head[1:size:2], head[size:]))
@@ -76,11 +76,13 @@ def in_halves(tensor: Tensor, n_head: int, size: int) -> tuple[Tensor, ...]:
 def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:
     """Add ones, and zeros where the model has biases, for norms without weights."""
     blocks = {name.rpartition(".attn.")[0] for name in weights if ".attn." in name}
-    dtype = next(iter(weights.values()))[0].dtype
+    halves = {part[0].dtype for part in weights.values()} & {torch.float16, torch.bfloat16}
+    dtype = halves.pop() if len(halves) == 1 else torch.float32  # that of the other weights
+    ones, zeros = (torch.full((stated["n_embd"],), value, dtype=dtype) for value in (1.0, 0.0))
     for norm in (*(f"{block}.{each}" for block in blocks for each in ("ln_1", "ln_2")), "ln_f"):
-        weights.setdefault(f"{norm}.weight", (torch.ones(stated["n_embd"], dtype=dtype),))
+        weights.setdefault(f"{norm}.weight", (ones,))
         if stated.get("bias", True):
-            weights.setdefault(f"{norm}.bias", (torch.zeros(stated["n_embd"], dtype=dtype),))
+            weights.setdefault(f"{norm}.bias", (zeros,))
 
 
 def share(weights: Weights, layout: Layout) -> Weights:
