@@ -92,6 +92,11 @@ def test_converted_to_our_own_format_it_is_the_same_model(twins: Twins, tmp_path
             convert(twins.folder, tmp_path / "hf", to="hf")
 
 
+def test_weights_that_stay_in_their_files_make_the_same_model(twins: Twins) -> None:
+    mapped = open_checkpoint(twins.folder).build_mapped()
+    assert_close(mapped.state_dict(), twins.ours.state_dict(), atol=0, rtol=0)
+
+
 def changed_weights(twins: Twins, folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:
     """A copy of a model's folder with other weights."""
     shutil.copytree(twins.folder, folder)

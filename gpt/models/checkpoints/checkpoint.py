@@ -81,9 +81,7 @@ class Checkpoint:
         """
         self.need_memory(self.n_copied_bytes)
         model = meta_model(self.config).eval()
-        state = {
-            name: torch.cat(part).float() if len(part) > 1 else part[0].float() for name, part in self.weights.items()
-        }
+        state = {name: self._stored(name).float() for name in self.weights}
         model.load_state_dict(state, strict=False, assign=True)
         if self.config.tie_weights:
             model.lm_head.weight = model.wte.weight
@@ -129,12 +127,16 @@ class Checkpoint:
         release_file_pages(tensor for part in parts.values() for tensor in part)
         return state
 
-    def _weight(self, name: str, dtype: torch.dtype) -> Tensor:
+    def _stored(self, name: str) -> Tensor:
+        """Return a weight, still in its file if it is stored in one part and needs no offset."""
         part = self.weights[name]
         stored = part[0] if len(part) == 1 else torch.cat(part)
         if self.norm_offset and stored.dim() == 1 and name.endswith(".weight"):
-            stored = stored.float() + self.norm_offset
-        weight = stored.to(dtype, copy=True, memory_format=torch.contiguous_format)
+            return stored.float() + self.norm_offset
+        return stored
+
+    def _weight(self, name: str, dtype: torch.dtype) -> Tensor:
+        weight = self._stored(name).to(dtype, copy=True, memory_format=torch.contiguous_format)
         for rows in weight.split(CHECKED_ROWS):
             if not rows.sum(dtype=torch.float32).isfinite() and not rows.isfinite().all():
                 raise GPTError("checkpoint.weights_not_finite", name=name)

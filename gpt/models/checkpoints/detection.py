@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.models.checkpoints.families import GPT2
+from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
 from gpt.models.checkpoints.family_options import check_config, find_family, read_family_options
 from gpt.models.checkpoints.family_weights import is_written_by_transformers, translate_family
 from gpt.models.checkpoints.infer import infer_layout
@@ -214,12 +214,18 @@ def stated_options(
     if layout.title == NANOGPT and isinstance(model_args, dict):
         known_options(model_args, NANOGPT_OPTIONS, MODEL_ARGS)
     config = config or {}
-    beside = read_family_options(config) if config.get("model_type") == GPT2 else options_beside(config)
+    beside = options_of_gpt2(config) if config.get("model_type") == GPT2 else options_beside(config)
     inside = options_inside(entries, sizes.keys() - {"tie_weights"})
     for name in beside.keys() & inside.keys():
         if beside[name] != inside[name]:
             raise GPTError("layout.stated_twice", name=name, beside=beside[name], inside=inside[name])
     return {**inside, **beside}
+
+
+def options_of_gpt2(config: Mapping[str, object]) -> Options:
+    """Return the options that a config.json of transformers' GPT-2 states. Raises ValueError for others than it has."""
+    names = {**SIZES, **FAMILIES[GPT2].options}
+    return {ours: value for ours, value in read_family_options(config).items() if names.get(ours) in config}
 
 
 def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:

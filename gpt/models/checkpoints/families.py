@@ -520,7 +520,7 @@ FAMILIES = {
     ),
 }
 
-# Why the models of other types are not implemented: the last part of a message's key, and what shows it in config.json.
+# Types that are not implemented, by the reason: the last part of a message's key.
 REASONS: dict[str, tuple[str, ...]] = {
     "alibi": ("bloom", "mpt"),
     "experts": (

@@ -85,7 +85,17 @@ def refusal_reason(config: Values) -> GPTError | None:
         named += ["linear_attention"] if isinstance(layers, list) and "linear_attention" in layers else []
         named += ["encoder_decoder"] if part.get("is_encoder_decoder") is True else []
         named += ["images"] if isinstance(part.get("vision_config"), dict) else []
-    return GPTError(f"layout.reason.{named[0]}") if named else None
+    sentences = {
+        "alibi": GPTError("layout.reason.alibi"),
+        "experts": GPTError("layout.reason.experts"),
+        "linear_attention": GPTError("layout.reason.linear_attention"),
+        "recurrent": GPTError("layout.reason.recurrent"),
+        "sinks": GPTError("layout.reason.sinks"),
+        "encoder_decoder": GPTError("layout.reason.encoder_decoder"),
+        "encoder": GPTError("layout.reason.encoder"),
+        "images": GPTError("layout.reason.images"),
+    }
+    return sentences[named[0]] if named else None
 
 
 def find_family(config: Values) -> Family:

@@ -124,7 +124,7 @@ def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separa
         return [tensor.flatten(0, 1).t()]
     if tensor.dim() == 2 and role in turned:
         tensor = tensor.t()
-    if role.endswith("attn.c_attn") and not separate and layout.qkv_order != "qkv":
+    if role.endswith("attn.c_attn") and not separate and layout.qkv_order != "qkv" and tensor.dim():
         return in_order(tensor, layout, layout.n_head or n_head)
     return [tensor]
 
