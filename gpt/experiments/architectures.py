@@ -83,7 +83,7 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
         check_integer("shift", shift, 0, model.config.block_size - len(ids))
         positions = torch.arange(shift, shift + len(ids), device=model.device)
         ctx = ForwardContext(is_causal=len(ids) > 1).with_positions(model.config, positions)
-        logits.append(model.lm_head(model.hidden_states_in(ctx, idx, positions)[0, -1]))
+        logits.append(model.logits(model.hidden_states_in(ctx, idx, positions)[0, -1]))
     return torch.stack([total_variation(each, logits[0]) for each in logits[1:]]).cpu()
 
 

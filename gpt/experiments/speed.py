@@ -149,7 +149,7 @@ def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) 
         cache.crop(idx.shape[1] - 1)
         state = model.hidden_states(idx[:, -1:], cache=cache, trace=trace)[:, -1]
         cache.crop(idx.shape[1] - 1)
-    logits = model.lm_head(state)[0]
+    logits = model.logits(state)[0]
     synchronize(idx.device)
     return logits, time.perf_counter() - began
 

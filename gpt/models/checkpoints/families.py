@@ -69,6 +69,12 @@ GEMMA3_NAMES = {
     "h.{n}.ln_2": "layers.{n}.pre_feedforward_layernorm",
     "h.{n}.ln_2_post": "layers.{n}.post_feedforward_layernorm",
 }
+OLMO2_NAMES = {
+    **{ours: theirs for ours, theirs in LLAMA_NAMES.items() if ours not in ("h.{n}.ln_1", "h.{n}.ln_2")},
+    **QK_NORM_NAMES,
+    "h.{n}.ln_1_post": "layers.{n}.post_attention_layernorm",
+    "h.{n}.ln_2_post": "layers.{n}.post_feedforward_layernorm",
+}
 GPT_NEOX_NAMES = {
     "wte": "embed_in",
     "h.{n}.ln_1": "layers.{n}.input_layernorm",
@@ -186,5 +192,59 @@ FAMILIES = {
             "tie_word_embeddings": True,
         },
         required={**dict.fromkeys(SOFTCAPPING), "use_bidirectional_attention": False},
+    ),
+    "gemma2": Family(
+        Layout(
+            "Gemma 2",
+            {ours: theirs for ours, theirs in GEMMA3_NAMES.items() if ours not in QK_NORM_NAMES},
+            norm_offset=1.0,
+        ),
+        prefix="model.",
+        fixed={**LLAMA_FIXED, "post_norm": True},
+        options={
+            **LLAMA_OPTIONS,
+            **ATTENTION_BIAS,
+            "activation": "hidden_activation",
+            "attn_softcap": "attn_logit_softcapping",
+            "logit_softcap": "final_logit_softcapping",
+        },
+        powers={"attn_scale": ("query_pre_attn_scalar", -0.5), "embedding_scale": ("hidden_size", 0.5)},
+        defaults={
+            **LLAMA_DEFAULTS,
+            "num_key_value_heads": 4,
+            "head_dim": 256,
+            "hidden_activation": "gelu_pytorch_tanh",
+            "query_pre_attn_scalar": 256,
+            "attn_logit_softcapping": 50.0,
+            "final_logit_softcapping": 30.0,
+            "sliding_window": 4096,
+            "sliding_window_pattern": 2,
+            "attention_bias": False,
+            "tie_word_embeddings": True,
+        },
+        required={"use_bidirectional_attention": False},
+    ),
+    "olmo2": Family(
+        Layout("OLMo 2", OLMO2_NAMES),
+        prefix="model.",
+        fixed={**LLAMA_FIXED, "qk_norm": "full", "pre_norm": False, "post_norm": True},
+        options={**LLAMA_OPTIONS, **ATTENTION_BIAS},
+        defaults={**LLAMA_DEFAULTS, "rms_norm_eps": 1e-5, "attention_bias": False},
+    ),
+    "smollm3": Family(
+        Layout("SmolLM3", LLAMA_NAMES),
+        prefix="model.",
+        fixed=LLAMA_FIXED,
+        options={**LLAMA_OPTIONS, **ATTENTION_BIAS, "mlp_bias": "mlp_bias"},
+        defaults={
+            **LLAMA_DEFAULTS,
+            "num_key_value_heads": 4,
+            "rope_theta": 2_000_000.0,
+            "no_rope_layer_interval": 4,
+            "use_sliding_window": False,
+            "attention_bias": False,
+            "mlp_bias": False,
+            "tie_word_embeddings": True,
+        },
     ),
 }

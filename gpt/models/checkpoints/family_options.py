@@ -64,6 +64,7 @@ def read_family_options(config: Values) -> dict[str, Any]:
         check_number(theirs, values[theirs], 1)
         options[ours] = values[theirs] ** exponent
     options |= read_rotary(family, values)
+    options["unrotated_layers"] = read_unrotated_layers(values, options["n_layer"])
     options |= read_windows(family, values, options["n_layer"], options["block_size"])
     return without_defaults({**family.fixed, **options})
 
@@ -160,8 +161,24 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
     return {"window": window, "full_layers": full}
 
 
+def read_unrotated_layers(values: Values, n_layer: int) -> tuple[int, ...]:
+    """The layers without rotary positions: 0 in `no_rope_layers`, without which every `no_rope_layer_interval`-th."""
+    if "no_rope_layer_interval" not in values:
+        return ()
+    rotated = values.get("no_rope_layers")
+    if rotated is None:
+        every = values["no_rope_layer_interval"]
+        check_integer("no_rope_layer_interval", every, 1)
+        rotated = [int((layer + 1) % every != 0) for layer in range(n_layer)]
+    if not isinstance(rotated, list) or len(rotated) < n_layer or not all(each in (0, 1) for each in rotated):
+        raise GPTError("layout.option_type", option="no_rope_layers", value=rotated, expected=f"[{n_layer} x 0 / 1]")
+    return tuple(layer for layer in range(n_layer) if not rotated[layer])
+
+
 def default_layer_types(values: Values, n_layer: int) -> list[str]:
     """transformers' rule for a configuration without `layer_types`."""
+    if unrotated := read_unrotated_layers(values, n_layer):
+        return [WINDOWED if layer in unrotated else FULL for layer in range(n_layer)]
     every, first = values.get("sliding_window_pattern", n_layer + 1), values.get("max_window_layers", 0)
     check_integer("sliding_window_pattern", every, 1)
     check_integer("max_window_layers", first, 0)
