@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, single_sequence, to_float32, trace_text
+from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, to_float32, trace_text
 from gpt.background import Progress
 from gpt.checks import check_layer, check_position, check_token_id
 from gpt.edits import Edits, Patch, check_patchable

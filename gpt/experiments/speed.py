@@ -138,6 +138,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
 def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) -> tuple[Tensor, float]:
     """The logits (vocab_size,) after a text (1, S), and their time in seconds.
 
+    A model with a cap of the scores computes attention openly with either kernel.
     cache: contains at least all tokens of the text but the last; unchanged afterwards but for its length, S - 1.
     """
     trace = Trace() if kernel == "eager" else None
