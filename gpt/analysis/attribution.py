@@ -35,8 +35,8 @@ class Attribution:
     embedding, position: of the token at the position; position is 0 where positions are rotary or dropped.
     heads: (n_layer, n_head), through each head's slice of c_proj. attn_bias: (n_layer,), the bias of c_proj, and that
     of a norm after attention. mlp: (n_layer,), feed-forward parts, biases included. norm_bias: the biases of the final
-    norm and of the head. scale: by which the final norm divided. logit: before a cap, from the traced final state, which
-    a model in bf16 or int8 has rounded.
+    norm and of the head. scale: by which the final norm divided. logit: before a cap, from the traced final state,
+    which a model in bf16 or int8 has rounded.
     """
 
     embedding: float

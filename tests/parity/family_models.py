@@ -172,7 +172,7 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "windows by layer, scaled": {
             **GROUPED,
             "no_rope_layers": [1, 0, 1],
-            "use_sliding_window": True,
+            "use_sliding_window": False,
             "sliding_window": 3,
             "layer_types": ["sliding_attention", "full_attention", "full_attention"],
             "rope_parameters": LLAMA3,

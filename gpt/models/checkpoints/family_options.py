@@ -145,11 +145,12 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
 
     Gemma's layers without a window have another rotation, too.
     """
-    window = values.get("sliding_window") if values.get("use_sliding_window", True) else None
+    kinds = values.get("layer_types")
+    is_on = values.get("use_sliding_window", True) or ("no_rope_layer_interval" in values and kinds is not None)
+    window = values.get("sliding_window") if is_on else None  # SmolLM3 with layer_types needs no switch
     if window is None:
         return {}
     check_integer("sliding_window", window, 1)
-    kinds = values.get("layer_types")
     if kinds is None:
         kinds = default_layer_types(values, n_layer)
     if not isinstance(kinds, list) or len(kinds) != n_layer or not all(kind in (FULL, WINDOWED) for kind in kinds):

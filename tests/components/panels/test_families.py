@@ -29,8 +29,10 @@ def trace_of(session: Session) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("norm", ["ln_1", "ln_2", "ln_f"])
-@pytest.mark.parametrize("family", ["llama", "gpt_neox"])
+NORMS = ("ln_1", "ln_2", "ln_f")
+
+
+@pytest.mark.parametrize(("family", "norm"), [(family, norm) for family in ("llama", "gpt_neox") for norm in NORMS])
 def test_the_rows_of_a_norm_are_normalised_as_the_model_does(family: str, norm: str) -> None:
     session = session_of(family)
     session.change(LayerNormState, source="model", norm=norm)

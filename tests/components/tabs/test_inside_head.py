@@ -66,7 +66,7 @@ def test_weights_are_those_of_transformers_and_scores_those_of_a_trace(twins: tu
     content, trace = one_head(document).shown("stages"), trace_of(document).layers[LAYER]
     n, hs = len(document.ids), 12
     np.testing.assert_allclose(unpacked(content["weights"], "<f4", n, n), attentions[LAYER][HEAD], atol=1e-5)
-    np.testing.assert_allclose(unpacked(content["scores"], "<f4", n, n), trace.attn_scores[0, HEAD], atol=1e-5)
+    np.testing.assert_allclose(unpacked(content["scaled"], "<f4", n, n), trace.attn_scores[0, HEAD], atol=1e-5)
     for name in "qkv":
         expected = getattr(trace, f"attn_{name}")[0, HEAD].numpy()
         np.testing.assert_allclose(vectors(content[name], hs), expected, atol=4e-5 * np.abs(expected).max())
@@ -78,7 +78,7 @@ def test_the_numbers_of_a_cell_follow_from_each_other(twins: tuple[Any, Generati
     content = one_head(twins[1]).shown("stages")
     n, hs = len(twins[1].ids), 12
     q, k = vectors(content["q"], hs), vectors(content["k"], hs)
-    scores, weights = (unpacked(content[name], "<f4", n, n) for name in ("scores", "weights"))
+    scores, weights = (unpacked(content[name], "<f4", n, n) for name in ("scaled", "weights"))
     sums = unpacked(content["sums"], "<f4", n)
     np.testing.assert_allclose(q @ k.T / math.sqrt(hs), scores, atol=1e-3 * np.abs(scores).max())
     causal = np.tril(np.ones((n, n), bool))
