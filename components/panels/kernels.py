@@ -196,7 +196,7 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 
 
 def run_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(KernelsState).run, no_text(s) is None, s.language
+    return s.state(KernelsState).run, *inputs(s)
 
 
 VIEWS = (

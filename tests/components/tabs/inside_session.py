@@ -67,7 +67,7 @@ RANDOM_MODELS = {
         "pre_norm": False,
         "post_norm": True,
     },
-    "smollm3": {"position": "rotary", "norm": "rms", "bias": False, "gated": True, "unrotated_layers": (2,)},
+    "smollm3": {"position": "rotary", "norm": "rms", "bias": False, "gated": True, "unrotated_layers": (1, 2)},
 }
 
 

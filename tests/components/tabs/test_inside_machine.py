@@ -98,7 +98,7 @@ def test_neurons_show_the_strongest_of_each_group(document: Generation) -> None:
     strongest = np.abs(post).argmax(axis=1) if config.gated else post.argmax(axis=1)
     np.testing.assert_array_equal(neurons.strongest[:n], strongest)
     np.testing.assert_array_equal(neurons.active[:n], ((pre if config.gated else post) > 0).sum(axis=1))
-    np.testing.assert_allclose(neurons.post[:n], post[rows, strongest], atol=1e-5)
+    np.testing.assert_allclose(neurons.post[:n], post[rows, strongest], atol=1e-5, rtol=1e-5)
 
 
 def test_weights_scores_and_next_tokens_are_the_model_s(document: Generation) -> None:
@@ -164,6 +164,23 @@ def test_every_part_has_three_lines(document: Generation, language: str, skeleto
     text = inside.shown("flow-family")["text"]
     assert bool(text) == (config.position == "rotary")
     assert not re.search(r"[{}]|nan|None", text)
+
+
+def test_captions_tell_which_norms_caps_and_rotations_the_model_has(document: Generation) -> None:
+    inside, config = Inside(document, LOOK), document.loaded.model.config
+    shown, family = inside.shown("flow"), inside.shown("flow-family")["text"]
+    words = shown["words"]
+    assert shown["has_pre_norm"] == config.pre_norm
+    for part in ("norm1", "norm2"):
+        assert ("no norm" in words[part]) == ("are not normalised" in family) == (not config.pre_norm)
+    if config.post_norm:
+        assert ("second norm" in words["after1"]) == ("second norm" in words["after2"]) == config.pre_norm
+    assert ("0.8 · tanh(q · k / √12 / 0.8)" in words["weights"]) == (config.attn_softcap is not None)
+    assert ("scores stay between −0.8 and 0.8" in family) == (config.attn_softcap is not None)
+    assert ("logits stay between −2.5 and 2.5" in family) == (config.logit_softcap is not None)
+    turns = config.position == "rotary" and LOOK.layer not in config.unrotated_layers
+    assert shown["is_rotary"] == ("rotated" in words["q"]) == ("rotated" in words["k"]) == turns
+    assert ("layer 1 does not rotate" in family) == (LOOK.layer in config.unrotated_layers)
 
 
 @pytest.mark.parametrize(
