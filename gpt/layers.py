@@ -170,6 +170,11 @@ def softcap(x: Tensor, cap: float | None) -> Tensor:
     return x if cap is None else cap * torch.tanh(x / cap)
 
 
+def attention_scores(q: Tensor, k: Tensor, scale: float, cap: float | None) -> Tensor:
+    """q k^T * scale, capped: queries (..., T, hs) and keys (..., S, hs) -> (..., T, S), before any mask."""
+    return softcap((q @ k.transpose(-2, -1)).mul_(scale), cap)
+
+
 def make_norm(config: GPTConfig, width: int) -> LayerNorm | RMSNorm:
     """The norm of a configuration, for vectors of this width."""
     return LayerNorm(width, config.bias, config.norm_eps) if config.norm == "layer" else RMSNorm(width, config.norm_eps)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gpt.errors import GPTError
-from gpt.layers import softcap
+from gpt.layers import attention_scores
 
 NUMBERS = ("score_scale", "score_cap")  # the same in all layers
 NOT_RECORDED: Any = object()  # in a field that no pass has filled, typed as any tensor
@@ -64,8 +64,8 @@ class LayerTrace(_Activations):
     def attn_scores(self) -> Tensor:
         """q k^T / sqrt(hs), capped, (B, nh, T, S), before the mask; computed from q and k on access."""
         scale = self.attn_q.shape[-1] ** -0.5 if self.score_scale is None else self.score_scale
-        scores = self.attn_q @ for_query_heads(self.attn_k, self.attn_q.shape[1]).transpose(-2, -1) * scale
-        return softcap(scores, self.score_cap)
+        keys = for_query_heads(self.attn_k, self.attn_q.shape[1])  # (B, nh, S, hs)
+        return attention_scores(self.attn_q, keys, scale, self.score_cap)
 
 
 @dataclass(repr=False, eq=False)

@@ -144,7 +144,7 @@ def test_a_patched_position_is_refused_and_those_of_a_pass_with_a_cache_count_fr
         direct_logit_attribution(model, trace_text(model, IDS, edits=edits), 6, 33, edits=edits)
     cache, trace, idx = KVCache(model.config, dtype=torch.float64), Trace(), torch.tensor([IDS])
     model(idx[:, :4], cache=cache, edits=edits)
-    logits = model(idx[:, 4:], cache=cache, edits=edits, trace=trace)
+    logits = model.lm_head(model.hidden_states(idx[:, 4:], cache=cache, edits=edits, trace=trace))
     parts = direct_logit_attribution(model, trace, 3, 33, edits=edits)
     assert parts.total == pytest.approx(logits[0, 3, 33].item(), abs=1e-9)
     with pytest.raises(ValueError, match="position 2 was patched"):

@@ -13,7 +13,7 @@ from components.tabs.inside.pooling import Pool, pool_mean, pool_strongest
 from components.tabs.inside.recording import activation_of
 from components.tabs.inside.results import WindowTrace
 from components.tabs.inside.views.scene import Data, Scene
-from gpt.layers import ACTIVATIONS, softcap
+from gpt.layers import ACTIVATIONS, attention_scores
 from gpt.trace import LayerTrace
 
 BINS = 24  # cells of a vector of width n_embd
@@ -34,7 +34,7 @@ def scores(scene: Scene, trace: WindowTrace) -> np.ndarray:
     layers = [each.layers[scene.layer] for each in trace.traces]
     q = torch.stack([layer.attn_q[0, scene.head, -1] for layer in layers]).float()
     k = torch.stack([layer.attn_k[0, scene.kv_head, -1] for layer in layers]).float()
-    return _array(softcap(q @ k.T * scene.config.score_scale, scene.config.attn_softcap))
+    return _array(attention_scores(q, k, scene.config.score_scale, scene.config.attn_softcap))
 
 
 def vectors(scene: Scene, trace: WindowTrace) -> Data:
