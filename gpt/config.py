@@ -68,11 +68,11 @@ class GPTConfig:
     norm: "layer" or "rms" (no mean, no bias). norm_eps: added to the variance or the mean square.
     n_kv_head: heads of keys and values, each shared by n_head / n_kv_head query heads; None is one for each.
     head_dim: width of one head; None means n_embd / n_head.
-    qk_norm: an RMSNorm of queries and keys, before the rotation: True normalises each head for itself, "full" the
-        vector of all heads.
+    qk_norm: an RMSNorm of queries and keys, before the rotation. True normalises each head on its own, "full" all
+        heads together.
     attn_scale: factor on the product of query and key; None means 1 / sqrt(head width).
-    attn_softcap: limit of the scores, reached by cap * tanh(score / cap) after scaling; None is no limit.
-    logit_softcap: the same for the logits.
+    attn_softcap, logit_softcap: limit of the scores (after scaling, before the mask) and of the logits, each
+        cap * tanh(x / cap); None is no limit.
     gated: the activation of another linear layer multiplies the neurons (GLU, arXiv 2002.05202).
     parallel: attention and feed-forward read the same input and are added together.
     pre_norm: a norm before attention and before feed-forward.
@@ -210,7 +210,7 @@ class GPTConfig:
         return self.position == "rotary" and layer not in self.unrotated_layers
 
     def with_layers(self, n_layer: int) -> GPTConfig:
-        """The configuration with another number of layers; those that are left stay as they are."""
+        """Return the configuration with another number of layers; lists of layers keep those that remain."""
 
         def kept(layers: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(layer for layer in layers if layer < n_layer)

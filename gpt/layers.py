@@ -77,7 +77,7 @@ class RMSNorm(nn.Module):
 
 
 class HeadsNorm(RMSNorm):
-    """RMSNorm over the numbers of all heads together: (..., nh, T, hs) with a weight of nh * hs numbers."""
+    """RMSNorm over all heads together: (..., nh, T, hs), with a weight of nh * hs numbers."""
 
     def forward(self, x: Tensor) -> Tensor:
         y = super().forward(x.transpose(-3, -2).flatten(-2))  # (..., T, nh * hs)
@@ -85,20 +85,20 @@ class HeadsNorm(RMSNorm):
 
 
 class NoNorm(nn.Identity):
-    """In place of a norm that a model has not: returns its input, as a norm that divides by 1 would."""
+    """Stand-in for a norm that a model lacks: returns its input, like a norm that divides by 1."""
 
     bias = None
 
     def formula(self, x: Tensor) -> Tensor:
-        """(..., width) -> (..., width): x itself."""
+        """Return x itself."""
         return x
 
     def scale(self, x: Tensor) -> Tensor:
-        """(..., width) -> (..., 1): ones."""
+        """Return ones: (..., width) -> (..., 1)."""
         return torch.ones_like(x[..., :1])
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
-        """What a summand of x contributes: itself."""
+        """Return the summand itself."""
         return part
 
 
@@ -166,12 +166,12 @@ class Embedding(nn.Embedding):
 
 
 def softcap(x: Tensor, cap: float | None) -> Tensor:
-    """cap * tanh(x / cap), by element: nearly x where it is small, never beyond the cap. x itself without one."""
+    """Limit x smoothly to the range -cap to cap: cap * tanh(x / cap), by element. Without a cap, return x itself."""
     return x if cap is None else cap * torch.tanh(x / cap)
 
 
 def attention_scores(q: Tensor, k: Tensor, scale: float, cap: float | None) -> Tensor:
-    """q k^T * scale, capped: queries (..., T, hs) and keys (..., S, hs) -> (..., T, S), before any mask."""
+    """Compute q k^T * scale, capped, before any mask: (..., T, hs) and (..., S, hs) -> (..., T, S)."""
     return softcap((q @ k.transpose(-2, -1)).mul_(scale), cap)
 
 

@@ -139,7 +139,7 @@ class CausalSelfAttention(nn.Module):
         """Attention to the keys and values of this call, (B, kv, T, hs), and those in the cache: (B, nh, T, hs)."""
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
-        is_open = ctx.traces_attention or self.config.attn_softcap is not None  # which the kernel cannot do
+        is_open = ctx.traces_attention or self.config.attn_softcap is not None  # the kernel has no cap
         y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
         return y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
 
@@ -217,8 +217,7 @@ class FeedForward(nn.Module):
 class TransformerBlock(nn.Module):
     """Attention, then feed-forward; each reads a normalised copy of the residual stream and adds its output to it.
 
-    Parallel: both read the same copy of the stream. post_norm: their outputs are normalised, too. Without pre_norm
-    they read the stream as it is.
+    Parallel: both read the same copy. Without pre_norm: the copy is not normalised. post_norm: the outputs are.
     (B, T, C) -> (B, T, C). ctx: None is that of a whole text, see `ForwardContext.of_text`.
     """
 
@@ -312,7 +311,7 @@ class GPT(nn.Module):
         )
 
     def logits(self, states: Tensor) -> Tensor:
-        """The head: states after the final norm (..., C) -> (..., vocab_size)."""
+        """Apply the head to states after the final norm, and the cap of the logits: (..., C) -> (..., vocab_size)."""
         return softcap(self.lm_head(states), self.config.logit_softcap)
 
     def hidden_states(

@@ -75,7 +75,7 @@ def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: in
 
 
 def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
-    """The normalisations that a model has: ln_f and, in each block, those before and after its branches."""
+    """List the normalisations of a model: those before and after the branches of each block, and ln_f."""
     before, after = config.pre_norm, config.post_norm
     exists = {"ln_1": before, "ln_1_post": after, "ln_2": before, "ln_2_post": after, "ln_f": True}
     return tuple(norm for norm in NORM_NAMES if exists[norm])

@@ -163,7 +163,7 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
 
 
 def read_unrotated_layers(values: Values, n_layer: int) -> tuple[int, ...]:
-    """The layers without rotary positions: 0 in `no_rope_layers`, without which every `no_rope_layer_interval`-th."""
+    """List the layers without rotary positions: a 0 in `no_rope_layers`, else every `no_rope_layer_interval`-th."""
     if "no_rope_layer_interval" not in values:
         return ()
     rotated = values.get("no_rope_layers")
