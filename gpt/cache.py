@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
+from gpt.layers import attention_scores
 
 
 class KVCache:
@@ -123,7 +124,7 @@ class KVCache:
         S = self.length if stop is None else stop
         q, k = self.q[layer, :, :, start:S].float(), self.k[layer, :, :, :S].float()
         k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # (B, nh, S, hs)
-        attn_scores = (q @ k.transpose(-2, -1)).mul_(self.config.score_scale)  # (B, nh, S - start, S)
+        attn_scores = attention_scores(q, k, self.config.score_scale, self.config.attn_softcap)  # (B, nh, S - start, S)
         hidden = torch.ones_like(attn_scores[0, 0], dtype=torch.bool).triu(start + 1)
         if (window := self.config.window_of(layer)) is not None:
             hidden |= torch.ones_like(hidden).tril(start - window)

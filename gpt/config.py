@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from gpt.checks import check_choice, check_integer, check_number, check_switch
@@ -11,8 +11,9 @@ from gpt.errors import GPTError
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
 Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
+QKNorm = bool | Literal["full"]
 MAX_WIDTH = 2**31 - 1  # of all heads together
-MAX_FACTOR = 1e12  # of norm_eps, scales and bases
+MAX_FACTOR = 1e12  # of norm_eps, scales, caps and bases
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,18 @@ class GPTConfig:
     norm: "layer" or "rms" (no mean, no bias). norm_eps: added to the variance or the mean square.
     n_kv_head: heads of keys and values, each shared by n_head / n_kv_head query heads; None is one for each.
     head_dim: width of one head; None means n_embd / n_head.
-    qk_norm: an RMSNorm of each head's query and key, before the rotation.
+    qk_norm: an RMSNorm of queries and keys, before the rotation. True normalises each head on its own, "full" all
+        heads together.
     attn_scale: factor on the product of query and key; None means 1 / sqrt(head width).
+    attn_softcap, logit_softcap: limit of the scores (after scaling, before the mask) and of the logits, each
+        cap * tanh(x / cap); None is no limit.
     gated: the activation of another linear layer multiplies the neurons (GLU, arXiv 2002.05202).
     parallel: attention and feed-forward read the same input and are added together.
-    post_norm: another norm after attention and after feed-forward, before they are added.
+    pre_norm: a norm before attention and before feed-forward.
+    post_norm: a norm after attention and after feed-forward, before they are added.
     embedding_scale: factor on the token embeddings.
     rotary_base, rotary_share, rotary_scaling: the base of the angles, the share of each head that is rotated, and how
-        the angles are stretched.
+        the angles are stretched. unrotated_layers: those without rotary positions.
     window: tokens that a layer sees, the newest included; None is all. full_layers: those without the window.
         window_rotary_base: the base in layers with a window, unscaled; None is the same rotation in all.
 
@@ -101,7 +106,7 @@ class GPTConfig:
     mlp_bias: bool | None = None
     n_kv_head: int | None = None
     head_dim: int | None = None
-    qk_norm: bool = False
+    qk_norm: QKNorm = False
     attn_scale: float | None = None
     gated: bool = False
     parallel: bool = False
@@ -113,6 +118,10 @@ class GPTConfig:
     window: int | None = None
     full_layers: tuple[int, ...] = ()
     window_rotary_base: float | None = None
+    attn_softcap: float | None = None
+    logit_softcap: float | None = None
+    pre_norm: bool = True
+    unrotated_layers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
@@ -135,9 +144,14 @@ class GPTConfig:
         check_choice("activation", self.activation, get_args(Activation))
         check_choice("position", self.position, get_args(Position))
         check_choice("norm", self.norm, get_args(Norm))
-        for name in ("norm_eps", "attn_scale", "embedding_scale", "rotary_base", "window_rotary_base"):
+        if self.qk_norm not in (False, True, "full"):
+            raise GPTError("argument.choice", name="qk_norm", choices="False, True, full", value=self.qk_norm)
+        caps = ("attn_softcap", "logit_softcap")
+        for name in ("norm_eps", "attn_scale", "embedding_scale", "rotary_base", "window_rotary_base", *caps):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 0.0, MAX_FACTOR)
+                if name in caps and not getattr(self, name) > 0:
+                    raise GPTError("argument.above", name=name, low=0, value=getattr(self, name))
         check_number("rotary_share", self.rotary_share, 0.0, 1.0)
         if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
             raise GPTError("config.rotary_head_width", width=self.rotary_size)
@@ -145,11 +159,13 @@ class GPTConfig:
         for name in ("qkv_bias", "proj_bias", "mlp_bias"):
             if getattr(self, name) == self.bias:
                 object.__setattr__(self, name, None)  # so that equal models have equal configurations
-        if not isinstance(self.full_layers, tuple | list):
-            raise GPTError("config.full_layers", value=self.full_layers)
-        object.__setattr__(self, "full_layers", tuple(self.full_layers))
-        for layer in self.full_layers:
-            check_integer("full_layers", layer, 0, self.n_layer - 1)
+        for name in ("full_layers", "unrotated_layers"):
+            layers = getattr(self, name)
+            if not isinstance(layers, tuple | list):
+                raise GPTError("config.layers", name=name, value=layers)
+            for layer in layers:
+                check_integer(name, layer, 0, self.n_layer - 1)
+            object.__setattr__(self, name, tuple(layers))
 
     @property
     def head_size(self) -> int:
@@ -194,3 +210,16 @@ class GPTConfig:
     def window_of(self, layer: int) -> int | None:
         """Tokens that a layer sees, None for all."""
         return None if layer in self.full_layers else self.window
+
+    def is_rotated(self, layer: int) -> bool:
+        """Whether a layer has rotary positions."""
+        return self.position == "rotary" and layer not in self.unrotated_layers
+
+    def with_layers(self, n_layer: int) -> GPTConfig:
+        """Return the configuration with another number of layers; lists of layers keep those that remain."""
+
+        def kept(layers: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(layer for layer in layers if layer < n_layer)
+
+        full, unrotated = kept(self.full_layers), kept(self.unrotated_layers)
+        return replace(self, n_layer=n_layer, full_layers=full, unrotated_layers=unrotated)

@@ -76,6 +76,32 @@ class RMSNorm(nn.Module):
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
 
+class HeadsNorm(RMSNorm):
+    """RMSNorm over all heads together: (..., nh, T, hs), with a weight of nh * hs numbers."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x.transpose(-3, -2).flatten(-2))  # (..., T, nh * hs)
+        return y.unflatten(-1, (x.shape[-3], -1)).transpose(-3, -2)
+
+
+class NoNorm(nn.Identity):
+    """Stand-in for a norm that a model lacks: returns its input, like a norm that divides by 1."""
+
+    bias = None
+
+    def formula(self, x: Tensor) -> Tensor:
+        """Return x itself."""
+        return x
+
+    def scale(self, x: Tensor) -> Tensor:
+        """Return ones: (..., width) -> (..., 1)."""
+        return torch.ones_like(x[..., :1])
+
+    def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
+        """Return the summand itself."""
+        return part
+
+
 class GELU(nn.Module):
     """Gaussian error linear unit: x times the standard normal distribution function of x (arXiv 1606.08415).
 
@@ -139,6 +165,23 @@ class Embedding(nn.Embedding):
             super().reset_parameters()
 
 
+def softcap(x: Tensor, cap: float | None) -> Tensor:
+    """Limit x smoothly to the range -cap to cap: cap * tanh(x / cap), by element. Without a cap, return x itself."""
+    return x if cap is None else cap * torch.tanh(x / cap)
+
+
+def attention_scores(q: Tensor, k: Tensor, scale: float, cap: float | None) -> Tensor:
+    """Compute q k^T * scale, capped, before any mask: (..., T, hs) and (..., S, hs) -> (..., T, S)."""
+    return softcap((q @ k.transpose(-2, -1)).mul_(scale), cap)
+
+
 def make_norm(config: GPTConfig, width: int) -> LayerNorm | RMSNorm:
     """The norm of a configuration, for vectors of this width."""
     return LayerNorm(width, config.bias, config.norm_eps) if config.norm == "layer" else RMSNorm(width, config.norm_eps)
+
+
+def make_qk_norm(config: GPTConfig, n_head: int) -> RMSNorm:
+    """The norm of queries or keys (..., n_head, T, hs)."""
+    if config.qk_norm == "full":
+        return HeadsNorm(n_head * config.head_size, config.norm_eps)
+    return RMSNorm(config.head_size, config.norm_eps)

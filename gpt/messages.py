@@ -33,7 +33,7 @@ MESSAGES = {
     "config.head_width": "n_embd ({n_embd}) must be divisible by n_head ({n_head}): all heads have the same width",
     "config.rotary_head_width": "rotary positions rotate pairs of numbers: {width} numbers of a head are not pairs",
     "config.rotary_scaling": "rotary_scaling must be None or have a kind and a factor, not {value!r}",
-    "config.full_layers": "full_layers must be a list of layers, not {value!r}",
+    "config.layers": "{name} must be a list of layers, not {value!r}",
     "config.kv_heads": "n_head ({n_head}) must be divisible by n_kv_head ({n_kv_head}): each serves as many heads",
     "attention_mask.shape": "attention_mask must have shape {expected}, not {shape}",
     "cache.full": "{n} positions do not fit a cache of {limit}",

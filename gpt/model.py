@@ -24,7 +24,7 @@ from gpt.cache import KVCache
 from gpt.config import GPTConfig
 from gpt.edits import Edits
 from gpt.errors import GPTError
-from gpt.layers import ACTIVATIONS, Dropout, Embedding, Linear, RMSNorm, make_norm
+from gpt.layers import ACTIVATIONS, Dropout, Embedding, Linear, NoNorm, make_norm, make_qk_norm, softcap
 from gpt.rotary import apply_rotary, rotary_angles
 from gpt.trace import Trace, for_query_heads
 
@@ -89,6 +89,11 @@ class ForwardContext:
         """The context of a layer, with or without a window."""
         return self if self.windowed is None or config.window_of(layer) is None else self.windowed
 
+    @property
+    def traces_attention(self) -> bool:
+        """Whether a trace wants queries, keys, values and weights."""
+        return self.trace is not None and self.trace.attention
+
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
         """Apply the edits to a named activation, record it in the trace, and return it."""
         if self.edits is not None:
@@ -113,8 +118,8 @@ class CausalSelfAttention(nn.Module):
         hs = config.head_size
         self.c_attn = Linear(config.n_embd, (self.n_head + 2 * self.kv_heads) * hs, bias=config.has_qkv_bias)
         self.c_proj = Linear(self.n_head * hs, config.n_embd, bias=config.has_proj_bias)
-        self.q_norm = RMSNorm(hs, config.norm_eps) if config.qk_norm else None
-        self.k_norm = RMSNorm(hs, config.norm_eps) if config.qk_norm else None
+        self.q_norm = make_qk_norm(config, self.n_head) if config.qk_norm else None
+        self.k_norm = make_qk_norm(config, self.kv_heads) if config.qk_norm else None
         self.attn_dropout = Dropout(config.dropout)
         self.resid_dropout = Dropout(config.dropout)
 
@@ -124,7 +129,7 @@ class CausalSelfAttention(nn.Module):
         q, k, v = qkv.split((self.n_head, self.kv_heads, self.kv_heads), dim=-3)
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
-        if ctx.rotary is not None:
+        if ctx.rotary is not None and self.config.is_rotated(self.layer):
             q, k = apply_rotary(torch.cat((q, k), -3), *ctx.rotary).split((self.n_head, self.kv_heads), -3)
         y = self.attend(q, k, v, ctx) if ctx.attention is None else ctx.attention(self, q, k, v)  # (B, nh, T, hs)
         y = y.transpose(-3, -2).flatten(-2)  # concatenate the heads
@@ -134,12 +139,12 @@ class CausalSelfAttention(nn.Module):
         """Attention to the keys and values of this call, (B, kv, T, hs), and those in the cache: (B, nh, T, hs)."""
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
-        is_traced = ctx.trace is not None and ctx.trace.attention
-        y = self.eager_attention(q, k, v, ctx) if is_traced else self.sdpa_attention(q, k, v, ctx)
+        is_open = ctx.traces_attention or self.config.attn_softcap is not None  # the kernel has no cap
+        y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
         return y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
 
     def eager_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """softmax(q k^T / sqrt(hs) + mask) v, step by step; the weights are recorded in the trace.
+        """softmax(q k^T / sqrt(hs) + mask) v, step by step; a trace records the weights.
 
         q: (B, nh, T, hs), k and v: (B, kv, S, hs); each key and value head serves nh / kv query heads.
         Queries are taken in chunks: keys after the last query of a chunk have weight 0 and are skipped.
@@ -147,18 +152,21 @@ class CausalSelfAttention(nn.Module):
         (B, nh, T, _), S = q.shape, k.shape[2]
         mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
         shared_k, shared_v = for_query_heads(k, nh), for_query_heads(v, nh)  # (B, nh, S, hs)
-        attn_weights, y = q.new_zeros(B, nh, T, S), []
+        attn_weights, y = q.new_zeros(B, nh, T, S) if ctx.traces_attention else None, []
         for first in range(0, T, QUERY_CHUNK):
             queries, keys = slice(first, first + QUERY_CHUNK), slice(S - T + first + QUERY_CHUNK)
             hidden = ~mask[..., queries, keys]
             attn_scores = (q[:, :, queries] @ shared_k[:, :, keys].transpose(-2, -1)).mul_(self.config.score_scale)
+            attn_scores = softcap(attn_scores, self.config.attn_softcap)
             weights = attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)  # (B, nh, chunk, keys)
             if ctx.has_padding:  # softmax of a fully masked row is NaN
                 weights = weights.masked_fill(hidden, 0.0)
-            attn_weights[:, :, queries, keys] = weights
+            if attn_weights is not None:
+                attn_weights[:, :, queries, keys] = weights
             y.append(self.attn_dropout(weights) @ shared_v[:, :, keys])  # (B, nh, chunk, hs)
-        for name, value in (("attn_q", q), ("attn_k", k), ("attn_v", v), ("attn_weights", attn_weights)):
-            ctx.hook(self.layer, name, value)
+        if attn_weights is not None:
+            for name, value in (("attn_q", q), ("attn_k", k), ("attn_v", v), ("attn_weights", attn_weights)):
+                ctx.hook(self.layer, name, value)
         return torch.cat(y, dim=2)
 
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
@@ -209,17 +217,17 @@ class FeedForward(nn.Module):
 class TransformerBlock(nn.Module):
     """Attention, then feed-forward; each reads a normalised copy of the residual stream and adds its output to it.
 
-    Parallel: both read the same copy of the stream. post_norm: their outputs are normalised, too.
+    Parallel: both read the same copy. Without pre_norm: the copy is not normalised. post_norm: the outputs are.
     (B, T, C) -> (B, T, C). ctx: None is that of a whole text, see `ForwardContext.of_text`.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
         super().__init__()
         self.config, self.layer = config, layer
-        self.ln_1 = make_norm(config, config.n_embd)
+        self.ln_1 = make_norm(config, config.n_embd) if config.pre_norm else NoNorm()
         self.attn = CausalSelfAttention(config, layer)
         self.ln_1_post = make_norm(config, config.n_embd) if config.post_norm else None
-        self.ln_2 = make_norm(config, config.n_embd)
+        self.ln_2 = make_norm(config, config.n_embd) if config.pre_norm else NoNorm()
         self.mlp = FeedForward(config, layer)
         self.ln_2_post = make_norm(config, config.n_embd) if config.post_norm else None
 
@@ -298,9 +306,13 @@ class GPT(nn.Module):
         edits: Edits | None = None,
     ) -> Tensor:
         """Logits of the next token at each position: (B, T) ids -> (B, T, vocab_size). Arguments: `hidden_states`."""
-        return self.lm_head(
+        return self.logits(
             self.hidden_states(idx, attention_mask=attention_mask, cache=cache, trace=trace, edits=edits)
         )
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Apply the head to states after the final norm, and the cap of the logits: (..., C) -> (..., vocab_size)."""
+        return softcap(self.lm_head(states), self.config.logit_softcap)
 
     def hidden_states(
         self,
@@ -330,7 +342,7 @@ class GPT(nn.Module):
         if edits is not None:
             edits.check(self.config)
         if trace is not None:
-            trace.begin(self.config.n_layer, self.config.score_scale)
+            trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap)
         positions = torch.arange(start, S, device=idx.device)  # (T,)
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from gpt.errors import GPTError
+from gpt.layers import attention_scores
 
+NUMBERS = ("score_scale", "score_cap")  # the same in all layers
 NOT_RECORDED: Any = object()  # in a field that no pass has filled, typed as any tensor
 
 
@@ -39,7 +41,7 @@ class LayerTrace(_Activations):
     attn_weights: (B, nh, T, S), after the softmax.
     mlp_pre, mlp_post: (B, T, n_ff), before and after the activation function.
     mlp_up: (B, T, n_ff), None unless the feed-forward part is gated: mlp_post = activation(mlp_pre) * mlp_up.
-    score_scale: factor on the product of query and key; None is 1 / sqrt(hs).
+    score_scale: factor on the product of query and key; None is 1 / sqrt(hs). score_cap: limit of the scores.
     Reading one that was not recorded raises ValueError.
     """
 
@@ -56,12 +58,14 @@ class LayerTrace(_Activations):
     mlp_out: Tensor = NOT_RECORDED
     resid_post: Tensor = NOT_RECORDED
     score_scale: float | None = None
+    score_cap: float | None = None
 
     @property
     def attn_scores(self) -> Tensor:
-        """q k^T / sqrt(hs), (B, nh, T, S), before the mask; computed from q and k on access."""
+        """q k^T / sqrt(hs), capped, (B, nh, T, S), before the mask; computed from q and k on access."""
         scale = self.attn_q.shape[-1] ** -0.5 if self.score_scale is None else self.score_scale
-        return self.attn_q @ for_query_heads(self.attn_k, self.attn_q.shape[1]).transpose(-2, -1) * scale
+        keys = for_query_heads(self.attn_k, self.attn_q.shape[1])  # (B, nh, S, hs)
+        return attention_scores(self.attn_q, keys, scale, self.score_cap)
 
 
 @dataclass(repr=False, eq=False)
@@ -80,11 +84,11 @@ class Trace(_Activations):
     final_norm: Tensor = NOT_RECORDED
     attention: bool = True
 
-    def begin(self, n_layer: int, score_scale: float | None = None) -> None:
+    def begin(self, n_layer: int, score_scale: float | None = None, score_cap: float | None = None) -> None:
         """Discard the content and create empty layers."""
         self.token_embedding = self.final_norm = NOT_RECORDED
         self.position_embedding = None
-        self.layers = [LayerTrace(score_scale=score_scale) for _ in range(n_layer)]
+        self.layers = [LayerTrace(score_scale=score_scale, score_cap=score_cap) for _ in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
         """Store one activation under its name; layer None is outside the blocks."""
@@ -105,8 +109,9 @@ class Trace(_Activations):
             value = vars(owner)[attribute]
             if isinstance(value, Tensor):
                 arrays[name] = (value.float() if value.dtype == torch.bfloat16 else value).cpu().numpy()
-        if self.layers and self.layers[0].score_scale is not None:
-            arrays["score_scale"] = np.float64(self.layers[0].score_scale)
+        for name in NUMBERS if self.layers else ():
+            if (number := getattr(self.layers[0], name)) is not None:
+                arrays[name] = np.float64(number)
         np.savez(file, **arrays)
 
     @classmethod
@@ -115,8 +120,8 @@ class Trace(_Activations):
         trace = cls()
         try:
             with np.load(file) as archive:
-                scale = float(archive["score_scale"]) if "score_scale" in archive.files else None
-                trace.begin(sum(name.endswith(".resid_pre") for name in archive.files), scale)
+                numbers = (float(archive[name]) if name in archive.files else None for name in NUMBERS)
+                trace.begin(sum(name.endswith(".resid_pre") for name in archive.files), *numbers)
                 for name, owner, attribute in trace._tensors():
                     if name in archive.files:
                         setattr(owner, attribute, torch.from_numpy(archive[name]))
@@ -132,7 +137,7 @@ class Trace(_Activations):
         owners += [(f"layers.{number}.", layer) for number, layer in enumerate(self.layers)]
         for prefix, owner in owners:
             for item in fields(owner):
-                if item.name not in ("layers", "attention", "score_scale"):
+                if item.name not in ("layers", "attention", *NUMBERS):
                     yield prefix + item.name, owner, item.name
 
 

@@ -34,7 +34,7 @@ def alongside() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["gpt2", "gpt_neox", "llama", "gemma3", "every_bias"])
+@pytest.fixture(params=["gpt2", "gpt_neox", "llama", "gemma3", "gemma2", "olmo2", "smollm3", "every_bias"])
 def model(request: pytest.FixtureRequest) -> GPT:
     """Tiny models that have every option between them, every parameter random and large enough to matter."""
     return randomized(GPT(FAMILIES[request.param]))

@@ -107,7 +107,7 @@ class AnalysisEndpoints(Endpoints):
             against: the id of a token whose logit is subtracted, for the difference of the two; null is none
             model: a name of the page's list; "" is the model that the app was started with
         Returns:
-            logit and its parts, which sum to it: heads[layer][head], mlp[layer], embeddings and biases
+            logit, before a cap, and its parts, which sum to it: heads[layer][head], mlp[layer], embeddings and biases
         """
         loaded, trace = self._trace(prompt, position, model)
         other = None if against is None else checked_token_id("against", against, loaded)

@@ -102,7 +102,10 @@ def notice(s: Snapshot) -> dict[str, Any]:
     if run.latest is not None and run.latest.is_short:
         last = run.latest.rows[-1].cost.length
         return {"text": t("kernels.short", s.language, length=last, seconds=f"{MAX_SECONDS:g}")}
-    return problem_sentence(s, no_text(s), run.problem)
+    problem = problem_sentence(s, no_text(s), run.problem)
+    if not problem["text"] and s.text is not None and s.text.config.attn_softcap is not None:
+        return {"text": t("kernels.capped", s.language)}
+    return problem
 
 
 def counted_lines(s: Snapshot) -> dict[str, Any]:
@@ -193,7 +196,7 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 
 
 def run_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(KernelsState).run, no_text(s) is None, s.language
+    return s.state(KernelsState).run, *inputs(s)
 
 
 VIEWS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
@@ -39,7 +40,16 @@ from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
-from gpt.experiments.normalisation import Normalised, NormInput, NormName, linear_relu_rows, norm_input, normalise
+from gpt.experiments.normalisation import (
+    NORM_NAMES,
+    Normalised,
+    NormInput,
+    NormName,
+    linear_relu_rows,
+    norm_input,
+    normalise,
+    norms_of,
+)
 
 Source = Literal["example", "model"]
 EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
@@ -79,8 +89,20 @@ def request_of(s: Snapshot) -> Request | None:
     state, text = s.state(LayerNormState), text_of(s)
     if state.source != "model" or text is None:
         return None
-    layer = 0 if state.norm == "ln_f" else s.selection.layer
-    return Request(text, state.norm, layer, text.at(s.selection))
+    norm = norm_of(s)
+    layer = 0 if norm == "ln_f" else s.selection.layer
+    return Request(text, norm, layer, text.at(s.selection))
+
+
+def norms(s: Snapshot) -> tuple[NormName, ...]:
+    """The normalisations to choose from."""
+    return NORM_NAMES if s.text is None else norms_of(s.text.config)
+
+
+def norm_of(s: Snapshot) -> NormName:
+    """The chosen normalisation, the first of the model if it has no such one."""
+    chosen = s.state(LayerNormState).norm
+    return chosen if chosen in norms(s) else norms(s)[0]
 
 
 def compute(request: Request) -> NormInput:
@@ -197,7 +219,7 @@ VIEWS = (
 ANALYSIS = computed(LayerNormState, request_of, compute)
 CHECKS = {
     "source": one_of(*get_args(Source)),
-    "norm": one_of(*get_args(NormName)),
+    "norm": one_of(*NORM_NAMES),
     "scale": within(-1.0, 3.0),
     "shift": within(-2.0, 2.0),
     "eps": one_of(*EPS),
@@ -236,7 +258,12 @@ def _controls(localizer: Localizer) -> dict[str, Any]:
         )
         hidden: Any = {"visible": False}
         norm = localizer.build(
-            gr.Dropdown, {"label": "norm.which", "choices": norm_choices}, value="ln_1", elem_id="norm-which", **hidden
+            gr.Dropdown,
+            {"label": "norm.which"},
+            choices=norm_choices("en", NORM_NAMES),
+            value="ln_1",
+            elem_id="norm-which",
+            **hidden,
         )
         layer = localizer.build(
             gr.Dropdown,
@@ -275,9 +302,9 @@ def source_choices(language: Language) -> list[tuple[str, str]]:
     return [(t(f"norm.source.{source}", language), source) for source in get_args(Source)]
 
 
-def norm_choices(language: Language) -> list[tuple[str, str]]:
+def norm_choices(language: Language, names: Sequence[NormName]) -> list[tuple[str, str]]:
     """(label, module name) of each normalisation."""
-    return [(t(f"norm.which.{norm}", language), norm) for norm in get_args(NormName)]
+    return [(t(f"norm.which.{norm}", language), norm) for norm in names]
 
 
 def _server_controls(parts: dict[str, Any]) -> list[Control]:
@@ -287,10 +314,13 @@ def _server_controls(parts: dict[str, Any]) -> list[Control]:
         return s.state(LayerNormState).source == "model"
 
     def has_layer(s: Snapshot) -> bool:
-        return of_model(s) and s.state(LayerNormState).norm != "ln_f"
+        return of_model(s) and norm_of(s) != "ln_f"
+
+    def which(s: Snapshot) -> dict[str, Any]:
+        return {"visible": of_model(s), "choices": norm_choices(s.language, norms(s)), "value": norm_of(s)}
 
     return [
-        Control(parts["norm"], of_model, lambda s: {"visible": of_model(s)}),
+        Control(parts["norm"], lambda s: (s.language, norms(s), norm_of(s), of_model(s)), which),
         Control(parts["layer"], has_layer, lambda s: {"visible": has_layer(s)}),
         Control(parts["position"], of_model, lambda s: {"visible": of_model(s)}),
         layer_control(parts["layer"]),

@@ -99,12 +99,11 @@ def shape_of(given: Mapping[str, Any], base: GPTConfig | None = None) -> GPTConf
     same_biases = checked["bias"] == base.bias
     try:
         return replace(
-            base,
+            base.with_layers(checked["n_layer"]),
             **{name: checked[name] for name in (*RANGES, "dropout", "tie_weights", "bias", "qkv_bias", "gated")}
             | {name: checked[name] or None for name in ("n_ff", "n_kv_head")},
             proj_bias=base.proj_bias if same_biases else None,
             mlp_bias=base.mlp_bias if same_biases else None,
-            full_layers=tuple(layer for layer in base.full_layers if layer < checked["n_layer"]),
             position="rotary" if checked["rotary"] else "learned",
             norm="rms" if checked["rms"] else "layer",
         )

@@ -2,7 +2,8 @@
 
 The final residual stream is a sum of the embeddings and of what every head and feed-forward part adds. A logit is the
 product of that sum, after the final norm, with a row w of the head. The norm is linear apart from the division by the
-scale of its input; with that taken as the constant of this pass, the logit is a sum over components:
+scale of its input; with that taken as the constant of this pass, the logit is a sum over components. Where the model
+caps its logits, this is the logit before the cap, which is no sum of parts:
 
     logit = norm(component_1) . w + norm(component_2) . w + ... + bias . w
 
@@ -34,8 +35,8 @@ class Attribution:
     embedding, position: of the token at the position; position is 0 where positions are rotary or dropped.
     heads: (n_layer, n_head), through each head's slice of c_proj. attn_bias: (n_layer,), the bias of c_proj, and that
     of a norm after attention. mlp: (n_layer,), feed-forward parts, biases included. norm_bias: the biases of the final
-    norm and of the head. scale: by which the final norm divided. logit: from the traced final state, which a model in
-    bf16 or int8 has rounded.
+    norm and of the head. scale: by which the final norm divided. logit: before a cap, from the traced final state,
+    which a model in bf16 or int8 has rounded.
     """
 
     embedding: float
@@ -58,7 +59,7 @@ class Attribution:
 def direct_logit_attribution(
     model: GPT, trace: Trace, position: int, token: int, *, against: int | None = None, edits: Edits | None = None
 ) -> Attribution:
-    """Contributions to the logit of `token` after a position, minus those to the logit of `against`.
+    """Contributions to the logit of `token` after a position, minus those to the logit of `against`, before any cap.
 
     edits: of the traced pass. Raises ValueError for a position or an id that does not exist, and for a position with
     a patch, whose logits are not the sum of the components.

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from gpt.analysis.attribution import head_difference
-from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, single_sequence, to_float32, trace_text
+from gpt.analysis.tracing import MAX_BATCH_TOKENS, hidden_states_from, to_float32, trace_text
 from gpt.background import Progress
 from gpt.checks import check_layer, check_position, check_token_id
 from gpt.edits import Edits, Patch, check_patchable
 from gpt.errors import GPTError
+from gpt.layers import softcap
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -98,10 +99,15 @@ def patch_sweep(
         raise GPTError("patch.lengths_differ", clean=T, corrupted=len(corrupted))
     for token in (answer, other):
         check_token_id(token, model.config.vocab_size)
-    direction = head_difference(model.lm_head.weight, answer, other)  # (C,)
-    bias = 0.0 if model.lm_head.bias is None else head_difference(model.lm_head.bias, answer, other).item()
+    weight = to_float32(model.lm_head.weight[[answer, other]])  # (2, C)
+    bias = None if model.lm_head.bias is None else to_float32(model.lm_head.bias[[answer, other]])
+
+    def difference(states: Tensor) -> Tensor:  # (n, C) -> (n,)
+        logits = softcap(F.linear(to_float32(states), weight, bias), model.config.logit_softcap)
+        return logits[:, 0] - logits[:, 1]
+
     traces = [trace_text(model, ids) for ids in (clean, corrupted)]
-    best, worst = (single_sequence(trace.final_norm)[-1] @ direction for trace in traces)
+    best, worst = (difference(trace.final_norm[0, -1:]) for trace in traces)  # (1,) each
     if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
         raise GPTError("patch.no_difference", difference=best.item())
 
@@ -116,10 +122,10 @@ def patch_sweep(
             edits = Edits(patches=tuple(batched_patches(name, layer, positions, good, bad)))
             resid_pre = traces[1].layers[layer].resid_pre.expand(len(positions), -1, -1)
             states = hidden_states_from(model, resid_pre, layer, edits)[:, -1]  # (n, C)
-            recovered[layer, positions.start : positions.stop] = to_float32(states) @ direction
+            recovered[layer, positions.start : positions.stop] = difference(states)
             if progress is not None:
                 progress(layer * len(starts) + number + 1, model.config.n_layer * len(starts))
-    return PatchSweep((recovered - worst) / (best - worst), best.item() + bias, worst.item() + bias)
+    return PatchSweep((recovered - worst) / (best - worst), best.item(), worst.item())
 
 
 def batched_patches(name: str, layer: int, positions: range, good: Tensor, bad: Tensor) -> list[Patch]:

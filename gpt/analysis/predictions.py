@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from gpt.analysis.tracing import to_float32
 from gpt.errors import GPTError
+from gpt.layers import softcap
 from gpt.model import GPT
 
 MAX_CHUNK_LOGITS = 2**23  # 32 MB in float32
@@ -27,7 +28,8 @@ def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) 
     n = max(1, MAX_CHUNK_LOGITS // len(weight))
     for start in range(0, len(states), n):
         rows = slice(start, min(start + n, len(states)))
-        yield rows, F.linear(to_float32(states[rows]), weight, bias).log_softmax(dim=-1)
+        logits = softcap(F.linear(to_float32(states[rows]), weight, bias), model.config.logit_softcap)
+        yield rows, logits.log_softmax(dim=-1)
 
 
 def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:

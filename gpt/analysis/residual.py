@@ -61,7 +61,7 @@ class Neurons:
         which a gated feed-forward part multiplies it, included in post; None for others.
     norm: (k,) of the vector that it adds to the stream, |post| x |its column of c_proj|, through a norm after it.
     up, down: (k, n) ids of the tokens whose logits it raises and lowers most, directly through the final norm with a
-        constant scale. up_logit, down_logit: (k, n) the changes of these logits.
+        constant scale. up_logit, down_logit: (k, n) the changes of these logits, before any cap.
     """
 
     index: Tensor

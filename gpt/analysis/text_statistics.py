@@ -61,7 +61,7 @@ def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int =
     n = max(1, MAX_CHUNK_LOGITS // model.config.vocab_size)
     tokens: list[TokenStatistics] = []
     for chunk, target in zip(states.split(n), targets.split(n), strict=True):
-        logits = model.lm_head(chunk).float()  # (n, vocab_size)
+        logits = model.logits(chunk).float()  # (n, vocab_size)
         log_p = logits.log_softmax(dim=1)
         own = log_p.gather(1, target)  # (n, 1)
         top = log_p.topk(min(top_k, log_p.shape[1]), dim=1)

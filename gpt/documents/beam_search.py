@@ -159,7 +159,7 @@ class BeamSearch:
         assert cache is not None  # created with the first beams
         idx = torch.tensor([[self.candidates[number].token_id] for number in self._beams], device=cache.k.device)
         hidden = model.hidden_states(idx, cache=cache, edits=document.edits)  # (beams, 1, C)
-        return model.lm_head(hidden[:, 0]).float()
+        return model.logits(hidden[:, 0]).float()
 
     def _continue(self, kept: list[Candidate], rows: Tensor) -> None:
         """Make these candidates the beams, unless no better text can follow. rows: (n,) the beams they extend."""

@@ -18,6 +18,7 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.masks import total_variation
 from gpt.experiments.shapes import cache_numbers
+from gpt.layers import LayerNorm
 from gpt.model import GPT, ForwardContext
 
 ACTIVE = 0.1  # magnitude above which a neuron counts as active
@@ -40,11 +41,14 @@ class NormEffect:
 
 @torch.inference_mode()
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
-    """What a layer's first norm does to the last token of a text. Raises ValueError for a layer that is not there."""
+    """What the norm before a layer's attention does to the last token of a text; nothing in a model without one.
+
+    Raises ValueError for a layer that is not there.
+    """
     check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
-    centred = before - before.mean() if model.config.norm == "layer" else before
-    after = centred / model.blocks[layer].ln_1.scale(before)
+    norm = model.blocks[layer].ln_1
+    after = (before - before.mean() if isinstance(norm, LayerNorm) else before) / norm.scale(before)
     values = (float(f(x)) for f in (torch.mean, root_mean_square) for x in (before, after))
     return NormEffect(before, after, *values)
 
@@ -83,7 +87,7 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
         check_integer("shift", shift, 0, model.config.block_size - len(ids))
         positions = torch.arange(shift, shift + len(ids), device=model.device)
         ctx = ForwardContext(is_causal=len(ids) > 1).with_positions(model.config, positions)
-        logits.append(model.lm_head(model.hidden_states_in(ctx, idx, positions)[0, -1]))
+        logits.append(model.logits(model.hidden_states_in(ctx, idx, positions)[0, -1]))
     return torch.stack([total_variation(each, logits[0]) for each in logits[1:]]).cpu()
 
 

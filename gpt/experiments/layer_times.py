@@ -68,7 +68,7 @@ def timed_pass(model: GPT, idx: Tensor) -> LayerTimes:
     clock = Clock()
     synchronize(idx.device)
     began = perf_counter()
-    model.lm_head(model.hidden_states(idx, trace=clock)[:, -1])
+    model.logits(model.hidden_states(idx, trace=clock)[:, -1])
     synchronize(idx.device)
     marks = [began, *clock.times, perf_counter()]
     seconds = [after - before for before, after in pairwise(marks)]

@@ -104,7 +104,7 @@ def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
     positions = torch.arange(T, device=idx.device)
     everything = torch.ones(T, T, dtype=torch.bool, device=idx.device)
     ctx = ForwardContext(attn_mask=everything, is_causal=False).with_positions(model.config, positions)
-    return model.lm_head(model.hidden_states_in(ctx, idx, positions))
+    return model.logits(model.hidden_states_in(ctx, idx, positions))
 
 
 def total_variation(logits: Tensor, other_logits: Tensor) -> Tensor:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from gpt.analysis.tracing import trace_text
-from gpt.checks import check_layer
-from gpt.config import Norm
+from gpt.checks import check_choice, check_layer
+from gpt.config import GPTConfig, Norm
 from gpt.errors import GPTError
 from gpt.experiments.linear import linear
 from gpt.model import GPT
 
-NormName = Literal["ln_1", "ln_2", "ln_f"]
+NormName = Literal["ln_1", "ln_1_post", "ln_2", "ln_2_post", "ln_f"]
+NORM_NAMES: tuple[NormName, ...] = get_args(NormName)
 
 
 @dataclass(frozen=True)
@@ -73,21 +74,33 @@ def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: in
     return linear(n_in, n_out, generator)(batch).relu()
 
 
+def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
+    """List the normalisations of a model: those before and after the branches of each block, and ln_f."""
+    before, after = config.pre_norm, config.post_norm
+    exists = {"ln_1": before, "ln_1_post": after, "ln_2": before, "ln_2_post": after, "ln_f": True}
+    return tuple(norm for norm in NORM_NAMES if exists[norm])
+
+
+@torch.inference_mode()
 def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
-    """The input of a normalisation for a text: ln_1 or ln_2 of a layer, or ln_f.
+    """The input of a normalisation for a text: one of `norms_of` in a layer, or ln_f.
 
     shift is 0 for a model without biases. With parallel branches both read the stream before the layer.
-    Raises ValueError for a layer that the model does not have.
+    Raises ValueError for a layer or a normalisation that the model does not have.
     """
     check_layer(layer, model.config.n_layer)
+    check_choice("norm", norm, norms_of(model.config))
     trace = trace_text(model, ids)
     traced, block = trace.layers[layer], model.blocks[layer]
     before_mlp = traced.resid_pre if model.config.parallel else traced.resid_mid
-    rows, module = {
-        "ln_1": (traced.resid_pre, block.ln_1),
-        "ln_2": (before_mlp, block.ln_2),
-        "ln_f": (trace.layers[-1].resid_post, model.ln_f),
-    }[norm]
+    inputs: dict[NormName, Callable[[], Tensor]] = {
+        "ln_1": lambda: traced.resid_pre,
+        "ln_1_post": lambda: block.attn(block.ln_1(traced.resid_pre)),
+        "ln_2": lambda: before_mlp,
+        "ln_2_post": lambda: block.mlp(block.ln_2(before_mlp)),
+        "ln_f": lambda: trace.layers[-1].resid_post,
+    }
+    rows, module = inputs[norm](), getattr(model if norm == "ln_f" else block, norm)
     scale = module.weight.detach()
     shift = torch.zeros_like(scale) if module.bias is None else module.bias.detach()
     return NormInput(model.config.norm, rows[0], scale, shift, module.eps)

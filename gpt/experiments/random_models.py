@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -80,7 +80,7 @@ def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> 
 
     All shapes are those of the whole model. generator: as of GPT.
     """
-    model = GPT(replace(config, n_layer=1, full_layers=()), generator=generator)
+    model = GPT(config.with_layers(1), generator=generator)
     model.config = config
     model.h = nn.ModuleList(IdentityBlock() for _ in range(config.n_layer))
     model.ln_f = nn.Identity()  # type: ignore[assignment]

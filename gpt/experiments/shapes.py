@@ -50,7 +50,7 @@ class WeightShape:
 
 def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightShape, ...]:
     """Every weight, in the order of the modules; a tied head is the embedding's. skeleton: without blocks and norms."""
-    model = meta_model(replace(config, n_layer=1, full_layers=()))
+    model = meta_model(config.with_layers(1))
     return tuple(
         WeightShape(name.replace("h.0.", "h.N."), tuple(weight.shape), config.n_layer if name.startswith("h.") else 1)
         for name, weight in model.named_parameters()
@@ -64,7 +64,7 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
     Per block of GPT-2, with C = n_embd: attention has 3 C^2 + C^2 and feed-forward 2 C n_ff weights, with biases one
     more per output; two norms have C scales and C shifts each, as has the final one. With fewer heads of keys and
     values, their part of the 3 C^2 is smaller; a gate adds C n_ff; norms of queries and keys have a scale per number
-    of a head.
+    of a head, or of all heads.
     skeleton: blocks and norms are replaced by identity (`gpt.experiments.random_models.skeleton`).
     """
     width, n_ff, heads = config.n_embd, config.ff_size, config.n_head * config.head_size
@@ -72,7 +72,8 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
     qkv = heads + 2 * config.kv_heads * config.head_size
     inner = (2 if config.gated else 1) * n_ff
     norm = width * (2 if config.norm == "layer" and config.bias else 1)
-    norms_of_block = (4 if config.post_norm else 2) * norm + 2 * config.head_size * config.qk_norm
+    heads_in_norms = {False: 0, True: 2, "full": config.n_head + config.kv_heads}[config.qk_norm]
+    norms_of_block = 2 * (config.pre_norm + config.post_norm) * norm + heads_in_norms * config.head_size
     return {
         "token_embedding": config.vocab_size * width,
         "position_embedding": config.block_size * width if config.position == "learned" else 0,

@@ -138,6 +138,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
 def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) -> tuple[Tensor, float]:
     """The logits (vocab_size,) after a text (1, S), and their time in seconds.
 
+    A model with a cap of the scores computes attention openly with either kernel.
     cache: contains at least all tokens of the text but the last; unchanged afterwards but for its length, S - 1.
     """
     trace = Trace() if kernel == "eager" else None
@@ -149,7 +150,7 @@ def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) 
         cache.crop(idx.shape[1] - 1)
         state = model.hidden_states(idx[:, -1:], cache=cache, trace=trace)[:, -1]
         cache.crop(idx.shape[1] - 1)
-    logits = model.lm_head(state)[0]
+    logits = model.logits(state)[0]
     synchronize(idx.device)
     return logits, time.perf_counter() - began
 

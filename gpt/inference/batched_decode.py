@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from gpt.cache import KVCache
 from gpt.inference.decode_cache import DecodeCache
+from gpt.layers import attention_scores
 from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock, causal_mask
 
 
@@ -80,7 +81,12 @@ class StepPart:
         queries = new[:, : len(q)].unflatten(1, (len(k), -1))  # (R, kv, nh / kv, hs): those that share a key head
         keys, values = self.keys[layer], self.values[layer]  # (R, kv, S, hs)
         mask = self.mask if module.config.window_of(layer) is None else self.window_mask
-        y = F.scaled_dot_product_attention(queries, keys, values, mask, scale=module.config.attn_scale)
+        config = module.config
+        if config.attn_softcap is None:
+            y = F.scaled_dot_product_attention(queries, keys, values, mask, scale=config.attn_scale)
+        else:
+            attn_scores = attention_scores(queries, keys, config.score_scale, config.attn_softcap)
+            y = (attn_scores + mask).softmax(dim=-1) @ values
         return y.flatten(1, 2).transpose(0, 1)
 
     def finish(self, states: Tensor) -> list[Tensor]:

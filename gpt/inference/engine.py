@@ -144,7 +144,7 @@ class Engine:
     def logits(self, states: Tensor) -> Tensor:
         """(B, C) states -> (B, vocab_size) float32."""
         with self._threads(len(states)):
-            return self.model.lm_head(states).float()
+            return self.model.logits(states).float()
 
     @torch.inference_mode()
     def distribution(self, state: Tensor) -> NextTokenDistribution:
@@ -276,7 +276,7 @@ class Engine:
 
     def _distributions(self, states: Tensor) -> list[NextTokenDistribution]:
         """One for each of the states (B, C)."""
-        logits = self.model.lm_head(states).float()
+        logits = self.model.logits(states).float()
         log_sum = logits.logsumexp(dim=-1)
         entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1) / math.log(2)
         return [NextTokenDistribution(*each) for each in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]

@@ -30,5 +30,19 @@ FAMILIES: dict[str, GPTConfig] = {
         full_layers=(1,),
         window_rotary_base=10000.0,
     ),
+    "gemma2": replace(
+        LLAMA,
+        activation="gelu_tanh",
+        head_dim=10,
+        attn_scale=0.5,
+        attn_softcap=0.8,  # small enough for random models to reach it
+        logit_softcap=2.0,
+        post_norm=True,
+        embedding_scale=24**0.5,
+        window=5,
+        full_layers=(1,),
+    ),
+    "olmo2": replace(LLAMA, qk_norm="full", pre_norm=False, post_norm=True, tie_weights=False),
+    "smollm3": replace(LLAMA, rotary_base=2e6, unrotated_layers=(1,)),
     "every_bias": replace(GPT2, n_kv_head=1, head_bias=True, gated=True, post_norm=True, tie_weights=False, n_ff=50),
 }

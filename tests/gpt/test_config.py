@@ -69,6 +69,11 @@ def test_no_size_but_the_feed_forward_width_may_be_none():
         ({"dropout": float("nan")}, "dropout"),
         ({"activation": "gelu_new"}, "activation must be one of .*gelu_tanh.*, not 'gelu_new'"),
         ({"position": "sinusoidal"}, "position must be one of .*rotary.*, not 'sinusoidal'"),
+        ({"qk_norm": "heads"}, "qk_norm must be one of False, True, full, not 'heads'"),
+        ({"attn_softcap": 0.0}, "attn_softcap must be a number above 0, not 0.0"),
+        ({"logit_softcap": -1.0}, "logit_softcap must be a number between 0.0"),
+        ({"unrotated_layers": 3}, "unrotated_layers must be a list of layers, not 3"),
+        ({"unrotated_layers": (12,)}, "unrotated_layers must be a whole number between 0 and 11, not 12"),
         ({"position": "rotary", "n_embd": 15, "n_head": 3}, "5 numbers of a head are not pairs"),
     ],
 )

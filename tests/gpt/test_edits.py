@@ -104,7 +104,7 @@ def test_swapping_the_activation_equals_a_model_made_with_it(model, idx, activat
 
 @torch.inference_mode()
 def test_without_positions_one_layer_ignores_the_order_of_earlier_tokens(model, idx):
-    shallow = GPT(replace(model.config, n_layer=1, window=None, full_layers=())).eval()
+    shallow = GPT(replace(model.config.with_layers(1), window=None, full_layers=())).eval()
     shallow.load_state_dict({k: v for k, v in model.state_dict().items() if not k.startswith(("h.1", "h.2"))})
     shuffled = torch.cat((idx[:, :-1].flip(1), idx[:, -1:]), dim=1)
     assert (shallow(idx)[:, -1] - shallow(shuffled)[:, -1]).abs().max() > 1e-2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.trace import Trace
 
+ROOT = Path(__file__).parents[2]
 EXACT = {"atol": 1e-5, "rtol": 0}
 
 
@@ -120,3 +122,10 @@ def test_dropout_applies_in_training_mode_only():
     model.train()
     assert (model(idx) - model(idx)).abs().max() > 1e-3
     assert (model(idx, trace=Trace()) - model(idx, trace=Trace())).abs().max() > 1e-3
+
+
+def test_the_head_is_applied_in_one_place_which_caps_the_logits():
+    """`GPT.logits` alone applies the head; the shortest code of the lessons has no caps."""
+    sources = [path for name in ("gpt", "components") for path in (ROOT / name).rglob("*.py")]
+    callers = {path.relative_to(ROOT).as_posix() for path in sources if "lm_head(" in path.read_text(encoding="utf-8")}
+    assert callers == {"gpt/model.py", "gpt/experiments/minimal.py"}

@@ -37,6 +37,7 @@ const side = { start: 0, tokens: ["a", "b", "c"] };
 const packed = {
   head_size: hs,
   scale: 1 / Math.sqrt(hs),
+  cap: null,
   window: null,
   queries: side,
   keys: side,
@@ -44,7 +45,7 @@ const packed = {
   k: vectors(keys),
   v: vectors(keys),
   z: vectors(queries),
-  scores: grid(score),
+  scaled: grid(score),
   weights: grid((i, j) => (j > i ? 0 : Math.exp(score(i, j) - logSum(i)))),
   sums: base64(Float32Array.from([0, 1, 2], logSum)),
 };
@@ -64,6 +65,13 @@ test("every stage follows from the one before", () => {
     }
     near([0, 1, 2].reduce((sum, j) => sum + (stages.weights.at(i, j) || 0), 0), 1);
   }
+});
+
+test("a cap is in the score, not in the product before it", () => {
+  const { stages } = unpack({ ...packed, cap: 0.5 });
+  near(stages.raw.at(2, 1), dot(queries[2], keys[1]));
+  near(stages.scaled.at(2, 1), 0.5 * Math.tanh(score(2, 1) / 0.5));
+  assert.equal(stages.masked.at(2, 1), stages.scaled.at(2, 1));
 });
 
 test("the numbers of a pair are said stage by stage; one that is masked has no value to mix", () => {

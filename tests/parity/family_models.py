@@ -39,6 +39,7 @@ LLAMA3 = {
 }
 LINEAR = {"rope_type": "linear", "rope_theta": 20000.0, "factor": 4.0}
 LONG = {"rope_type": "default", "rope_theta": 1e6}
+CAPS = {"attn_logit_softcapping": 0.8, "final_logit_softcapping": 2.0}  # that random models reach
 SMALL = {"num_hidden_layers": 1, "num_attention_heads": 5, "hidden_size": 30, "intermediate_size": 7}
 
 
@@ -225,6 +226,67 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
         "six of ten numbers of a head": {"hidden_size": 40, "rotary_dim": 6, "layer_norm_epsilon": 1e-2},
         "tied, relu": {**TIED, "rotary_dim": 2, "activation_function": "relu"},
         "five heads, one layer": {**SMALL, "rotary_dim": 2},
+    },
+    "gemma2": {
+        "every other layer has a window": {**GROUPED, "head_dim": 10, "sliding_window": 4, **CAPS},
+        "one key head, untied": {
+            **UNTIED,
+            **ONE_KEY_HEAD,
+            "head_dim": 6,
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+            "sliding_window": 3,
+            "query_pre_attn_scalar": 7,
+            **CAPS,
+        },
+        "biases, scaled, only scores capped": {
+            **WIDE_HEADS,
+            "attention_bias": True,
+            "rope_parameters": LINEAR,
+            "rms_norm_eps": 1e-2,
+            "attn_logit_softcapping": 0.7,
+            "final_logit_softcapping": None,
+        },
+        "no window, only logits capped": {
+            **GROUPED,
+            "head_dim": 8,
+            "layer_types": ["full_attention"] * 3,
+            "attn_logit_softcapping": None,
+            "final_logit_softcapping": 3.0,
+        },
+        "caps by default": {**SMALL, "num_key_value_heads": 1, "head_dim": 4, "sliding_window": 2},
+    },
+    "olmo2": {
+        "all heads": {},
+        "grouped": {**GROUPED, "hidden_size": 32},
+        "one key head, tied": {**ONE_KEY_HEAD, **TIED, "rope_parameters": LONG},
+        "biases, gelu, another eps": {**GROUPED, "attention_bias": True, "hidden_act": "gelu", "rms_norm_eps": 1e-2},
+        "five heads, scaled": {**SMALL, "rope_parameters": LLAMA3},
+    },
+    "smollm3": {
+        "the fourth layer without rotation": {**GROUPED, "num_hidden_layers": 5},
+        "every other layer, untied": {**ONE_KEY_HEAD, **UNTIED, "no_rope_layer_interval": 2},
+        "by layer, biases": {
+            **GROUPED,
+            "no_rope_layers": [0, 1, 0],
+            "attention_bias": True,
+            "mlp_bias": True,
+            "rope_parameters": LONG,
+        },
+        "windows without rotation": {
+            **GROUPED,
+            "no_rope_layer_interval": 2,
+            "use_sliding_window": True,
+            "sliding_window": 4,
+        },
+        "windows by layer, scaled": {
+            **GROUPED,
+            "no_rope_layers": [1, 0, 1],
+            "use_sliding_window": False,
+            "sliding_window": 3,
+            "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+            "rope_parameters": LLAMA3,
+        },
+        "no rotation at all": {**SMALL, "num_key_value_heads": 5, "no_rope_layer_interval": 1},
     },
 }
 CASES = [(family, name) for family, cases in OPTIONS.items() for name in cases]

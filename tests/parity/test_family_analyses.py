@@ -46,6 +46,11 @@ CASES = [
     ("starcoder2", "grouped, window"),
     ("gpt_bigcode", "one key head"),
     ("gptj", "six of ten numbers of a head"),
+    ("gemma2", "every other layer has a window"),
+    ("gemma2", "one key head, untied"),
+    ("olmo2", "grouped"),
+    ("olmo2", "biases, gelu, another eps"),
+    ("smollm3", "windows without rotation"),
 ]
 
 
@@ -77,6 +82,12 @@ def parts_of(reference: nn.Module) -> tuple[nn.ModuleList, nn.Module, nn.Module]
     return part(base, "layers"), part(base, "final norm"), reference.get_output_embeddings()
 
 
+def capped(reference: nn.Module, logits: Tensor) -> Tensor:
+    """The logits of a model of transformers, from those of its head."""
+    cap = getattr(reference.config, "final_logit_softcapping", None)
+    return logits if cap is None else cap * torch.tanh(logits / cap)
+
+
 def output_projection(layer: nn.Module) -> nn.Module:
     return part(layer, "output projection")
 
@@ -93,15 +104,18 @@ def test_the_lens_reads_each_state_through_the_final_norm_and_the_head(twins: Tw
     reference = twins.reference(IDX, output_hidden_states=True)
     _, norm, head = parts_of(twins.reference)
     lens = logit_lens(twins.ours, trace_text(twins.ours, IDS), chosen=TOKEN)
-    logits = [head(norm(state))[0] for state in reference.hidden_states[1:-1]] + [reference.logits[0]]
+    logits = [capped(twins.reference, head(norm(state))[0]) for state in reference.hidden_states[1:-1]]
+    logits.append(reference.logits[0])
     p = torch.stack(logits).softmax(dim=-1)  # (n_layer, T, vocab_size)
     assert_close(lens.chosen_probability[:, 1], p[..., TOKEN], atol=1e-5, rtol=1e-3)
     assert_close(lens.probability[:, 1], p.amax(dim=-1), atol=1e-5, rtol=1e-3)
 
 
 @torch.inference_mode()
-def test_the_parts_of_a_logit_sum_to_that_of_transformers(twins: Twins) -> None:
-    logits, trace = twins.reference(IDX).logits[0], trace_text(twins.ours, IDS)
+def test_the_parts_of_a_logit_sum_to_that_of_transformers_before_a_cap(twins: Twins) -> None:
+    reference, trace = twins.reference(IDX, output_hidden_states=True), trace_text(twins.ours, IDS)
+    logits = twins.reference.get_output_embeddings()(reference.hidden_states[-1])[0]
+    assert_close(capped(twins.reference, logits), reference.logits[0])
     for position in (0, 4, len(IDS) - 1):
         for against in (None, 12):
             parts = direct_logit_attribution(twins.ours, trace, position, TOKEN, against=against)

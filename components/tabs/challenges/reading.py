@@ -73,7 +73,7 @@ class Reading:
             raise PageError("challenges.long", n=len(ids), limit=limit)
         answer = answer.fitting(loaded.model.config, len(ids))
         trace = trace_text(loaded.model, ids)
-        logits = loaded.model.lm_head(trace.final_norm[0, -1:])[0]
+        logits = loaded.model.logits(trace.final_norm[0, -1:])[0]
         return cls(loaded, start, answer, ids, trace, logits.float().softmax(-1).cpu())
 
     @property

@@ -95,10 +95,11 @@ class Effect:
 
     def probabilities(self, position: int) -> tuple[Tensor, Tensor]:
         """Predictions of the unedited and of the edited model at a position, (vocab_size,) each."""
-        head = self.text.loaded.model.lm_head
+        model = self.text.loaded.model
         with torch.inference_mode():
             original, edited = (
-                head(states[position]).float().softmax(dim=0).cpu() for states in (self.text.states, self.states)
+                model.logits(states[position]).float().softmax(dim=0).cpu()
+                for states in (self.text.states, self.states)
             )
         return original, edited
 

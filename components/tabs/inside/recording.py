@@ -17,7 +17,7 @@ from gpt import Generation, GPTConfig, Trace
 from gpt.cache import KVCache
 from gpt.config import Activation
 from gpt.documents.branch_cache import common_prefix_length
-from gpt.layers import ACTIVATIONS
+from gpt.layers import ACTIVATIONS, attention_scores
 from gpt.model import causal_mask
 
 BINS = 16  # pixels of a vector of width n_embd
@@ -125,7 +125,7 @@ class Recording:
         q, k, v = (
             part[layer, 0, each, :n].float() for part, each in ((cache.q, head), (cache.k, kv_head), (cache.v, kv_head))
         )
-        scores = q @ k.T * config.score_scale  # (T, T)
+        scores = attention_scores(q, k, config.score_scale, config.attn_softcap)  # (T, T)
         seen, window = causal_mask(n, n, q.device), config.window_of(layer)
         if window is not None:
             seen = seen.triu(1 - window)

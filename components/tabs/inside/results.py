@@ -78,8 +78,8 @@ class SkeletonPass:
     @torch.inference_mode()
     def logits(self, position: int) -> Tensor:
         """The skeleton's logits after a position, (vocab_size,) in float32."""
-        head = self.recording.document.loaded.model.lm_head
-        return head(self.states[position : position + 1])[0].float()
+        model = self.recording.document.loaded.model
+        return model.logits(self.states[position : position + 1])[0].float()
 
 
 @dataclass(frozen=True, eq=False)

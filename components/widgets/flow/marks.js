@@ -8,7 +8,8 @@ import { box, write } from "./shapes.js";
 /** @typedef {import("./scene.js").Scene} Scene */
 
 const NORM_LABEL = 48; // px of the rows beside which the name stands
-const NORMS = ["norm1", "after1", "norm2", "after2"];
+const PRE_NORMS = ["norm1", "norm2"];
+const POST_NORMS = ["after1", "after2"];
 
 /** The place of a norm within the gap that names it. @param {Scene} scene @param {string} name */
 export function normX({ place, data }, name) {
@@ -18,8 +19,9 @@ export function normX({ place, data }, name) {
 
 /** A bar across all rows for each norm that is not the last. @param {Context} ctx @param {Scene} scene */
 export function paintNorms(ctx, scene) {
-  const { place, colours, fonts, t } = scene;
-  for (const name of NORMS.filter((each) => place[each])) {
+  const { data, place, colours, fonts, t } = scene;
+  const norms = [...(data.has_pre_norm ? PRE_NORMS : []), ...POST_NORMS];
+  for (const name of norms.filter((each) => place[each])) {
     const x = normX(scene, name);
     ctx.fillStyle = colours.muted;
     ctx.globalAlpha = 0.35;

@@ -23,6 +23,7 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {string} scores_are  how a score is computed
  * @property {boolean} is_rotary  queries and keys are rotated
  * @property {boolean} is_parallel  attention and feed-forward part read the same vector
+ * @property {boolean} has_pre_norm  the branches read a normalised vector
  * @property {boolean} has_post_norm  outputs are normalised before they are added
  * @property {number | null} window  tokens that the layer sees, null for all
  * @property {Record<string, Strip>} strips

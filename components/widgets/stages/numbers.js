@@ -11,6 +11,7 @@ import { decimal, small } from "../numbers.js";
  * @typedef {object} Packed
  * @property {number} head_size
  * @property {number} scale  factor on the product of query and key
+ * @property {number | null} cap  limit of a score, reached by cap * tanh(score / cap); null for none
  * @property {number | null} window  tokens that the layer sees, null for all
  * @property {Side} queries
  * @property {Side} keys
@@ -18,7 +19,7 @@ import { decimal, small } from "../numbers.js";
  * @property {Vectors} k
  * @property {Vectors} v
  * @property {Vectors} z
- * @property {string} scores  base64 of float32, queries x keys
+ * @property {string} scaled  base64 of float32, queries x keys: scores before the cap
  * @property {string} weights  base64 of float32, queries x keys
  * @property {string} sums  base64 of float32: of each query, log of the sum of exp(score)
  *
@@ -59,9 +60,10 @@ export function fullScale(rows, columns, at, weights) {
 
 /** @param {Packed} packed @returns {Unpacked} */
 export function unpack(packed) {
-  const { head_size, scale: factor, window, queries, keys } = packed;
+  const { head_size, scale: factor, cap, window, queries, keys } = packed;
   const [n, m] = [queries.tokens.length, keys.tokens.length];
-  const [scores, weights, sums] = [packed.scores, packed.weights, packed.sums].map(floats);
+  const [scaled, weights, sums] = [packed.scaled, packed.weights, packed.sums].map(floats);
+  const scores = cap === null ? scaled : scaled.map((score) => cap * Math.tanh(score / cap));
   const hidden = (/** @type {number} */ i, /** @type {number} */ j) => {
     const back = queries.start + i - (keys.start + j);
     if (back < 0) return "later";
@@ -81,7 +83,7 @@ export function unpack(packed) {
     k: ofVectors(packed.k, m),
     v: ofVectors(packed.v, m),
     z: ofVectors(packed.z, n),
-    raw: numbers(n, m, (i, j) => scores[i * m + j] / factor),
+    raw: numbers(n, m, (i, j) => scaled[i * m + j] / factor),
     scaled: numbers(n, m, (i, j) => scores[i * m + j]),
     masked: numbers(n, m, (i, j) => (hidden(i, j) ? NaN : scores[i * m + j])),
     weights: numbers(n, m, (i, j) => (hidden(i, j) ? NaN : weights[i * m + j]), false),
@@ -109,6 +111,7 @@ export function workedOut(packed, { stages, hidden, sums }, [i, j], t) {
     raw: decimal(stages.raw.at(i, j)),
     hs: packed.head_size,
     scale: small(packed.scale, 4),
+    cap: packed.cap,
     window: packed.window,
     score: decimal(stages.scaled.at(i, j)),
     i: packed.queries.start + i,

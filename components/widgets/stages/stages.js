@@ -86,7 +86,7 @@ function mount(root, host) {
   }
 
   /** What the names and sentences of the stages are filled with. @param {Stages} of */
-  const formulaOf = ({ head_size: hs, scale, window }) => ({ hs, scale: small(scale, 4), window });
+  const formulaOf = ({ head_size: hs, scale, cap, window }) => ({ hs, scale: small(scale, 4), cap, window });
 
   /** @param {Stages} of */
   function drawThumbnails(of) {

@@ -17,6 +17,7 @@ from gpt.models.checkpoints.stated import ACTIVATIONS
 MAX_CONTEXT = 4096  # block_size of a rotary model: memory for it is allocated with every text
 MAX_SIZE = 2**24  # of what is stated: torch cannot multiply much larger ones
 FULL, WINDOWED = "full_attention", "sliding_attention"
+SKIPS_ROTATION = "no_rope_layer_interval"
 GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
 
 
@@ -38,6 +39,7 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
     "rotary_share": partial(check_number, low=0.0, high=1.0),
     **dict.fromkeys(("norm_eps", "rotary_base", "window_rotary_base"), partial(check_number, low=0.0)),
     **dict.fromkeys(("tie_weights", "qkv_bias", "proj_bias", "mlp_bias", "parallel"), check_switch),
+    **dict.fromkeys(("attn_softcap", "logit_softcap"), partial(check_number, low=0.0)),
     "activation": check_activation,
 }
 
@@ -128,7 +130,9 @@ def read_family_options(config: Values) -> dict[str, Any]:
     if missing := [theirs for theirs in names.values() if theirs not in values]:
         raise GPTError("layout.option_missing", names=", ".join(missing))
     for ours, theirs in names.items():
-        may_be_null = ours in ("n_kv_head", "head_dim") or family.defaults.get(theirs, 0) is None
+        may_be_null = (
+            ours in ("n_kv_head", "head_dim", "attn_softcap", "logit_softcap") or family.defaults.get(theirs, 0) is None
+        )
         if values[theirs] is not None or not may_be_null:
             CHECKS[ours](theirs, values[theirs])
     options: dict[str, Any] = {ours: values[theirs] for ours, theirs in names.items()}
@@ -139,6 +143,7 @@ def read_family_options(config: Values) -> dict[str, Any]:
     if family.fixed.get("position") == "rotary":
         options["block_size"] = min(options["block_size"], MAX_CONTEXT)
         options |= read_rotary(family, values)
+    options["unrotated_layers"] = read_unrotated_layers(family, values, options["n_layer"])
     if (size := options.pop("rotary_size", None)) is not None:
         options["rotary_share"] = rotary_share(size, options["n_embd"] // options["n_head"])
     options |= read_windows(family, values, options["n_layer"], options["block_size"])
@@ -228,11 +233,12 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
     if family.window not in family.defaults:
         return {}
     check_switch("use_sliding_window", values.get("use_sliding_window", True))
-    window = values[family.window] if values.get("use_sliding_window", True) else None
+    kinds = values.get("layer_types")
+    is_on = values.get("use_sliding_window", True) or (SKIPS_ROTATION in family.defaults and kinds is not None)
+    window = values[family.window] if is_on else None  # SmolLM3 with layer_types needs no switch
     if window is None:
         return {}
     check_integer(family.window, window, 1)
-    kinds = values.get("layer_types")
     if "attention_types" in values:
         kinds = expand_attention_types(values["attention_types"], n_layer)
     elif kinds is None:
@@ -259,8 +265,28 @@ def expand_attention_types(types: object, n_layer: int) -> list[str]:
     return [GPT_NEO_LAYERS[str(kind)] for kind in kinds]
 
 
+def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple[int, ...]:
+    """List the layers without rotary positions: a 0 in `no_rope_layers`, else every `no_rope_layer_interval`-th."""
+    if SKIPS_ROTATION not in family.defaults:
+        return ()
+    rotated = values.get("no_rope_layers")
+    if rotated is None:
+        every = values[SKIPS_ROTATION]
+        check_integer(SKIPS_ROTATION, every, 1)
+        rotated = [int((layer + 1) % every != 0) for layer in range(n_layer)]
+    if (
+        not isinstance(rotated, list)
+        or len(rotated) < n_layer
+        or not all(is_integer(n) and n in (0, 1) for n in rotated)
+    ):
+        raise GPTError("layout.option_type", option="no_rope_layers", value=rotated, expected=f"[{n_layer} x 0 / 1]")
+    return tuple(layer for layer in range(n_layer) if not rotated[layer])
+
+
 def default_layer_types(family: Family, values: Values, n_layer: int) -> list[str]:
     """Return the kinds of layers that transformers uses for a configuration without `layer_types`."""
+    if unrotated := read_unrotated_layers(family, values, n_layer):
+        return [WINDOWED if layer in unrotated else FULL for layer in range(n_layer)]
     rules = {"sliding_window_pattern": n_layer + 1, "max_window_layers": 0}
     every, first = (values[name] if name in family.defaults else rule for name, rule in rules.items())
     check_integer("sliding_window_pattern", every, 1)

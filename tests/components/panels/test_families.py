@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from components.i18n import t
-from components.panels.layer_norm import LayerNormState, rows
+from components.panels.layer_norm import LayerNormState, norms, rows
 from components.state.session import Session
 from gpt import Generation, Trace
 from tests.components.panels.panel_session import answer, notice, shown, values
@@ -29,8 +29,10 @@ def trace_of(session: Session) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("norm", ["ln_1", "ln_2", "ln_f"])
-@pytest.mark.parametrize("family", ["llama", "gpt_neox"])
+NORMS = ("ln_1", "ln_2", "ln_f")
+
+
+@pytest.mark.parametrize(("family", "norm"), [(family, norm) for family in ("llama", "gpt_neox") for norm in NORMS])
 def test_the_rows_of_a_norm_are_normalised_as_the_model_does(family: str, norm: str) -> None:
     session = session_of(family)
     session.change(LayerNormState, source="model", norm=norm)
@@ -45,6 +47,24 @@ def test_the_rows_of_a_norm_are_normalised_as_the_model_does(family: str, norm: 
     assert found["norm-note"]["text"] == t(f"norm.note.{kind}", "en")
     session.change(LayerNormState, source="example")
     assert shown(session, "layer_norm")["norm-note"]["text"] == t("norm.note.layer", "en")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "output"), [("ln_1", "attn_out"), ("ln_1_post", "attn_out"), ("ln_2_post", "mlp_out")]
+)
+def test_a_model_without_norms_before_its_branches_shows_those_after_them(chosen: str, output: str) -> None:
+    session = session_of("olmo2")
+    session.change(LayerNormState, source="model", norm=chosen)  # ln_1 was chosen for another model
+    shown(session, "layer_norm")
+    assert norms(session.snapshot()) == ("ln_1_post", "ln_2_post", "ln_f")
+    expected = getattr(trace_of(session).layers[1], output)[0, 2:4].detach()
+    torch.testing.assert_close(rows(session.snapshot()).numbers.after, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["gemma2", "llama"])
+def test_the_kernels_panel_tells_of_scores_that_sdpa_cannot_cap(family: str) -> None:
+    said = notice(shown(session_of(family), "kernels"), "kernels")
+    assert said == (t("kernels.capped", "en") if family == "gemma2" else "")
 
 
 @pytest.mark.parametrize(("family", "bars"), [("llama", 5), ("gpt2", 4)])

@@ -48,6 +48,26 @@ RANDOM_MODELS = {
         "full_layers": (2,),
         "window_rotary_base": 1000.0,
     },
+    "gemma2": {
+        "position": "rotary",
+        "norm": "rms",
+        "bias": False,
+        "gated": True,
+        "post_norm": True,
+        "attn_softcap": 0.8,
+        "logit_softcap": 2.5,
+    },
+    "olmo2": {
+        "position": "rotary",
+        "norm": "rms",
+        "bias": False,
+        "n_kv_head": 1,
+        "qk_norm": "full",
+        "gated": True,
+        "pre_norm": False,
+        "post_norm": True,
+    },
+    "smollm3": {"position": "rotary", "norm": "rms", "bias": False, "gated": True, "unrotated_layers": (1, 2)},
 }
 
 

@@ -126,6 +126,24 @@ def test_the_film_of_another_family_shows_what_it_has(name: str, byte_tokenizer:
     assert shown["window"] == config.window
 
 
+def test_the_film_tells_of_caps_of_norms_that_are_missing_and_of_layers_without_rotation(
+    byte_tokenizer: Tokenizer,
+) -> None:
+    def told(name: str) -> dict[str, str]:
+        labels = filmed(Inside(random_document(name, byte_tokenizer), Selection(position=11, layer=2, head=HEAD)))[
+            "labels"
+        ]
+        return {beat: labels[beat] for beat in ("norm.title", "position", "scores", "logits")}
+
+    capped, unnormed, unrotated, llama = (told(name) for name in ("gemma2", "olmo2", "smollm3", "llama"))
+    assert capped["scores"].endswith("between −0.8 and 0.8: 0.8 · tanh(score / 0.8).")
+    assert capped["logits"].endswith("between −2.5 and 2.5.")
+    assert unnormed["norm.title"] == "No norm before the layer"
+    assert "layer 2 is one of those that do not turn" in unrotated["position"]
+    assert "all heads are normalised together" in unnormed["position"]
+    assert not re.search("tanh|between|do not turn|No norm|together", "".join(llama.values()))
+
+
 @pytest.mark.parametrize("name", RANDOM_MODELS)
 def test_every_part_that_a_beat_shows_has_its_numbers(name: str, byte_tokenizer: Tokenizer) -> None:
     shown = filmed(Inside(random_document(name, byte_tokenizer), Selection(position=11, layer=LAYER, head=HEAD)))

@@ -20,7 +20,7 @@ from gpt import Generation, GPTConfig, Tokenizer
 from gpt.analysis.heads import value_weighted
 from gpt.analysis.rollout import rollout
 from gpt.model import GPT
-from tests.components.tabs.inside_session import Inside, document_of, trace_of, unpacked
+from tests.components.tabs.inside_session import Inside, document_of, random_document, trace_of, unpacked
 from tests.conftest import make_twins, randomized
 
 LAYER, HEAD, POSITION = 1, 2, 11
@@ -66,7 +66,7 @@ def test_weights_are_those_of_transformers_and_scores_those_of_a_trace(twins: tu
     content, trace = one_head(document).shown("stages"), trace_of(document).layers[LAYER]
     n, hs = len(document.ids), 12
     np.testing.assert_allclose(unpacked(content["weights"], "<f4", n, n), attentions[LAYER][HEAD], atol=1e-5)
-    np.testing.assert_allclose(unpacked(content["scores"], "<f4", n, n), trace.attn_scores[0, HEAD], atol=1e-5)
+    np.testing.assert_allclose(unpacked(content["scaled"], "<f4", n, n), trace.attn_scores[0, HEAD], atol=1e-5)
     for name in "qkv":
         expected = getattr(trace, f"attn_{name}")[0, HEAD].numpy()
         np.testing.assert_allclose(vectors(content[name], hs), expected, atol=4e-5 * np.abs(expected).max())
@@ -78,12 +78,24 @@ def test_the_numbers_of_a_cell_follow_from_each_other(twins: tuple[Any, Generati
     content = one_head(twins[1]).shown("stages")
     n, hs = len(twins[1].ids), 12
     q, k = vectors(content["q"], hs), vectors(content["k"], hs)
-    scores, weights = (unpacked(content[name], "<f4", n, n) for name in ("scores", "weights"))
+    scores, weights = (unpacked(content[name], "<f4", n, n) for name in ("scaled", "weights"))
     sums = unpacked(content["sums"], "<f4", n)
     np.testing.assert_allclose(q @ k.T / math.sqrt(hs), scores, atol=1e-3 * np.abs(scores).max())
     causal = np.tril(np.ones((n, n), bool))
     np.testing.assert_allclose(np.exp(scores - sums[:, None])[causal], weights[causal], atol=1e-5)
     assert not weights[~causal].any()
+
+
+def test_scores_before_their_cap_are_sent_with_it(byte_tokenizer: Tokenizer) -> None:
+    document = random_document("gemma2", byte_tokenizer)
+    content, scores = one_head(document).shown("stages"), trace_of(document).layers[LAYER].attn_scores[0, HEAD].numpy()
+    assert content["cap"] == document.loaded.model.config.attn_softcap
+    scaled, sums = unpacked(content["scaled"], "<f4", *scores.shape), unpacked(content["sums"], "<f4", len(scores))
+    np.testing.assert_allclose(content["cap"] * np.tanh(scaled / content["cap"]), scores, atol=1e-5)
+    assert np.abs(scaled).max() > content["cap"]
+    weights = unpacked(content["weights"], "<f4", *scores.shape)
+    seen = np.tril(np.ones(scores.shape, bool))
+    np.testing.assert_allclose(np.exp(scores - sums[:, None])[seen], weights[seen], atol=1e-5)
 
 
 def test_the_selected_pair_is_always_among_what_is_shown() -> None:

@@ -93,12 +93,12 @@ def test_neurons_show_the_strongest_of_each_group(document: Generation) -> None:
     for name, vectors in shown.items():
         groups = vectors.reshape(len(vectors), WIDE_BINS, 3)
         expected = np.take_along_axis(groups, np.abs(groups).argmax(axis=2)[..., None], axis=2)[..., 0]
-        np.testing.assert_allclose(recording.pooled(1, name).values, expected, atol=1e-5)
+        np.testing.assert_allclose(recording.pooled(1, name).values, expected, atol=1e-5, rtol=1e-5)
     neurons, n = recording.neurons(1), len(post)
     strongest = np.abs(post).argmax(axis=1) if config.gated else post.argmax(axis=1)
     np.testing.assert_array_equal(neurons.strongest[:n], strongest)
     np.testing.assert_array_equal(neurons.active[:n], ((pre if config.gated else post) > 0).sum(axis=1))
-    np.testing.assert_allclose(neurons.post[:n], post[rows, strongest], atol=1e-5)
+    np.testing.assert_allclose(neurons.post[:n], post[rows, strongest], atol=1e-5, rtol=1e-5)
 
 
 def test_weights_scores_and_next_tokens_are_the_model_s(document: Generation) -> None:
@@ -166,6 +166,23 @@ def test_every_part_has_three_lines(document: Generation, language: str, skeleto
     assert not re.search(r"[{}]|nan|None", text)
 
 
+def test_captions_tell_which_norms_caps_and_rotations_the_model_has(document: Generation) -> None:
+    inside, config = Inside(document, LOOK), document.loaded.model.config
+    shown, family = inside.shown("flow"), inside.shown("flow-family")["text"]
+    words = shown["words"]
+    assert shown["has_pre_norm"] == config.pre_norm
+    for part in ("norm1", "norm2"):
+        assert ("no norm" in words[part]) == ("are not normalised" in family) == (not config.pre_norm)
+    if config.post_norm:
+        assert ("second norm" in words["after1"]) == ("second norm" in words["after2"]) == config.pre_norm
+    assert ("0.8 · tanh(q · k / √12 / 0.8)" in words["weights"]) == (config.attn_softcap is not None)
+    assert ("scores stay between −0.8 and 0.8" in family) == (config.attn_softcap is not None)
+    assert ("logits stay between −2.5 and 2.5" in family) == (config.logit_softcap is not None)
+    turns = config.position == "rotary" and LOOK.layer not in config.unrotated_layers
+    assert shown["is_rotary"] == ("rotated" in words["q"]) == ("rotated" in words["k"]) == turns
+    assert ("layer 1 does not rotate" in family) == (LOOK.layer in config.unrotated_layers)
+
+
 @pytest.mark.parametrize(
     ("length", "position", "count", "expected"),
     [
@@ -213,6 +230,8 @@ def test_one_line_says_what_is_selected(document: Generation) -> None:
 def test_the_skeleton_is_the_head_on_the_embeddings_alone(document: Generation) -> None:
     content = Inside(document, LOOK, skeleton_of="tiny", flow_rows=ALL).shown("flow")
     logits = F.linear(embedded(document)[LOOK.position], document.loaded.model.lm_head.weight).detach()
+    if (cap := document.loaded.model.config.logit_softcap) is not None:
+        logits = (logits / cap).tanh() * cap
     best = logits.softmax(0).topk(8)
     assert [p for _, p in content["next"]] == pytest.approx(best.values.tolist(), rel=1e-3)
     names = [visible(token_text(document.loaded.tokenizer, i)) for i in best.indices.tolist()]

@@ -31,9 +31,9 @@ def largest(parts: Attribution) -> float:
 @pytest.mark.parametrize("against", [None, 12])
 @pytest.mark.parametrize("position", [0, 7])
 @torch.inference_mode()
-def test_parts_sum_to_the_logit_exactly_in_double_precision(model, position, against):
+def test_parts_sum_to_the_logit_before_a_cap_exactly_in_double_precision(model, position, against):
     model.double()
-    logits = model(torch.tensor([IDS]))[0, position]
+    logits = model.lm_head(model.hidden_states(torch.tensor([IDS])))[0, position]
     parts = direct_logit_attribution(model, trace_text(model, IDS), position, 33, against=against)
     expected = (logits[33] - (0 if against is None else logits[against])).item()
     assert parts.logit == pytest.approx(expected, abs=1e-12)
@@ -129,7 +129,8 @@ def test_only_the_copying_head_contributes_to_the_answer():
 def test_parts_of_an_edited_pass_sum_to_its_logit(model, edits):
     model.double()
     parts = direct_logit_attribution(model, trace_text(model, IDS, edits=edits), 6, 33, edits=edits)
-    assert parts.total == pytest.approx(model(torch.tensor([IDS]), edits=edits)[0, 6, 33].item(), abs=1e-9)
+    states = model.hidden_states(torch.tensor([IDS]), edits=edits)
+    assert parts.total == pytest.approx(model.lm_head(states)[0, 6, 33].item(), abs=1e-9)
     for (layer, head), factor in edits.head_scale.items():
         if factor == 0:
             assert parts.heads[layer, head] == 0
@@ -143,7 +144,7 @@ def test_a_patched_position_is_refused_and_those_of_a_pass_with_a_cache_count_fr
         direct_logit_attribution(model, trace_text(model, IDS, edits=edits), 6, 33, edits=edits)
     cache, trace, idx = KVCache(model.config, dtype=torch.float64), Trace(), torch.tensor([IDS])
     model(idx[:, :4], cache=cache, edits=edits)
-    logits = model(idx[:, 4:], cache=cache, edits=edits, trace=trace)
+    logits = model.lm_head(model.hidden_states(idx[:, 4:], cache=cache, edits=edits, trace=trace))
     parts = direct_logit_attribution(model, trace, 3, 33, edits=edits)
     assert parts.total == pytest.approx(logits[0, 3, 33].item(), abs=1e-9)
     with pytest.raises(ValueError, match="position 2 was patched"):

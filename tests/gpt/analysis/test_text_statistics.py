@@ -9,7 +9,7 @@ import torch
 
 from gpt import Generation, SamplingParams
 from gpt.analysis.text_statistics import TextStatistics
-from tests.gpt.fake_models import bigram_model, tiny_model
+from tests.gpt.fake_models import bigram_model, family_model, tiny_model
 
 
 def test_every_number_of_a_known_text_is_as_calculated_by_hand():
@@ -43,8 +43,9 @@ def test_the_statistics_are_those_of_the_steps_and_do_not_depend_on_the_chunk(mo
         assert a.surprisal == pytest.approx(b.surprisal, abs=1e-5)
 
 
-def test_the_mean_surprisal_is_the_cross_entropy_in_bits():
-    document = Generation(tiny_model(), "the cat sat")
+@pytest.mark.parametrize("loaded", [tiny_model(), family_model("gemma2")], ids=["gpt2", "capped"])
+def test_the_mean_surprisal_is_the_cross_entropy_in_bits(loaded):
+    document = Generation(loaded, "the cat sat")
     document.read()
     idx = torch.tensor([document.ids])
     with torch.inference_mode():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
 
 from gpt.config import GPTConfig
-from gpt.experiments.normalisation import linear_relu_rows, norm_input, normalise
+from gpt.experiments.normalisation import linear_relu_rows, norm_input, normalise, norms_of
 from gpt.layers import LayerNorm
 from gpt.model import GPT
 from gpt.trace import Trace
+from tests.gpt.family_configs import FAMILIES
 
 ROUNDED = {"atol": 5e-5, "rtol": 0}  # printed with four digits
 
@@ -52,7 +55,7 @@ def test_rows_that_cannot_be_normalised_are_refused(rows: torch.Tensor, eps: flo
 def test_the_input_of_a_models_norm_normalises_to_its_output(model: GPT, layer: int) -> None:
     ids, trace = [5, 1, 60, 8], Trace()
     seen: dict[str, torch.Tensor] = {}
-    for name in ("ln_1", "ln_2"):
+    for name in norms_of(model.config)[:-1]:
         module = getattr(model.h[layer], name)
         module.register_forward_hook(lambda _, __, out, name=name: seen.update({name: out[0]}))
     with torch.inference_mode():
@@ -71,4 +74,10 @@ def test_a_norm_without_bias_has_a_shift_of_zero() -> None:
 
 def test_a_layer_that_the_model_does_not_have_is_refused(model: GPT) -> None:
     with pytest.raises(ValueError, match="layer 3 does not exist"):
-        norm_input(model, [1], "ln_1", 3)
+        norm_input(model, [1], "ln_f", 3)
+
+
+def test_a_norm_that_the_model_does_not_have_is_refused() -> None:
+    model = GPT(replace(FAMILIES["olmo2"], n_layer=1))
+    with pytest.raises(ValueError, match="norm must be one of ln_1_post, ln_2_post, ln_f, not 'ln_1'"):
+        norm_input(model, [1], "ln_1")

@@ -9,7 +9,7 @@ from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generat
 from gpt.inference import engine as engine_module
 from gpt.inference.engine import BATCH_TOKENS, CHUNK_TOKENS, Engine, ReadRequest
 from gpt.inference.packed_linear import pack
-from tests.gpt.fake_models import N_VOCAB, tiny_model
+from tests.gpt.fake_models import N_VOCAB, family_model, tiny_model
 from tests.gpt.inference.waiting import wait_for_requests
 
 CLOSE = {"atol": 1e-5, "rtol": 0}
@@ -95,6 +95,16 @@ def test_the_distribution_has_the_log_sum_and_the_entropy_of_its_logits(loaded):
     p = distribution.logits.double().softmax(dim=-1)
     assert distribution.log_sum == pytest.approx(distribution.logits.double().exp().sum().log().item(), rel=1e-6)
     assert distribution.entropy == pytest.approx(-(p * p.log2()).sum().item(), rel=1e-5)
+
+
+@torch.inference_mode()
+def test_logits_and_distributions_are_capped_where_the_model_caps_them():
+    loaded = family_model("gemma2")
+    idx, engine = torch.tensor([[1, 60, 7]]), Engine(loaded.model)
+    states, expected = loaded.model.hidden_states(idx)[0], loaded.model(idx)[0]
+    assert expected.abs().max() < loaded.model.config.logit_softcap
+    torch.testing.assert_close(engine.logits(states), expected, **CLOSE)
+    torch.testing.assert_close(engine.distribution(states[-1]).logits, expected[-1], **CLOSE)
 
 
 def test_a_single_prompt_is_read_in_one_pass_and_several_in_chunks(loaded, passes, monkeypatch):

@@ -29,6 +29,8 @@ CONFIGS = {
     "narrow-relu": {"n_ff": 20, "activation": "relu"},
     "llama": {**LLAMA, "n_kv_head": 1, "rotary_scaling": RotaryScaling("llama3", 8.0, 1.0, 4.0, 8)},
     "gemma": {**LLAMA, "qk_norm": True, "post_norm": True, "window": 3, "full_layers": (1,), "head_dim": 6},
+    "gemma 2": {**LLAMA, "attn_softcap": 50.0, "logit_softcap": 30.0, "post_norm": True},
+    "olmo 2": {**LLAMA, "qk_norm": "full", "pre_norm": False, "post_norm": True, "unrotated_layers": (1,)},
     "qwen": {**LLAMA, "qkv_bias": True, "tie_weights": False, "norm_eps": 1e-6},
     "pythia": {"position": "rotary", "rotary_share": 0.5, "parallel": True},
     "only-some-biases": {"qkv_bias": False, "proj_bias": False},

@@ -39,9 +39,14 @@ def as_version_4(config: dict[str, Any]) -> dict[str, Any]:
     return old
 
 
+def states_layer_types(family: str, name: str) -> bool:
+    """Whether a case differs from the rule of its family, which `as_version_4` leaves out."""
+    return family != "gemma3_text" and "layer_types" in OPTIONS[family][name]
+
+
 def is_rotary(case: tuple[str, str]) -> bool:
     """Whether the configuration of one of CASES has rope_parameters."""
-    return hasattr(reference_config(*case), "rope_parameters") and case != ("qwen2", "windows by layer")
+    return hasattr(reference_config(*case), "rope_parameters") and not states_layer_types(*case)
 
 
 @pytest.mark.parametrize("case", filter(is_rotary, CASES), ids=" - ".join)
@@ -59,6 +64,17 @@ def test_rules_of_version_4_for_windows_are_those_of_transformers() -> None:
     assert read_family_options(unstated)["full_layers"] == (5,)
     assert read_family_options(unstated) == read_family_options(stated)
     assert read_family_options({**unstated, "sliding_window_pattern": 2})["full_layers"] == (1, 3, 5)
+
+
+@pytest.mark.parametrize(("n_layer", "interval", "expected"), [(9, 4, (3, 7)), (3, 4, ()), (3, 1, (0, 1, 2))])
+def test_rule_for_layers_without_rotation_is_that_of_transformers(
+    n_layer: int, interval: int, expected: tuple[int, ...]
+) -> None:
+    options = {**SIZES, "num_hidden_layers": n_layer, "no_rope_layer_interval": interval}
+    stated = AutoConfig.for_model("smollm3", **options).to_dict()
+    unstated = {name: value for name, value in stated.items() if name != "no_rope_layers"}
+    assert read_family_options(stated)["unrotated_layers"] == expected
+    assert read_family_options(unstated) == read_family_options(stated)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -90,6 +106,8 @@ TINY = {
 GPT2 = {**TINY, "model_type": "gpt2"}
 LLAMA = {**CONFIGS["SmolLM2-135M"][0]}
 GEMMA = {**CONFIGS["gemma-3-270m"][0]}
+GEMMA2 = {**SIZES, "model_type": "gemma2"}
+SMOLLM3 = {**SIZES, "model_type": "smollm3"}
 
 
 @pytest.mark.parametrize(
@@ -113,6 +131,10 @@ GEMMA = {**CONFIGS["gemma-3-270m"][0]}
         ({**GEMMA, "layer_types": ["full_attention"]}, "layer_types="),
         ({**GEMMA, "layer_types": ["chunked_attention"] * 18}, "layer_types="),
         ({**CONFIGS["Qwen3-0.6B"][0], "use_sliding_window": True, "sliding_window": "all"}, "sliding_window must be"),
+        ({**GEMMA2, "use_bidirectional_attention": True}, "use_bidirectional_attention=True changes the mathematics"),
+        ({**SMOLLM3, "no_rope_layers": [1, 0]}, r"no_rope_layers=\[1, 0\]"),
+        ({**SMOLLM3, "no_rope_layers": [1, 0, 2]}, "no_rope_layers="),
+        ({**SMOLLM3, "no_rope_layer_interval": 0}, "no_rope_layer_interval must be a whole number"),
         ({"model_type": "llama", "hidden_size": 8}, "config.json does not state vocab_size, num_hidden_layers"),
         ({**LLAMA, "quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised .*gptq.*original model"),
         ({**LLAMA, "quantization_config": {"quant_method": "fp8"}}, "quantised .*fp8"),

@@ -60,7 +60,7 @@ class Leads(Goal):
         if (layer := reading.answer.layer) is None:
             return reading.before
         model = reading.loaded.model
-        return model.lm_head(model.ln_f(reading.trace.layers[layer].resid_post[0, -1])).float().softmax(-1).cpu()
+        return model.logits(model.ln_f(reading.trace.layers[layer].resid_post[0, -1])).float().softmax(-1).cpu()
 
 
 @dataclass(frozen=True)

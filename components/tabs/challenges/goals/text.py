@@ -74,5 +74,5 @@ class LowerLoss(Goal):
 @torch.inference_mode()
 def probabilities(reading: Reading) -> Tensor:
     """(T - 1,): the probability that each token but the first had before it was read."""
-    logits = reading.loaded.model.lm_head(reading.trace.final_norm[0, :-1]).float().cpu()
+    logits = reading.loaded.model.logits(reading.trace.final_norm[0, :-1]).float().cpu()
     return logits.softmax(-1).gather(1, torch.tensor(reading.ids[1:])[:, None])[:, 0]

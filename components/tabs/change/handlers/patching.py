@@ -148,7 +148,7 @@ def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> 
     if clean == corrupted:
         raise PageError("change.patch.same")
     with torch.inference_mode():
-        p, q = (loaded.model.lm_head(read(loaded, ids)[-1]).float().softmax(dim=0).cpu() for ids in (clean, corrupted))
+        p, q = (loaded.model.logits(read(loaded, ids)[-1]).float().softmax(dim=0).cpu() for ids in (clean, corrupted))
     answer, other = int((p - q).argmax()), int((q - p).argmax())
     if before is not None and (before.pair.clean, before.pair.corrupted) == (clean, corrupted):
         answer, other = _token(loaded, state.answer, answer), _token(loaded, state.other, other)

@@ -32,7 +32,7 @@ def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[st
         **_attention_captions(scene, vectors),
         **_feed_forward_captions(scene),
         "post": ("flow.post", {"layer": scene.layer, **_lengths(scene, "resid_post")}),
-        "fin": (_norm_key("flow.fin", config), {"n_layer": config.n_layer, **last}),
+        "fin": (_either("flow.fin", rms=config.norm == "rms"), {"n_layer": config.n_layer, **last}),
         "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits)),
     }
     if config.position == "learned" and scene.recording.pooled(None, "position_embedding") is not None:
@@ -49,7 +49,7 @@ def _attention_captions(scene: Scene, vectors: HeadVectors) -> Captions:
     weight = {"weight": percent(row[largest]), "target": scene.quoted(largest), "window": window}
     sums = {"head": head, "sum": _weighted_values(scene, row), "norm": _norm(vectors.z[position])}
     scores = {"scores": scores_formula(config)}
-    is_rotary = config.position == "rotary"
+    is_rotary = config.is_rotated(scene.layer)
     captions: Captions = {
         "norm1": (_norm_key("flow.norm1", config), _lengths(scene, "resid_pre")),
         "q": (_either("flow.q", rotary=is_rotary), of_head | {"norm": _norm(vectors.q[position])}),
@@ -61,7 +61,7 @@ def _attention_captions(scene: Scene, vectors: HeadVectors) -> Captions:
         "att": ("flow.att", {"n_head": config.n_head, **_lengths(scene, "attn_out")}),
     }
     if config.post_norm:
-        captions["after1"] = ("flow.after1", _lengths(scene, "attn_out"))
+        captions["after1"] = (_either("flow.after1", only=not config.pre_norm), _lengths(scene, "attn_out"))
     if not config.parallel:
         added = _norms(scene, before="resid_pre", added="attn_out", after="resid_mid")
         captions |= {"plus1": ("flow.plus1", added), "mid": ("flow.mid", _lengths(scene, "resid_mid"))}
@@ -91,7 +91,7 @@ def _feed_forward_captions(scene: Scene) -> Captions:
     if config.gated:
         captions |= {"gate": ("flow.gate", strongest), "up": ("flow.up", strongest)}
     if config.post_norm:
-        captions["after2"] = ("flow.after2", _lengths(scene, "mlp_out"))
+        captions["after2"] = (_either("flow.after2", only=not config.pre_norm), _lengths(scene, "mlp_out"))
     if config.parallel:
         sums = _norms(scene, before="resid_pre", added="attn_out", added2="mlp_out", after="resid_post")
         captions["plus2"] = ("flow.plus2.parallel", sums)
@@ -130,7 +130,7 @@ def _norm(vector: np.ndarray) -> str:
 
 
 def _norm_key(key: str, config: GPTConfig) -> str:
-    return _either(key, rms=config.norm == "rms")
+    return _either(key, none=not config.pre_norm, rms=config.norm == "rms")
 
 
 def _either(key: str, **variant: bool) -> str:

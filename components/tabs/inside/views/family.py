@@ -11,17 +11,22 @@ def family_sentence(config: GPTConfig, layer: int, language: Language) -> str:
     """In what a model differs from GPT-2, as far as the picture of a layer shows it; empty for GPT-2."""
     window = config.window_of(layer)
     found = {
-        "rotary": config.position == "rotary",
+        "rotary": config.is_rotated(layer),
+        "unrotated": layer in config.unrotated_layers and config.position == "rotary",
         "rms": config.norm == "rms",
         "grouped": config.kv_heads < config.n_head,
-        "qk_norm": config.qk_norm,
+        "qk_norm": bool(config.qk_norm),
         "gated": config.gated,
         "parallel": config.parallel,
         "post_norm": config.post_norm,
+        "no_pre_norm": not config.pre_norm,
         "window": window is not None,
         "no_window": config.window is not None and window is None,
+        "attn_softcap": config.attn_softcap is not None,
+        "logit_softcap": config.logit_softcap is not None,
     }
-    values = {"n_head": config.n_head, "kv_heads": config.kv_heads, "window": window, "layer": layer}
+    caps = {name: f"{getattr(config, name) or 0:g}" for name in ("attn_softcap", "logit_softcap")}
+    values = caps | {"n_head": config.n_head, "kv_heads": config.kv_heads, "window": window, "layer": layer}
     parts = [t(f"flow.family.{name}", language, **values) for name, is_there in found.items() if is_there]
     separator = t("flow.family.and", language)
     return t("flow.family", language, parts=separator.join(parts)) if parts else ""
@@ -42,10 +47,11 @@ def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
 
 
 def scores_formula(config: GPTConfig) -> str:
-    """The score of a query and a key: "q · k / √64", or with the factor of a model that has another."""
-    if is_usual_scale(config):
-        return f"q · k / √{config.head_size}"
-    return f"q · k × {decimal(config.score_scale, 4)}"
+    """The score of a query and a key: "q · k / √64", or with the factor and the cap of a model that has others."""
+    factor = f"/ √{config.head_size}" if is_usual_scale(config) else f"× {decimal(config.score_scale, 4)}"
+    if config.attn_softcap is None:
+        return f"q · k {factor}"
+    return f"{config.attn_softcap:g} · tanh(q · k {factor} / {config.attn_softcap:g})"
 
 
 def is_usual_scale(config: GPTConfig) -> bool:

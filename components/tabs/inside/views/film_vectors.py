@@ -13,7 +13,7 @@ from components.tabs.inside.pooling import Pool, pool_mean, pool_strongest
 from components.tabs.inside.recording import activation_of
 from components.tabs.inside.results import WindowTrace
 from components.tabs.inside.views.scene import Data, Scene
-from gpt.layers import ACTIVATIONS
+from gpt.layers import ACTIVATIONS, attention_scores
 from gpt.trace import LayerTrace
 
 BINS = 24  # cells of a vector of width n_embd
@@ -30,11 +30,11 @@ def head_weights(scene: Scene, trace: WindowTrace) -> list[np.ndarray]:
 
 
 def scores(scene: Scene, trace: WindowTrace) -> np.ndarray:
-    """(n, n): the scaled products of queries and keys in the window, those with later tokens included."""
+    """(n, n): the scores of the window, those with later tokens included."""
     layers = [each.layers[scene.layer] for each in trace.traces]
     q = torch.stack([layer.attn_q[0, scene.head, -1] for layer in layers]).float()
     k = torch.stack([layer.attn_k[0, scene.kv_head, -1] for layer in layers]).float()
-    return _array(q @ k.T * scene.config.score_scale)
+    return _array(attention_scores(q, k, scene.config.score_scale, scene.config.attn_softcap))
 
 
 def vectors(scene: Scene, trace: WindowTrace) -> Data:
@@ -88,11 +88,11 @@ def _of_head(scene: Scene, layers: Sequence[LayerTrace]) -> Cells:
 def before_rotation(scene: Scene, layer: LayerTrace) -> tuple[Tensor, Tensor]:
     """Query and key of the selected head at the traced position, each (hs,), before rotary positions rotate them."""
     config, block = scene.config, scene.document.loaded.model.blocks[scene.layer]
-    qkv = block.attn.c_attn(block.ln_1(layer.resid_pre))[0, -1].unflatten(-1, (-1, config.head_size))
-    q, k = qkv[scene.head], qkv[config.n_head + scene.kv_head]
+    qkv = block.attn.c_attn(block.ln_1(layer.resid_pre))[0].unflatten(-1, (-1, config.head_size)).transpose(0, 1)
+    q, k, _ = qkv.split((config.n_head, config.kv_heads, config.kv_heads))  # (heads, 1, hs) each
     if block.attn.q_norm is not None and block.attn.k_norm is not None:
         q, k = block.attn.q_norm(q), block.attn.k_norm(k)
-    return q, k
+    return q[scene.head, -1], k[scene.kv_head, -1]
 
 
 def _turns(scene: Scene, layers: Sequence[LayerTrace]) -> dict[str, list[list[float]]] | None:

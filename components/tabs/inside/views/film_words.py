@@ -39,6 +39,8 @@ def film_labels(scene: Scene, trace: WindowTrace, shown: Data, beats: Sequence[B
             labels[f"part.{name}"] = t(f"film.part.{name}.shared", language, first=heads[0], last=heads[-1])
     if config.post_norm:
         labels |= {name: labels[f"{name}.normed"] for name in ("part.att", "part.out")}
+    if not config.pre_norm:
+        labels["part.norm"] = labels["part.norm.none"]
     values = {**_values(scene, trace), **_next_values(shown)}
     for beat in beats:
         keys = _keys(beat, scene, trace, values["temperature"] == "0")
@@ -51,7 +53,7 @@ def _title(beat: Beat, scene: Scene) -> str:
     config, key = scene.config, f"film.{beat.name}.title"
     has_own = {
         "position": config.position == "rotary" and "rotary",
-        "norm": config.norm == "rms" and "rms",
+        "norm": "none" if not config.pre_norm else config.norm == "rms" and "rms",
         "residual": config.parallel and "parallel",
     }
     variant = has_own.get(beat.name)
@@ -62,10 +64,12 @@ def _keys(beat: Beat, scene: Scene, trace: WindowTrace, is_greedy: bool) -> list
     """The keys of the sentences of a beat: one of its texts, then what this model adds to it."""
     config, key = scene.config, f"film.{beat.name}"
     is_rotary, is_dropped = config.position == "rotary", _drops_positions(scene)
+    turns = config.is_rotated(scene.layer) and not is_dropped
     has_window = config.window_of(scene.layer) is not None
     instead: dict[str, list[Variant]] = {
-        "position": [(is_dropped, "dropped"), (is_rotary, "rotary")],
+        "position": [(is_dropped, "dropped"), (turns, "rotary"), (is_rotary, "unrotated")],
         "norm": [
+            (not config.pre_norm, "none"),
             (config.norm == "rms" and scene.layer == 0, "rms.first"),
             (config.norm == "rms", "rms"),
             (scene.layer == 0, "first"),
@@ -80,13 +84,16 @@ def _keys(beat: Beat, scene: Scene, trace: WindowTrace, is_greedy: bool) -> list
     more: dict[str, list[Variant]] = {
         "embedding": [(config.embedding_scale != 1, "scaled")],
         "position": [
-            (is_rotary and not is_dropped and config.rotary_share < 1, "share"),
-            (is_rotary and config.qk_norm, "qk_norm"),
+            (turns and config.rotary_share < 1, "share"),
+            (turns and config.qk_norm is True, "qk_norm"),
+            (turns and config.qk_norm == "full", "qk_norm.full"),
         ],
         "qkv": [(config.kv_heads < config.n_head, "shared")],
+        "scores": [(config.attn_softcap is not None, "capped")],
         "mask": [(has_window, "window"), (config.window is not None and not has_window, "no_window")],
         "residual": [(config.post_norm, "post_norm")],
         "neurons": [(not config.parallel, "added"), (config.post_norm, "post_norm")],
+        "logits": [(config.logit_softcap is not None, "capped")],
     }
     variant = next((f".{name}" for applies, name in instead.get(beat.name, []) if applies), "")
     keys = [key + variant, *(f"{key}.{name}" for applies, name in more.get(beat.name, []) if applies)]
@@ -127,6 +134,8 @@ def _values(scene: Scene, trace: WindowTrace) -> dict[str, Any]:
         "n_layer": config.n_layer,
         "root": decimal(config.head_size**0.5, 1),
         "factor": decimal(config.score_scale, 4),
+        "attn_softcap": f"{config.attn_softcap or 0:g}",
+        "logit_softcap": f"{config.logit_softcap or 0:g}",
         "window": config.window_of(scene.layer) or config.window,
         "target": scene.quoted(strongest),
         "share": percent(float(row[strongest])),

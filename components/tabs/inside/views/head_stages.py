@@ -29,6 +29,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
     recording, config, position = scene.recording, scene.config, scene.position
     queries, keys = shown_windows(s, scene)
     vectors, key = recording.head(scene.layer, scene.head), scene.key
+    scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before a cap
     if key is None:
         key = keys.start + int(vectors.weights[position, keys].argmax())
     return {
@@ -39,6 +40,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
         "kv_heads": config.kv_heads,
         "head_size": config.head_size,
         "scale": config.score_scale,
+        "cap": config.attn_softcap,
         "window": config.window_of(scene.layer),
         "total": recording.length,
         "queries": side(scene, queries),
@@ -49,7 +51,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
         "k": shorts(vectors.k[keys]),
         "v": shorts(vectors.v[keys]),
         "z": shorts(vectors.z[queries]),
-        "scores": floats(vectors.scores[queries, keys]),
+        "scaled": floats(scaled),
         "weights": floats(vectors.weights[queries, keys]),
         "sums": floats(log_sums(vectors.scores, queries, config.window_of(scene.layer))),
         "map": _map(vectors) if recording.length > SIDE else None,
@@ -102,7 +104,8 @@ def stages_labels(scene: Scene) -> dict[str, str]:
     labels = {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
     variants = {
         "factor": ["scaled", "scaled.says", "scale"] * (not is_usual_scale(config)),
-        "rotary": ["q.says", "k.says"] * (config.position == "rotary"),
+        "capped": ["scaled", "scaled.says", "scale"] * (config.attn_softcap is not None),
+        "rotary": ["q.says", "k.says"] * config.is_rotated(scene.layer),
         "window": ["masked.says"] * (config.window_of(scene.layer) is not None),
     }
     for variant, names in variants.items():

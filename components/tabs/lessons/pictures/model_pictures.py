@@ -107,7 +107,7 @@ def model(scene: Scene) -> Drawn:
     depth = int(scene.a)
     streams = [trace.layers[0].resid_pre, *(layer.resid_post for layer in trace.layers)]
     stream = streams[depth]
-    logits_after = gpt.lm_head(gpt.ln_f(torch.stack([each[0, -1] for each in streams])))  # (n_layer + 1, vocab_size)
+    logits_after = gpt.logits(gpt.ln_f(torch.stack([each[0, -1] for each in streams])))  # (n_layer + 1, vocab_size)
     logits, top = logits_after[depth], logits_after.argmax(dim=-1)
     best = int(top[depth])
     settled = int((top != top[-1]).nonzero().max()) + 1 if bool((top != top[-1]).any()) else 0

@@ -66,7 +66,11 @@ def parts_bars(
         token=quoted(tokenizer, prediction.token),
         against="" if against is None else quoted(tokenizer, against),
     )
-    return chart_data(figure, caption, t("why.parts.frozen", language, scale=f"{found.scale:.2f}"))
+    note = t("why.parts.frozen", language, scale=f"{found.scale:.2f}")
+    cap = traced.loaded.model.config.logit_softcap
+    if cap is not None:
+        note += t("why.parts.capped", language, cap=f"{cap:g}")
+    return chart_data(figure, caption, note)
 
 
 def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndarray, language: Language) -> Figure:
