@@ -21,6 +21,7 @@ END_OF_TEXT = "<|endoftext|>"
 GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz"
 # Pre-tokenisation: words within which bytes are merged (GPT-2's encoder.py, in tiktoken's syntax).
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+NEVER_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 
 
 class Vocabulary(ABC):
@@ -206,29 +207,37 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     """Read a vocabulary file in tiktoken's format, compressed if its name ends with .gz.
 
     Each line holds a token's bytes in base64 and its id. The end-of-text token gets the id after the last. Raises
-    ValueError for any other file.
+    ValueError for any other file, and if a byte of UTF-8 has no token.
     """
     path = Path(path)
     data = path.read_bytes()
-    return parse_vocabulary(gzip.decompress(data) if path.suffix == ".gz" else data, path.name)
+    ranks = parse_ranks(gzip.decompress(data) if path.suffix == ".gz" else data, path.name)
+    if missing := missing_bytes(ranks):
+        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
+    return tiktoken_tokenizer(ranks)
 
 
-def parse_vocabulary(data: bytes, name: str) -> Tokenizer:
-    """The tokenizer of such a file by its content. name: of the file."""
+def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
+    """Return the id of each token in the content of such a file, whose name is given."""
     try:
         lines = [line.split() for line in data.splitlines() if line]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
     except ValueError as error:
         raise GPTError("vocabulary.tiktoken", file=name, reason=error) from None
-    if sorted(ranks.values()) != list(range(len(lines))):
+    if not lines or sorted(ranks.values()) != list(range(len(lines))):
         raise GPTError("vocabulary.tiktoken_ids", file=name, last=len(lines) - 1)
-    if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
-        raise GPTError("vocabulary.missing_byte", file=name, byte=missing[0])
-    return Tokenizer(
-        tiktoken.Encoding(
-            Path(name).stem, pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}
-        )
-    )
+    return ranks
+
+
+def missing_bytes(ranks: Mapping[bytes, int]) -> list[int]:
+    """Return the bytes without a token, except those that never occur in UTF-8."""
+    return [byte for byte in range(256) if bytes([byte]) not in ranks and byte not in NEVER_IN_UTF8]
+
+
+def tiktoken_tokenizer(ranks: dict[bytes, int]) -> Tokenizer:
+    """Return a tokenizer with GPT-2's pattern, whose end-of-text token has the id after the last."""
+    special = {END_OF_TEXT: len(ranks)}
+    return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
 
 
 def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
