@@ -224,7 +224,7 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
     except ValueError as error:
         raise GPTError("vocabulary.tiktoken", file=name, reason=error) from None
-    if not lines or sorted(ranks.values()) != list(range(len(lines))):
+    if sorted(ranks.values()) != list(range(len(lines))):
         raise GPTError("vocabulary.tiktoken_ids", file=name, last=len(lines) - 1)
     return ranks
 

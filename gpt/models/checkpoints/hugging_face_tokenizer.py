@@ -304,8 +304,8 @@ def load_library_tokenizer(
 ) -> tokenizers.Tokenizer:
     """Load the content of a tokenizer.json, with more added tokens, without those beyond a model of n_vocab tokens.
 
-    The library gives an added token that is not in the vocabulary the next free id, whatever its own: where these
-    differ, the token becomes part of the vocabulary.
+    The library gives added tokens that are not in the vocabulary the next free ids, whatever their own: where these
+    differ, the added tokens become part of the vocabulary.
     """
     vocab = content["model"]["vocab"]
     tokens = {token["content"]: token for token in content.get("added_tokens") or []}
@@ -318,8 +318,9 @@ def load_library_tokenizer(
     content = {**content, "added_tokens": list(kept.values())}
     with library_errors(file):
         tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
-        if lost := {name: token["id"] for name, token in kept.items() if tokenizer.token_to_id(name) != token["id"]}:
-            content["model"] = {**content["model"], "vocab": lost | vocab}
+        if any(tokenizer.token_to_id(name) != token["id"] for name, token in kept.items()):
+            ids = {name: token["id"] for name, token in kept.items()}
+            content["model"] = {**content["model"], "vocab": ids | vocab}
             tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
         tokenizer.model.dropout = None
     return tokenizer
