@@ -63,7 +63,7 @@ class Vocabulary(ABC):
         raise GPTError("chat.none")
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
-        """What the template writes before and after a user's message, control tokens by their names.
+        """What the tokens before and after a user's message read, control tokens by their names.
 
         first: of the first message; otherwise of one after an answer, from the end of the assistant's turn on. Raises
         ValueError as `encode_chat`.
@@ -117,11 +117,14 @@ class IncrementalDecoder:
 
 
 class TextDecoder:
-    """Decoder for a stream of tokens: returns each character once it is complete. Control tokens have no text."""
+    """Decoder for a stream of tokens: returns each character once it is complete. Control tokens have no text.
 
-    def __init__(self, tokenizer: Vocabulary) -> None:
+    strips_space: Whether a space is removed from the first token; defaults to the vocabulary's own.
+    """
+
+    def __init__(self, tokenizer: Vocabulary, *, strips_space: bool | None = None) -> None:
         self._tokenizer, self._decoder = tokenizer, IncrementalDecoder()
-        self._strips_space = tokenizer.strips_space
+        self._strips_space = tokenizer.strips_space if strips_space is None else strips_space
 
     def feed(self, token_id: int) -> str:
         """The characters that a token completes."""
@@ -150,12 +153,27 @@ def start_ids(tokenizer: Vocabulary) -> list[int]:
 
 
 def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
-    """Whether these ids begin as a chat: with a control token of the template, after what other texts start from."""
+    """Whether these ids begin as a chat: after what other texts start from, with a control token or, as for Llama 2,
+    with what the template writes before a message."""
     if not tokenizer.is_chat:
         return False
     start = start_ids(tokenizer)
     first = len(start) if list(ids[: len(start)]) == start else 0
-    return len(ids) > first and ids[first] in tokenizer.special_ids
+    if len(ids) <= first or ids[first] in tokenizer.special_ids:
+        return len(ids) > first
+    try:
+        before = tokenizer.chat_frame()[0].rstrip()
+    except ValueError:  # the template fails
+        return False
+    begins = text_with_names(tokenizer, ids[: len(before) + 1]).startswith(before)
+    return begins and len(before) > len(text_with_names(tokenizer, ids[:first]))
+
+
+def text_with_names(tokenizer: Vocabulary, ids: Sequence[int], *, strips_space: bool | None = None) -> str:
+    """Text of some ids with the names of control tokens. strips_space: as for `TextDecoder`."""
+    decoder = TextDecoder(tokenizer, strips_space=strips_space)
+    special = tokenizer.special_ids
+    return "".join(tokenizer.token_bytes(i).decode() if i in special else decoder.feed(i) for i in ids)
 
 
 def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:

@@ -28,7 +28,7 @@ from gpt.models.checkpoints.bpe_files import (
 from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, TEMPLATE_KEY, ChatTemplate, read_chat_template, short
 from gpt.models.checkpoints.tokenizer_json import SPACE, TokenizerJson, check_tokenizer_json
 from gpt.models.checkpoints.untrusted import read_json
-from gpt.tokenizer import END_OF_TEXT, Vocabulary
+from gpt.tokenizer import END_OF_TEXT, Vocabulary, text_with_names
 
 TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG = "tokenizer_config.json", "generation_config.json", "config.json"
 SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
@@ -75,7 +75,7 @@ class HuggingFaceTokenizer(Vocabulary):
     ) -> None:
         self.n_vocab, self.settings, self.checked = n_vocab, settings, checked
         self._tokenizer = tokenizer
-        self._frames: dict[tuple[bool, date], tuple[str, str]] = {}
+        self._frames: dict[tuple[bool, date], tuple[tuple[str, str], tuple[str, str]]] = {}
         tokenizer.no_truncation()
         tokenizer.no_padding()
         ids = {role: i for role, name in settings.tokens.items() if (i := self._id_of(name)) is not None}
@@ -136,6 +136,14 @@ class HuggingFaceTokenizer(Vocabulary):
         return self._encode_rendered(self._render(messages))
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
+        return self._frame(first)[1]
+
+    def encode_message(self, text: str, *, first: bool = True) -> list[int]:
+        before, after = self._frame(first)[0]
+        return self._encode_rendered(before + self._mark(valid_text(text)) + after, is_start=first)
+
+    def _frame(self, first: bool) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Return what the template writes around a message, and how its tokens read: with the spaces put before."""
         key = first, date.today()  # which some templates write
         if key not in self._frames:
             before = [] if first else [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACES[0]}]
@@ -143,12 +151,12 @@ class HuggingFaceTokenizer(Vocabulary):
             start, found, end = text.partition(PLACES[1])
             if not found or not (first or PLACES[0] in start):
                 raise GPTError("chat.template", reason=short("no content"))
-            self._frames[key] = start.rpartition(PLACES[0])[2], end
+            start = start.rpartition(PLACES[0])[2]
+            ids = self._encode_rendered(start + PLACES[1] + end, is_start=first)
+            read = text_with_names(self, ids, strips_space=first and self.strips_space)
+            shown_start, found, shown_end = read.partition(PLACES[1])
+            self._frames[key] = (start, end), (shown_start, shown_end) if found else (start, end)
         return self._frames[key]
-
-    def encode_message(self, text: str, *, first: bool = True) -> list[int]:
-        before, after = self.chat_frame(first=first)
-        return self._encode_rendered(before + self._mark(valid_text(text)) + after, is_start=first)
 
     def _render(self, messages: Sequence[Mapping[str, str]]) -> str:
         if self.settings.chat is None:
