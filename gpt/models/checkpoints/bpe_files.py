@@ -38,9 +38,7 @@ CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
 ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")  # of a file that names no family
 # Classes by the model_type in config.json, where no tokenizer_config.json names one.
 MODEL_TYPES = {
-    **dict.fromkeys(
-        ("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2", "distilgpt2"), GPT2_CLASS
-    ),
+    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), GPT2_CLASS),
     **dict.fromkeys(("gpt_neox", "olmo", "mpt"), NEOX_CLASS),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), QWEN_CLASS),
 }

@@ -87,12 +87,14 @@ class HuggingFaceTokenizer(Vocabulary):
         added = {i: token for i, token in tokenizer.get_added_tokens_decoder().items() if i < n_vocab}
         self.bytes_of = token_table(tokenizer, added, checked.byte_level, n_vocab)
         unused = {i for i, data in enumerate(self.bytes_of) if data is None}
-        self.special_ids = frozenset(unused | {i for i, token in added.items() if token.special})
+        control = {i: token for i, token in added.items() if token.special or token.content in named}
+        self.special_ids = frozenset(unused | control.keys())
         self._never = self.special_ids - {self._id_of(tokenizer.model.unk_token or "")}
         self.prefix_ids = self._find_prefix()
-        self._control = {token.content: (i, token) for i, token in added.items() if token.special}
-        self._names = regex.compile(r"\L<names>", names=list(self._control))
-        self._pieces = regex.compile(rf"{MARK}\L<names>{END_MARK}|\L<names>", names=list(self._control))
+        self._control = {token.content: (i, token) for i, token in control.items()}
+        names = list(self._control) or [MARK]  # an empty list would match everywhere
+        self._names = regex.compile(r"\L<names>", names=names)
+        self._pieces = regex.compile(rf"{MARK}\L<names>{END_MARK}|\L<names>", names=names)
         ends = [i for i in (ids.get("eos_token"), *settings.end_ids) if i is not None and i < n_vocab]
         self.eot_id = self._id_of(END_OF_TEXT)
         if self.eot_id not in self.special_ids:

@@ -130,6 +130,26 @@ def test_an_added_word_is_one_token_and_no_control_token(tmp_path: Path) -> None
     assert found.token_bytes(word) == b"Glassbox"
 
 
+def test_a_token_that_the_settings_name_is_a_control_token_even_if_the_file_lists_it_as_a_word(tmp_path: Path) -> None:
+    theirs = gpt2_like()
+    theirs.add_tokens(["<|im_end|>"])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "<|im_end|>"}')
+    found, end = find_vocabulary(tmp_path, N_VOCAB), theirs.token_to_id("<|im_end|>")
+    assert end in found.special_ids
+    assert end not in found.encode("a <|im_end|>")
+
+
+def test_a_chat_template_needs_no_control_tokens(tmp_path: Path) -> None:
+    byte_level(None).save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "chat_template.jinja").write_text("{{ messages[0].content }}!")
+    found = find_vocabulary(tmp_path, 600)
+    assert found.special_ids == frozenset()
+    assert (
+        found.encode_chat([{"role": "user", "content": "abc"}]) == found.encode_message("abc") == found.encode("abc!")
+    )
+
+
 def test_an_unused_token_beyond_the_models_rows_is_left_out(tmp_path: Path) -> None:
     theirs = gpt2_like()
     n_vocab = theirs.get_vocab_size()
